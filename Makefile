@@ -1,0 +1,45 @@
+# The commands people use. `make demo` and `make test` do all set-up on Debian and Ubuntu.
+.PHONY: demo test build setup asan tsan format tidy bench clean
+BUILD := build/release
+JOBS ?= $(shell nproc)
+
+demo: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) --target pumice_cli -j $(JOBS)
+	@tools/demo.sh
+
+test: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+build: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) -j $(JOBS)
+
+setup:
+	@tools/setup.sh
+
+$(BUILD)/build.ninja: | setup
+	@cmake --preset release
+
+# The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer.
+asan: | setup
+	@test -f build/asan/build.ninja || cmake --preset asan
+	@cmake --build build/asan -j $(JOBS)
+	@ctest --test-dir build/asan --output-on-failure -j $(JOBS) --label-exclude slow
+
+tsan: | setup
+	@test -f build/tsan/build.ninja || cmake --preset tsan
+	@cmake --build build/tsan -j $(JOBS)
+	@ctest --test-dir build/tsan --output-on-failure -j $(JOBS) --label-exclude slow
+
+SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' 2>/dev/null)
+
+format:
+	@clang-format -i $(SOURCES)
+
+tidy: build
+	@clang-tidy -p $(BUILD) --quiet $(filter src/%.cpp cli/%.cpp,$(SOURCES))
+
+bench: build
+	@tools/bench.sh
+
+clean:
+	@rm -rf build out

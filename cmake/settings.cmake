@@ -1,0 +1,30 @@
+# Language, optimisation and warnings of our own targets.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+add_library(pumice_settings INTERFACE)
+target_compile_options(pumice_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wno-psabi)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # AVX2, FMA, BMI2: every x86 server since 2013 (AMD: 2015). Wider vectors are chosen at run time.
+  target_compile_options(pumice_settings INTERFACE -march=x86-64-v3)
+endif()
+# a * b + c is one rounding only where the code says so: results must not depend on the compiler.
+target_compile_options(pumice_settings INTERFACE -ffp-contract=off)
+
+if(PUMICE_SANITIZE)
+  add_compile_options(-fsanitize=${PUMICE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${PUMICE_SANITIZE})
+  if(PUMICE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()

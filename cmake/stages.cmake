@@ -1,0 +1,40 @@
+# A stage is a folder of src/ and an object library that may include only its own headers and those
+# of stages before it. The stages together are the library `pumice`.
+set(PUMICE_STAGES "" CACHE INTERNAL "")
+
+function(pumice_stage stage)
+  file(GLOB sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/src/${stage}/*.cpp
+    ${PROJECT_SOURCE_DIR}/src/${stage}/cpu/*.cpp
+    ${PROJECT_SOURCE_DIR}/src/${stage}/cuda/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(pumice_${stage} OBJECT ${sources})
+  target_link_libraries(pumice_${stage}
+    PUBLIC pumice_includes
+    PRIVATE pumice_settings TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog
+            nlohmann_json::nlohmann_json ZLIB::ZLIB pumice_openblas)
+  target_include_directories(pumice_${stage} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  set(PUMICE_STAGES ${PUMICE_STAGES} ${stage} CACHE INTERNAL "")
+endfunction()
+
+add_library(pumice_includes INTERFACE)
+target_include_directories(pumice_includes INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/device>
+  $<INSTALL_INTERFACE:include>)
+target_compile_features(pumice_includes INTERFACE cxx_std_20)
+
+function(pumice_library)
+  set(objects "")
+  foreach(stage IN LISTS PUMICE_STAGES)
+    list(APPEND objects $<TARGET_OBJECTS:pumice_${stage}>)
+  endforeach()
+  add_library(pumice ${objects})
+  add_library(pumice::pumice ALIAS pumice)
+  target_link_libraries(pumice
+    PUBLIC pumice_includes
+    PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
+            ${PUMICE_OPENBLAS})
+endfunction()

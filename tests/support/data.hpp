@@ -1,0 +1,20 @@
+// Real data for tests, where it is at hand.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace pumice::testing {
+
+/// A file below the data folder (environment variable PUMICE_DATA, default ../shared/data beside
+/// the project), or nothing when it is not there.
+std::optional<std::filesystem::path> data_file(const std::string& name);
+
+}   // namespace pumice::testing
+
+/// Defines `path`, or skips the test with a sentence.
+#define PUMICE_NEEDS_DATA(path, name)                                                              \
+  const auto path##_or_not = ::pumice::testing::data_file(name);                                   \
+  if (!path##_or_not) GTEST_SKIP() << name << " is not there: set PUMICE_DATA to the data folder"; \
+  const std::filesystem::path path = *path##_or_not
