@@ -1,0 +1,38 @@
+// Where buffers come from. The default allocator serves the CPU; a host framework may pass its own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <pumice/core/device.hpp>
+
+namespace pumice {
+
+inline constexpr std::size_t kAlignment = 64;   // one cache line, one AVX-512 vector
+
+/// Stream-ordered memory: what `allocate` returns may be used by work enqueued on `stream` after
+/// the call, and `deallocate` may be called while work enqueued before it is still running.
+class Allocator {
+ public:
+  virtual ~Allocator() = default;
+  /// Never null for bytes > 0; throws Error with the size when memory is exhausted.
+  virtual void* allocate(std::size_t bytes, StreamView stream) = 0;
+  virtual void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept = 0;
+};
+
+struct MemoryUse {
+  std::int64_t current_bytes = 0;
+  std::int64_t peak_bytes = 0;
+};
+
+/// The process-wide CPU allocator: kAlignment-aligned, keeps freed blocks for reuse, counts bytes.
+const std::shared_ptr<Allocator>& cpu_allocator();
+/// Bytes handed out by `cpu_allocator`.
+MemoryUse cpu_memory_use();
+/// Starts a new peak at the current use.
+void reset_cpu_memory_peak();
+/// Returns the CPU allocator's cached blocks to the system.
+void release_cpu_cache();
+
+}   // namespace pumice

@@ -1,0 +1,64 @@
+// The owner of a piece of stream-ordered memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <pumice/core/allocator.hpp>
+#include <pumice/core/error.hpp>
+
+namespace pumice {
+
+/// Owns `size()` elements of trivially copyable `T`, uninitialised. Knows its device, stream and
+/// allocator; moves, never copies.
+template <class T> class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(std::int64_t size, StreamView stream = {},
+                  std::shared_ptr<Allocator> allocator = cpu_allocator())
+      : size_(size), stream_(stream), allocator_(std::move(allocator)) {
+    PUMICE_ENSURES(size >= 0, "buffer of ", size, " elements");
+    if (size > 0) data_ = static_cast<T*>(allocator_->allocate(bytes(), stream_));
+  }
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_ != nullptr) allocator_->deallocate(data_, bytes(), stream_);
+  }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  std::int64_t size() const { return size_; }
+  std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
+  StreamView stream() const { return stream_; }
+  Device device() const { return stream_.device; }
+
+  std::span<T> span() { return {data_, static_cast<std::size_t>(size_)}; }
+  std::span<const T> span() const { return {data_, static_cast<std::size_t>(size_)}; }
+  T& operator[](std::int64_t i) { return data_[i]; }
+  const T& operator[](std::int64_t i) const { return data_[i]; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(stream_, other.stream_);
+    std::swap(allocator_, other.allocator_);
+  }
+
+  T* data_ = nullptr;
+  std::int64_t size_ = 0;
+  StreamView stream_{};
+  std::shared_ptr<Allocator> allocator_;
+};
+
+}   // namespace pumice

@@ -1,0 +1,14 @@
+// What Pumice says about its own doings, on standard error, when asked through PUMICE_LOG.
+#pragma once
+
+#include <string>
+
+namespace pumice {
+
+enum class LogTopic : unsigned char { plan, map, kernel, memory };
+
+/// Whether PUMICE_LOG names `topic` ("plan", "map,kernel" or "all").
+bool logging(LogTopic topic);
+void log(LogTopic topic, const std::string& message);
+
+}   // namespace pumice

@@ -1,0 +1,140 @@
+// Shapes, fills, copies and conversions of dense arrays on the CPU.
+#include <pumice/core/tensor.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include <pumice/core/parallel.hpp>
+
+namespace pumice {
+namespace {
+
+constexpr std::int64_t kGrain = 1 << 16;   // elements a chunk: 50 µs or so, far above a task's cost
+
+template <class From, class To> void convert(const From* from, To* to, std::int64_t elements) {
+  parallel_for(elements, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      to[i] = narrow<To>(static_cast<compute_t<To>>(widen(from[i])));
+    }
+  });
+}
+
+template <class T> void fill(TensorView view, double value) {
+  const T element = [&] {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(value);
+    else
+      return narrow<T>(static_cast<compute_t<T>>(value));
+  }();
+  const auto span = view.span<T>();
+  std::fill(span.begin(), span.end(), element);
+}
+
+}   // namespace
+
+Shape::Shape(std::initializer_list<std::int64_t> extents)
+    : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
+  PUMICE_EXPECTS(rank_ <= kMaxRank, "a tensor of ", rank_, " axes: at most ", kMaxRank);
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    PUMICE_EXPECTS(extents[axis] >= 0, "extent ", axis, " of a tensor = ", extents[axis],
+                   ": it cannot be negative");
+    extents_[axis] = extents[axis];
+  }
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = rank_ == 0 ? 0 : 1;
+  for (const std::int64_t extent : extents()) {
+    PUMICE_EXPECTS(!__builtin_mul_overflow(product, extent, &product), "shape ", to_string(*this),
+                   " has more than 2^63 elements");
+  }
+  return product;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) text += ", ";
+    text += std::to_string(shape[axis]);
+  }
+  return text + "]";
+}
+
+template <bool Const> std::int64_t BasicTensorView<Const>::row_elements() const {
+  std::int64_t product = 1;
+  for (int axis = 1; axis < shape_.rank(); ++axis)
+    product *= shape_[axis];
+  return product;
+}
+template class BasicTensorView<true>;
+template class BasicTensorView<false>;
+
+Tensor::Tensor(Shape shape, DType dtype, StreamView stream, std::shared_ptr<Allocator> allocator)
+    : shape_(shape), dtype_(dtype) {
+  std::int64_t bytes = 0;
+  PUMICE_EXPECTS(
+      !__builtin_mul_overflow(shape.elements(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
+      "tensor of shape ", to_string(shape), ": more than 2^63 bytes");
+  storage_ = std::make_shared<Buffer<std::byte>>(bytes, stream, std::move(allocator));
+}
+
+Tensor Tensor::zeros(Shape shape, DType dtype) {
+  Tensor result(shape, dtype);
+  if (result.bytes() > 0) {
+    auto* bytes = static_cast<std::byte*>(result.raw());
+    parallel_for(static_cast<std::int64_t>(result.bytes()), kGrain * 8,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   std::memset(bytes + begin, 0, static_cast<std::size_t>(end - begin));
+                 });
+  }
+  return result;
+}
+
+Tensor Tensor::full(Shape shape, DType dtype, double value) {
+  Tensor result(shape, dtype);
+  switch (dtype) {
+    case DType::f64: fill<double>(result.view(), value); break;
+    case DType::f32: fill<float>(result.view(), value); break;
+    case DType::f16: fill<Half>(result.view(), value); break;
+    case DType::bf16: fill<BFloat16>(result.view(), value); break;
+    case DType::i64: fill<std::int64_t>(result.view(), value); break;
+    case DType::i32: fill<std::int32_t>(result.view(), value); break;
+    case DType::i16: fill<std::int16_t>(result.view(), value); break;
+    case DType::u8: fill<std::uint8_t>(result.view(), value); break;
+  }
+  return result;
+}
+
+Device Tensor::device() const {
+  return storage_ ? storage_->device() : Device{};
+}
+
+Tensor Tensor::clone() const {
+  if (!defined()) return {};
+  Tensor result(shape_, dtype_, storage_->stream());
+  if (bytes() > 0) std::memcpy(result.raw(), raw(), bytes());
+  return result;
+}
+
+Tensor Tensor::reshaped(Shape shape) const {
+  PUMICE_EXPECTS(shape.elements() == elements(), "reshape of ", to_string(shape_), " to ",
+                 to_string(shape), ": the number of elements differs");
+  Tensor result = *this;
+  result.shape_ = shape;
+  return result;
+}
+
+Tensor Tensor::to(DType dtype) const {
+  if (!defined() || dtype == dtype_) return *this;
+  Tensor result(shape_, dtype);
+  dispatch_floating(dtype_, "conversion", [&](auto from) {
+    dispatch_floating(dtype, "conversion", [&](auto to) {
+      convert(data<decltype(from)>(), result.data<decltype(to)>(), elements());
+    });
+  });
+  return result;
+}
+
+}   // namespace pumice
