@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <pumice/core/row_count.hpp>
-
 namespace pumice {
 namespace {
 
@@ -80,24 +78,6 @@ TEST(CpuAllocator, HoldsNoMoreThanWasOnceInUseTogether) {
     EXPECT_EQ(cpu_memory_use().current_bytes - before, mebibytes << 20);
   }
   EXPECT_EQ(cpu_memory_use().peak_bytes - before, std::int64_t{200} << 20);
-}
-
-TEST(RowCount, KnowsCountAndCapacity) {
-  const RowCount exact = RowCount::exact(42);
-  EXPECT_EQ(exact.host(), 42);
-  EXPECT_EQ(exact.capacity(), 42);
-  EXPECT_EQ(*exact.ref().count, 42);
-
-  Buffer<std::int64_t> word(1);
-  word[0] = 7;
-  const RowCount partly = RowCount::on_device(std::move(word), 100);
-  EXPECT_EQ(partly.host(), 7);
-  EXPECT_EQ(partly.capacity(), 100);
-
-  Buffer<std::int64_t> elsewhere(1, StreamView{Device{DeviceKind::cuda, 1}, nullptr});
-  const RowCount hidden = RowCount::on_device(std::move(elsewhere), 100);
-  EXPECT_FALSE(hidden.host_knows());
-  EXPECT_THROW((void)hidden.host(), InternalError);
 }
 
 }   // namespace

@@ -60,7 +60,9 @@ PUMICE_SHARED constexpr uint64_t extract_bits(uint64_t key, uint64_t mask) {
 
 /// Whether `coordinate` of `axis` has a key in this layout; one outside cannot be occupied.
 PUMICE_SHARED constexpr bool in_layout(const KeyLayout& layout, int axis, int64_t coordinate) {
-  const uint64_t cell = static_cast<uint64_t>(coordinate + layout.bias[axis]);
+  // Unsigned: the sum of a hostile coordinate and a bias may pass 2^63.
+  const uint64_t cell =
+      static_cast<uint64_t>(coordinate) + static_cast<uint64_t>(layout.bias[axis]);
   return cell >> layout.bits[axis] == 0;
 }
 

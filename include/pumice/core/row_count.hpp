@@ -6,15 +6,23 @@
 #include <cstdint>
 #include <memory>
 
-#include <pumice/core/buffer.hpp>
+#include <pumice/core/device.hpp>
 
 namespace pumice {
 
 /// What a kernel receives: trivially copyable, passed by value. Work is launched over `capacity`
-/// and reads `*count` where it runs.
+/// and asks for `rows` where it runs.
 struct RowCountRef {
-  const std::int64_t* count = nullptr;
+  const std::int64_t* count = nullptr;   // null: exactly `capacity` rows
   std::int64_t capacity = 0;
+
+  /// Rows in use. A count above the capacity is poison: more rows were needed than there was room
+  /// for, the word still says how many, and nobody reads or writes a row.
+  std::int64_t rows() const { return count == nullptr ? capacity : poisoned() ? 0 : *count; }
+  bool poisoned() const {
+    return count != nullptr &&
+           static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(capacity);
+  }
 };
 
 class RowCount {
@@ -22,18 +30,22 @@ class RowCount {
   RowCount() = default;
   /// The host knows: count == capacity == rows.
   static RowCount exact(std::int64_t rows);
-  /// `count` is a word in device memory that never exceeds `capacity` (kernels clamp it, and raise
-  /// the device's status word when they had to).
-  static RowCount on_device(Buffer<std::int64_t> count, std::int64_t capacity);
+  /// `count` is a word where the data is, kept alive by whoever owns the buffer it lies in, so that
+  /// the counts of a network can sit side by side.
+  static RowCount on_device(std::shared_ptr<std::int64_t> count, std::int64_t capacity,
+                            Device device);
 
   std::int64_t capacity() const { return capacity_; }
   bool host_knows() const { return host_knows_; }
-  /// The number of rows in use; InternalError where only the device knows it.
+  /// The number of rows in use. InternalError where only the device knows it; UserError, with both
+  /// numbers, where the capacity was exceeded.
   std::int64_t host() const;
-  RowCountRef ref() const;
+  RowCountRef ref() const { return {count_.get(), capacity_}; }
+  /// The word, for the one who counts; null when the count is exact.
+  std::int64_t* word() const { return count_.get(); }
 
  private:
-  std::shared_ptr<Buffer<std::int64_t>> count_;
+  std::shared_ptr<std::int64_t> count_;
   std::int64_t capacity_ = 0;
   bool host_knows_ = true;
 };
