@@ -1,0 +1,147 @@
+// Files over POSIX calls, for their error numbers and for fsync.
+#include "core/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pumice/core/error.hpp>
+
+namespace pumice::detail {
+namespace {
+
+constexpr std::size_t kMostPerCall = std::size_t{1} << 30;   // Linux moves less than 2 GiB a call
+
+std::string reason(int error) { return std::strerror(error); }
+
+class Descriptor {
+ public:
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+  Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+class FileSource : public ByteSource {
+ public:
+  explicit FileSource(const std::filesystem::path& path)
+      : name_(path.string()), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    PUMICE_EXPECTS(descriptor_.get() >= 0, name_, ": cannot be opened: ", reason(errno));
+    struct stat status {};
+    PUMICE_EXPECTS(::fstat(descriptor_.get(), &status) == 0, name_,
+                   ": cannot be examined: ", reason(errno));
+    PUMICE_EXPECTS(S_ISREG(status.st_mode), name_, ": is not a regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+  std::uint64_t size() const override { return size_; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    while (!out.empty()) {
+      const ssize_t got = ::pread(descriptor_.get(), out.data(), std::min(out.size(), kMostPerCall),
+                                  static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      PUMICE_EXPECTS(got >= 0, name_, ": cannot be read: ", reason(errno));
+      PUMICE_EXPECTS(got > 0, name_, ": ended at byte ", offset, " while it was being read");
+      out = out.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+  }
+
+ private:
+  std::string name_;
+  Descriptor descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes.begin(), bytes.end()) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    PUMICE_ENSURES(offset <= bytes_.size() && out.size() <= bytes_.size() - offset, "reading ",
+                   out.size(), " bytes at ", offset, " of ", bytes_.size());
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), out.size(), out.begin());
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Where a write really goes: a link is followed, so that it stays a link.
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) return path;
+  PUMICE_EXPECTS(std::filesystem::is_regular_file(status), path.string(),
+                 ": is not a regular file, so it is not overwritten");
+  const auto real = std::filesystem::canonical(path, error);
+  PUMICE_EXPECTS(!error, path.string(), ": cannot be resolved: ", error.message());
+  return real;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path) {
+  return std::make_unique<FileSource>(path);
+}
+
+std::unique_ptr<ByteSource> copy_of(std::span<const std::byte> bytes) {
+  return std::make_unique<MemorySource>(bytes);
+}
+
+Buffer<std::byte> read_file(const std::filesystem::path& path) {
+  const FileSource file(path);
+  Buffer<std::byte> bytes(static_cast<std::int64_t>(file.size()));
+  file.read(0, bytes.span());
+  return bytes;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : target_(resolved(path)) {
+  static std::atomic<unsigned> serial{0};
+  temporary_ = target_;
+  temporary_ += ".part-" + std::to_string(::getpid()) + "-" + std::to_string(serial++);
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  PUMICE_EXPECTS(descriptor_ >= 0, path.string(), ": cannot be written: ", reason(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostPerCall));
+    if (put < 0 && errno == EINTR) continue;
+    PUMICE_EXPECTS(put >= 0, target_.string(), ": cannot be written: ", reason(errno));
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+}
+
+void AtomicFile::commit() {
+  // Without the fsync a crash after the rename could leave an empty file under the good name.
+  PUMICE_EXPECTS(::fsync(descriptor_) == 0, target_.string(), ": cannot be written: ",
+                 reason(errno));
+  const int descriptor = std::exchange(descriptor_, -1);
+  PUMICE_EXPECTS(::close(descriptor) == 0, target_.string(), ": cannot be written: ",
+                 reason(errno));
+  PUMICE_EXPECTS(std::rename(temporary_.c_str(), target_.c_str()) == 0, target_.string(),
+                 ": cannot be written: ", reason(errno));
+  temporary_.clear();
+}
+
+}  // namespace pumice::detail

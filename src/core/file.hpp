@@ -1,0 +1,48 @@
+// Files read whole or piece by piece, and files written so that nobody ever sees half of one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include <pumice/core/buffer.hpp>
+
+namespace pumice::detail {
+
+/// Bytes that can be read from any position. `read` fills all of `out` or throws.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  virtual std::uint64_t size() const = 0;
+  virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+};
+
+/// A regular file; UserError when it is missing, something else, or cannot be read.
+std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path);
+/// A copy of `bytes`.
+std::unique_ptr<ByteSource> copy_of(std::span<const std::byte> bytes);
+
+/// All of a regular file.
+Buffer<std::byte> read_file(const std::filesystem::path& path);
+
+/// Writes beside `path` and renames on `commit`; without a commit the old file stays as it was and
+/// nothing else is left. Throws UserError when the place cannot be written.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void commit();
+
+ private:
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace pumice::detail
