@@ -1,0 +1,198 @@
+// floor((p − origin) / size), eight points at a time, and the crop to a range.
+#include "points/cpu/quantise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <pumice/core/parallel.hpp>
+
+namespace pumice::detail {
+namespace {
+
+constexpr std::int64_t kGroup = 8;            // points a step: 24 floats, three AVX2 vectors
+constexpr std::int64_t kLanes = 3 * kGroup;
+constexpr float kCellLimit = 0x1p31f;         // cells lie in [-2^31, 2^31)
+
+struct Chunk {
+  std::int64_t kept = 0;
+  bool misfits = false;   // some position has no cell
+  std::int32_t low[3] = {0, 0, 0};
+  std::int32_t high[3] = {0, 0, 0};
+};
+
+/// Origin and size of each of the 24 lanes, so that x y z x y z … needs no shuffles.
+struct Lanes {
+  std::array<float, kLanes> origin{};
+  std::array<float, kLanes> size{};
+};
+
+Lanes lanes_of(const VoxelOptions& options) {
+  Lanes lanes;
+  for (std::size_t lane = 0; lane < lanes.origin.size(); ++lane) {
+    lanes.origin[lane] = options.range ? (*options.range)[lane % 3] : 0.0f;
+    lanes.size[lane] = options.size[lane % 3];
+  }
+  return lanes;
+}
+
+bool fits(float cell) { return cell >= -kCellLimit && cell < kCellLimit; }   // false for NaN
+
+/// Writes the cells of `points` points; false when some point has none.
+bool quantise_points(const float* position, std::int32_t* cell, std::int64_t points,
+                     const Lanes& lanes) {
+  int misfits = 0;
+  const std::int64_t whole = points / kGroup * kLanes;
+  for (std::int64_t base = 0; base < whole; base += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const float exact = (position[base + static_cast<std::int64_t>(lane)] - lanes.origin[lane]) /
+                          lanes.size[lane];
+      const float floored = std::floor(exact);
+      const bool fit = fits(floored);
+      misfits |= fit ? 0 : 1;
+      cell[base + static_cast<std::int64_t>(lane)] =
+          static_cast<std::int32_t>(fit ? floored : 0.0f);
+    }
+  }
+  for (std::int64_t i = whole; i < 3 * points; ++i) {
+    const auto axis = static_cast<std::size_t>(i % 3);
+    const float floored = std::floor((position[i] - lanes.origin[axis]) / lanes.size[axis]);
+    misfits |= fits(floored) ? 0 : 1;
+    cell[i] = fits(floored) ? static_cast<std::int32_t>(floored) : 0;
+  }
+  return misfits == 0;
+}
+
+bool in_range(const float* position, const std::array<float, 6>& range) {
+  bool inside = true;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    inside &= position[axis] >= range[axis] && position[axis] < range[axis + 3];
+  }
+  return inside;
+}
+
+/// Throws for the first point of a cloud that is not finite, or is kept and has no cell. Serial, so
+/// that the point named does not depend on which chunk ran first.
+void refuse_misfits(const Tensor& positions, std::size_t cloud, const VoxelOptions& options) {
+  const float* p = positions.data<float>();
+  for (std::int64_t point = 0; point < positions.rows(); ++point, p += 3) {
+    PUMICE_EXPECTS(std::isfinite(p[0]) && std::isfinite(p[1]) && std::isfinite(p[2]), "point ",
+                   point, " of cloud ", cloud, " is at (", p[0], ", ", p[1], ", ", p[2],
+                   "), which is not finite; drop such points before voxelising");
+    if (options.range && !in_range(p, *options.range)) continue;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const float origin = options.range ? (*options.range)[axis] : 0.0f;
+      const float floored = std::floor((p[axis] - origin) / options.size[axis]);
+      PUMICE_EXPECTS(fits(floored), "point ", point, " of cloud ", cloud, " has ", "xyz"[axis],
+                     " = ", p[axis], " m, which is cell ", floored, " at ", options.size[axis],
+                     " m a voxel and does not fit 32 bits; use larger voxels or give a range");
+    }
+  }
+}
+
+/// The box around the cells of kept points, and how many there are.
+Chunk bounds_of(const std::int32_t* cell, const std::uint8_t* kept, std::int64_t points) {
+  std::array<std::int32_t, kLanes> low;
+  std::array<std::int32_t, kLanes> high;
+  low.fill(std::numeric_limits<std::int32_t>::max());
+  high.fill(std::numeric_limits<std::int32_t>::min());
+  Chunk chunk;
+  std::int64_t point = 0;
+  if (kept == nullptr) {
+    for (; point + kGroup <= points; point += kGroup) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        const std::int32_t at = cell[3 * point + static_cast<std::int64_t>(lane)];
+        low[lane] = std::min(low[lane], at);
+        high[lane] = std::max(high[lane], at);
+      }
+    }
+    chunk.kept = point;
+  }
+  for (; point < points; ++point) {
+    if (kept != nullptr && kept[point] == 0) continue;
+    ++chunk.kept;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const std::int32_t at = cell[3 * point + static_cast<std::int64_t>(axis)];
+      low[axis] = std::min(low[axis], at);
+      high[axis] = std::max(high[axis], at);
+    }
+  }
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    chunk.low[axis] = low[axis];
+    chunk.high[axis] = high[axis];
+    for (std::size_t lane = axis; lane < kLanes; lane += 3) {
+      chunk.low[axis] = std::min(chunk.low[axis], low[lane]);
+      chunk.high[axis] = std::max(chunk.high[axis], high[lane]);
+    }
+  }
+  return chunk;
+}
+
+void unite_chunks(CellGrid& grid, const std::vector<Chunk>& chunks) {
+  bool any = false;
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    grid.before[static_cast<std::int64_t>(i)] = total;
+    total += chunks[i].kept;
+    if (chunks[i].kept == 0) continue;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const std::int64_t low = chunks[i].low[axis];
+      const std::int64_t high = chunks[i].high[axis];
+      grid.low[axis] = any ? std::min(grid.low[axis], low) : low;
+      grid.high[axis] = any ? std::max(grid.high[axis], high) : high;
+    }
+    any = true;
+  }
+  grid.before[static_cast<std::int64_t>(chunks.size())] = total;
+}
+
+}  // namespace
+
+CellGrid quantise(std::span<const FeaturedCloud> clouds, const VoxelOptions& options) {
+  std::int64_t total = 0;
+  for (const FeaturedCloud& item : clouds) total += item.cloud->size();
+  const std::int64_t count = (total + kQuantiseChunk - 1) / kQuantiseChunk;
+  CellGrid grid;
+  grid.cell = Buffer<std::int32_t>(3 * total);
+  if (options.range) grid.kept = Buffer<std::uint8_t>(total);
+  grid.before = Buffer<std::int64_t>(count + 1);
+  std::vector<Chunk> chunks(static_cast<std::size_t>(count));
+  const Lanes lanes = lanes_of(options);
+
+  std::vector<std::int64_t> starts;
+  std::int64_t start = 0;
+  for (const FeaturedCloud& item : clouds) {
+    starts.push_back(start);
+    start += item.cloud->size();
+  }
+  // A chunk may span clouds, so that chunk numbers follow from the point alone.
+  parallel_for(total, kQuantiseChunk, [&](std::int64_t begin, std::int64_t end) {
+    bool misfits = false;
+    for (std::size_t c = 0; c < clouds.size(); ++c) {
+      const std::int64_t from = std::max(begin, starts[c]);
+      const std::int64_t to = std::min(end, starts[c] + clouds[c].cloud->size());
+      if (from >= to) continue;
+      const float* position = clouds[c].cloud->positions.data<float>() + 3 * (from - starts[c]);
+      misfits |= !quantise_points(position, grid.cell.data() + 3 * from, to - from, lanes);
+      if (!options.range) continue;
+      for (std::int64_t point = 0; point < to - from; ++point) {
+        grid.kept[from + point] = in_range(position + 3 * point, *options.range) ? 1 : 0;
+      }
+    }
+    const std::uint8_t* kept = options.range ? grid.kept.data() + begin : nullptr;
+    Chunk& chunk = chunks[static_cast<std::size_t>(begin / kQuantiseChunk)];
+    chunk = bounds_of(grid.cell.data() + 3 * begin, kept, end - begin);
+    chunk.misfits = misfits;
+  });
+  if (std::any_of(chunks.begin(), chunks.end(), [](const Chunk& chunk) { return chunk.misfits; })) {
+    for (std::size_t c = 0; c < clouds.size(); ++c) {
+      refuse_misfits(clouds[c].cloud->positions, c, options);
+    }
+  }
+  unite_chunks(grid, chunks);
+  return grid;
+}
+
+}  // namespace pumice::detail

@@ -1,0 +1,102 @@
+// Which reader a file name asks for.
+#include <pumice/points/read.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <string>
+
+#include "core/file.hpp"
+#include "points/formats.hpp"
+
+namespace pumice {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+detail::RawOptions raw_options(std::string_view name, const ReadOptions& options) {
+  detail::RawOptions raw;
+  const bool nuscenes = lower(name).ends_with(".pcd.bin");
+  if (nuscenes) raw.fifth = detail::Role::ring;
+  if (!options.layout.empty()) {
+    const auto layout = detail::parse_layout(options.layout);
+    PUMICE_EXPECTS(layout.has_value(), "layout = \"", options.layout,
+                   "\"; give f16, f32 or f64, an x, and 3 to 64 columns, like f32x4");
+    raw.layout = *layout;
+    raw.told = true;
+  } else if (const auto named = detail::layout_of_name(name)) {
+    raw.layout = *named;
+    raw.told = true;
+  } else if (nuscenes) {
+    raw.layout = {detail::Scalar::f32, 5};
+  }
+  return raw;
+}
+
+PointFormat format_of(const std::filesystem::path& path, const ReadOptions& options) {
+  const std::string name = lower(path.filename().string());
+  struct Ending {
+    std::string_view text;
+    PointFormat format;
+  };
+  static constexpr Ending kEndings[] = {
+      {".bin", PointFormat::raw}, {".pcd", PointFormat::pcd}, {".ply", PointFormat::ply},
+      {".npy", PointFormat::npy}, {".npz", PointFormat::npz},
+  };
+  for (const Ending& ending : kEndings) {
+    if (name.ends_with(ending.text)) return ending.format;
+  }
+  PUMICE_EXPECTS(!options.layout.empty(), path.string(),
+                 ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
+                 ".npz, and --layout f32x4 says that it is raw");
+  return PointFormat::raw;
+}
+
+}  // namespace
+
+PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format,
+                            const ReadOptions& options, std::string_view name) {
+  PUMICE_EXPECTS(format == PointFormat::raw || options.layout.empty(), name,
+                 ": describes its layout itself; leave --layout ", options.layout, " out");
+  switch (format) {
+    case PointFormat::raw: return detail::read_raw(bytes, raw_options(name, options), name);
+    case PointFormat::pcd: return detail::read_pcd(bytes, name);
+    case PointFormat::ply: return detail::read_ply(bytes, name);
+    case PointFormat::npy: return detail::read_npy_points(bytes, name);
+    case PointFormat::npz: return detail::read_npz(bytes, name);
+  }
+  detail::raise_internal(std::source_location::current(), "point format ",
+                         static_cast<int>(format));
+}
+
+PointCloud read_points(const std::filesystem::path& path, const ReadOptions& options) {
+  const PointFormat format = format_of(path, options);
+  const Buffer<std::byte> bytes = detail::read_file(path);
+  return read_points_from(bytes.span(), format, options, path.string());
+}
+
+Tensor read_labels(const std::filesystem::path& path) {
+  const Buffer<std::byte> bytes = detail::read_file(path);
+  PUMICE_EXPECTS(bytes.size() % 4 == 0, path.string(), ": ", bytes.size(),
+                 " bytes are not a whole number of labels of 4 bytes");
+  Tensor labels({bytes.size() / 4}, DType::i32);
+  auto* out = labels.data<std::int32_t>();
+  for (std::int64_t i = 0; i < labels.elements(); ++i) {
+    std::uint32_t label = 0;
+    std::memcpy(&label, bytes.data() + 4 * i, sizeof label);
+    out[i] = static_cast<std::int32_t>(label & 0xffffu);   // above it: the instance
+  }
+  return labels;
+}
+
+Tensor read_npy(const std::filesystem::path& path) {
+  const Buffer<std::byte> bytes = detail::read_file(path);
+  return detail::read_npy_array(bytes.span(), path.string());
+}
+
+}  // namespace pumice
