@@ -1,0 +1,33 @@
+// New coordinate sets out of old ones. Rows of a new set come in key order unless said otherwise.
+#pragma once
+
+#include <span>
+
+#include <pumice/coords/coordinate_set.hpp>
+
+namespace pumice {
+
+/// One site for every occupied cell of `factor` cells per axis (floor semantics): the output sites
+/// of MinkowskiEngine and TorchSparse, and level k of a pyramid.
+CoordinateSetPtr coarsen(const CoordinateSet& set, const Axes& factor);
+
+struct UnionSet {
+  CoordinateSetPtr set;
+  Tensor left_row;    // int32 [rows of left]: row in `set`
+  Tensor right_row;   // int32 [rows of right]
+};
+/// Sites of either. Both must have the same dimension and stride.
+UnionSet unite(const CoordinateSet& left, const CoordinateSet& right);
+
+struct PrunedSet {
+  CoordinateSetPtr set;   // kept rows, in their old order
+  Tensor kept;            // int32 [rows of set]: row in the old set
+};
+/// Keeps the rows where `keep` (u8 [N]) is not zero.
+PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep);
+
+/// Rows [begin[b], begin[b + 1]) hold batch item b when rows come in key order; int64 [batch_size + 1]
+/// of ranks otherwise (use `index().order`).
+Tensor batch_ranges(const CoordinateSet& set);
+
+}  // namespace pumice

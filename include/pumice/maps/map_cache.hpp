@@ -1,0 +1,50 @@
+// The maps of a network, each built once: keyed by the coordinate sets themselves and the window,
+// never by a name someone has to keep right.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <pumice/maps/build.hpp>
+
+namespace pumice {
+
+/// Not thread-safe: one for each forward pass (or for each tensor and its descendants).
+class MapCache {
+ public:
+  KernelMapPtr submanifold(const CoordinateSetPtr& set, const KernelWindow& window);
+  KernelMapPtr strided(const CoordinateSetPtr& in, const KernelWindow& window,
+                       StridedOutputs outputs);
+  KernelMapPtr transposed(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
+                          const KernelWindow& window);
+  KernelMapPtr generative(const CoordinateSetPtr& coarse, const KernelWindow& window);
+
+  /// Milliseconds spent building maps so far, and how many were built.
+  double build_ms() const { return build_ms_; }
+  std::int64_t built() const { return static_cast<std::int64_t>(entries_.size()); }
+  /// In the order they were built.
+  std::vector<KernelMapPtr> maps() const;
+
+ private:
+  enum class Kind : unsigned char { submanifold, dilating, cell, transposed, generative };
+  /// What a map was made from. It owns the sets, so that no new set can take their address.
+  struct Key {
+    Kind kind;
+    CoordinateSetPtr in;
+    CoordinateSetPtr out;   // null where the map makes its own outputs
+    KernelWindow window;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Entry {
+    Key key;
+    KernelMapPtr map;
+  };
+  template <class Build>
+  KernelMapPtr find_or_build(const Key& key, Build&& build);
+
+  std::vector<Entry> entries_;   // some dozen in a network, so looking through them is quick
+  double build_ms_ = 0;
+};
+
+}  // namespace pumice

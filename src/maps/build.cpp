@@ -1,0 +1,130 @@
+// Which way each kind of kernel map is built.
+#include <pumice/maps/build.hpp>
+
+#include <utility>
+
+#include "coords/cpu/coarsen.hpp"
+#include "maps/cpu/block_match.hpp"
+#include "maps/cpu/halving.hpp"
+#include "maps/cpu/reached_cells.hpp"
+#include "maps/cpu/row_search.hpp"
+
+namespace pumice {
+namespace {
+
+void check_set(const char* name, const CoordinateSetPtr& set, const KernelWindow& window) {
+  PUMICE_EXPECTS(set != nullptr, name, " is null; give a coordinate set");
+  PUMICE_EXPECTS(set->dimension() == window.dimension, name, " has dimension ", set->dimension(),
+                 ", the kernel ", window.dimension, "; make them equal");
+}
+
+/// Whether input ranks ascend within every offset. Only worth asking where they may: the scan
+/// stops at the first pair that descends.
+bool inputs_ascend(const PairLists& lists, const CoordinateSet& in) {
+  std::vector<std::int32_t> rank_of(in.in_key_order() ? 0 : static_cast<std::size_t>(in.size()));
+  for (std::size_t rank = 0; rank < rank_of.size(); ++rank) {
+    rank_of[static_cast<std::size_t>(in.index().order[rank])] = static_cast<std::int32_t>(rank);
+  }
+  const auto rank = [&](std::int32_t row) {
+    return rank_of.empty() ? row : rank_of[static_cast<std::size_t>(row)];
+  };
+  for (std::size_t k = 0; k + 1 < lists.offset_begin.size(); ++k) {
+    for (std::int64_t i = lists.offset_begin[k] + 1; i < lists.offset_begin[k + 1]; ++i) {
+      if (rank(lists.in[i]) < rank(lists.in[i - 1])) return false;
+    }
+  }
+  return true;
+}
+
+PairLists find_pairs(const CoordinateSet& in, const CoordinateSet& out,
+                     const KernelWindow& window, Direction direction) {
+  const bool out_is_coarse = direction == Direction::out_to_in;
+  const CoordinateSet& fine = out_is_coarse ? in : out;
+  const CoordinateSet& coarse = out_is_coarse ? out : in;
+  if (can_pair_by_halving(window, fine.layout(), coarse.layout())) {
+    PairLists lists = pair_by_halving(fine, coarse);
+    if (!out_is_coarse) std::swap(lists.in, lists.out);
+    return lists;
+  }
+  PairLists lists = can_match_blocks(window) ? match_blocks(in, out, window, direction)
+                                             : search_rows(in, out, window, direction);
+  lists.sorted_by_in = inputs_ascend(lists, in);
+  return lists;
+}
+
+KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
+                      const KernelWindow& window, Direction direction, bool has_identity) {
+  PairLists lists = find_pairs(*in, *out, window, direction);
+  return std::make_shared<const KernelMap>(window, in, out, std::move(lists.offset_begin),
+                                           std::move(lists.in), std::move(lists.out), true,
+                                           lists.sorted_by_in, has_identity);
+}
+
+/// Options of the finer outputs of a transposed convolution. A stride that cannot be divided means
+/// that the outputs are finer than what was the finest level, and so become it.
+CoordinateOptions finer_options(const CoordinateSet& coarse, const KernelWindow& window) {
+  CoordinateOptions options = coarse.options();
+  for (std::size_t at = 0; at < static_cast<std::size_t>(window.dimension); ++at) {
+    const bool divides = options.stride[at] % window.stride[at] == 0;
+    options.stride[at] = divides ? options.stride[at] / window.stride[at] : 1;
+  }
+  if (coarse.spatial_shape()) options.spatial_shape = transposed_shape(*coarse.spatial_shape(), window);
+  return options;
+}
+
+}  // namespace
+
+KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& window) {
+  validate(window);
+  check_set("set", set, window);
+  for (int axis = 0; axis < window.dimension; ++axis) {
+    const std::int32_t stride = window.stride[static_cast<std::size_t>(axis)];
+    PUMICE_EXPECTS(stride == 1, "stride[", axis, "] = ", stride,
+                   ": the outputs of a submanifold convolution are its inputs, so its stride is 1; "
+                   "use a strided one");
+  }
+  return make_map(set, set, window, Direction::out_to_in, window.symmetric());
+}
+
+KernelMapPtr map_between(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
+                         const KernelWindow& window) {
+  validate(window);
+  check_set("in", in, window);
+  check_set("out", out, window);
+  return make_map(in, out, window, Direction::out_to_in, in == out && window.symmetric());
+}
+
+CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window,
+                             StridedOutputs outputs) {
+  validate(window);
+  check_set("in", in, window);
+  CoordinateOptions options = coarser_options(*in, window.stride);
+  if (in->spatial_shape()) options.spatial_shape = strided_shape(*in->spatial_shape(), window);
+  return outputs == StridedOutputs::cell
+             ? coarsen_to(*in, window.stride, options)
+             : reached_cells(*in, window, Direction::in_to_out, options);
+}
+
+KernelMapPtr strided_map(const CoordinateSetPtr& in, const KernelWindow& window,
+                         StridedOutputs outputs) {
+  const CoordinateSetPtr out = strided_set(in, window, outputs);
+  return make_map(in, out, window, Direction::out_to_in, false);
+}
+
+KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
+                            const KernelWindow& window) {
+  validate(window);
+  check_set("coarse", coarse, window);
+  check_set("fine", fine, window);
+  return make_map(coarse, fine, window, Direction::in_to_out, false);
+}
+
+KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window) {
+  validate(window);
+  check_set("coarse", coarse, window);
+  const CoordinateSetPtr fine = reached_cells(*coarse, window, Direction::out_to_in,
+                                              finer_options(*coarse, window));
+  return make_map(coarse, fine, window, Direction::in_to_out, false);
+}
+
+}  // namespace pumice

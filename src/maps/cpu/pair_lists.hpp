@@ -1,0 +1,107 @@
+// Pair lists made in two passes: count per chunk and offset, then fill at exact positions. The cut
+// into chunks depends on the problem alone, so any number of threads makes the same lists.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/parallel.hpp>
+
+namespace pumice {
+
+struct PairLists {
+  std::vector<std::int64_t> offset_begin;   // [K + 1]
+  Buffer<std::int32_t> in;
+  Buffer<std::int32_t> out;
+  bool sorted_by_in = false;   // they always are by output rank
+};
+
+/// Where a chunk writes: the next pair of offset k goes to `next[k]`.
+struct PairWriter {
+  std::int64_t* next;
+  std::int32_t* in;
+  std::int32_t* out;
+  void write(std::size_t k, std::int32_t in_row, std::int32_t out_row) const {
+    const std::int64_t at = next[k]++;
+    in[at] = in_row;
+    out[at] = out_row;
+  }
+};
+
+/// Chunks of `items` that are at least `least` long and so few that the counts of all chunks stay
+/// within 2^22 numbers however many offsets there are.
+inline std::int64_t pair_grain(std::int64_t items, std::size_t offsets, std::int64_t least) {
+  const auto all_counts = items * static_cast<std::int64_t>(offsets);
+  return std::max(least, (all_counts >> 22) + 1);
+}
+
+/// count(begin, end, counts) adds the pairs of items [begin, end) per offset; fill(begin, end,
+/// writer) writes them, within an offset in the order of their output ranks.
+template <class Count, class Fill>
+PairLists make_pair_lists(std::size_t offsets, std::int64_t items, std::int64_t grain,
+                          Count&& count, Fill&& fill) {
+  const auto chunks = static_cast<std::size_t>((items + grain - 1) / grain);
+  std::vector<std::int64_t> next(chunks * offsets, 0);
+  const auto of_chunk = [&](std::int64_t begin) {
+    return next.data() + static_cast<std::size_t>(begin / grain) * offsets;
+  };
+  parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) {
+    count(begin, end, of_chunk(begin));
+  });
+
+  PairLists lists;
+  lists.offset_begin.resize(offsets + 1);
+  std::int64_t position = 0;
+  for (std::size_t k = 0; k < offsets; ++k) {
+    lists.offset_begin[k] = position;
+    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+      const std::int64_t pairs = next[chunk * offsets + k];
+      next[chunk * offsets + k] = position;
+      position += pairs;
+    }
+  }
+  lists.offset_begin[offsets] = position;
+  lists.in = Buffer<std::int32_t>(position);
+  lists.out = Buffer<std::int32_t>(position);
+  parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) {
+    fill(begin, end, PairWriter{of_chunk(begin), lists.in.data(), lists.out.data()});
+  });
+  return lists;
+}
+
+/// A pair as it was found: ranks, and the offset between them.
+struct FoundPair {
+  std::uint32_t offset;
+  std::int32_t in_rank;
+  std::int32_t out_rank;
+};
+
+/// For searches that cost more than remembering what they found: find(begin, end, found) appends
+/// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk.
+template <class Find>
+PairLists collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::size_t offsets,
+                        std::int64_t items, std::int64_t grain, Find&& find) {
+  std::vector<std::vector<FoundPair>> chunks(static_cast<std::size_t>((items + grain - 1) / grain));
+  const auto of_chunk = [&](std::int64_t begin) -> std::vector<FoundPair>& {
+    return chunks[static_cast<std::size_t>(begin / grain)];
+  };
+  const std::int32_t* in_order = in.index().order;
+  const std::int32_t* out_order = out.index().order;
+  return make_pair_lists(
+      offsets, items, grain,
+      [&](std::int64_t begin, std::int64_t end, std::int64_t* counts) {
+        find(begin, end, of_chunk(begin));
+        for (const FoundPair& pair : of_chunk(begin)) ++counts[pair.offset];
+      },
+      [&](std::int64_t begin, std::int64_t, const PairWriter& writer) {
+        for (const FoundPair& pair : of_chunk(begin)) {
+          writer.write(pair.offset, in_order == nullptr ? pair.in_rank : in_order[pair.in_rank],
+                       out_order == nullptr ? pair.out_rank : out_order[pair.out_rank]);
+        }
+        of_chunk(begin) = {};
+      });
+}
+
+}  // namespace pumice

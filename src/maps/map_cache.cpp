@@ -1,0 +1,66 @@
+// Looks a map up by its sets and window, or builds it.
+#include <pumice/maps/map_cache.hpp>
+
+#include <chrono>
+#include <sstream>
+
+#include <pumice/core/log.hpp>
+
+namespace pumice {
+namespace {
+
+void log_built(const KernelMap& map, double milliseconds) {
+  if (!logging(LogTopic::map)) return;
+  std::ostringstream text;
+  text << to_string(map.window()) << ": " << map.in()->size() << " -> " << map.out()->size()
+       << " rows, " << map.pairs() << " pairs, " << milliseconds << " ms";
+  log(LogTopic::map, text.str());
+}
+
+}  // namespace
+
+template <class Build>
+KernelMapPtr MapCache::find_or_build(const Key& key, Build&& build) {
+  for (const Entry& entry : entries_) {
+    if (entry.key == key) return entry.map;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  KernelMapPtr map = build();
+  const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  build_ms_ += spent.count();
+  log_built(*map, spent.count());
+  entries_.push_back({key, map});
+  return map;
+}
+
+std::vector<KernelMapPtr> MapCache::maps() const {
+  std::vector<KernelMapPtr> result;
+  result.reserve(entries_.size());
+  for (const Entry& entry : entries_) result.push_back(entry.map);
+  return result;
+}
+
+KernelMapPtr MapCache::submanifold(const CoordinateSetPtr& set, const KernelWindow& window) {
+  return find_or_build({Kind::submanifold, set, nullptr, window},
+                       [&] { return submanifold_map(set, window); });
+}
+
+KernelMapPtr MapCache::strided(const CoordinateSetPtr& in, const KernelWindow& window,
+                               StridedOutputs outputs) {
+  const Kind kind = outputs == StridedOutputs::dilating ? Kind::dilating : Kind::cell;
+  return find_or_build({kind, in, nullptr, window},
+                       [&] { return strided_map(in, window, outputs); });
+}
+
+KernelMapPtr MapCache::transposed(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
+                                  const KernelWindow& window) {
+  return find_or_build({Kind::transposed, coarse, fine, window},
+                       [&] { return transposed_map(coarse, fine, window); });
+}
+
+KernelMapPtr MapCache::generative(const CoordinateSetPtr& coarse, const KernelWindow& window) {
+  return find_or_build({Kind::generative, coarse, nullptr, window},
+                       [&] { return generative_map(coarse, window); });
+}
+
+}  // namespace pumice
