@@ -1,0 +1,59 @@
+// From what a convolution is to how it is run, and why.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <pumice/core/dtype.hpp>
+
+namespace pumice {
+
+enum class Direction : unsigned char { forward, input_gradient, weight_gradient };
+enum class Dataflow : unsigned char { gather_gemm_scatter, fetch_on_demand, implicit_gemm };
+
+std::string_view name_of(Direction direction);
+std::string_view name_of(Dataflow dataflow);
+/// "gather_gemm_scatter", "fetch_on_demand", "implicit_gemm"; UserError for others.
+Dataflow parse_dataflow(std::string_view name);
+
+/// A convolution without its data. Rows and channels are those of the direction: for an input
+/// gradient, `in` is the gradient of the output; for a weight gradient, those of the forward pass.
+struct ConvolutionProblem {
+  Direction direction = Direction::forward;
+  std::int64_t in_rows = 0;
+  std::int64_t out_rows = 0;
+  std::int64_t pairs = 0;
+  std::int64_t offsets = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t groups = 1;
+  DType dtype = DType::f32;
+  bool identity = false;   // one offset, and every row meets itself alone (1×1×1 on the same sites)
+
+  /// Multiply-adds times two over the pairs that exist.
+  double flop() const;
+  /// Share of (output, offset) that are pairs: 1 for a dense grid without a border.
+  double fullness() const;
+};
+
+struct ConvolutionPlan {
+  Dataflow dataflow = Dataflow::fetch_on_demand;
+  std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together
+  bool sort_by_mask = false;    // implicit GEMM
+  int splits = 1;               // implicit GEMM: parts of the offsets, summed at the end
+  std::string reason;           // one sentence
+
+  /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2"
+  std::string name() const;
+};
+
+/// A plan without measuring. `wanted` overrides the choice of dataflow; the rest still follows.
+ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
+                                 std::optional<Dataflow> wanted = std::nullopt);
+
+/// The problem, the choice, and why the others were not chosen, in a few lines of words.
+std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& plan);
+
+}  // namespace pumice

@@ -1,0 +1,157 @@
+// The heuristic: one row for each rule, read from top to bottom, and the sizes that follow. The
+// figures behind the thresholds come from benchmarks/ops/convolution_benchmark.cpp.
+#include <pumice/plan/convolution_plan.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include <pumice/core/error.hpp>
+
+#include <fmt/format.h>
+
+namespace pumice {
+namespace {
+
+// Half of a 512 KiB L2 holds the sums of a tile; weights and inputs stream through the rest.
+constexpr std::int64_t kSumBytes = 256 * 1024;
+constexpr std::int64_t kMinTileRows = 64;
+constexpr std::int64_t kMaxTileRows = 4096;
+// Tiles differ in work; with this many, the last one running is a small part of the whole.
+constexpr std::int64_t kTilesForBalance = 32;
+// Above this share of real pairs, going through the whole table costs less than keeping the lists.
+constexpr double kFullTable = 0.8;
+
+struct Rule {
+  Dataflow dataflow;
+  bool (*applies)(const ConvolutionProblem&);
+  const char* why;       // it was chosen
+  const char* why_not;   // it was not
+};
+
+constexpr std::array kForwardRules{
+    Rule{Dataflow::gather_gemm_scatter,
+         [](const ConvolutionProblem& p) { return p.identity && p.groups == 1; },
+         "one offset that maps every row to itself is one dense product, nothing to gather",
+         "gathering and scattering through memory costs more than it saves unless the convolution is "
+         "one dense product"},
+    Rule{Dataflow::implicit_gemm,
+         [](const ConvolutionProblem& p) { return p.out_rows > 0 && p.fullness() >= kFullTable; },
+         "nearly every output has every offset, so whole tiles multiply without lists of pairs",
+         "too few outputs have every offset: multiplying by the zeros in between would be wasted"},
+    Rule{Dataflow::fetch_on_demand, [](const ConvolutionProblem&) { return true; },
+         "only pairs that exist are multiplied, and a tile's sums stay in cache over all offsets",
+         "a more regular structure was at hand"},
+};
+
+constexpr const char* kWeightGradientReason =
+    "a weight's gradient is one product per offset over its pairs, whatever the forward pass did";
+
+const Rule& first_that_applies(const ConvolutionProblem& problem) {
+  return *std::find_if(kForwardRules.begin(), kForwardRules.end(),
+                       [&](const Rule& rule) { return rule.applies(problem); });
+}
+
+std::int64_t tile_rows_for(const ConvolutionProblem& problem) {
+  const std::int64_t sum_bytes = problem.dtype == DType::f64 ? 8 : 4;
+  const auto row_bytes =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(problem.out_channels, 1) * sum_bytes);
+  const auto fitting = static_cast<std::int64_t>(
+      std::bit_floor(std::max<std::uint64_t>(kSumBytes / row_bytes, 1)));
+  std::int64_t rows = std::clamp(fitting, kMinTileRows, kMaxTileRows);
+  while (rows > kMinTileRows && problem.out_rows < rows * kTilesForBalance) rows /= 2;
+  return rows;
+}
+
+}  // namespace
+
+std::string_view name_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward: return "forward";
+    case Direction::input_gradient: return "input_gradient";
+    case Direction::weight_gradient: return "weight_gradient";
+  }
+  PUMICE_ENSURES(false, "direction ", static_cast<int>(direction));
+  return {};
+}
+
+std::string_view name_of(Dataflow dataflow) {
+  switch (dataflow) {
+    case Dataflow::gather_gemm_scatter: return "gather_gemm_scatter";
+    case Dataflow::fetch_on_demand: return "fetch_on_demand";
+    case Dataflow::implicit_gemm: return "implicit_gemm";
+  }
+  PUMICE_ENSURES(false, "dataflow ", static_cast<int>(dataflow));
+  return {};
+}
+
+Dataflow parse_dataflow(std::string_view name) {
+  for (const Dataflow dataflow :
+       {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
+    if (name == name_of(dataflow)) return dataflow;
+  }
+  detail::raise_user("dataflow = \"", name,
+                     "\": choose gather_gemm_scatter, fetch_on_demand or implicit_gemm");
+}
+
+double ConvolutionProblem::flop() const {
+  return 2.0 * static_cast<double>(pairs) * static_cast<double>(in_channels) *
+         static_cast<double>(out_channels) / static_cast<double>(std::max<std::int64_t>(groups, 1));
+}
+
+double ConvolutionProblem::fullness() const {
+  const double entries = static_cast<double>(out_rows) * static_cast<double>(offsets);
+  return entries == 0 ? 0 : static_cast<double>(pairs) / entries;
+}
+
+std::string ConvolutionPlan::name() const {
+  std::string text = fmt::format("{}/{}", name_of(dataflow), tile_rows);
+  if (sort_by_mask) text += "/sorted";
+  if (splits > 1) text += fmt::format("/splits {}", splits);
+  return text;
+}
+
+ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
+                                 std::optional<Dataflow> wanted) {
+  ConvolutionPlan plan;
+  plan.tile_rows = tile_rows_for(problem);
+  if (problem.direction == Direction::weight_gradient) {
+    plan.dataflow = Dataflow::gather_gemm_scatter;
+    plan.reason = kWeightGradientReason;
+    return plan;
+  }
+  const Rule& rule = first_that_applies(problem);
+  plan.dataflow = wanted.value_or(rule.dataflow);
+  plan.reason = wanted && *wanted != rule.dataflow
+                    ? fmt::format("asked for; the rules would take {}", name_of(rule.dataflow))
+                    : rule.why;
+  // A full table has one mask: sorting it finds nothing.
+  plan.sort_by_mask =
+      plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
+  return plan;
+}
+
+std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
+  std::string text = fmt::format(
+      "{} {}: {} -> {} rows, {} offsets, {} pairs ({:.2f} per output, {:.0f} % of all), "
+      "{} -> {} channels",
+      name_of(problem.direction), name_of(problem.dtype), problem.in_rows, problem.out_rows,
+      problem.offsets, problem.pairs,
+      static_cast<double>(problem.pairs) /
+          static_cast<double>(std::max<std::int64_t>(problem.out_rows, 1)),
+      100 * problem.fullness(), problem.in_channels, problem.out_channels);
+  if (problem.groups > 1) text += fmt::format(" in {} groups", problem.groups);
+  text += fmt::format(", {:.3g} GFLOP\n  {}: {}\n", problem.flop() * 1e-9, plan.name(), plan.reason);
+  if (problem.direction == Direction::weight_gradient) return text;
+  for (const Rule& rule : kForwardRules) {
+    if (rule.dataflow != plan.dataflow) {
+      text += fmt::format("  not {}: {}\n", name_of(rule.dataflow),
+                          rule.applies(problem) && rule.dataflow == first_that_applies(problem).dataflow
+                              ? "another was asked for"
+                              : rule.why_not);
+    }
+  }
+  return text;
+}
+
+}  // namespace pumice

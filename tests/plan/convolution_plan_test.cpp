@@ -1,0 +1,127 @@
+// Which dataflow the rules take, and that they can say why.
+#include <pumice/plan/convolution_plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/error.hpp>
+
+namespace pumice {
+namespace {
+
+/// A 3³ layer of a LiDAR network's first level.
+ConvolutionProblem lidar_layer() {
+  return {.direction = Direction::forward,
+          .in_rows = 91767,
+          .out_rows = 91767,
+          .pairs = 345900,
+          .offsets = 27,
+          .in_channels = 96,
+          .out_channels = 96};
+}
+
+TEST(ConvolutionPlan, ASparseLayerFetchesOnDemand) {
+  const ConvolutionPlan plan = plan_convolution(lidar_layer());
+  EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
+  EXPECT_EQ(plan.name(), "fetch_on_demand/512");
+}
+
+TEST(ConvolutionPlan, AFullTableIsAnImplicitProduct) {
+  ConvolutionProblem problem = lidar_layer();   // the inverse of a 2³ layer of stride 2
+  problem.offsets = 1;
+  problem.pairs = problem.out_rows;
+  const ConvolutionPlan plan = plan_convolution(problem);
+  EXPECT_EQ(plan.dataflow, Dataflow::implicit_gemm);
+  EXPECT_FALSE(plan.sort_by_mask);
+}
+
+TEST(ConvolutionPlan, APointwiseLayerIsOneDenseProduct) {
+  ConvolutionProblem problem = lidar_layer();
+  problem.offsets = 1;
+  problem.pairs = problem.out_rows;
+  problem.identity = true;
+  EXPECT_EQ(plan_convolution(problem).dataflow, Dataflow::gather_gemm_scatter);
+}
+
+TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {
+  for (const std::int64_t channels : {1, 16, 33, 96, 256, 1000}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+      ConvolutionProblem problem = lidar_layer();
+      problem.out_rows = 10'000'000;
+      problem.out_channels = channels;
+      problem.dtype = dtype;
+      const ConvolutionPlan plan = plan_convolution(problem);
+      const std::int64_t bytes = plan.tile_rows * channels * (dtype == DType::f64 ? 8 : 4);
+      EXPECT_LE(bytes, std::max<std::int64_t>(256 * 1024, 64 * channels * 8));
+      EXPECT_GE(plan.tile_rows, 64);
+    }
+  }
+}
+
+TEST(ConvolutionPlan, ADeepLevelStillHasManyTiles) {
+  ConvolutionProblem problem = lidar_layer();
+  problem.out_rows = problem.in_rows = 5900;
+  const ConvolutionPlan plan = plan_convolution(problem);
+  EXPECT_GE(problem.out_rows / plan.tile_rows, 32);
+}
+
+TEST(ConvolutionPlan, TheCallerMayInsist) {
+  for (const Dataflow wanted :
+       {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
+    const ConvolutionPlan plan = plan_convolution(lidar_layer(), wanted);
+    EXPECT_EQ(plan.dataflow, wanted);
+    EXPECT_EQ(plan.sort_by_mask, wanted == Dataflow::implicit_gemm);
+  }
+}
+
+TEST(ConvolutionPlan, NothingAtAllIsAProblemToo) {
+  const ConvolutionPlan plan = plan_convolution({});
+  EXPECT_GE(plan.tile_rows, 1);
+  EXPECT_EQ(ConvolutionProblem{}.fullness(), 0);
+  EXPECT_FALSE(explain({}, plan).empty());
+}
+
+TEST(ConvolutionPlan, ExplainsItsChoiceAndTheOthers) {
+  const ConvolutionProblem problem = lidar_layer();
+  const std::string text = explain(problem, plan_convolution(problem));
+  EXPECT_NE(text.find("91767 -> 91767 rows, 27 offsets, 345900 pairs (3.77 per output"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("96 -> 96 channels, 6.38 GFLOP"), std::string::npos) << text;
+  EXPECT_NE(text.find("fetch_on_demand/512: only pairs that exist"), std::string::npos) << text;
+  EXPECT_NE(text.find("not implicit_gemm: "), std::string::npos) << text;
+  EXPECT_NE(text.find("not gather_gemm_scatter: "), std::string::npos) << text;
+}
+
+TEST(ConvolutionPlan, AnOverrideSaysWhatTheRulesWouldTake) {
+  const ConvolutionProblem problem = lidar_layer();
+  const ConvolutionPlan plan = plan_convolution(problem, Dataflow::gather_gemm_scatter);
+  EXPECT_EQ(plan.reason, "asked for; the rules would take fetch_on_demand");
+  EXPECT_NE(explain(problem, plan).find("not fetch_on_demand: another was asked for"),
+            std::string::npos);
+}
+
+TEST(ConvolutionPlan, AGradientOfTheWeightGoesOffsetByOffset) {
+  ConvolutionProblem problem = lidar_layer();
+  problem.direction = Direction::weight_gradient;
+  const ConvolutionPlan plan = plan_convolution(problem, Dataflow::implicit_gemm);
+  EXPECT_EQ(plan.dataflow, Dataflow::gather_gemm_scatter);
+  EXPECT_NE(explain(problem, plan).find("weight_gradient f32"), std::string::npos);
+}
+
+TEST(Dataflow, NamesGoThereAndBack) {
+  for (const Dataflow dataflow :
+       {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
+    EXPECT_EQ(parse_dataflow(name_of(dataflow)), dataflow);
+  }
+  try {
+    parse_dataflow("magic");
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "dataflow = \"magic\": choose gather_gemm_scatter, fetch_on_demand or "
+                 "implicit_gemm");
+  }
+}
+
+}  // namespace
+}  // namespace pumice
