@@ -1,0 +1,18 @@
+// The gradient of a convolution's weights: for every offset, a product over its pairs.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/core/tensor.hpp>
+#include <pumice/maps/kernel_map.hpp>
+
+namespace pumice {
+
+/// dW[k] = Σ over pairs of offset k: inputᵀ · grad. `map` view: in → rows of `input`, out → rows of
+/// `grad_output`. result: [K, C_in / groups, C_out] of the inputs' storage type; half types are
+/// multiplied and summed in float and rounded once. Partial sums are cut by pair count alone and
+/// added in order, so the bits do not depend on the number of threads.
+Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
+                       std::int64_t groups);
+
+}  // namespace pumice

@@ -1,0 +1,39 @@
+// The tables of innermost loops for this processor, made on first use.
+#include "kernels/cpu/micro_kernels.hpp"
+
+#include "kernels/cpu/multiply.hpp"
+
+namespace pumice::cpu {
+namespace {
+
+MicroKernels make_table(DType storage) {
+  MicroKernels table;
+  if (storage == DType::f64) {
+    add_multiply_f64(table);
+  } else {
+    add_multiply_f32(table);
+  }
+  add_row_kernels(table, storage);
+  table.reads_storage = storage == DType::f32 || storage == DType::f64;
+  return table;
+}
+
+}  // namespace
+
+const MicroKernels& micro_kernels(DType storage) {
+  static const MicroKernels f64 = make_table(DType::f64);
+  static const MicroKernels f32 = make_table(DType::f32);
+  static const MicroKernels f16 = make_table(DType::f16);
+  static const MicroKernels bf16 = make_table(DType::bf16);
+  switch (storage) {
+    case DType::f64: return f64;
+    case DType::f32: return f32;
+    case DType::f16: return f16;
+    case DType::bf16: return bf16;
+    default: break;
+  }
+  detail::raise_user("features of dtype = ", name_of(storage),
+                     " cannot be multiplied; use f64, f32, f16 or bf16");
+}
+
+}  // namespace pumice::cpu
