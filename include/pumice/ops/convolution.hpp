@@ -1,0 +1,38 @@
+// Sparse convolution over a kernel map, and its gradients.
+#pragma once
+
+#include <optional>
+
+#include <pumice/kernels/tile_mma.hpp>
+#include <pumice/maps/kernel_map.hpp>
+#include <pumice/plan/convolution_plan.hpp>
+
+namespace pumice {
+
+struct ConvolutionOptions {
+  std::int64_t groups = 1;
+  Epilogue epilogue{};                          // forward only; a bias is its `shift`
+  std::optional<Dataflow> dataflow{};           // absent: the plan decides
+  const PackedWeight* packed = nullptr;         // weights packed before; must match `weight`
+  ConvolutionPlan* chosen = nullptr;            // receives the plan that ran
+};
+
+/// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.
+/// features: [map.in_rows, C_in]; weight: [K, C_in / groups, C_out], same dtype. Returns
+/// [map.out_rows, C_out] of that dtype. UserError names the layer's mismatching argument.
+Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
+                   const ConvolutionOptions& options = {});
+
+/// Gradient of the features: grad_output [map.out_rows, C_out] → [map.in_rows, C_in]. `map` is the
+/// forward map; its transpose is taken here.
+Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
+                                  const KernelMapView& map, const ConvolutionOptions& options = {});
+
+/// Gradient of the weight, [K, C_in / groups, C_out].
+Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                   const KernelMapView& map, const ConvolutionOptions& options = {});
+
+/// Gradient of a bias: the sum over rows, compute type [C].
+Tensor bias_gradient(ConstTensorView grad_output);
+
+}  // namespace pumice

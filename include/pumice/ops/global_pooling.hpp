@@ -1,0 +1,52 @@
+// From rows to one vector for each batch item, and back: global pooling and broadcasting.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice {
+
+struct GlobalMaxPooled {
+  Tensor output;   // [batch_size, C]
+  Tensor argmax;   // i32 [batch_size, C]: row of the maximum, the smallest of equals; -1: no rows
+};
+
+/// features: [rows of set, C] -> [set.batch_size(), C]. A batch item without rows gives 0. A NaN
+/// wins over every number.
+GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set);
+/// Summed in double, whatever the storage type, and rounded once.
+Tensor global_average_pool(ConstTensorView features, const CoordinateSet& set);
+Tensor global_sum_pool(ConstTensorView features, const CoordinateSet& set);
+
+/// Gradients of the features, [rows, C], from grad_output [batch_size, C].
+Tensor global_max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
+                                const CoordinateSet& set);
+Tensor global_average_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set);
+Tensor global_sum_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set);
+
+/// items: [batch_size, C] -> [rows, C]: every row gets the vector of its batch item. Its gradient
+/// is `global_sum_pool`.
+Tensor broadcast(ConstTensorView items, const CoordinateSet& set);
+/// features [rows, C] with items [batch_size, C], same dtype.
+Tensor broadcast_add(ConstTensorView features, ConstTensorView items, const CoordinateSet& set);
+Tensor broadcast_multiply(ConstTensorView features, ConstTensorView items,
+                          const CoordinateSet& set);
+/// [rows, C + D]: features [rows, C], then the vector of the batch item, [batch_size, D].
+Tensor broadcast_concatenate(ConstTensorView features, ConstTensorView items,
+                             const CoordinateSet& set);
+
+struct BroadcastGradients {
+  Tensor features;   // [rows, C]
+  Tensor items;      // [batch_size, D]
+};
+BroadcastGradients broadcast_add_gradient(ConstTensorView grad_output, const CoordinateSet& set);
+BroadcastGradients broadcast_multiply_gradient(ConstTensorView features, ConstTensorView items,
+                                               ConstTensorView grad_output,
+                                               const CoordinateSet& set);
+/// `channels`: C of the features; the remaining columns belong to the items.
+BroadcastGradients broadcast_concatenate_gradient(ConstTensorView grad_output,
+                                                  std::int64_t channels, const CoordinateSet& set);
+
+}  // namespace pumice

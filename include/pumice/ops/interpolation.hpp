@@ -1,0 +1,46 @@
+// Features at arbitrary points between cells.
+//
+//      +----+----+      The centre of a cell is at its integer coordinate: a point at (2.0, 5.0) is
+//      | a *| b  |      in the middle of cell (2, 5) and sees it alone; one at (2.5, 5.0) sees half
+//      +----+----+      of (2, 5) and half of (3, 5). (MinkowskiEngine's convention; who counts
+//      | c  | d  |      from corners subtracts 0.5.)
+//      +----+----+
+//       * sees a, b, c, d with weights that fall linearly to 0 at a distance of one cell
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice {
+
+enum class Interpolation : unsigned char {
+  linear,    // the 2^D surrounding cells, multilinear
+  nearest,   // the cell floor(position + 0.5)
+};
+
+struct InterpolationOptions {
+  Interpolation mode = Interpolation::linear;
+  /// Absent cells count as 0. With `renormalize` the weights of the present ones are divided by
+  /// their sum instead; a point with no present cell stays 0.
+  bool renormalize = false;
+};
+
+/// Which rows each point sees, and how much of each. Reusable for all features on the same rows.
+struct InterpolationMap {
+  Tensor rows;      // i32 [P, corners]: row, -1 for an absent cell; corners = 2^D or 1
+  Tensor weights;   // [P, corners], dtype of the points; 0 for an absent cell
+  std::int64_t in_rows = 0;
+};
+
+/// points: f32 or f64 [P, 1 + D]: batch index, then the position in cells of `set`. UserError for
+/// a position that is not finite and for a batch index that is not a whole number in the batch.
+InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
+                                   const InterpolationOptions& options = {});
+/// features: [map.in_rows, C] -> [P, C].
+Tensor interpolate(ConstTensorView features, const InterpolationMap& map);
+/// Gradient of the features, [map.in_rows, C].
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map);
+
+}  // namespace pumice

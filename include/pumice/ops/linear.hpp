@@ -1,0 +1,19 @@
+// A dense product of every row with one matrix: a 1×1 convolution without a map.
+#pragma once
+
+#include <pumice/core/tensor.hpp>
+
+namespace pumice {
+
+/// y = x · W + b. features: [N, C_in]; weight: [C_in, C_out] of the same dtype; bias: compute type
+/// [C_out] (f64 for f64, else f32), undefined: 0. Half types are multiplied in float and rounded
+/// once.
+Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias = {});
+/// grad_output [N, C_out] · Wᵀ: [N, C_in].
+Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight);
+/// xᵀ · grad_output: [C_in, C_out], of the storage type.
+Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output);
+/// The sum over rows, compute type [C_out]; summed in double.
+Tensor linear_bias_gradient(ConstTensorView grad_output);
+
+}  // namespace pumice

@@ -1,0 +1,71 @@
+// Batch, layer and instance normalisation of rows, and their gradients.
+//
+// The compute type is f64 for f64 features and f32 for all others. Parameters, running statistics,
+// saved statistics and the gradients of parameters are of the compute type; features, outputs and
+// the gradient of the features are of the storage type. Sums run in double over chunks that depend
+// on the shape alone.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice {
+
+inline constexpr double kNormEpsilon = 1e-5;
+
+struct Normalized {
+  Tensor output;              // [N, C]
+  Tensor mean;                // what the gradient needs: [C] for batch, [N] for layer,
+  Tensor inverse_deviation;   // [batch_size, C] for instance norm; 1 / sqrt(variance + epsilon)
+};
+
+struct NormGradients {
+  Tensor features;   // [N, C]
+  Tensor weight;     // [C]
+  Tensor bias;       // [C]
+};
+
+struct BatchNormOptions {
+  double epsilon = kNormEpsilon;
+  double momentum = 0.1;   // running = (1 - momentum) · running + momentum · batch
+};
+
+/// Normalises with the mean and the biased variance of the N rows, as PyTorch's BatchNorm1d in
+/// training. weight and bias: [C]; undefined: 1 and 0. Where the running statistics ([C]) are
+/// defined they move by `momentum`, the variance towards the unbiased one. N = 0 gives an empty
+/// output and leaves them alone; N = 1 is a UserError, for one row has no variance.
+Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
+                               ConstTensorView bias, TensorView running_mean,
+                               TensorView running_variance, const BatchNormOptions& options = {});
+/// Gradients of `batch_norm_training`; `mean` and `inverse_deviation` are the ones it returned.
+NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                           ConstTensorView weight, ConstTensorView mean,
+                                           ConstTensorView inverse_deviation);
+
+/// (x - mean) / sqrt(variance + epsilon) · weight + bias with given statistics, all [C].
+Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
+                            ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
+                            double epsilon = kNormEpsilon);
+/// Gradients with the statistics held constant.
+NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                            ConstTensorView mean, ConstTensorView variance,
+                                            ConstTensorView weight, double epsilon = kNormEpsilon);
+
+/// Normalises every row over its C channels (biased variance).
+Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+                      double epsilon = kNormEpsilon);
+NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                  ConstTensorView weight, ConstTensorView mean,
+                                  ConstTensorView inverse_deviation);
+
+/// Normalises every channel over the rows of each batch item (biased variance). Items without rows
+/// have statistics 0; an item of one row is a UserError naming it, as in PyTorch's training mode.
+Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, ConstTensorView weight,
+                         ConstTensorView bias, double epsilon = kNormEpsilon);
+NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                     const CoordinateSet& set, ConstTensorView weight,
+                                     ConstTensorView mean, ConstTensorView inverse_deviation);
+
+}  // namespace pumice

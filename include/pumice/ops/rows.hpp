@@ -1,0 +1,33 @@
+// Moving whole rows: pruning, permuting, repeating, and merging rows that fell together.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/core/tensor.hpp>
+#include <pumice/points/voxelize.hpp>
+
+namespace pumice {
+
+/// result[i] = features[rows[i]]; rows: i32 or i64 [M], repeats allowed, -1 gives a row of zeros
+/// (a point outside the range has no voxel). Any trailing shape and any dtype.
+Tensor take_rows(ConstTensorView features, ConstTensorView rows);
+/// Its gradient: [in_rows, …], row r the sum of grad_output[i] over all i with rows[i] == r, in
+/// ascending i.
+Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows);
+
+struct ReducedRows {
+  Tensor output;   // [out_rows, C]; 0 for a row that nothing fell into
+  Tensor source;   // max: i32 [out_rows, C], first: i32 [out_rows], the input row, -1 for none;
+                   // undefined for the others
+};
+
+/// Merges features [P, C] by row_of (i32 or i64 [P], -1 leaves a row out) into out_rows rows. first
+/// is the one of smallest index; max is per channel, the smallest index among equals, a NaN before
+/// any number; sums run in double in ascending order, rounded once.
+ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::int64_t out_rows,
+                        Reduction reduction);
+/// [P, C] from grad_output [out_rows, C]; `source` as `reduce_rows` returned it.
+Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
+                            ConstTensorView source, Reduction reduction);
+
+}  // namespace pumice

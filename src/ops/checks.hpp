@@ -1,0 +1,56 @@
+// What operators ask of their arguments, as sentences.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <pumice/core/tensor.hpp>
+
+namespace pumice::checks {
+
+/// f64 for f64, f32 for the other floating types: what sums, statistics and parameters are kept in.
+inline DType compute_dtype(DType storage) { return storage == DType::f64 ? storage : DType::f32; }
+
+/// A matrix of f64, f32, f16 or bf16 in memory the CPU sees.
+inline void features(ConstTensorView tensor, std::string_view op, std::string_view name) {
+  PUMICE_EXPECTS(tensor.rank() == 2, op, ": ", name, " has shape ", to_string(tensor.shape()),
+                 "; it must be a matrix [rows, channels]");
+  PUMICE_EXPECTS(is_floating(tensor.dtype()), op, ": ", name, " holds ", name_of(tensor.dtype()),
+                 "; convert it to f64, f32, f16 or bf16");
+  PUMICE_EXPECTS(tensor.device().kind == DeviceKind::cpu, op, ": ", name, " is on ",
+                 to_string(tensor.device()), "; this build computes on the CPU, copy it there");
+}
+
+inline void same_dtype(ConstTensorView tensor, DType dtype, std::string_view op,
+                       std::string_view name, std::string_view other) {
+  PUMICE_EXPECTS(tensor.dtype() == dtype, op, ": ", name, " holds ", name_of(tensor.dtype()), " but ",
+                 other, " holds ", name_of(dtype), "; convert one of them");
+}
+
+inline void extent(ConstTensorView tensor, int axis, std::int64_t expected, std::string_view op,
+                   std::string_view name, std::string_view expected_is) {
+  PUMICE_EXPECTS(tensor.extent(axis) == expected, op, ": ", name, " has shape ",
+                 to_string(tensor.shape()), "; its extent ", axis, " must be ", expected, ", ",
+                 expected_is);
+}
+
+/// A vector of `size` values of the compute type of `storage`, or undefined.
+inline void parameter(ConstTensorView tensor, std::int64_t size, DType storage, std::string_view op,
+                      std::string_view name) {
+  if (!tensor.defined()) return;
+  PUMICE_EXPECTS(tensor.rank() == 1 && tensor.extent(0) == size, op, ": ", name, " has shape ",
+                 to_string(tensor.shape()), "; it must be [", size, "], one value a channel");
+  PUMICE_EXPECTS(tensor.dtype() == compute_dtype(storage), op, ": ", name, " holds ",
+                 name_of(tensor.dtype()), "; for features of ", name_of(storage), " it must be ",
+                 name_of(compute_dtype(storage)));
+}
+
+inline void same_shape(ConstTensorView tensor, ConstTensorView other, std::string_view op,
+                       std::string_view name, std::string_view other_name) {
+  PUMICE_EXPECTS(tensor.shape() == other.shape(), op, ": ", name, " has shape ",
+                 to_string(tensor.shape()), " but ", other_name, " has ", to_string(other.shape()),
+                 "; they must be equal");
+  same_dtype(tensor, other.dtype(), op, name, other_name);
+}
+
+}  // namespace pumice::checks

@@ -1,0 +1,105 @@
+// Sparse convolution and its gradients: describe the problem, ask for a plan, run it.
+#include <pumice/ops/convolution.hpp>
+
+#include <pumice/core/error.hpp>
+
+#include "ops/convolution_checks.hpp"
+#include "ops/cpu/convolution_dataflows.hpp"
+#include "ops/cpu/convolution_sums.hpp"
+
+namespace pumice {
+namespace {
+
+ConvolutionProblem describe(Direction direction, const KernelMapView& map, std::int64_t in_channels,
+                            std::int64_t out_channels, std::int64_t groups, DType dtype) {
+  const bool identity = map.offsets == 1 && map.has_identity_offset &&
+                        map.in_rows == map.out_rows && map.pairs() == map.in_rows;
+  return {.direction = direction,
+          .in_rows = map.in_rows,
+          .out_rows = map.out_rows,
+          .pairs = map.pairs(),
+          .offsets = map.offsets,
+          .in_channels = in_channels,
+          .out_channels = out_channels,
+          .groups = groups,
+          .dtype = dtype,
+          .identity = identity};
+}
+
+ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOptions& options) {
+  ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
+  if (options.chosen != nullptr) *options.chosen = plan;
+  return plan;
+}
+
+/// Forward and input gradient are the same product, on a map and on its transpose.
+Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weight,
+                const KernelMapView& map, std::int64_t out_channels,
+                const ConvolutionOptions& options) {
+  const ConvolutionProblem problem =
+      describe(direction, map, input.extent(1), out_channels, options.groups, input.dtype());
+  if (options.packed != nullptr) {
+    check_packed(*options.packed, map.offsets, problem.in_channels, out_channels, options.groups,
+                 input.dtype());
+  }
+  const ConvolutionPlan plan = plan_for(problem, options);
+  Tensor output({map.out_rows, out_channels}, input.dtype());
+  cpu::run({.input = input,
+            .weight = weight,
+            .transpose_weight = direction == Direction::input_gradient,
+            .groups = options.groups,
+            .packed = options.packed,
+            .epilogue = options.epilogue,
+            .output = output.view()},
+           map, plan);
+  return output;
+}
+
+}  // namespace
+
+Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
+                   const ConvolutionOptions& options) {
+  check_features("features", features, {"map.in_rows", map.in_rows});
+  check_weight(weight, map, options.groups, features.dtype());
+  PUMICE_EXPECTS(weight.extent(1) * options.groups == features.extent(1), "weight ",
+                 to_string(weight.shape()), " in ", options.groups, " groups takes ",
+                 weight.extent(1) * options.groups, " input channels, but features have ",
+                 features.extent(1), ": give [offsets, input channels / groups, output channels]");
+  check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
+  return multiply(Direction::forward, features, weight, map, weight.extent(2), options);
+}
+
+Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
+                                  const KernelMapView& map, const ConvolutionOptions& options) {
+  check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
+  check_weight(weight, map, options.groups, grad_output.dtype());
+  PUMICE_EXPECTS(weight.extent(2) == grad_output.extent(1), "weight ", to_string(weight.shape()),
+                 " makes ", weight.extent(2), " output channels, but grad_output has ",
+                 grad_output.extent(1), ": give the weight of the forward convolution");
+  check_no_epilogue(options.epilogue);
+  return multiply(Direction::input_gradient, grad_output, weight, transposed(map),
+                  weight.extent(1) * options.groups, options);
+}
+
+Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                   const KernelMapView& map, const ConvolutionOptions& options) {
+  check_features("features", features, {"map.in_rows", map.in_rows});
+  check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
+  PUMICE_EXPECTS(features.dtype() == grad_output.dtype(), "features are ",
+                 name_of(features.dtype()), " but grad_output is ", name_of(grad_output.dtype()),
+                 ": convert one of them");
+  check_groups("features", features.extent(1), options.groups);
+  check_groups("grad_output", grad_output.extent(1), options.groups);
+  check_no_epilogue(options.epilogue);
+  plan_for(describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
+                    options.groups, features.dtype()),
+           options);
+  return weight_gradient(features, grad_output, map, options.groups);
+}
+
+Tensor bias_gradient(ConstTensorView grad_output) {
+  check_features("grad_output", grad_output, {"its own", grad_output.rows()});
+  return cpu::sum_rows(grad_output);
+}
+
+}  // namespace pumice

@@ -1,0 +1,90 @@
+// The sentences.
+#include "ops/convolution_checks.hpp"
+
+#include <pumice/core/error.hpp>
+
+namespace pumice {
+namespace {
+
+DType compute_dtype(DType storage) { return storage == DType::f64 ? DType::f64 : DType::f32; }
+
+void check_channel_vector(const char* name, ConstTensorView values, std::int64_t channels,
+                          DType dtype) {
+  if (!values.defined()) return;
+  PUMICE_EXPECTS(values.rank() == 1 && values.extent(0) == channels, name, " has shape ",
+                 to_string(values.shape()), ": give one value for each of the ", channels,
+                 " output channels");
+  PUMICE_EXPECTS(values.dtype() == dtype, name, " is ", name_of(values.dtype()),
+                 ": it is applied where the sum is computed, so convert it to ", name_of(dtype));
+}
+
+}  // namespace
+
+void check_features(const char* name, ConstTensorView features, const ExpectedRows& expected) {
+  PUMICE_EXPECTS(features.rank() == 2, name, " has shape ", to_string(features.shape()),
+                 ": give a matrix with one row per site and one column per channel");
+  PUMICE_EXPECTS(is_floating(features.dtype()), name, " is ", name_of(features.dtype()),
+                 ": convert it to f64, f32, f16 or bf16");
+  PUMICE_EXPECTS(features.device().kind == DeviceKind::cpu, name, " is on ",
+                 to_string(features.device()), ": copy it to the CPU, where this convolution runs");
+  PUMICE_EXPECTS(features.rows() == expected.rows, name, " has ", features.rows(), " rows, but ",
+                 expected.name, " = ", expected.rows,
+                 ": give the features of the coordinates the map was built for");
+  PUMICE_EXPECTS(features.extent(1) > 0, name, " has no channels: give at least one");
+}
+
+void check_groups(const char* name, std::int64_t channels, std::int64_t groups) {
+  PUMICE_EXPECTS(groups >= 1, "groups = ", groups, ": give at least 1");
+  PUMICE_EXPECTS(channels % groups == 0, "groups = ", groups, " does not divide the ", channels,
+                 " channels of ", name, ": choose a divisor");
+}
+
+void check_weight(ConstTensorView weight, const KernelMapView& map, std::int64_t groups,
+                  DType feature_dtype) {
+  PUMICE_EXPECTS(weight.rank() == 3, "weight has shape ", to_string(weight.shape()),
+                 ": give [offsets, input channels / groups, output channels]");
+  PUMICE_EXPECTS(weight.dtype() == feature_dtype, "weight is ", name_of(weight.dtype()),
+                 " but the features are ", name_of(feature_dtype), ": convert one of them");
+  PUMICE_EXPECTS(weight.extent(0) == map.offsets, "weight has ", weight.extent(0),
+                 " offsets but the kernel map has ", map.offsets,
+                 ": give weights made for the map's window");
+  PUMICE_EXPECTS(weight.extent(1) > 0 && weight.extent(2) > 0, "weight has shape ",
+                 to_string(weight.shape()), ": give at least one channel on either side");
+  check_groups("weight", weight.extent(2), groups);
+}
+
+void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t channels,
+                    DType feature_dtype) {
+  const DType compute = compute_dtype(feature_dtype);
+  check_channel_vector("epilogue.scale", epilogue.scale, channels, compute);
+  check_channel_vector("epilogue.shift (the bias)", epilogue.shift, channels, compute);
+  const ConstTensorView residual = epilogue.residual;
+  if (!residual.defined()) return;
+  PUMICE_EXPECTS(residual.shape() == Shape({rows, channels}), "epilogue.residual has shape ",
+                 to_string(residual.shape()), ": it is added to an output of ",
+                 to_string(Shape({rows, channels})), ", so give it that shape");
+  PUMICE_EXPECTS(residual.dtype() == feature_dtype, "epilogue.residual is ",
+                 name_of(residual.dtype()), " but the features are ", name_of(feature_dtype),
+                 ": convert one of them");
+}
+
+void check_no_epilogue(const Epilogue& epilogue) {
+  PUMICE_EXPECTS(!epilogue.scale.defined() && !epilogue.shift.defined() &&
+                     !epilogue.residual.defined() && epilogue.activation == Activation::none,
+                 "epilogue is set for a gradient: take the activation's gradient first and leave "
+                 "the epilogue empty");
+}
+
+void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
+                  std::int64_t out_channels, std::int64_t groups, DType dtype) {
+  PUMICE_EXPECTS(packed.offsets() == offsets && packed.in_channels() == in_channels &&
+                     packed.out_channels() == out_channels && packed.groups() == groups &&
+                     packed.dtype() == dtype,
+                 "packed was made for ", packed.offsets(), " offsets, ", packed.in_channels(),
+                 " -> ", packed.out_channels(), " channels in ", packed.groups(), " groups of ",
+                 name_of(packed.dtype()), ", but this product has ", offsets, ", ", in_channels,
+                 " -> ", out_channels, ", ", groups, " and ", name_of(dtype),
+                 ": pack this weight (transposed for an input gradient)");
+}
+
+}  // namespace pumice

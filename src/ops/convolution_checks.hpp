@@ -1,0 +1,30 @@
+// What a caller of a convolution can get wrong, said in sentences.
+#pragma once
+
+#include <pumice/ops/convolution.hpp>
+
+namespace pumice {
+
+/// `rows`: "map.in_rows" or "map.out_rows" with its value; `name` is the argument's.
+struct ExpectedRows {
+  const char* name;
+  std::int64_t rows;
+};
+
+/// A feature matrix of the right type and number of rows.
+void check_features(const char* name, ConstTensorView features, const ExpectedRows& expected);
+/// [K, C_in / groups, C_out] for the map and groups, of the features' type.
+void check_weight(ConstTensorView weight, const KernelMapView& map, std::int64_t groups,
+                  DType feature_dtype);
+/// `channels` of `name` divide into groups.
+void check_groups(const char* name, std::int64_t channels, std::int64_t groups);
+/// Scale and shift of [channels], residual of [rows, channels].
+void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t channels,
+                    DType feature_dtype);
+/// Gradients are taken of the sum before any epilogue.
+void check_no_epilogue(const Epilogue& epilogue);
+/// A prepared weight belongs to this product.
+void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
+                  std::int64_t out_channels, std::int64_t groups, DType dtype);
+
+}  // namespace pumice

@@ -1,0 +1,25 @@
+// The dataflows of a planned product on the CPU: each cuts the structure its way and runs its
+// skeleton.
+#pragma once
+
+#include <pumice/kernels/tile_mma.hpp>
+#include <pumice/maps/kernel_map.hpp>
+#include <pumice/plan/convolution_plan.hpp>
+
+namespace pumice::cpu {
+
+/// output[out] = epilogue(Σ input[in] · W[k]) over the pairs of `map`; with `transpose_weight`, Wᵀ.
+struct SparseProduct {
+  ConstTensorView input;
+  ConstTensorView weight;          // [K, C_in / groups, C_out] of the forward convolution
+  bool transpose_weight = false;
+  std::int64_t groups = 1;
+  const PackedWeight* packed = nullptr;   // of `weight`, or null
+  Epilogue epilogue{};
+  TensorView output;
+};
+
+/// By the plan's dataflow.
+void run(const SparseProduct& product, const KernelMapView& map, const ConvolutionPlan& plan);
+
+}  // namespace pumice::cpu

@@ -1,0 +1,280 @@
+// Checks grids and arrays, lays them out and hands them to the back end.
+#include <pumice/ops/dense.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <pumice/core/parallel.hpp>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/dense.hpp"
+
+namespace pumice {
+namespace {
+
+void check_grid(const DenseGrid& grid, int dimension, const char* op) {
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimension); ++axis) {
+    PUMICE_EXPECTS(grid.shape[axis] >= 0, op, ": grid.shape[", axis, "] = ", grid.shape[axis],
+                   "; an extent cannot be negative");
+  }
+}
+
+/// [batch, channels, shape…] of the grid.
+Shape dense_shape(std::int64_t batch, std::int64_t channels, const DenseGrid& grid, int dimension) {
+  std::vector<std::int64_t> extents{batch, channels};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimension); ++axis) {
+    extents.push_back(grid.shape[axis]);
+  }
+  return Shape(extents);
+}
+
+/// Row-major strides of [B, C, shape…].
+cpu::DenseLayout dense_layout(std::int64_t channels, const DenseGrid& grid, int dimension) {
+  cpu::DenseLayout layout{.grid = grid};
+  std::int64_t stride = 1;
+  for (int axis = dimension - 1; axis >= 0; --axis) {
+    layout.stride[static_cast<std::size_t>(axis)] = stride;
+    stride *= grid.shape[static_cast<std::size_t>(axis)];
+  }
+  layout.channel_stride = stride;
+  layout.batch_stride = stride * channels;
+  return layout;
+}
+
+/// [B, C · shape[axis], other axes…].
+Shape bev_shape(std::int64_t batch, std::int64_t channels, const DenseGrid& grid, int dimension,
+                int folded) {
+  std::vector<std::int64_t> extents{batch, channels * grid.shape[static_cast<std::size_t>(folded)]};
+  for (int axis = 0; axis < dimension; ++axis) {
+    if (axis != folded) extents.push_back(grid.shape[static_cast<std::size_t>(axis)]);
+  }
+  return Shape(extents);
+}
+
+cpu::DenseLayout bev_layout(std::int64_t channels, const DenseGrid& grid, int dimension,
+                            int folded) {
+  cpu::DenseLayout layout{.grid = grid};
+  const auto fold = static_cast<std::size_t>(folded);
+  std::int64_t stride = 1;
+  for (int axis = dimension - 1; axis >= 0; --axis) {
+    if (axis == folded) continue;
+    layout.stride[static_cast<std::size_t>(axis)] = stride;
+    stride *= grid.shape[static_cast<std::size_t>(axis)];
+  }
+  layout.stride[fold] = stride;
+  layout.channel_stride = stride * grid.shape[fold];
+  layout.batch_stride = layout.channel_stride * channels;
+  return layout;
+}
+
+std::string site_of(const CoordinateSet& set, std::int64_t row) {
+  const auto* site = set.coordinates().data<std::int32_t>() + row * (set.dimension() + 1);
+  std::string text = "(batch " + std::to_string(site[0]);
+  for (int axis = 1; axis <= set.dimension(); ++axis) text += ", " + std::to_string(site[axis]);
+  return text + ")";
+}
+
+cpu::DensePlaces places_in(const CoordinateSet& set, const cpu::DenseLayout& layout, bool crop,
+                           const char* op) {
+  cpu::DensePlaces places = cpu::places(set, layout);
+  if (!crop && places.first_outside < set.size()) {
+    std::string box;
+    for (std::size_t axis = 0; axis < static_cast<std::size_t>(set.dimension()); ++axis) {
+      const std::int64_t low = layout.grid.low[axis];
+      box += (axis == 0 ? "[" : " x [") + std::to_string(low) + ", " +
+             std::to_string(low + layout.grid.shape[axis]) + ")";
+    }
+    detail::raise_user(op, ": row ", places.first_outside, " is at ",
+                       site_of(set, places.first_outside), ", outside the grid ", box,
+                       "; give a larger grid, or crop = true to leave such rows out");
+  }
+  return places;
+}
+
+DenseGrid grid_for(const CoordinateSet& set, const DenseOptions& options, const char* op) {
+  const DenseGrid grid = options.grid ? *options.grid : grid_of(set);
+  check_grid(grid, set.dimension(), op);
+  return grid;
+}
+
+void check_features(ConstTensorView features, const CoordinateSet& set, const char* op,
+                    const char* name) {
+  checks::features(features, op, name);
+  checks::extent(features, 0, set.size(), op, name, "the rows of the coordinate set");
+}
+
+void check_axis(int axis, int dimension, const char* op) {
+  PUMICE_EXPECTS(dimension >= 2, op, ": a set of 1 axis has none to fold away; use to_dense");
+  PUMICE_EXPECTS(axis >= 0 && axis < dimension, op, ": axis = ", axis, "; the set has axes 0 to ",
+                 dimension - 1);
+}
+
+void check_array(ConstTensorView dense, const Shape& expected, const char* op, const char* name) {
+  PUMICE_EXPECTS(is_floating(dense.dtype()), op, ": ", name, " holds ", name_of(dense.dtype()),
+                 "; convert it to f64, f32, f16 or bf16");
+  PUMICE_EXPECTS(dense.shape() == expected, op, ": ", name, " has shape ",
+                 to_string(dense.shape()), "; for this set and grid it must be ",
+                 to_string(expected));
+}
+
+Tensor place(ConstTensorView features, const CoordinateSet& set, const cpu::DenseLayout& layout,
+             const Shape& shape, bool crop, const char* op) {
+  const cpu::DensePlaces places = places_in(set, layout, crop, op);
+  Tensor dense = Tensor::zeros(shape, features.dtype());
+  cpu::place_rows(features, places, layout.channel_stride, dense.view());
+  return dense;
+}
+
+Tensor pick(ConstTensorView dense, const CoordinateSet& set, const cpu::DenseLayout& layout,
+            std::int64_t channels, bool crop, const char* op) {
+  const cpu::DensePlaces places = places_in(set, layout, crop, op);
+  Tensor features({set.size(), channels}, dense.dtype());
+  cpu::pick_rows(dense, places, layout.channel_stride, features.view());
+  return features;
+}
+
+}  // namespace
+
+DenseGrid grid_of(const CoordinateSet& set) {
+  DenseGrid grid;
+  if (set.spatial_shape()) {
+    grid.shape = *set.spatial_shape();
+    return grid;
+  }
+  const auto dimension = static_cast<std::size_t>(set.dimension());
+  const auto* site = set.coordinates().data<std::int32_t>();
+  if (set.size() == 0) return grid;
+  Axes high{};
+  for (std::size_t axis = 0; axis < dimension; ++axis) grid.low[axis] = high[axis] = site[axis + 1];
+  for (std::int64_t row = 1; row < set.size(); ++row) {
+    site += dimension + 1;
+    for (std::size_t axis = 0; axis < dimension; ++axis) {
+      grid.low[axis] = std::min(grid.low[axis], site[axis + 1]);
+      high[axis] = std::max(high[axis], site[axis + 1]);
+    }
+  }
+  for (std::size_t axis = 0; axis < dimension; ++axis) {
+    const std::int64_t extent = std::int64_t{high[axis]} - grid.low[axis] + 1;
+    PUMICE_EXPECTS(extent <= std::numeric_limits<std::int32_t>::max(), "grid_of: axis ", axis,
+                   " spans ", extent, " cells; give a grid of less than 2^31 and crop");
+    grid.shape[axis] = static_cast<std::int32_t>(extent);
+  }
+  return grid;
+}
+
+Tensor to_dense(ConstTensorView features, const CoordinateSet& set, const DenseOptions& options) {
+  const char* op = "to_dense";
+  check_features(features, set, op, "features");
+  const DenseGrid grid = grid_for(set, options, op);
+  const std::int64_t channels = features.extent(1);
+  const Shape shape = dense_shape(set.batch_size(), channels, grid, set.dimension());
+  return place(features, set, dense_layout(channels, grid, set.dimension()), shape, options.crop,
+               op);
+}
+
+Tensor to_dense_gradient(ConstTensorView grad_dense, const CoordinateSet& set,
+                         const DenseOptions& options) {
+  const char* op = "to_dense_gradient";
+  PUMICE_EXPECTS(grad_dense.rank() == set.dimension() + 2, op, ": grad_dense has shape ",
+                 to_string(grad_dense.shape()), "; it must be [B, C, ", set.dimension(),
+                 " spatial axes]");
+  const DenseGrid grid = grid_for(set, options, op);
+  const std::int64_t channels = grad_dense.extent(1);
+  check_array(grad_dense, dense_shape(set.batch_size(), channels, grid, set.dimension()), op,
+              "grad_dense");
+  return pick(grad_dense, set, dense_layout(channels, grid, set.dimension()), channels,
+              options.crop, op);
+}
+
+Tensor to_bev(ConstTensorView features, const CoordinateSet& set, int axis,
+              const DenseOptions& options) {
+  const char* op = "to_bev";
+  check_features(features, set, op, "features");
+  check_axis(axis, set.dimension(), op);
+  const DenseGrid grid = grid_for(set, options, op);
+  const std::int64_t channels = features.extent(1);
+  return place(features, set, bev_layout(channels, grid, set.dimension(), axis),
+               bev_shape(set.batch_size(), channels, grid, set.dimension(), axis), options.crop,
+               op);
+}
+
+Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int axis,
+                       const DenseOptions& options) {
+  const char* op = "to_bev_gradient";
+  check_axis(axis, set.dimension(), op);
+  const DenseGrid grid = grid_for(set, options, op);
+  const std::int64_t depth = grid.shape[static_cast<std::size_t>(axis)];
+  PUMICE_EXPECTS(grad_bev.rank() == set.dimension() + 1 && depth > 0 &&
+                     grad_bev.extent(1) % depth == 0,
+                 op, ": grad_bev has shape ", to_string(grad_bev.shape()), "; it must be [B, C · ",
+                 depth, ", ", set.dimension() - 1, " spatial axes]");
+  const std::int64_t channels = grad_bev.extent(1) / depth;
+  check_array(grad_bev, bev_shape(set.batch_size(), channels, grid, set.dimension(), axis), op,
+              "grad_bev");
+  return pick(grad_bev, set, bev_layout(channels, grid, set.dimension(), axis), channels,
+              options.crop, op);
+}
+
+SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
+  const char* op = "from_dense";
+  const int dimension = dense.rank() - 2;
+  PUMICE_EXPECTS(dimension >= 1 && dimension <= kMaxDimension, op, ": dense has shape ",
+                 to_string(dense.shape()), "; it must be [B, C, 1 to 4 spatial axes]");
+  SparseRows result;
+  result.grid.low = options.low;
+  std::vector<std::int64_t> cells{dense.extent(0)};
+  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
+  for (int axis = 0; axis < dimension; ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    const std::int64_t extent = dense.extent(axis + 2);
+    PUMICE_EXPECTS(extent <= kLimit && options.low[a] + extent - 1 <= kLimit, op, ": axis ", axis,
+                   " reaches coordinate ", options.low[a] + extent - 1,
+                   "; coordinates are int32, lower options.low");
+    result.grid.shape[a] = static_cast<std::int32_t>(extent);
+    cells.push_back(extent);
+  }
+  PUMICE_EXPECTS(dense.extent(0) <= kLimit, op, ": ", dense.extent(0), " batch items; at most ",
+                 kLimit);
+  check_array(dense, dense.shape(), op, "dense");
+  if (options.mask.defined()) {
+    PUMICE_EXPECTS(options.mask.dtype() == DType::u8 && options.mask.shape() == Shape(cells), op,
+                   ": mask is ", name_of(options.mask.dtype()), ' ',
+                   to_string(options.mask.shape()), "; it must be u8 ", to_string(Shape(cells)));
+  }
+  const Buffer<std::int64_t> occupied = cpu::occupied_cells(dense, options.mask);
+  PUMICE_EXPECTS(occupied.size() <= kLimit, op, ": ", occupied.size(),
+                 " cells are occupied; a set holds at most ", kLimit, ", split the batch");
+  Tensor coordinates({occupied.size(), dimension + 1}, DType::i32);
+  auto* const sites = coordinates.data<std::int32_t>();
+  parallel_for(occupied.size(), 1 << 13, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t rest = occupied[row];
+      for (int axis = dimension - 1; axis >= 0; --axis) {
+        const auto a = static_cast<std::size_t>(axis);
+        sites[row * (dimension + 1) + axis + 1] =
+            static_cast<std::int32_t>(rest % result.grid.shape[a] + options.low[a]);
+        rest /= result.grid.shape[a];
+      }
+      sites[row * (dimension + 1)] = static_cast<std::int32_t>(rest);
+    }
+  });
+  result.set = CoordinateSet::create(
+      coordinates, {.stride = options.stride,
+                    .batch_size = static_cast<std::int32_t>(dense.extent(0))});
+  const cpu::DenseLayout layout = dense_layout(dense.extent(1), result.grid, dimension);
+  result.features = pick(dense, *result.set, layout, dense.extent(1), false, op);
+  return result;
+}
+
+Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,
+                           const DenseGrid& grid) {
+  const char* op = "from_dense_gradient";
+  check_features(grad_features, set, op, "grad_features");
+  check_grid(grid, set.dimension(), op);
+  const std::int64_t channels = grad_features.extent(1);
+  return place(grad_features, set, dense_layout(channels, grid, set.dimension()),
+               dense_shape(set.batch_size(), channels, grid, set.dimension()), false, op);
+}
+
+}  // namespace pumice

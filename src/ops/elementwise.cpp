@@ -1,0 +1,167 @@
+// Checks the arguments of elementwise operators and hands them to the back end.
+#include <pumice/ops/elementwise.hpp>
+
+#include <array>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/elementwise.hpp"
+#include "ops/cpu/row_groups.hpp"
+
+namespace pumice {
+namespace {
+
+void check_floating(ConstTensorView tensor, const char* op, const char* name) {
+  PUMICE_EXPECTS(is_floating(tensor.dtype()), op, ": ", name, " holds ", name_of(tensor.dtype()),
+                 "; convert it to f64, f32, f16 or bf16");
+}
+
+Tensor combine(ConstTensorView left, ConstTensorView right, cpu::Binary operation, const char* op) {
+  check_floating(left, op, "left");
+  checks::same_shape(right, left, op, "right", "left");
+  Tensor output(left.shape(), left.dtype());
+  cpu::combine(left, right, operation, output.view());
+  return output;
+}
+
+/// The row list of one side of a union must stay in the union.
+void check_list(ConstTensorView rows, const UnionSet& sites, const char* op, const char* name) {
+  PUMICE_EXPECTS(rows.dtype() == DType::i32, op, ": the rows of the ", name, " side are ",
+                 name_of(rows.dtype()), "; pass the i32 list that unite returned");
+  cpu::check_rows(rows, sites.set->size(), op, name);
+}
+
+void check_side(ConstTensorView features, ConstTensorView rows, const UnionSet& sites,
+                const char* op, const char* name) {
+  checks::features(features, op, name);
+  check_list(rows, sites, op, name);
+  checks::extent(features, 0, rows.rows(), op, name, "the rows of its coordinate set");
+}
+
+void check_union_gradient(ConstTensorView grad_output, const UnionSet& sites, const char* op) {
+  checks::features(grad_output, op, "grad_output");
+  checks::extent(grad_output, 0, sites.set->size(), op, "grad_output", "the rows of the union");
+  check_list(sites.left_row, sites, op, "left");
+  check_list(sites.right_row, sites, op, "right");
+}
+
+void check_sides(ConstTensorView left, ConstTensorView right, const UnionSet& sites,
+                 const char* op) {
+  check_side(left, sites.left_row, sites, op, "left");
+  check_side(right, sites.right_row, sites, op, "right");
+  checks::same_dtype(right, left.dtype(), op, "right", "left");
+}
+
+}  // namespace
+
+Tensor add(ConstTensorView left, ConstTensorView right) {
+  return combine(left, right, cpu::Binary::add, "add");
+}
+Tensor subtract(ConstTensorView left, ConstTensorView right) {
+  return combine(left, right, cpu::Binary::subtract, "subtract");
+}
+Tensor multiply(ConstTensorView left, ConstTensorView right) {
+  return combine(left, right, cpu::Binary::multiply, "multiply");
+}
+
+Tensor scale(ConstTensorView features, double factor) {
+  check_floating(features, "scale", "features");
+  Tensor output(features.shape(), features.dtype());
+  cpu::scale(features, factor, output.view());
+  return output;
+}
+
+void add_in_place(TensorView total, ConstTensorView term) {
+  check_floating(total, "add_in_place", "total");
+  checks::same_shape(term, total, "add_in_place", "term", "total");
+  cpu::add_in_place(total, term);
+}
+
+Tensor concatenate(std::span<const ConstTensorView> parts) {
+  PUMICE_EXPECTS(!parts.empty(), "concatenate: no parts; pass at least one");
+  const ConstTensorView& first = parts.front();
+  const std::size_t element = size_of(first.dtype());
+  std::int64_t channels = 0;
+  std::vector<cpu::ColumnPart> columns;
+  for (const ConstTensorView& part : parts) {
+    checks::features(part, "concatenate", "a part");
+    checks::extent(part, 0, first.rows(), "concatenate", "a part", "the rows of the first part");
+    checks::same_dtype(part, first.dtype(), "concatenate", "a part", "the first");
+    columns.push_back({.narrow_const = static_cast<const std::byte*>(part.raw()),
+                       .bytes = static_cast<std::size_t>(part.extent(1)) * element,
+                       .offset = static_cast<std::size_t>(channels) * element});
+    channels += part.extent(1);
+  }
+  Tensor output({first.rows(), channels}, first.dtype());
+  cpu::join_columns(columns, first.rows(), static_cast<std::size_t>(channels) * element,
+                    static_cast<std::byte*>(output.raw()));
+  return output;
+}
+
+Tensor concatenate(ConstTensorView left, ConstTensorView right) {
+  const std::array<ConstTensorView, 2> parts{left, right};
+  return concatenate(parts);
+}
+
+std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t> channels) {
+  checks::features(features, "split", "features");
+  const std::size_t element = size_of(features.dtype());
+  std::int64_t total = 0;
+  std::vector<Tensor> parts;
+  std::vector<cpu::ColumnPart> columns;
+  for (const std::int64_t width : channels) {
+    PUMICE_EXPECTS(width >= 0, "split: a part of ", width, " channels; it cannot be negative");
+    Tensor& part = parts.emplace_back(Shape{features.rows(), width}, features.dtype());
+    columns.push_back({.narrow = static_cast<std::byte*>(part.raw()),
+                       .bytes = static_cast<std::size_t>(width) * element,
+                       .offset = static_cast<std::size_t>(total) * element});
+    total += width;
+  }
+  PUMICE_EXPECTS(total == features.extent(1), "split: parts of ", total,
+                 " channels in all, but features has shape ", to_string(features.shape()),
+                 "; they must add up to its columns");
+  cpu::cut_columns(columns, features.rows(), static_cast<std::size_t>(total) * element,
+                   static_cast<const std::byte*>(features.raw()));
+  return parts;
+}
+
+Tensor add(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
+  check_sides(left, right, sites, "add");
+  checks::extent(right, 1, left.extent(1), "add", "right", "the channels of left");
+  Tensor output({sites.set->size(), left.extent(1)}, left.dtype());
+  cpu::union_add(left, sites.left_row, right, sites.right_row, output.view());
+  return output;
+}
+
+Tensor concatenate(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
+  check_sides(left, right, sites, "concatenate");
+  Tensor output({sites.set->size(), left.extent(1) + right.extent(1)}, left.dtype());
+  cpu::union_concatenate(left, sites.left_row, right, sites.right_row, output.view());
+  return output;
+}
+
+UnionGradients union_add_gradient(ConstTensorView grad_output, const UnionSet& sites) {
+  check_union_gradient(grad_output, sites, "union_add_gradient");
+  const std::int64_t channels = grad_output.extent(1);
+  UnionGradients result{Tensor({sites.left_row.rows(), channels}, grad_output.dtype()),
+                        Tensor({sites.right_row.rows(), channels}, grad_output.dtype())};
+  cpu::take_columns(grad_output, sites.left_row, 0, result.left.view());
+  cpu::take_columns(grad_output, sites.right_row, 0, result.right.view());
+  return result;
+}
+
+UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int64_t left_channels,
+                                          const UnionSet& sites) {
+  const char* op = "union_concatenate_gradient";
+  check_union_gradient(grad_output, sites, op);
+  PUMICE_EXPECTS(left_channels >= 0 && left_channels <= grad_output.extent(1), op,
+                 ": left_channels = ", left_channels, "; grad_output has ", grad_output.extent(1),
+                 " columns in all");
+  const std::int64_t right_channels = grad_output.extent(1) - left_channels;
+  UnionGradients result{Tensor({sites.left_row.rows(), left_channels}, grad_output.dtype()),
+                        Tensor({sites.right_row.rows(), right_channels}, grad_output.dtype())};
+  cpu::take_columns(grad_output, sites.left_row, 0, result.left.view());
+  cpu::take_columns(grad_output, sites.right_row, left_channels, result.right.view());
+  return result;
+}
+
+}  // namespace pumice

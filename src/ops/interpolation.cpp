@@ -1,0 +1,55 @@
+// Checks the arguments of interpolation and hands them to the back end.
+#include <pumice/ops/interpolation.hpp>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/interpolation.hpp"
+
+namespace pumice {
+namespace {
+
+void check_map(const InterpolationMap& map, const char* op) {
+  PUMICE_EXPECTS(map.rows.defined() && map.weights.defined() && map.rows.dtype() == DType::i32 &&
+                     map.rows.shape().rank() == 2 && map.rows.shape() == map.weights.shape(),
+                 op, ": the map is incomplete; pass what interpolation_map returned");
+}
+
+}  // namespace
+
+InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
+                                   const InterpolationOptions& options) {
+  PUMICE_EXPECTS(points.dtype() == DType::f32 || points.dtype() == DType::f64,
+                 "interpolation_map: points holds ", name_of(points.dtype()),
+                 "; positions are f32 or f64");
+  PUMICE_EXPECTS(points.rank() == 2 && points.extent(1) == set.dimension() + 1,
+                 "interpolation_map: points has shape ", to_string(points.shape()),
+                 "; it must be [P, ", set.dimension() + 1, "]: batch index, then ", set.dimension(),
+                 " coordinates");
+  const std::int64_t corners =
+      options.mode == Interpolation::linear ? std::int64_t{1} << set.dimension() : 1;
+  const Shape shape{points.rows(), corners};
+  InterpolationMap map{Tensor(shape, DType::i32), Tensor(shape, points.dtype()), set.size()};
+  cpu::find_corners(set, points, options, map);
+  return map;
+}
+
+Tensor interpolate(ConstTensorView features, const InterpolationMap& map) {
+  check_map(map, "interpolate");
+  checks::features(features, "interpolate", "features");
+  checks::extent(features, 0, map.in_rows, "interpolate", "features",
+                 "the rows the map was made for");
+  Tensor output({map.rows.rows(), features.extent(1)}, features.dtype());
+  cpu::interpolate(features, map, output.view());
+  return output;
+}
+
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map) {
+  check_map(map, "interpolate_gradient");
+  checks::features(grad_output, "interpolate_gradient", "grad_output");
+  checks::extent(grad_output, 0, map.rows.rows(), "interpolate_gradient", "grad_output",
+                 "the points of the map");
+  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype());
+  cpu::interpolate_gradient(grad_output, map, grad.view());
+  return grad;
+}
+
+}  // namespace pumice

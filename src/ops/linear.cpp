@@ -1,0 +1,56 @@
+// Checks the arguments of linear layers and hands them to the back end.
+#include <pumice/ops/linear.hpp>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/linear.hpp"
+
+namespace pumice {
+namespace {
+
+void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, const char* name) {
+  checks::features(rows, op, name);
+  checks::features(weight, op, "weight");
+  checks::same_dtype(weight, rows.dtype(), op, "weight", name);
+}
+
+}  // namespace
+
+Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias) {
+  check_weight(weight, features, "linear", "features");
+  PUMICE_EXPECTS(weight.extent(0) == features.extent(1), "linear: weight has shape ",
+                 to_string(weight.shape()), " but features has shape ", to_string(features.shape()),
+                 "; weight is [C_in, C_out], did you pass the transposed one?");
+  checks::parameter(bias, weight.extent(1), features.dtype(), "linear", "bias");
+  Tensor output({features.rows(), weight.extent(1)}, features.dtype());
+  cpu::linear(features, weight, false, bias, output.view());
+  return output;
+}
+
+Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight) {
+  const char* op = "linear_input_gradient";
+  check_weight(weight, grad_output, op, "grad_output");
+  checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
+  Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype());
+  cpu::linear(grad_output, weight, true, {}, grad.view());
+  return grad;
+}
+
+Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output) {
+  const char* op = "linear_weight_gradient";
+  checks::features(features, op, "features");
+  checks::features(grad_output, op, "grad_output");
+  checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
+  checks::extent(grad_output, 0, features.rows(), op, "grad_output", "the rows of the features");
+  Tensor grad({features.extent(1), grad_output.extent(1)}, features.dtype());
+  cpu::linear_weight_gradient(features, grad_output, grad.view());
+  return grad;
+}
+
+Tensor linear_bias_gradient(ConstTensorView grad_output) {
+  checks::features(grad_output, "linear_bias_gradient", "grad_output");
+  Tensor sums({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()));
+  cpu::column_sum(grad_output, sums.view());
+  return sums;
+}
+
+}  // namespace pumice

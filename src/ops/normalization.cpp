@@ -1,0 +1,229 @@
+// Checks the arguments of normalisation, turns moments into statistics and calls the back end.
+#include <pumice/ops/normalization.hpp>
+
+#include <cmath>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/normalization.hpp"
+
+namespace pumice {
+namespace {
+
+void check_epsilon(double epsilon, const char* op) {
+  PUMICE_EXPECTS(epsilon >= 0 && std::isfinite(epsilon), op, ": epsilon = ", epsilon,
+                 "; pass a small number such as 1e-5");
+}
+
+void check_input(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+                 double epsilon, const char* op) {
+  checks::features(features, op, "features");
+  checks::parameter(weight, features.extent(1), features.dtype(), op, "weight");
+  checks::parameter(bias, features.extent(1), features.dtype(), op, "bias");
+  check_epsilon(epsilon, op);
+}
+
+void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, const char* op,
+                     const char* name) {
+  PUMICE_EXPECTS(tensor.shape() == shape && tensor.dtype() == checks::compute_dtype(storage), op,
+                 ": ", name, " is ", name_of(tensor.dtype()), ' ', to_string(tensor.shape()),
+                 "; for these features it must be ", name_of(checks::compute_dtype(storage)), ' ',
+                 to_string(shape));
+}
+
+void check_gradient(ConstTensorView features, ConstTensorView grad_output, ConstTensorView weight,
+                    ConstTensorView mean, ConstTensorView inverse_deviation, const Shape& statistics,
+                    const char* op) {
+  check_input(features, weight, {}, 0, op);
+  checks::same_shape(grad_output, features, op, "grad_output", "features");
+  check_statistic(mean, statistics, features.dtype(), op, "mean");
+  check_statistic(inverse_deviation, statistics, features.dtype(), op, "inverse_deviation");
+}
+
+template <class C>
+void store(const std::vector<double>& values, TensorView to) {
+  for (std::size_t i = 0; i < values.size(); ++i) to.data<C>()[i] = static_cast<C>(values[i]);
+}
+
+/// Stores `values` in the compute type.
+void store(const std::vector<double>& values, TensorView to) {
+  if (to.dtype() == DType::f64) store<double>(values, to);
+  else store<float>(values, to);
+}
+
+std::vector<double> inverse_deviations(std::vector<double> variance, double epsilon) {
+  for (double& value : variance) value = 1.0 / std::sqrt(value + epsilon);
+  return variance;
+}
+
+template <class C>
+void move_towards(TensorView running, const std::vector<double>& target, double momentum,
+                  double correction) {
+  for (std::size_t c = 0; c < target.size(); ++c) {
+    C& value = running.data<C>()[c];
+    value = static_cast<C>((1.0 - momentum) * static_cast<double>(value) +
+                           momentum * correction * target[c]);
+  }
+}
+
+void move_towards(TensorView running, const std::vector<double>& target, double momentum,
+                  double correction) {
+  if (!running.defined()) return;
+  if (running.dtype() == DType::f64) move_towards<double>(running, target, momentum, correction);
+  else move_towards<float>(running, target, momentum, correction);
+}
+
+NormGradients empty_gradients(ConstTensorView features) {
+  const DType compute = checks::compute_dtype(features.dtype());
+  return {Tensor(features.shape(), features.dtype()), Tensor({features.extent(1)}, compute),
+          Tensor({features.extent(1)}, compute)};
+}
+
+Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
+  Tensor result(variance.shape(), variance.dtype());
+  const auto fill = [&]<class C>(C) {
+    for (std::int64_t c = 0; c < variance.elements(); ++c) {
+      const auto value = static_cast<double>(variance.data<C>()[c]);
+      result.data<C>()[c] = static_cast<C>(1.0 / std::sqrt(value + epsilon));
+    }
+  };
+  if (variance.dtype() == DType::f64) fill(double{});
+  else fill(float{});
+  return result;
+}
+
+}  // namespace
+
+Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
+                               ConstTensorView bias, TensorView running_mean,
+                               TensorView running_variance, const BatchNormOptions& options) {
+  const char* op = "batch_norm_training";
+  check_input(features, weight, bias, options.epsilon, op);
+  const std::int64_t rows = features.rows();
+  const std::int64_t channels = features.extent(1);
+  checks::parameter(running_mean, channels, features.dtype(), op, "running_mean");
+  checks::parameter(running_variance, channels, features.dtype(), op, "running_variance");
+  PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
+                 ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
+  PUMICE_EXPECTS(rows != 1, op,
+                 ": features has 1 row, which has no variance; train on at least 2 rows or use "
+                 "batch_norm_inference");
+  const DType compute = checks::compute_dtype(features.dtype());
+  Normalized result{Tensor(features.shape(), features.dtype()), Tensor({channels}, compute),
+                    Tensor({channels}, compute)};
+  const cpu::RowChunks chunks(rows, channels);
+  const cpu::Moments moments = cpu::moments(features, chunks);
+  store(moments.mean, result.mean.view());
+  store(inverse_deviations(moments.variance, options.epsilon), result.inverse_deviation.view());
+  cpu::normalize(features, chunks, result.mean, result.inverse_deviation, weight, bias,
+                 result.output.view());
+  if (rows > 0) {
+    const auto count = static_cast<double>(rows);
+    move_towards(running_mean, moments.mean, options.momentum, 1.0);
+    move_towards(running_variance, moments.variance, options.momentum, count / (count - 1));
+  }
+  return result;
+}
+
+NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                           ConstTensorView weight, ConstTensorView mean,
+                                           ConstTensorView inverse_deviation) {
+  check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.row_elements()},
+                 "batch_norm_training_gradient");
+  NormGradients result = empty_gradients(features);
+  cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
+                          inverse_deviation, weight, false, result.features.view(),
+                          result.weight.view(), result.bias.view());
+  return result;
+}
+
+Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
+                            ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
+                            double epsilon) {
+  const char* op = "batch_norm_inference";
+  check_input(features, weight, bias, epsilon, op);
+  check_statistic(mean, {features.extent(1)}, features.dtype(), op, "mean");
+  check_statistic(variance, {features.extent(1)}, features.dtype(), op, "variance");
+  Tensor output(features.shape(), features.dtype());
+  cpu::normalize(features, {features.rows(), features.extent(1)}, mean,
+                 inverse_deviation_of(variance, epsilon), weight, bias, output.view());
+  return output;
+}
+
+NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                            ConstTensorView mean, ConstTensorView variance,
+                                            ConstTensorView weight, double epsilon) {
+  const char* op = "batch_norm_inference_gradient";
+  check_gradient(features, grad_output, weight, mean, variance, {features.row_elements()}, op);
+  check_epsilon(epsilon, op);
+  NormGradients result = empty_gradients(features);
+  cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
+                          inverse_deviation_of(variance, epsilon), weight, true,
+                          result.features.view(), result.weight.view(), result.bias.view());
+  return result;
+}
+
+Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+                      double epsilon) {
+  check_input(features, weight, bias, epsilon, "layer_norm");
+  PUMICE_EXPECTS(features.extent(1) > 0,
+                 "layer_norm: features has no channels to normalise over; give it at least 1");
+  const DType compute = checks::compute_dtype(features.dtype());
+  Normalized result{Tensor(features.shape(), features.dtype()), Tensor({features.rows()}, compute),
+                    Tensor({features.rows()}, compute)};
+  cpu::layer_norm(features, weight, bias, epsilon, result.output.view(), result.mean.view(),
+                  result.inverse_deviation.view());
+  return result;
+}
+
+NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                  ConstTensorView weight, ConstTensorView mean,
+                                  ConstTensorView inverse_deviation) {
+  check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.rows()},
+                 "layer_norm_gradient");
+  NormGradients result = empty_gradients(features);
+  cpu::layer_norm_gradient(features, grad_output, weight, mean, inverse_deviation,
+                           result.features.view(), result.weight.view(), result.bias.view());
+  return result;
+}
+
+Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, ConstTensorView weight,
+                         ConstTensorView bias, double epsilon) {
+  const char* op = "instance_norm";
+  check_input(features, weight, bias, epsilon, op);
+  checks::extent(features, 0, set.size(), op, "features", "the rows of the coordinate set");
+  const cpu::RowChunks rows(set, features.extent(1));
+  for (std::int64_t item = 0; item < rows.items(); ++item) {
+    PUMICE_EXPECTS(rows.rows_of(item) != 1, op, ": batch item ", item,
+                   " has 1 row, which has no variance; give every item at least 2 rows or none");
+  }
+  const DType compute = checks::compute_dtype(features.dtype());
+  const Shape statistics{rows.items(), features.extent(1)};
+  Normalized result{Tensor(features.shape(), features.dtype()), Tensor(statistics, compute),
+                    Tensor(statistics, compute)};
+  const cpu::Moments moments = cpu::moments(features, rows);
+  std::vector<double> scales = inverse_deviations(moments.variance, epsilon);
+  for (std::int64_t i = 0; i < statistics.elements(); ++i) {
+    if (rows.rows_of(i / features.extent(1)) == 0) scales[static_cast<std::size_t>(i)] = 0;
+  }
+  store(moments.mean, result.mean.view());
+  store(scales, result.inverse_deviation.view());
+  cpu::normalize(features, rows, result.mean, result.inverse_deviation, weight, bias,
+                 result.output.view());
+  return result;
+}
+
+NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                     const CoordinateSet& set, ConstTensorView weight,
+                                     ConstTensorView mean, ConstTensorView inverse_deviation) {
+  const char* op = "instance_norm_gradient";
+  check_gradient(features, grad_output, weight, mean, inverse_deviation,
+                 {set.batch_size(), features.row_elements()}, op);
+  checks::extent(features, 0, set.size(), op, "features", "the rows of the coordinate set");
+  NormGradients result = empty_gradients(features);
+  cpu::normalize_gradient(features, grad_output, {set, features.extent(1)}, mean, inverse_deviation,
+                          weight, false, result.features.view(), result.weight.view(),
+                          result.bias.view());
+  return result;
+}
+
+}  // namespace pumice

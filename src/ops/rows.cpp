@@ -1,0 +1,92 @@
+// Checks the arguments of row moves and reductions and hands them to the back end.
+#include <pumice/ops/rows.hpp>
+
+#include <limits>
+#include <vector>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/row_groups.hpp"
+#include "ops/cpu/rows.hpp"
+
+namespace pumice {
+namespace {
+
+Shape with_rows(const Shape& shape, std::int64_t rows) {
+  std::vector<std::int64_t> extents(shape.extents().begin(), shape.extents().end());
+  extents.front() = rows;
+  return Shape(extents);
+}
+
+}  // namespace
+
+Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
+  PUMICE_EXPECTS(features.rank() >= 1, "take_rows: features is undefined; pass a tensor with rows");
+  cpu::check_rows(rows, features.rows(), "take_rows", "rows");
+  Tensor output(with_rows(features.shape(), rows.rows()), features.dtype());
+  cpu::take_rows(features, rows, output.view());
+  return output;
+}
+
+Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows) {
+  PUMICE_EXPECTS(grad_output.rank() >= 1 && is_floating(grad_output.dtype()),
+                 "scatter_rows: grad_output is ", name_of(grad_output.dtype()), ' ',
+                 to_string(grad_output.shape()), "; pass rows of f64, f32, f16 or bf16");
+  PUMICE_EXPECTS(in_rows >= 0, "scatter_rows: in_rows = ", in_rows, "; it cannot be negative");
+  cpu::check_rows(rows, in_rows, "scatter_rows", "rows");
+  checks::extent(grad_output, 0, rows.rows(), "scatter_rows", "grad_output", "the length of rows");
+  Tensor grad(with_rows(grad_output.shape(), in_rows), grad_output.dtype());
+  cpu::scatter_rows(grad_output, rows, grad.view());
+  return grad;
+}
+
+ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::int64_t out_rows,
+                        Reduction reduction) {
+  const char* op = "reduce_rows";
+  checks::features(features, op, "features");
+  PUMICE_EXPECTS(out_rows >= 0, op, ": out_rows = ", out_rows, "; it cannot be negative");
+  PUMICE_EXPECTS(features.rows() <= std::numeric_limits<std::int32_t>::max(), op, ": ",
+                 features.rows(), " rows; reduce at most 2^31 - 1 at a time");
+  cpu::check_rows(row_of, out_rows, op, "row_of");
+  checks::extent(features, 0, row_of.rows(), op, "features", "the length of row_of");
+  const Shape shape{out_rows, features.extent(1)};
+  ReducedRows result;
+  switch (reduction) {
+    case Reduction::sum:
+    case Reduction::mean:
+      result.output = Tensor(shape, features.dtype());
+      cpu::reduce_sum(features, row_of, reduction == Reduction::mean, result.output.view());
+      break;
+    case Reduction::max:
+      result = {Tensor(shape, features.dtype()), Tensor(shape, DType::i32)};
+      cpu::reduce_max(features, row_of, result.output.view(), result.source.view());
+      break;
+    case Reduction::first:
+      result.source = Tensor({out_rows}, DType::i32);
+      cpu::first_position(row_of, result.source.view());
+      result.output = take_rows(features, result.source);
+      break;
+  }
+  return result;
+}
+
+Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
+                            ConstTensorView source, Reduction reduction) {
+  const char* op = "reduce_rows_gradient";
+  checks::features(grad_output, op, "grad_output");
+  cpu::check_rows(row_of, grad_output.rows(), op, "row_of");
+  if (reduction == Reduction::sum) return take_rows(grad_output, row_of);
+  Tensor grad({row_of.rows(), grad_output.extent(1)}, grad_output.dtype());
+  if (reduction == Reduction::mean) {
+    cpu::mean_gradient(grad_output, row_of, grad.view());
+    return grad;
+  }
+  const Shape expected =
+      reduction == Reduction::max ? grad_output.shape() : Shape{grad_output.rows()};
+  PUMICE_EXPECTS(source.dtype() == DType::i32 && source.shape() == expected, op, ": source is ",
+                 name_of(source.dtype()), ' ', to_string(source.shape()), "; pass the i32 ",
+                 to_string(expected), " that reduce_rows returned");
+  cpu::chosen_gradient(grad_output, row_of, source, grad.view());
+  return grad;
+}
+
+}  // namespace pumice
