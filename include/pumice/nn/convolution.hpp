@@ -1,0 +1,73 @@
+// Sparse convolution layers of every kind.
+#pragma once
+
+#include <pumice/kernels/tile_mma.hpp>
+#include <pumice/nn/normalization.hpp>
+
+namespace pumice::nn {
+
+enum class ConvolutionMode : unsigned char {
+  submanifold,   // outputs are the inputs
+  strided,       // makes its own, coarser outputs
+  transposed,    // onto given finer sites
+  inverse,       // back to the sites a strided convolution came from, through that one's map
+  generative,    // onto every finer site it reaches
+};
+
+struct ConvolutionSpec {
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  KernelWindow window{};
+  ConvolutionMode mode = ConvolutionMode::submanifold;
+  StridedOutputs outputs = StridedOutputs::dilating;   // of strided and inverse
+  std::int64_t groups = 1;
+  bool bias = false;
+};
+
+/// What follows a convolution and runs in its epilogue.
+struct Following {
+  const BatchNorm* norm = nullptr;
+  Activation activation = Activation::none;
+  double slope = 0.01;
+  Tensor residual{};   // [out rows, C_out], undefined: none
+};
+
+/// Weight [K, C_in / groups, C_out], offsets in lexicographic order; a 1×1×1 kernel has K = 1.
+class Convolution final : public Module {
+ public:
+  explicit Convolution(const ConvolutionSpec& spec);
+
+  /// Submanifold, strided, generative; inverse when one strided map alone leads to x's sites.
+  SparseTensor forward(SparseTensor x, Context& context) override;
+  /// Onto given sites: transposed (any sites), inverse (those a strided convolution of this window
+  /// started from; its map is found in the tensor's cache, never built again).
+  SparseTensor forward(SparseTensor x, const CoordinateSetPtr& sites, Context& context);
+  /// With what follows it, in one call. Nothing can be recorded.
+  SparseTensor forward(SparseTensor x, const Following& following, Context& context);
+
+  const ConvolutionSpec& spec() const { return spec_; }
+  const ParameterPtr& weight() const { return weight_; }
+  const ParameterPtr& bias() const { return bias_; }   // null without one
+  /// "submanifold 3x3x3", "strided 2x2x2 /2"
+  std::string kind() const;
+
+ private:
+  bool counts_as_layer() const override { return true; }
+  KernelMapPtr find_map(const SparseTensor& x, const CoordinateSetPtr& sites) const;
+  SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Following& following,
+                   Context& context);
+  /// Null where the plan multiplies the weights as they are.
+  const PackedWeight* packed(const ConvolutionProblem& problem, const Context& context);
+
+  ConvolutionSpec spec_;
+  ParameterPtr weight_;
+  ParameterPtr bias_;
+  PackedWeight packed_{};
+  std::uint64_t packed_version_ = 0;
+};
+
+/// A window centred on its output, for ConvolutionMode::submanifold.
+ConvolutionSpec submanifold(std::int64_t in_channels, std::int64_t out_channels,
+                            std::int32_t kernel = 3, int dimension = 3);
+
+}  // namespace pumice::nn

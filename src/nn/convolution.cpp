@@ -1,0 +1,221 @@
+// From a layer's settings to a kernel map and a call of the convolution operator.
+#include <pumice/nn/convolution.hpp>
+
+#include <string>
+#include <utility>
+
+#include <pumice/nn/activation.hpp>
+#include <pumice/ops/convolution.hpp>
+
+#include "nn/layer_timer.hpp"
+#include "nn/windows.hpp"
+
+namespace pumice::nn {
+namespace {
+
+std::string_view name_of(ConvolutionMode mode) {
+  switch (mode) {
+    case ConvolutionMode::submanifold: return "submanifold";
+    case ConvolutionMode::strided: return "strided";
+    case ConvolutionMode::transposed: return "transposed";
+    case ConvolutionMode::inverse: return "inverse";
+    case ConvolutionMode::generative: return "generative";
+  }
+  return "?";
+}
+
+void check(const ConvolutionSpec& spec) {
+  validate(spec.window);
+  PUMICE_EXPECTS(spec.in_channels > 0 && spec.out_channels > 0,
+                 "convolution: in_channels = ", spec.in_channels,
+                 ", out_channels = ", spec.out_channels, "; both must be at least 1");
+  PUMICE_EXPECTS(spec.groups > 0 && spec.in_channels % spec.groups == 0 &&
+                     spec.out_channels % spec.groups == 0,
+                 "convolution: groups = ", spec.groups, " must divide in_channels = ",
+                 spec.in_channels, " and out_channels = ", spec.out_channels);
+  if (spec.mode == ConvolutionMode::submanifold) {
+    PUMICE_EXPECTS(!is_strided(spec.window), "convolution: a submanifold one has stride 1, not ",
+                   to_string(spec.window), "; use mode strided");
+  }
+}
+
+/// The norm as scale and shift of the sum, a bias of the convolution included.
+BatchNorm::Affine affine_of(const BatchNorm& norm, const ParameterPtr& bias) {
+  BatchNorm::Affine affine = norm.affine();
+  if (bias == nullptr) return affine;
+  dispatch_floating(affine.scale.dtype(), "folding", [&](auto zero) {
+    using T = decltype(zero);
+    const auto scale = affine.scale.span<T>();
+    const auto shift = affine.shift.span<T>();
+    const Tensor& values = bias->value();
+    for (std::size_t c = 0; c < shift.size(); ++c) {
+      shift[c] = narrow<T>(widen(shift[c]) + widen(values.span<T>()[c]) * widen(scale[c]));
+    }
+  });
+  return affine;
+}
+
+}  // namespace
+
+ConvolutionSpec submanifold(std::int64_t in_channels, std::int64_t out_channels,
+                            std::int32_t kernel, int dimension) {
+  return {.in_channels = in_channels,
+          .out_channels = out_channels,
+          .window = submanifold_window(dimension, axes(dimension, kernel), axes(dimension, 1))};
+}
+
+Convolution::Convolution(const ConvolutionSpec& spec) : spec_(spec) {
+  check(spec);
+  spec_.window = normalized(spec.window);
+  const std::int64_t volume = spec.window.volume();
+  const std::int64_t group_channels = spec.in_channels / spec.groups;
+  const std::int64_t fan_in = volume * group_channels;
+  weight_ = add_parameter(
+      "weight", {.shape = {volume, group_channels, spec.out_channels}, .fan_in = fan_in});
+  if (spec.bias) {
+    bias_ = add_parameter(
+        "bias", {.shape = {spec.out_channels}, .compute_type = true, .fan_in = fan_in});
+  }
+}
+
+std::string Convolution::kind() const {
+  std::string text = std::string(name_of(spec_.mode)) + " " + describe(spec_.window);
+  if (spec_.groups > 1) text += " groups " + std::to_string(spec_.groups);
+  return text;
+}
+
+KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr& sites) const {
+  switch (spec_.mode) {
+    case ConvolutionMode::submanifold: return x.maps->submanifold(x.coordinates, spec_.window);
+    case ConvolutionMode::strided:
+      return x.maps->strided(x.coordinates, spec_.window, spec_.outputs);
+    case ConvolutionMode::generative: return x.maps->generative(x.coordinates, spec_.window);
+    case ConvolutionMode::transposed:
+      PUMICE_EXPECTS(sites != nullptr, label(),
+                     ": a transposed convolution needs the sites to go to; pass their coordinates, "
+                     "or use mode generative to make every site it reaches");
+      return x.maps->transposed(x.coordinates, sites, spec_.window);
+    case ConvolutionMode::inverse: break;
+  }
+  KernelMapPtr found;
+  for (const KernelMapPtr& map : x.maps->maps()) {
+    const bool leads_here = map->out() == x.coordinates && map->in() != x.coordinates;
+    if (!leads_here || !(map->window() == spec_.window)) continue;
+    if (sites != nullptr && map->in() != sites) continue;
+    PUMICE_EXPECTS(found == nullptr, label(),
+                   ": two convolutions of window ", to_string(spec_.window),
+                   " lead to these sites; pass the coordinates to go back to");
+    found = map;
+  }
+  PUMICE_EXPECTS(found != nullptr, label(), ": no convolution of window ", to_string(spec_.window),
+                 " led to these sites in this forward pass, so there is none to invert; use mode "
+                 "transposed for sites of another origin");
+  return found;
+}
+
+const PackedWeight* Convolution::packed(const ConvolutionProblem& problem,
+                                        const Context& context) {
+  if (training()) packed_ = {};   // weights are about to change each step
+  const Dataflow dataflow = plan_convolution(problem, context.dataflow).dataflow;
+  if (training() || dataflow == Dataflow::gather_gemm_scatter) return nullptr;
+  if (!packed_.defined() || packed_version_ != weight_->version()) {
+    packed_ = PackedWeight(weight_->value(), spec_.groups, false);
+    packed_version_ = weight_->version();
+  }
+  return packed_.defined() ? &packed_ : nullptr;
+}
+
+SparseTensor Convolution::forward(SparseTensor x, Context& context) {
+  return run(std::move(x), nullptr, {}, context);
+}
+
+SparseTensor Convolution::forward(SparseTensor x, const CoordinateSetPtr& sites,
+                                  Context& context) {
+  const bool takes_sites =
+      spec_.mode == ConvolutionMode::transposed || spec_.mode == ConvolutionMode::inverse;
+  PUMICE_EXPECTS(sites != nullptr && takes_sites, label(), ": a ", kind(),
+                 " convolution cannot be sent to given sites; modes transposed and inverse can");
+  return run(std::move(x), sites, {}, context);
+}
+
+SparseTensor Convolution::forward(SparseTensor x, const Following& following, Context& context) {
+  PUMICE_ENSURES(!context.record && !training(), "fused layers keep nothing for a backward pass");
+  return run(std::move(x), nullptr, following, context);
+}
+
+SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
+                              const Following& following, Context& context) {
+  PUMICE_EXPECTS(x.channels() == spec_.in_channels, label(), ": features have ", x.channels(),
+                 " channels, the layer takes ", spec_.in_channels);
+  PUMICE_EXPECTS(x.dtype() == weight_->value().dtype(), label(), ": features are ",
+                 pumice::name_of(x.dtype()), ", weights ",
+                 pumice::name_of(weight_->value().dtype()), "; convert one with to()");
+  LayerTimer timer(context, path(), x, true);
+  const double map_ms_before = x.maps->build_ms();
+  const KernelMapPtr map = find_map(x, sites);
+  timer.map_is_ready(x.maps->build_ms() - map_ms_before);
+  const bool inverse = spec_.mode == ConvolutionMode::inverse;
+  const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
+
+  BatchNorm::Affine affine;
+  if (following.norm != nullptr) affine = affine_of(*following.norm, bias_);
+  else if (bias_ != nullptr) affine.shift = bias_->value();
+  const Epilogue epilogue{.scale = affine.scale.defined() ? affine.scale.view() : ConstTensorView{},
+                          .shift = affine.shift.defined() ? affine.shift.view() : ConstTensorView{},
+                          .residual = following.residual.defined() ? following.residual
+                                                                   : ConstTensorView{},
+                          .activation = following.activation,
+                          .slope = following.slope};
+  const ConvolutionProblem problem{.in_rows = view.in_rows,
+                                   .out_rows = view.out_rows,
+                                   .pairs = view.pairs(),
+                                   .offsets = view.offsets,
+                                   .in_channels = spec_.in_channels,
+                                   .out_channels = spec_.out_channels,
+                                   .groups = spec_.groups,
+                                   .dtype = x.dtype(),
+                                   .identity = view.offsets == 1 && view.has_identity_offset};
+  ConvolutionPlan plan;
+  Tensor y = convolution(x.features, weight_->value(), view,
+                         {.groups = spec_.groups,
+                          .epilogue = epilogue,
+                          .dataflow = context.dataflow,
+                          .packed = packed(problem, context),
+                          .chosen = &plan});
+
+  NodePtr node;
+  if (context.record) {
+    const ConvolutionOptions options{.groups = spec_.groups, .dataflow = context.dataflow};
+    node = std::make_shared<Node>(
+        std::vector{x.node},
+        [map, inverse, options, features = x.features, from = x.node, weight = weight_,
+         bias = bias_](const Tensor& gradient) {
+          const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
+          weight->accumulate(
+              convolution_weight_gradient(features, gradient, pairs, options));
+          if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
+          if (from != nullptr) {
+            from->accumulate(
+                convolution_input_gradient(gradient, weight->value(), pairs, options));
+          }
+        });
+  }
+  SparseTensor result = x.with(inverse ? map->in() : map->out(), std::move(y), std::move(node));
+  if (timer.on()) {
+    LayerRecord& record = timer.record();
+    record.pairs = view.pairs();
+    record.gflop = 1e-9 * problem.flop();
+    record.plan = plan.name();
+    std::string what = kind();
+    if (following.norm != nullptr) what += " + norm";
+    if (following.residual.defined()) what += " + residual";
+    if (following.activation != Activation::none) {
+      what += " + ";
+      what += nn::name_of(following.activation);
+    }
+    timer.finish(std::move(what), result);
+  }
+  return result;
+}
+
+}  // namespace pumice::nn

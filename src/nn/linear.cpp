@@ -1,0 +1,70 @@
+// Dense layers: PyTorch stores [out, in], the operator takes [in, out].
+#include <pumice/nn/linear.hpp>
+
+#include <utility>
+
+#include <pumice/ops/linear.hpp>
+
+#include "nn/layer_timer.hpp"
+
+namespace pumice::nn {
+namespace {
+
+Tensor transposed(const Tensor& matrix) {
+  const std::int64_t rows = matrix.extent(0);
+  const std::int64_t columns = matrix.extent(1);
+  Tensor result({columns, rows}, matrix.dtype());
+  dispatch_floating(matrix.dtype(), "linear", [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = matrix.data<T>();
+    T* to = result.data<T>();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        to[column * rows + row] = from[row * columns + column];
+      }
+    }
+  });
+  return result;
+}
+
+}  // namespace
+
+Linear::Linear(std::int64_t in_channels, std::int64_t out_channels, bool bias) {
+  PUMICE_EXPECTS(in_channels > 0 && out_channels > 0, "linear: in_channels = ", in_channels,
+                 ", out_channels = ", out_channels, "; both must be at least 1");
+  weight_ =
+      add_parameter("weight", {.shape = {out_channels, in_channels}, .fan_in = in_channels});
+  if (bias) {
+    bias_ = add_parameter(
+        "bias", {.shape = {out_channels}, .compute_type = true, .fan_in = in_channels});
+  }
+}
+
+SparseTensor Linear::forward(SparseTensor x, Context& context) {
+  const Tensor& stored = weight_->value();
+  PUMICE_EXPECTS(x.channels() == stored.extent(1), label(), ": features have ", x.channels(),
+                 " channels, the layer takes ", stored.extent(1));
+  PUMICE_EXPECTS(x.dtype() == stored.dtype(), label(), ": features are ", name_of(x.dtype()),
+                 ", weights ", name_of(stored.dtype()), "; convert one with to()");
+  LayerTimer timer(context, path(), x, true);
+  const Tensor weight = transposed(stored);
+  Tensor y = linear(x.features, weight,
+                    bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{});
+  NodePtr node;
+  if (context.record) {
+    node = std::make_shared<Node>(
+        std::vector{x.node}, [features = x.features, from = x.node, weight, parameter = weight_,
+                              bias = bias_](const Tensor& gradient) {
+          parameter->accumulate(transposed(linear_weight_gradient(features, gradient)));
+          if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
+          if (from != nullptr) from->accumulate(linear_input_gradient(gradient, weight));
+        });
+  }
+  timer.record().gflop = 2e-9 * static_cast<double>(x.rows()) * static_cast<double>(x.channels()) *
+                         static_cast<double>(stored.extent(0));
+  SparseTensor result = x.with(std::move(y), std::move(node));
+  timer.finish("linear", result);
+  return result;
+}
+
+}  // namespace pumice::nn

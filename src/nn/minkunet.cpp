@@ -1,0 +1,113 @@
+// MinkUNet42.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <pumice/nn/activation.hpp>
+#include <pumice/nn/initialize.hpp>
+#include <pumice/nn/join.hpp>
+#include <pumice/nn/networks.hpp>
+
+namespace pumice::nn {
+namespace {
+
+constexpr std::size_t kLevels = 4;
+
+MinkUNetWidths scaled(const MinkUNet42Options& options) {
+  PUMICE_EXPECTS(options.width_factor > 0 && std::isfinite(options.width_factor),
+                 "width factor = ", options.width_factor, ": it must be above 0");
+  MinkUNetWidths result = options.widths;
+  for (std::int64_t& width : result) {
+    PUMICE_EXPECTS(width > 0, "a width of MinkUNet42 = ", width, ": all nine must be at least 1");
+    width = std::max<std::int64_t>(
+        1, std::llround(options.width_factor * static_cast<double>(width)));
+  }
+  return result;
+}
+
+/// Halves: one output for every occupied cell of 2×2×2. The inverse mode goes back.
+ConvolutionSpec halving(std::int64_t in_channels, std::int64_t out_channels, ConvolutionMode mode) {
+  return {.in_channels = in_channels,
+          .out_channels = out_channels,
+          .window = {.size = axes(3, 2), .stride = axes(3, 2)},
+          .mode = mode,
+          .outputs = StridedOutputs::cell};
+}
+
+/// A block in a module of its own, so that its path has the "net" that published weights have.
+class NamedBlock final : public Module {
+ public:
+  explicit NamedBlock(const ConvolutionSpec& spec)
+      : net_(add_child("net", convolution_block(spec))) {}
+  SparseTensor forward(SparseTensor x, Context& context) override {
+    return net_->forward(std::move(x), context);
+  }
+
+ private:
+  std::shared_ptr<Sequential> net_;
+};
+
+}  // namespace
+
+MinkUNetWidths parse_widths(std::string_view preset) {
+  if (preset == "spvnas") return kSpvnasWidths;
+  if (preset == "driving") return kDrivingWidths;
+  detail::raise_user("widths = \"", preset, "\": there are spvnas and driving; or give nine numbers");
+}
+
+MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {
+  const MinkUNetWidths width = scaled(options);
+  const auto conv = [](std::int64_t in, std::int64_t out) {
+    return std::make_shared<Convolution>(submanifold(in, out));
+  };
+  stem_ = add_child("stem", std::make_shared<Sequential>(std::vector<ModulePtr>{
+                                conv(options.in_channels, width[0]),
+                                std::make_shared<BatchNorm>(width[0]), relu(),
+                                conv(width[0], width[0]), std::make_shared<BatchNorm>(width[0]),
+                                relu()}));
+  for (std::size_t level = 1; level <= kLevels; ++level) {
+    const std::int64_t in = width[level - 1];
+    const std::int64_t out = width[level];
+    stages_.push_back(
+        add_child("stage" + std::to_string(level),
+                  std::make_shared<Sequential>(std::vector<ModulePtr>{
+                      std::make_shared<NamedBlock>(halving(in, in, ConvolutionMode::strided)),
+                      std::make_shared<ResidualBlock>(in, out),
+                      std::make_shared<ResidualBlock>(out, out)})));
+  }
+  for (std::size_t up = 1; up <= kLevels; ++up) {
+    const std::int64_t in = width[kLevels + up - 1];
+    const std::int64_t out = width[kLevels + up];
+    const std::int64_t skip = width[kLevels - up];
+    // Two children with a dotted name: the skip comes between them, so they are no Sequential.
+    const std::string name = "up" + std::to_string(up);
+    ups_.push_back(
+        {add_child(name + ".0",
+                   std::make_shared<NamedBlock>(halving(in, out, ConvolutionMode::inverse))),
+         add_child(name + ".1", std::make_shared<Sequential>(std::vector<ModulePtr>{
+                                    std::make_shared<ResidualBlock>(out + skip, out),
+                                    std::make_shared<ResidualBlock>(out, out)}))});
+  }
+  classifier_ = add_child("classifier", std::make_shared<Sequential>(std::vector<ModulePtr>{
+                                            std::make_shared<Linear>(width[8], options.classes)}));
+  initialize(*this, options.seed);
+}
+
+SparseTensor MinkUNet42::forward(SparseTensor x, Context& context) {
+  x = stem_->forward(std::move(x), context);
+  std::vector<SparseTensor> skips;
+  for (const auto& stage : stages_) {
+    skips.push_back(x);
+    x = stage->forward(std::move(x), context);
+  }
+  for (const Up& up : ups_) {
+    x = up.deconvolution->forward(std::move(x), context);
+    x = concatenate(x, skips.back(), context);
+    skips.pop_back();
+    x = up.blocks->forward(std::move(x), context);
+  }
+  return classifier_->forward(std::move(x), context);
+}
+
+}  // namespace pumice::nn

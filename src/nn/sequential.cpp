@@ -1,0 +1,97 @@
+// Running layers in a row; folded, a convolution takes the norm and activation behind it along.
+#include <pumice/nn/sequential.hpp>
+
+#include <string>
+#include <utility>
+
+#include <pumice/nn/activation.hpp>
+#include <pumice/nn/join.hpp>
+
+namespace pumice::nn {
+namespace {
+
+template <class Layer>
+const Layer* layer_at(const std::vector<ModulePtr>& layers, std::size_t i) {
+  return i < layers.size() ? dynamic_cast<const Layer*>(layers[i].get()) : nullptr;
+}
+
+/// What behind layer i fits into its epilogue; `next` is the first layer that does not.
+Following following(const std::vector<ModulePtr>& layers, std::size_t i, std::size_t& next) {
+  Following result;
+  next = i + 1;
+  if (const auto* norm = layer_at<BatchNorm>(layers, next); norm != nullptr && norm->folded()) {
+    result.norm = norm;
+    ++next;
+  }
+  if (const auto* activation = layer_at<Activate>(layers, next)) {
+    result.activation = activation->activation();
+    result.slope = activation->slope();
+    ++next;
+  }
+  return result;
+}
+
+}  // namespace
+
+Sequential::Sequential(std::vector<ModulePtr> layers) {
+  for (ModulePtr& layer : layers) append(std::move(layer));
+}
+
+Sequential& Sequential::append(ModulePtr layer) {
+  layers_.push_back(add_child(std::to_string(layers_.size()), std::move(layer)));
+  return *this;
+}
+
+SparseTensor Sequential::forward(SparseTensor x, Context& context) {
+  const bool fused = folded() && !context.record;
+  for (std::size_t i = 0; i < layers_.size();) {
+    auto* convolution = fused ? dynamic_cast<Convolution*>(layers_[i].get()) : nullptr;
+    if (convolution == nullptr || !convolution->folded()) {
+      x = layers_[i++]->forward(std::move(x), context);
+    } else {
+      const Following behind = following(layers_, i, i);
+      x = convolution->forward(std::move(x), behind, context);
+    }
+  }
+  return x;
+}
+
+std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec) {
+  return std::make_shared<Sequential>(
+      std::vector<ModulePtr>{std::make_shared<Convolution>(spec),
+                             std::make_shared<BatchNorm>(spec.out_channels), relu()});
+}
+
+ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension)
+    : first_(std::make_shared<Convolution>(submanifold(in_channels, out_channels, 3, dimension))),
+      first_norm_(std::make_shared<BatchNorm>(out_channels)),
+      second_(std::make_shared<Convolution>(submanifold(out_channels, out_channels, 3, dimension))),
+      second_norm_(std::make_shared<BatchNorm>(out_channels)) {
+  net_ = add_child("net", std::make_shared<Sequential>(std::vector<ModulePtr>{
+                              first_, first_norm_, relu(), second_, second_norm_}));
+  relu_ = add_child("relu", relu());
+  if (in_channels == out_channels) return;
+  downsample_ = add_child(
+      "downsample",
+      std::make_shared<Sequential>(std::vector<ModulePtr>{
+          std::make_shared<Convolution>(submanifold(in_channels, out_channels, 1, dimension)),
+          std::make_shared<BatchNorm>(out_channels)}));
+}
+
+SparseTensor ResidualBlock::forward(SparseTensor x, Context& context) {
+  if (folded() && !context.record) {
+    SparseTensor y =
+        first_->forward(x, {.norm = first_norm_.get(), .activation = Activation::relu}, context);
+    if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
+    return second_->forward(std::move(y),
+                            {.norm = second_norm_.get(),
+                             .activation = Activation::relu,
+                             .residual = x.features},
+                            context);
+  }
+  SparseTensor y = net_->forward(x, context);
+  if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
+  return relu_->forward(add(y, x, context), context);
+}
+
+}  // namespace pumice::nn

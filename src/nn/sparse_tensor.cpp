@@ -1,0 +1,34 @@
+// Making sparse tensors, and tensors from tensors.
+#include <pumice/nn/sparse_tensor.hpp>
+
+#include <utility>
+
+namespace pumice::nn {
+
+SparseTensor::SparseTensor(CoordinateSetPtr sites, Tensor values, std::shared_ptr<MapCache> cache)
+    : coordinates(std::move(sites)), features(std::move(values)), maps(std::move(cache)) {
+  PUMICE_EXPECTS(coordinates != nullptr && maps != nullptr,
+                 "sparse tensor: coordinates and map cache must be given");
+  PUMICE_EXPECTS(features.shape().rank() == 2, "sparse tensor: features have shape ",
+                 to_string(features.shape()), "; they must be [rows, channels]");
+  PUMICE_EXPECTS(features.rows() == coordinates->size(), "sparse tensor: ", features.rows(),
+                 " rows of features for ", coordinates->size(), " coordinates; give one row each");
+}
+
+SparseTensor SparseTensor::with(Tensor values, NodePtr gradient_node) const {
+  return with(coordinates, std::move(values), std::move(gradient_node));
+}
+
+SparseTensor SparseTensor::with(CoordinateSetPtr sites, Tensor values,
+                                NodePtr gradient_node) const {
+  SparseTensor result(std::move(sites), std::move(values), maps);
+  result.node = std::move(gradient_node);
+  return result;
+}
+
+NodePtr require_gradient(SparseTensor& input) {
+  input.node = std::make_shared<Node>();
+  return input.node;
+}
+
+}  // namespace pumice::nn
