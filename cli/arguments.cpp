@@ -1,0 +1,85 @@
+// Arguments that several subcommands take.
+#include "arguments.hpp"
+
+#include <algorithm>
+
+#include <pumice/core/parallel.hpp>
+#include <pumice/points/read.hpp>
+
+namespace pumice::cli {
+
+void ScanArguments::add_to(CLI::App& command) {
+  command.add_option(
+      "--layout", layout,
+      "Columns of a raw scan whose name does not tell: f32x4, f32x5, f16x5, f64x4, …");
+}
+
+PointCloud ScanArguments::read(const std::filesystem::path& path) const {
+  ReadOptions options;
+  options.layout = layout;
+  return read_points(path, options);
+}
+
+void VoxelArguments::add_to(CLI::App& command) {
+  command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one an axis")
+      ->expected(1, 3);
+  command
+      .add_option("--range", range,
+                  "Crop to [X0, X1) x [Y0, Y1) x [Z0, Z1), in metres: X0 Y0 Z0 X1 Y1 Z1")
+      ->expected(6);
+  command
+      .add_option("--reduction", reduction,
+                  "Features of points that share a voxel: first, mean, max or sum")
+      ->capture_default_str();
+}
+
+VoxelOptions VoxelArguments::options(const VoxelOptions& fallback) const {
+  VoxelOptions result = fallback;
+  PUMICE_EXPECTS(voxel.size() != 2,
+                 "--voxel: 2 numbers given; give one, or one for each of x, y, z");
+  if (voxel.size() == 1) result.size = {voxel[0], voxel[0], voxel[0]};
+  if (voxel.size() == 3) std::copy(voxel.begin(), voxel.end(), result.size.begin());
+  if (!range.empty()) {
+    result.range.emplace();
+    std::copy(range.begin(), range.end(), result.range->begin());
+  }
+  result.reduction = parse_reduction(reduction);
+  return result;
+}
+
+void add_threads(CLI::App& command) {
+  command
+      .add_option_function<int>(
+          "--threads",
+          [](int count) {
+            PUMICE_EXPECTS(count >= 1, "--threads = ", count, ": ask for at least 1");
+            set_threads(count);
+          },
+          "Threads to use (default: all processors)")
+      ->trigger_on_parse();
+}
+
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "Print the result as JSON");
+}
+
+Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32_t fallback,
+              const char* what) {
+  if (values.empty()) return axes(dimension, fallback);
+  if (values.size() == 1) return axes(dimension, values[0]);
+  PUMICE_EXPECTS(static_cast<int>(values.size()) == dimension, what, ": ", values.size(),
+                 " numbers for coordinates of ", dimension, " axes; give one, or one an axis");
+  Axes result{};
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+CoordinateSetPtr voxel_set(const Voxels& voxels, std::int32_t batch_size,
+                           const std::optional<Axes>& spatial_shape) {
+  CoordinateOptions options;
+  options.batch_size = batch_size;
+  options.spatial_shape = spatial_shape;
+  return CoordinateSet::create(voxels.coordinates, options);
+}
+
+}   // namespace pumice::cli

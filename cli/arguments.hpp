@@ -1,0 +1,49 @@
+// Arguments that several subcommands take.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <pumice/coords/coordinate_set.hpp>
+#include <pumice/points/point_cloud.hpp>
+#include <pumice/points/voxelize.hpp>
+
+namespace pumice::cli {
+
+/// `--layout` of a raw scan.
+struct ScanArguments {
+  std::string layout;
+  void add_to(CLI::App& command);
+  PointCloud read(const std::filesystem::path& path) const;
+};
+
+/// `--voxel S | SX SY SZ`, `--range X0 Y0 Z0 X1 Y1 Z1`, `--reduction R`.
+struct VoxelArguments {
+  std::vector<float> voxel;
+  std::vector<float> range;
+  std::string reduction = "mean";
+  void add_to(CLI::App& command);
+  /// `fallback` fills in what was not given.
+  VoxelOptions options(const VoxelOptions& fallback) const;
+};
+
+/// `--threads N`, applied at once.
+void add_threads(CLI::App& command);
+
+/// `--json`: the result on standard output for machines, and nothing else there.
+void add_json(CLI::App& command, bool& json);
+
+/// One number, or one for each of `dimension` axes; `what` names the option in the error.
+Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32_t fallback,
+              const char* what);
+
+/// Coordinates of a scan's voxels as a set; `batch_size` keeps empty trailing scans.
+CoordinateSetPtr voxel_set(const Voxels& voxels, std::int32_t batch_size,
+                           const std::optional<Axes>& spatial_shape = std::nullopt);
+
+}   // namespace pumice::cli

@@ -1,0 +1,317 @@
+// `pumice bench`: how fast layers, maps and networks are here, as a table and as CSV.
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <tuple>
+
+#include <fmt/core.h>
+
+#include <pumice/coords/set_operations.hpp>
+#include <pumice/core/parallel.hpp>
+#include <pumice/core/random.hpp>
+#include <pumice/maps/build.hpp>
+#include <pumice/nn/networks.hpp>
+#include <pumice/ops/convolution.hpp>
+#include <pumice/points/simulate.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct BenchArguments {
+  std::string what = "layers";
+  std::string scan;
+  ScanArguments reading;
+  VoxelArguments voxels;
+  std::vector<std::string> networks;
+  std::vector<std::int64_t> channels{32, 64, 96, 128};
+  int levels = 3;
+  std::string precision = "f32";
+  int repeat = 5;
+  std::string csv;
+  bool json = false;
+};
+
+/// One measured thing: the median of `repeat` runs after one that warms up, and their extremes.
+struct Measurement {
+  std::string name;
+  std::string plan;
+  std::int64_t rows = 0;
+  std::int64_t pairs = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  double median_ms = 0;
+  double min_ms = 0;
+  double max_ms = 0;
+  double gflop = 0;
+};
+
+void time_into(Measurement& measurement, int repeat, const std::function<void()>& body) {
+  body();
+  std::vector<double> samples;
+  for (int i = 0; i < repeat; ++i) {
+    const nn::Stopwatch watch;
+    body();
+    samples.push_back(watch.ms());
+  }
+  std::sort(samples.begin(), samples.end());
+  measurement.median_ms = samples[samples.size() / 2];
+  measurement.min_ms = samples.front();
+  measurement.max_ms = samples.back();
+}
+
+Tensor random_tensor(Shape shape, DType dtype, std::uint64_t seed) {
+  Tensor values(shape, DType::f32);
+  float* data = values.data<float>();
+  parallel_for(shape.elements(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    Random random(seed, static_cast<std::uint64_t>(begin));
+    for (std::int64_t i = begin; i < end; ++i)
+      data[i] = static_cast<float>(random.uniform(-1, 1));
+  });
+  return values.to(dtype);
+}
+
+/// The scan named, or a simulated one.
+PointCloud bench_cloud(const BenchArguments& arguments) {
+  if (!arguments.scan.empty()) return arguments.reading.read(arguments.scan);
+  return simulate({.seed = 1});
+}
+
+std::vector<Measurement> bench_layers(const BenchArguments& arguments) {
+  const PointCloud cloud = bench_cloud(arguments);
+  const DType dtype = parse_dtype(arguments.precision);
+  const VoxelOptions options = arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}});
+  const KernelWindow window = submanifold_window(3, axes(3, 3), axes(3, 1));
+  std::vector<Measurement> results;
+  const Tensor features = point_features(cloud);
+  {
+    Measurement measurement{.name = "voxelize", .rows = cloud.size()};
+    time_into(measurement, arguments.repeat, [&] { (void)voxelize(cloud, features, options); });
+    results.push_back(measurement);
+  }
+  CoordinateSetPtr level = voxel_set(voxelize(cloud, features, options), 1);
+  for (int k = 0; k < arguments.levels; ++k) {
+    if (k > 0) level = coarsen(*level, axes(3, 2));
+    const KernelMapPtr map = submanifold_map(level, window);
+    Measurement common{.rows = level->size(), .pairs = map->pairs()};
+    Measurement building = common;
+    building.name = fmt::format("map level {}", k);
+    time_into(building, arguments.repeat, [&] { (void)submanifold_map(level, window); });
+    results.push_back(building);
+    for (const std::int64_t channels : arguments.channels) {
+      const Tensor x = random_tensor({level->size(), channels}, dtype, 1);
+      const Tensor weight = random_tensor({window.volume(), channels, channels}, dtype, 2);
+      ConvolutionPlan plan;
+      ConvolutionOptions conv;
+      conv.chosen = &plan;
+      const auto measure = [&](const char* name, const std::function<Tensor()>& body) {
+        Measurement measurement = common;
+        measurement.name = fmt::format("{} level {}", name, k);
+        measurement.in_channels = measurement.out_channels = channels;
+        measurement.gflop = 2e-9 * static_cast<double>(map->pairs() * channels * channels);
+        time_into(measurement, arguments.repeat, [&] { (void)body(); });
+        measurement.plan = plan.name();
+        results.push_back(measurement);
+      };
+      measure("forward", [&] { return convolution(x, weight, map->view(), conv); });
+      measure("input gradient",
+              [&] { return convolution_input_gradient(x, weight, map->view(), conv); });
+      measure("weight gradient",
+              [&] { return convolution_weight_gradient(x, x, map->view(), conv); });
+    }
+  }
+  return results;
+}
+
+std::vector<Measurement> bench_networks(const BenchArguments& arguments) {
+  const PointCloud cloud = bench_cloud(arguments);
+  const Tensor features = point_features(cloud);
+  const DType dtype = parse_dtype(arguments.precision);
+  std::vector<Measurement> results;
+  for (const nn::NetworkInfo& info : nn::networks()) {
+    const auto& wanted = arguments.networks;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), info.name) == wanted.end())
+      continue;
+    VoxelOptions fallback;
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      fallback.size[axis] = static_cast<float>(info.voxel_size[axis]);
+    if (info.range) {
+      fallback.range.emplace();
+      for (std::size_t i = 0; i < 6; ++i)
+        (*fallback.range)[i] = static_cast<float>((*info.range)[i]);
+    }
+    const Voxels voxels = voxelize(cloud, features, arguments.voxels.options(fallback));
+    const Tensor values = voxels.features.to(dtype);
+    const bool own_grid = arguments.voxels.voxel.empty() && arguments.voxels.range.empty();
+    const auto network = nn::make_network(info.name);
+    network->to(dtype);
+    network->eval();
+    nn::fold(*network);
+    nn::Profile profile;
+    Measurement measurement{.name = std::string(info.name), .rows = voxels.size()};
+    time_into(measurement, arguments.repeat, [&] {
+      profile = nn::Profile{};
+      nn::Context context;
+      context.profile = &profile;
+      nn::SparseTensor input(voxel_set(voxels, 1, own_grid ? info.spatial_shape : std::nullopt),
+                             values);
+      (void)network->forward(std::move(input), context);
+    });
+    measurement.gflop = profile.gflop();
+    for (const nn::LayerRecord& layer : profile.layers)
+      measurement.pairs += layer.pairs;
+    measurement.in_channels = info.in_channels;
+    results.push_back(measurement);
+    Measurement maps{.name = fmt::format("{} maps (last run)", info.name), .rows = voxels.size()};
+    maps.median_ms = maps.min_ms = maps.max_ms = profile.map_ms();
+    results.push_back(maps);
+  }
+  PUMICE_EXPECTS(!results.empty(), "--network ", arguments.networks.front(),
+                 " is not one of the networks; see `pumice run --help`");
+  return results;
+}
+
+/// A cloud of `copies` streets side by side, 400 m apart: more voxels of the same kind.
+Voxels tiled_voxels(const Voxels& street, int copies) {
+  Voxels result;
+  const std::int64_t rows = street.size();
+  result.coordinates = Tensor({rows * copies, 4}, DType::i32);
+  const std::int32_t* from = street.coordinates.data<std::int32_t>();
+  std::int32_t* to = result.coordinates.data<std::int32_t>();
+  for (int copy = 0; copy < copies; ++copy) {
+    for (std::int64_t row = 0; row < rows; ++row, to += 4) {
+      to[0] = 0;
+      to[1] = from[row * 4 + 1] + (copy % 16) * 8192;
+      to[2] = from[row * 4 + 2] + (copy / 16) * 8192;
+      to[3] = from[row * 4 + 3];
+    }
+  }
+  return result;
+}
+
+/// Voxels up to ten million: voxelisation, the map of level 0, and one 3x3x3 layer of 32 channels.
+std::vector<Measurement> bench_scaling(const BenchArguments& arguments) {
+  const PointCloud cloud = bench_cloud(arguments);
+  const Tensor features = point_features(cloud);
+  const VoxelOptions options = arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}});
+  const Voxels street = voxelize(cloud, features, options);
+  const KernelWindow window = submanifold_window(3, axes(3, 3), axes(3, 1));
+  const Tensor weight = random_tensor({window.volume(), 32, 32}, DType::f32, 2);
+  std::vector<Measurement> results;
+  for (int copies = 1; copies * street.size() <= 12'000'000; copies *= 2) {
+    PointCloud many;
+    many.positions = Tensor({cloud.size() * copies, 3}, DType::f32);
+    const float* from = cloud.positions.data<float>();
+    float* to = many.positions.data<float>();
+    for (int copy = 0; copy < copies; ++copy) {
+      for (std::int64_t point = 0; point < cloud.size(); ++point, to += 3) {
+        to[0] = from[point * 3] + static_cast<float>((copy % 16) * 400);
+        to[1] = from[point * 3 + 1] + static_cast<float>((copy / 16) * 400);
+        to[2] = from[point * 3 + 2];
+      }
+    }
+    const Tensor many_features = point_features(many);
+    const CoordinateSetPtr set = CoordinateSet::create(tiled_voxels(street, copies).coordinates);
+    const KernelMapPtr map = submanifold_map(set, window);
+    const Tensor x = random_tensor({set->size(), 32}, DType::f32, 1);
+    const auto measure = [&](const char* name, const std::function<void()>& body) {
+      Measurement measurement{.name = name, .rows = set->size(), .pairs = map->pairs()};
+      time_into(measurement, arguments.repeat, body);
+      results.push_back(measurement);
+    };
+    measure("voxelize", [&] { (void)voxelize(many, many_features, options); });
+    measure("map", [&] { (void)submanifold_map(set, window); });
+    measure("forward 32 > 32", [&] { (void)convolution(x, weight, map->view()); });
+    results.back().gflop = 2e-9 * static_cast<double>(map->pairs() * 32 * 32);
+    results.back().in_channels = results.back().out_channels = 32;
+  }
+  return results;
+}
+
+void write_csv(const std::string& path, const std::vector<Measurement>& results) {
+  std::ofstream file(path);
+  file << "name,rows,pairs,in_channels,out_channels,median_ms,min_ms,max_ms,gflop_per_s,plan\n";
+  for (const Measurement& m : results) {
+    file << fmt::format("{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.2f},{}\n", m.name, m.rows, m.pairs,
+                        m.in_channels, m.out_channels, m.median_ms, m.min_ms, m.max_ms,
+                        m.gflop / m.median_ms * 1e3, m.plan);
+  }
+  file.flush();
+  PUMICE_EXPECTS(file.good(), "--csv ", path,
+                 ": the file cannot be written; check the folder and the space left");
+}
+
+void print_table(const std::vector<Measurement>& results) {
+  Table table(
+      {"<what", "rows", "pairs", "channels", "median ms", "min", "max", "GFLOP/s", "<plan"});
+  for (const Measurement& m : results) {
+    table.add({m.name, with_commas(m.rows), m.pairs > 0 ? with_commas(m.pairs) : "",
+               m.out_channels > 0 ? fmt::format("{} > {}", m.in_channels, m.out_channels) : "",
+               fmt::format("{:.3f}", m.median_ms), fmt::format("{:.3f}", m.min_ms),
+               fmt::format("{:.3f}", m.max_ms),
+               m.gflop > 0 ? fmt::format("{:.1f}", m.gflop / m.median_ms * 1e3) : "", m.plan});
+  }
+  fmt::print("{}", table.text());
+}
+
+void bench(const BenchArguments& arguments) {
+  PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+  const std::vector<Measurement> results = arguments.what == "layers" ? bench_layers(arguments)
+                                           : arguments.what == "networks"
+                                               ? bench_networks(arguments)
+                                               : bench_scaling(arguments);
+  if (!arguments.csv.empty()) write_csv(arguments.csv, results);
+  if (arguments.json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const Measurement& m : results) {
+      list.push_back({{"name", m.name},
+                      {"rows", m.rows},
+                      {"pairs", m.pairs},
+                      {"in_channels", m.in_channels},
+                      {"out_channels", m.out_channels},
+                      {"median_ms", m.median_ms},
+                      {"min_ms", m.min_ms},
+                      {"max_ms", m.max_ms},
+                      {"gflop", m.gflop},
+                      {"plan", m.plan}});
+    }
+    fmt::print("{}\n",
+               nlohmann::ordered_json{{"threads", threads()}, {"measurements", list}}.dump());
+    return;
+  }
+  fmt::print("{} thread{}, {}, median of {} after one warm-up\n\n", threads(),
+             threads() == 1 ? "" : "s", arguments.precision, arguments.repeat);
+  print_table(results);
+}
+
+}   // namespace
+
+void add_bench_command(CLI::App& app) {
+  const auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure layers, networks, or how time grows with voxels");
+  command->add_option("WHAT", arguments->what, "layers, networks or scaling")
+      ->check(CLI::IsMember({"layers", "networks", "scaling"}))
+      ->capture_default_str();
+  command->add_option("--scan", arguments->scan,
+                      "The scan to measure on (default: a simulated one)");
+  arguments->reading.add_to(*command);
+  arguments->voxels.add_to(*command);
+  command->add_option("--network", arguments->networks, "Only these networks");
+  command->add_option("--channels", arguments->channels, "Channels of the layers")
+      ->capture_default_str();
+  command->add_option("--levels", arguments->levels, "Levels of the layers")->capture_default_str();
+  command->add_option("--precision", arguments->precision, "f32, f64, f16 or bf16")
+      ->capture_default_str();
+  command->add_option("--repeat", arguments->repeat, "Runs counted")->capture_default_str();
+  command->add_option("--csv", arguments->csv, "Also write the table here");
+  add_threads(*command);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { bench(*arguments); });
+}
+
+}   // namespace pumice::cli

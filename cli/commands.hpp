@@ -1,0 +1,17 @@
+// The subcommands of `pumice`: each file adds one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace pumice::cli {
+
+void add_info_command(CLI::App& app);
+void add_run_command(CLI::App& app);
+void add_conv_command(CLI::App& app);
+void add_simulate_command(CLI::App& app);
+void add_voxelize_command(CLI::App& app);
+void add_view_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
+
+}   // namespace pumice::cli

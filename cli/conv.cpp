@@ -1,0 +1,264 @@
+// `pumice conv`: one convolution from file to file, forward and backward. It is how anyone compares
+// Pumice with another system.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <pumice/core/safetensors.hpp>
+#include <pumice/maps/build.hpp>
+#include <pumice/ops/convolution.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct ConvArguments {
+  std::string in;
+  std::string out;
+  std::vector<std::int32_t> kernel;
+  std::vector<std::int32_t> stride;
+  std::vector<std::int32_t> padding;
+  std::vector<std::int32_t> dilation;
+  std::vector<std::int32_t> spatial_shape;
+  std::string mode = "submanifold";
+  std::string outputs = "dilating";
+  std::string kernel_shape = "hypercube";
+  std::string dataflow;
+  bool json = false;
+};
+
+/// The tensors of the input file, checked for what the rest relies on.
+struct ConvInput {
+  Tensor coords;
+  Tensor features;
+  Tensor weight;
+  Tensor bias;
+  Tensor target_coords;
+  Tensor grad_output;
+  int dimension = 0;
+  std::int64_t groups = 1;
+};
+
+ConvInput read_input(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const auto required = [&](const char* name) {
+    PUMICE_EXPECTS(file.contains(name), path, ": tensor \"", name,
+                   "\" is missing; coords, features and weight are needed");
+    return file.get(name);
+  };
+  const auto optional = [&](const char* name) {
+    return file.contains(name) ? file.get(name) : Tensor();
+  };
+  ConvInput input{required("coords"), required("features"),      required("weight"),
+                  optional("bias"),   optional("target_coords"), optional("grad_output")};
+  PUMICE_EXPECTS(input.coords.dtype() == DType::i32 && input.coords.shape().rank() == 2 &&
+                     input.coords.extent(1) >= 2 && input.coords.extent(1) <= 1 + kMaxDimension,
+                 path, ": coords is ", name_of(input.coords.dtype()), ' ',
+                 to_string(input.coords.shape()),
+                 "; int32 [N, 1 + axes] with 1 to 4 axes is needed");
+  PUMICE_EXPECTS(input.features.shape().rank() == 2 && input.features.rows() == input.coords.rows(),
+                 path, ": features is ", to_string(input.features.shape()), " beside ",
+                 input.coords.rows(), " coords; [N, C_in] with the same N is needed");
+  PUMICE_EXPECTS(input.weight.shape().rank() == 3, path, ": weight is ",
+                 to_string(input.weight.shape()), "; [K, C_in / groups, C_out] is needed");
+  PUMICE_EXPECTS(input.weight.dtype() == input.features.dtype(), path, ": weight is ",
+                 name_of(input.weight.dtype()), " and features are ",
+                 name_of(input.features.dtype()), "; give both the same type");
+  const std::int64_t per_group = input.weight.extent(1);
+  PUMICE_EXPECTS(per_group > 0 && input.features.extent(1) % per_group == 0, path,
+                 ": weight takes ", per_group, " channels and features have ",
+                 input.features.extent(1),
+                 "; C_in must be a multiple of the second extent of weight");
+  input.dimension = static_cast<int>(input.coords.extent(1)) - 1;
+  input.groups = input.features.extent(1) / per_group;
+  return input;
+}
+
+KernelWindow window_of(const ConvArguments& arguments, int dimension) {
+  const Axes size = per_axis(arguments.kernel, dimension, 3, "--kernel");
+  const Axes dilation = per_axis(arguments.dilation, dimension, 1, "--dilation");
+  const bool submanifold = arguments.mode == "submanifold";
+  KernelWindow window =
+      submanifold ? submanifold_window(dimension, size, dilation) : KernelWindow{};
+  window.dimension = dimension;
+  window.size = size;
+  window.dilation = dilation;
+  window.stride = per_axis(arguments.stride, dimension, 1, "--stride");
+  if (!arguments.padding.empty() || !submanifold) {
+    window.padding = per_axis(arguments.padding, dimension, 0, "--padding");
+  }
+  window.shape =
+      arguments.kernel_shape == "hypercross" ? KernelShape::hypercross : KernelShape::hypercube;
+  validate(window);
+  return window;
+}
+
+/// A map and the direction it is read in. Inverse: the forward map, transposed.
+struct MapInUse {
+  KernelMapPtr map;
+  KernelMapView view;
+  CoordinateSetPtr out;
+};
+
+MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
+                   const KernelWindow& window) {
+  CoordinateOptions options;
+  if (!arguments.spatial_shape.empty()) {
+    options.spatial_shape =
+        per_axis(arguments.spatial_shape, input.dimension, 0, "--spatial-shape");
+  }
+  const CoordinateSetPtr in = CoordinateSet::create(input.coords, options);
+  const auto target = [&] {
+    PUMICE_EXPECTS(input.target_coords.defined(), "--mode ", arguments.mode,
+                   ": tensor \"target_coords\" is missing in ", arguments.in,
+                   "; it says which sites the result has");
+    return CoordinateSet::create(input.target_coords, {.batch_size = std::nullopt});
+  };
+  const StridedOutputs outputs =
+      arguments.outputs == "cell" ? StridedOutputs::cell : StridedOutputs::dilating;
+
+  KernelMapPtr map;
+  if (arguments.mode == "submanifold") {
+    map = submanifold_map(in, window);
+  } else if (arguments.mode == "strided") {
+    map = input.target_coords.defined() ? map_between(in, target(), window)
+                                        : strided_map(in, window, outputs);
+  } else if (arguments.mode == "transposed") {
+    map = transposed_map(in, target(), window);
+  } else if (arguments.mode == "generative") {
+    map = generative_map(in, window);
+  } else {
+    const CoordinateSetPtr fine = target();
+    map = map_between(fine, in, window);
+    return {map, transposed(map->view()), fine};
+  }
+  return {map, map->view(), map->out()};
+}
+
+void convolve(const ConvArguments& arguments) {
+  const ConvInput input = read_input(arguments.in);
+  const KernelWindow window = window_of(arguments, input.dimension);
+  PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), arguments.in, ": weight has ",
+                 input.weight.extent(0), " offsets and the kernel has ", window.volume(),
+                 "; give --kernel the extents the weight was made for");
+
+  const auto start = std::chrono::steady_clock::now();
+  const MapInUse used = build_map(arguments, input, window);
+  const auto built = std::chrono::steady_clock::now();
+
+  ConvolutionPlan plan;
+  ConvolutionOptions options;
+  options.groups = input.groups;
+  options.chosen = &plan;
+  if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
+  Tensor bias;
+  if (input.bias.defined()) {
+    bias = input.bias.to(input.features.dtype() == DType::f64 ? DType::f64 : DType::f32);
+    options.epilogue.shift = bias;
+  }
+  const Tensor features = convolution(input.features, input.weight, used.view, options);
+  const auto done = std::chrono::steady_clock::now();
+
+  std::vector<std::pair<std::string, ConstTensorView>> written{{"coords", used.out->coordinates()},
+                                                               {"features", features}};
+  Tensor grad_features;
+  Tensor grad_weight;
+  Tensor grad_bias;
+  if (input.grad_output.defined()) {
+    PUMICE_EXPECTS(input.grad_output.shape() == features.shape(), arguments.in, ": grad_output is ",
+                   to_string(input.grad_output.shape()), " and the result is ",
+                   to_string(features.shape()), "; they must agree");
+    grad_features = convolution_input_gradient(input.grad_output, input.weight, used.view, options);
+    grad_weight =
+        convolution_weight_gradient(input.features, input.grad_output, used.view, options);
+    written.emplace_back("grad_features", grad_features);
+    written.emplace_back("grad_weight", grad_weight);
+    if (input.bias.defined()) {
+      grad_bias = bias_gradient(input.grad_output);
+      written.emplace_back("grad_bias", grad_bias);
+    }
+  }
+  write_safetensors(arguments.out, written);
+
+  const auto ms = [](auto from, auto to) {
+    return std::chrono::duration<double, std::milli>(to - from).count();
+  };
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"rows_in", input.coords.rows()},
+                                              {"rows_out", features.rows()},
+                                              {"pairs", used.map->pairs()},
+                                              {"channels_in", input.features.extent(1)},
+                                              {"channels_out", features.extent(1)},
+                                              {"groups", input.groups},
+                                              {"plan", plan.name()},
+                                              {"map_ms", ms(start, built)},
+                                              {"forward_ms", ms(built, done)},
+                                              {"out", arguments.out}}
+                           .dump());
+    return;
+  }
+  fmt::print(
+      "{} rows -> {} rows over {} pairs, {} -> {} channels\nmap {:.2f} ms, forward {:.2f} ms ({}: "
+      "{})\nwritten to {}\n",
+      with_commas(input.coords.rows()), with_commas(features.rows()),
+      with_commas(used.map->pairs()), input.features.extent(1), features.extent(1),
+      ms(start, built), ms(built, done), plan.name(), plan.reason, arguments.out);
+}
+
+}   // namespace
+
+void add_conv_command(CLI::App& app) {
+  const auto arguments = std::make_shared<ConvArguments>();
+  CLI::App* command =
+      app.add_subcommand("conv", "Run one convolution on the tensors of a safetensors file");
+  command
+      ->add_option(
+          "IN", arguments->in,
+          "coords [N, 1 + axes], features [N, C_in], weight [K, C_in / groups, C_out]; optional "
+          "bias, target_coords, grad_output")
+      ->required();
+  command->add_option("OUT", arguments->out, "coords and features of the result, and gradients")
+      ->required();
+  command
+      ->add_option("--kernel", arguments->kernel,
+                   "Extent of the kernel: one number, or one an axis")
+      ->expected(1, kMaxDimension);
+  command->add_option("--stride", arguments->stride, "Default 1")->expected(1, kMaxDimension);
+  command
+      ->add_option("--padding", arguments->padding,
+                   "Default 0; submanifold: what centres the kernel")
+      ->expected(1, kMaxDimension);
+  command->add_option("--dilation", arguments->dilation, "Default 1")->expected(1, kMaxDimension);
+  command->add_option("--mode", arguments->mode)
+      ->check(CLI::IsMember({"submanifold", "strided", "transposed", "inverse", "generative"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--outputs", arguments->outputs,
+          "Sites of a strided result: every cell an offset reaches, or occupied coarse cells")
+      ->check(CLI::IsMember({"dilating", "cell"}))
+      ->capture_default_str();
+  command
+      ->add_option("--spatial-shape", arguments->spatial_shape,
+                   "Extent of the input grid; results outside theirs are cut")
+      ->expected(1, kMaxDimension);
+  command->add_option("--kernel-shape", arguments->kernel_shape)
+      ->check(CLI::IsMember({"hypercube", "hypercross"}))
+      ->capture_default_str();
+  command->add_option(
+      "--dataflow", arguments->dataflow,
+      "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: the plan decides");
+  add_threads(*command);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { convolve(*arguments); });
+}
+
+}   // namespace pumice::cli

@@ -1,0 +1,53 @@
+// The `pumice` program: hands the arguments to a subcommand and turns failures into one sentence.
+// Exit codes: 0 done, 1 the input is at fault, 2 the arguments are, 3 pumice is.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <fmt/core.h>
+
+#include <pumice/core/error.hpp>
+
+#include "commands.hpp"
+
+namespace {
+
+/// CLI11 may add a line about --help; the first line is the sentence.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+  using namespace pumice;
+  CLI::App app(
+      "Sparse tensors for deep learning: convolutions over LiDAR scans and other point clouds.",
+      "pumice");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("pumice ") + PUMICE_VERSION);
+  cli::add_info_command(app);
+  cli::add_run_command(app);
+  cli::add_conv_command(app);
+  cli::add_simulate_command(app);
+  cli::add_voxelize_command(app);
+  cli::add_view_command(app);
+  cli::add_bench_command(app);
+  cli::add_doctor_command(app);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {   // --help, --version
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "pumice: {}\n", first_line(error.what()));
+    return 2;
+  } catch (const InternalError& error) {
+    fmt::print(stderr, "pumice: {}\n", error.what());
+    return 3;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "pumice: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}

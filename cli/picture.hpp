@@ -1,0 +1,44 @@
+// Pictures of point clouds: a perspective view and a bird's-eye view side by side.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pumice/points/point_cloud.hpp>
+
+namespace pumice::cli {
+
+enum class ColourBy : std::uint8_t { height, intensity, label };
+
+/// "height", "intensity" or "label"; UserError for others.
+ColourBy parse_colour_by(const std::string& name);
+
+struct PictureOptions {
+  int width = 1600;   // pixels, 320 to 16384
+  int height = 900;   // pixels, 240 to 16384
+  ColourBy by = ColourBy::height;
+  std::string caption;   // one line at the top; printable ASCII is drawn as such
+};
+
+/// 8-bit RGB, row by row from the top.
+struct Image {
+  int width = 0;
+  int height = 0;
+  std::vector<std::uint8_t> pixels;
+};
+
+/// Draws `cloud`. Colours come from `classes` (one a point, any numbers: a network's answer) where
+/// it is not empty, else from what `options.by` names: labels as SemanticKITTI's classes, with a
+/// legend of those that occur. Points that are not finite are left out. UserError when the cloud
+/// lacks what it is to be coloured by.
+Image render(const PointCloud& cloud, std::span<const std::int32_t> classes,
+             const PictureOptions& options);
+
+/// Writes a PNG under a temporary name beside `path` and renames it, so that `path` is never half
+/// a picture. UserError, with the path, when that cannot be done.
+void write_png(const std::filesystem::path& path, const Image& image);
+
+}   // namespace pumice::cli

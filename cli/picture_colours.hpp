@@ -1,0 +1,38 @@
+// Which colour a point gets, and what the legend says about it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "picture_canvas.hpp"
+
+namespace pumice::cli {
+
+struct LegendEntry {
+  Colour colour;
+  std::string name;
+  std::int64_t points = 0;
+};
+
+struct PointColours {
+  std::vector<Colour> colours;        // one a point
+  std::vector<LegendEntry> classes;   // those that occur, the most frequent first
+  std::string quantity;               // of a scale, "height, m"; empty when there are classes
+  double low = 0;                     // the ends of the scale
+  double high = 0;
+};
+
+/// See `render` for the meaning and the errors.
+PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t> classes,
+                           ColourBy by);
+
+/// The colour at `part` (0 to 1) of the scale of `by`.
+Colour scale_colour(ColourBy by, double part);
+/// Of a class of SemanticKITTI.
+Colour label_colour(std::int32_t label);
+/// Of any class: hues that keep well apart for neighbouring numbers.
+Colour class_colour(std::int32_t number);
+
+}   // namespace pumice::cli

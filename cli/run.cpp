@@ -1,0 +1,307 @@
+// `pumice run`: a network over one or several scans, layer by layer.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <pumice/core/parallel.hpp>
+#include <pumice/core/safetensors.hpp>
+#include <pumice/nn/networks.hpp>
+#include <pumice/nn/weights.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "picture.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct RunArguments {
+  std::string network;
+  std::vector<std::string> scans;
+  ScanArguments reading;
+  VoxelArguments voxels;
+  std::string weights;
+  std::string widths = "spvnas";
+  double width_factor = 1;
+  std::uint64_t seed = 0;
+  std::string precision = "f32";
+  std::string dataflow;
+  int repeat = 1;
+  std::string out;
+  std::string picture;
+  bool json = false;
+};
+
+/// The scans of a batch, side by side, and the voxels they make.
+struct Batch {
+  std::vector<PointCloud> clouds;
+  Voxels voxels;
+  double voxelize_ms = 0;
+};
+
+Batch read_batch(const RunArguments& arguments, const nn::NetworkInfo& info) {
+  Batch batch;
+  for (const std::string& scan : arguments.scans)
+    batch.clouds.push_back(arguments.reading.read(scan));
+
+  VoxelOptions fallback;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    fallback.size[axis] = static_cast<float>(info.voxel_size[axis]);
+  }
+  if (info.range) {
+    fallback.range.emplace();
+    for (std::size_t i = 0; i < 6; ++i)
+      (*fallback.range)[i] = static_cast<float>((*info.range)[i]);
+  }
+  std::vector<Tensor> features;
+  std::vector<FeaturedCloud> featured;
+  for (const PointCloud& cloud : batch.clouds)
+    features.push_back(point_features(cloud));
+  for (std::size_t i = 0; i < features.size(); ++i)
+    featured.push_back({&batch.clouds[i], features[i]});
+  const VoxelOptions options = arguments.voxels.options(fallback);
+  const nn::Stopwatch watch;
+  batch.voxels = voxelize_batch(featured, options);
+  batch.voxelize_ms = watch.ms();
+  return batch;
+}
+
+/// The grid the network was made for holds only while voxel size and range are its own.
+std::optional<Axes> grid_of(const RunArguments& arguments, const nn::NetworkInfo& info) {
+  if (arguments.voxels.voxel.empty() && arguments.voxels.range.empty()) return info.spatial_shape;
+  return std::nullopt;
+}
+
+std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
+  nn::NetworkOptions options;
+  options.widths = nn::parse_widths(arguments.widths);
+  options.width_factor = arguments.width_factor;
+  options.seed = arguments.seed;
+  auto network = nn::make_network(arguments.network, options);
+  if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights);
+  network->to(parse_dtype(arguments.precision));
+  network->eval();
+  nn::fold(*network);
+  return network;
+}
+
+struct Forward {
+  nn::SparseTensor result;
+  nn::Profile profile;
+  double total_ms = 0;
+};
+
+Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch& batch,
+                 const std::optional<Axes>& grid) {
+  Forward forward;
+  nn::Context context;
+  context.profile = &forward.profile;
+  if (!arguments.dataflow.empty()) context.dataflow = parse_dataflow(arguments.dataflow);
+  ProgressBar bar(arguments.network);
+  forward.profile.progress = [&](int done, int count) { bar.show(done, count); };
+
+  const nn::Stopwatch watch;
+  const CoordinateSetPtr set =
+      voxel_set(batch.voxels, static_cast<std::int32_t>(batch.clouds.size()), grid);
+  nn::SparseTensor input(set, batch.voxels.features.to(parse_dtype(arguments.precision)));
+  forward.result = network.forward(std::move(input), context);
+  forward.total_ms = watch.ms();
+  return forward;
+}
+
+double peak_mebibytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024.0;   // Linux counts kibibytes
+}
+
+std::string layer_table(const nn::Profile& profile) {
+  Table table({"<layer", "<kind", "rows", "pairs", "channels", "map ms", "ms", "GFLOP/s", "<plan"});
+  const auto positive = [](double value, const char* pattern) {
+    return value > 0 ? fmt::format(fmt::runtime(pattern), value) : std::string();
+  };
+  for (const nn::LayerRecord& layer : profile.layers) {
+    table.add({layer.name, layer.kind, with_commas(layer.out_rows),
+               layer.pairs > 0 ? with_commas(layer.pairs) : "",
+               fmt::format("{} > {}", layer.in_channels, layer.out_channels),
+               positive(layer.map_ms, "{:.2f}"), fmt::format("{:.2f}", layer.ms),
+               positive(layer.ms > 0 ? layer.gflop / layer.ms * 1e3 : 0, "{:.0f}"), layer.plan});
+  }
+  table.add_rule();
+  table.add(
+      {"all layers", "", "", "", "", fmt::format("{:.2f}", profile.map_ms()),
+       fmt::format("{:.2f}", profile.total_ms()),
+       positive(profile.total_ms() > 0 ? profile.gflop() / profile.total_ms() * 1e3 : 0, "{:.0f}"),
+       fmt::format("{:.1f} GFLOP", profile.gflop())});
+  return table.text();
+}
+
+nlohmann::ordered_json to_json(const nn::Profile& profile) {
+  auto layers = nlohmann::ordered_json::array();
+  for (const nn::LayerRecord& layer : profile.layers) {
+    layers.push_back({{"name", layer.name},
+                      {"kind", layer.kind},
+                      {"rows_in", layer.in_rows},
+                      {"rows", layer.out_rows},
+                      {"pairs", layer.pairs},
+                      {"channels_in", layer.in_channels},
+                      {"channels_out", layer.out_channels},
+                      {"map_ms", layer.map_ms},
+                      {"ms", layer.ms},
+                      {"gflop", layer.gflop},
+                      {"plan", layer.plan}});
+  }
+  return layers;
+}
+
+/// Class with the highest score for every point of the first scan; -1 where it is in no voxel.
+std::vector<std::int32_t> point_classes(const Batch& batch, const Tensor& scores) {
+  const Tensor values = scores.to(DType::f32);
+  const std::int64_t classes = values.extent(1);
+  std::vector<std::int32_t> result(static_cast<std::size_t>(batch.clouds[0].size()), -1);
+  const std::int64_t* voxel = batch.voxels.point_to_voxel.data<std::int64_t>();
+  for (std::size_t point = 0; point < result.size(); ++point) {
+    if (voxel[point] < 0) continue;
+    const float* row = values.data<float>() + voxel[point] * classes;
+    result[point] = static_cast<std::int32_t>(std::max_element(row, row + classes) - row);
+  }
+  return result;
+}
+
+void write_result(const std::string& path, const Forward& forward, const Batch& batch) {
+  const Tensor features = forward.result.features.to(DType::f32);
+  std::vector<std::pair<std::string, ConstTensorView>> tensors{
+      {"coords", forward.result.coordinates->coordinates()},
+      {"features", features},
+      {"point_to_voxel", batch.voxels.point_to_voxel}};
+  const bool coarser = forward.result.coordinates->stride() != Axes{1, 1, 1, 1};
+  if (coarser) tensors.emplace_back("input_coords", batch.voxels.coordinates);
+  write_safetensors(path, tensors);
+}
+
+void draw(const RunArguments& arguments, const Batch& batch, const Forward& forward) {
+  PictureOptions options;
+  options.caption =
+      fmt::format("{} on {}: {} points, {} voxels", arguments.network,
+                  std::filesystem::path(arguments.scans[0]).filename().string(),
+                  with_commas(batch.clouds[0].size()), with_commas(batch.voxels.size()));
+  std::vector<std::int32_t> classes;
+  if (forward.result.features.rows() == batch.voxels.size()) {
+    classes = point_classes(batch, forward.result.features);
+    options.by = ColourBy::label;
+    options.caption += arguments.weights.empty() ? ", untrained weights" : "";
+  } else {
+    options.by = ColourBy::height;
+  }
+  write_png(arguments.picture, render(batch.clouds[0], classes, options));
+}
+
+void run(const RunArguments& arguments) {
+  PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+  const nn::NetworkInfo& info = nn::find_network(arguments.network);
+  const auto network = prepare_network(arguments);
+  const Batch batch = read_batch(arguments, info);
+  const std::optional<Axes> grid = grid_of(arguments, info);
+
+  std::vector<double> totals;
+  Forward forward;
+  for (int i = 0; i < arguments.repeat; ++i) {
+    forward = Forward{};   // let the previous result go before the next one is made
+    forward = run_once(*network, arguments, batch, grid);
+    totals.push_back(forward.total_ms);
+  }
+  if (!arguments.out.empty()) write_result(arguments.out, forward, batch);
+  if (!arguments.picture.empty()) draw(arguments, batch, forward);
+
+  std::int64_t points = 0;
+  for (const PointCloud& cloud : batch.clouds)
+    points += cloud.size();
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"network", arguments.network},
+                                              {"scans", arguments.scans},
+                                              {"points", points},
+                                              {"voxels", batch.voxels.size()},
+                                              {"rows_out", forward.result.rows()},
+                                              {"channels_out", forward.result.channels()},
+                                              {"threads", threads()},
+                                              {"precision", arguments.precision},
+                                              {"trained", !arguments.weights.empty()},
+                                              {"voxelize_ms", batch.voxelize_ms},
+                                              {"map_ms", forward.profile.map_ms()},
+                                              {"total_ms", totals},
+                                              {"gflop", forward.profile.gflop()},
+                                              {"peak_mib", peak_mebibytes()},
+                                              {"layers", to_json(forward.profile)}}
+                           .dump());
+    return;
+  }
+  fmt::print("{}\n", layer_table(forward.profile));
+  fmt::print(
+      "{} points -> {} voxels in {:.2f} ms; network {:.1f} ms with {} thread{} in {}, maps "
+      "included\n",
+      with_commas(points), with_commas(batch.voxels.size()), batch.voxelize_ms, totals.back(),
+      threads(), threads() == 1 ? "" : "s", arguments.precision);
+  if (totals.size() > 1) {
+    std::sort(totals.begin(), totals.end());
+    fmt::print("{} runs: median {:.1f} ms, {:.1f} to {:.1f}\n", totals.size(),
+               totals[totals.size() / 2], totals.front(), totals.back());
+  }
+  fmt::print("peak resident memory {:.0f} MiB\n", peak_mebibytes());
+  if (arguments.weights.empty()) {
+    fmt::print("weights: untrained, seed {}\n", arguments.seed);
+  }
+  if (!arguments.out.empty()) fmt::print("result written to {}\n", arguments.out);
+  if (!arguments.picture.empty()) fmt::print("picture written to {}\n", arguments.picture);
+}
+
+std::string network_names() {
+  std::string names;
+  for (const nn::NetworkInfo& info : nn::networks()) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", info.name, info.description);
+  }
+  return names;
+}
+
+}   // namespace
+
+void add_run_command(CLI::App& app) {
+  const auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command =
+      app.add_subcommand("run", "Run a network over scans; several scans form one batch");
+  command->add_option("NETWORK", arguments->network, network_names())->required();
+  command->add_option("SCAN", arguments->scans, ".bin, .pcd.bin, .pcd, .ply, .npy or .npz files")
+      ->required();
+  arguments->reading.add_to(*command);
+  arguments->voxels.add_to(*command);
+  command->add_option("--weights", arguments->weights,
+                      "safetensors file; without it weights are random, named by --seed");
+  command->add_option("--seed", arguments->seed, "Names the random weights")->capture_default_str();
+  command->add_option("--widths", arguments->widths, "Channels of minkunet42: spvnas or driving")
+      ->capture_default_str();
+  command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
+      ->capture_default_str();
+  command
+      ->add_option("--precision", arguments->precision,
+                   "f32, f64, f16 or bf16; f16 and bf16 store, sums are f32")
+      ->capture_default_str();
+  command->add_option(
+      "--dataflow", arguments->dataflow,
+      "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
+  command->add_option("--repeat", arguments->repeat, "Runs; the table shows the last one")
+      ->capture_default_str();
+  command->add_option(
+      "--out", arguments->out,
+      "safetensors: coords [N, 4] (batch, x, y, z), features [N, C], point_to_voxel [P]; with "
+      "input_coords when the result is on coarser sites");
+  command->add_option("--picture", arguments->picture,
+                      "PNG of the first scan, coloured by its classes");
+  add_threads(*command);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { run(*arguments); });
+}
+
+}   // namespace pumice::cli

@@ -1,0 +1,65 @@
+// `pumice simulate`: a street nobody has driven, scanned.
+#include <filesystem>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include <pumice/core/parallel.hpp>
+#include <pumice/points/simulate.hpp>
+#include <pumice/points/write.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct SimulateArguments {
+  std::uint64_t seed = 0;
+  int beams = 64;
+  int sweeps = 1;
+  std::string out;
+  bool json = false;
+};
+
+void simulate_scan(const SimulateArguments& arguments) {
+  SimulationOptions options;
+  options.seed = arguments.seed;
+  options.sensor = arguments.beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
+  options.sweeps = arguments.sweeps;
+  const PointCloud cloud = simulate(options);
+  write_ply(arguments.out, cloud);
+  if (arguments.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
+                                              {"seed", arguments.seed},
+                                              {"beams", arguments.beams},
+                                              {"sweeps", arguments.sweeps},
+                                              {"out", arguments.out}}
+                           .dump());
+    return;
+  }
+  fmt::print("{} points from {} beams in {} sweep{}, written to {}\n", with_commas(cloud.size()),
+             arguments.beams, arguments.sweeps, arguments.sweeps == 1 ? "" : "s", arguments.out);
+}
+
+}   // namespace
+
+void add_simulate_command(CLI::App& app) {
+  const auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* command =
+      app.add_subcommand("simulate", "Scan a made-up street, the same for the same seed");
+  command->add_option("--seed", arguments->seed, "Names the street")->capture_default_str();
+  command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
+      ->check(CLI::IsMember({32, 64}))
+      ->capture_default_str();
+  command->add_option("--sweeps", arguments->sweeps, "Turns of the sensor, brought into one frame")
+      ->capture_default_str();
+  command->add_option("--out", arguments->out, "The .ply file to write: x y z intensity label")
+      ->required();
+  add_threads(*command);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { simulate_scan(*arguments); });
+}
+
+}   // namespace pumice::cli

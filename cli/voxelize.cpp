@@ -1,0 +1,60 @@
+// `pumice voxelize`: from a scan to voxels in a safetensors file.
+#include <memory>
+
+#include <fmt/core.h>
+
+#include <pumice/core/safetensors.hpp>
+
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct VoxelizeArguments {
+  std::string scan;
+  std::string out;
+  ScanArguments reading;
+  VoxelArguments voxels;
+  bool json = false;
+};
+
+void voxelize_scan(const VoxelizeArguments& arguments) {
+  const PointCloud cloud = arguments.reading.read(arguments.scan);
+  const Voxels voxels = voxelize(cloud, point_features(cloud),
+                                 arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
+  write_safetensors(arguments.out, {{"coords", voxels.coordinates},
+                                    {"features", voxels.features},
+                                    {"point_to_voxel", voxels.point_to_voxel},
+                                    {"voxel_begin", voxels.voxel_begin},
+                                    {"voxel_points", voxels.voxel_points}});
+  if (arguments.json) {
+    fmt::print("{}\n",
+               nlohmann::ordered_json{
+                   {"points", cloud.size()}, {"voxels", voxels.size()}, {"out", arguments.out}}
+                   .dump());
+    return;
+  }
+  fmt::print("{} points in {} voxels, written to {}\n", with_commas(cloud.size()),
+             with_commas(voxels.size()), arguments.out);
+}
+
+}   // namespace
+
+void add_voxelize_command(CLI::App& app) {
+  const auto arguments = std::make_shared<VoxelizeArguments>();
+  CLI::App* command = app.add_subcommand(
+      "voxelize",
+      "Turn a scan into voxels: coords, features and the maps between points and voxels");
+  command->add_option("SCAN", arguments->scan, "A .bin, .pcd.bin, .pcd, .ply, .npy or .npz file")
+      ->required();
+  command->add_option("--out", arguments->out, "The safetensors file to write")->required();
+  arguments->reading.add_to(*command);
+  arguments->voxels.add_to(*command);
+  add_threads(*command);
+  add_json(*command, arguments->json);
+  command->callback([arguments] { voxelize_scan(*arguments); });
+}
+
+}   // namespace pumice::cli

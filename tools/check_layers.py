@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Checks that the tree keeps the shape docs/architecture.md gives it.
+
+    tools/check_layers.py [ROOT]
+
+Errors, which end in exit code 1:
+  - a stage includes a stage to its right (order: the pumice_stage lines of CMakeLists.txt, then cli)
+  - files include each other in a circle
+  - an include of our own names no file
+  - a public header includes anything but <pumice/...> and the standard library
+  - a header of device/pumice/shared, which NVRTC reads, includes anything but its neighbours;
+    types.h alone includes the host's <cstdint>
+  - the reference includes anything of the engine: it must not share its mistakes
+  - a file outside docs is longer than 600 lines
+Warnings:
+  - tests/<stage>/X_test.cpp where the stage has no X, unless a line of its first comment begins
+    "Covers", naming what it does test
+"""
+
+import re
+import sys
+from pathlib import Path
+
+MAX_LINES = 600
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+STAGE = re.compile(r"^\s*pumice_stage\(\s*(\w+)", re.MULTILINE)
+CODE = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
+TEXT = CODE | {".py", ".sh", ".cmake", ".in", ".txt", ".json", ".md", ".yml", ".toml", ""}
+SKIPPED = {".git", "build", "out", "docs", "__pycache__"}
+STANDARD = set(
+    """
+    algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono
+    cinttypes climits clocale cmath compare complex concepts condition_variable coroutine csetjmp
+    csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque
+    exception execution filesystem format forward_list fstream functional future initializer_list
+    iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource
+    mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
+    semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf
+    string string_view syncstream system_error thread tuple type_traits typeindex typeinfo
+    unordered_map unordered_set utility valarray variant vector version
+    """.split()
+)
+
+
+class Tree:
+    """The files of a source tree, what they include, and what is wrong with them."""
+
+    def __init__(self, root):
+        self.root = root
+        self.errors = []
+        self.warnings = []
+        self.files = sorted(p for p in root.rglob("*") if p.is_file() and self.is_ours(p))
+        listing = (root / "CMakeLists.txt").read_text(encoding="utf-8")
+        self.stages = STAGE.findall(listing) + ["cli"]
+        self.includes = {}   # file -> [(line, target file or None, name, is_quoted)]
+        for path in self.files:
+            if path.suffix in CODE:
+                self.includes[path] = list(self.includes_of(path))
+
+    def is_ours(self, path):
+        parts = path.relative_to(self.root).parts
+        hidden = any(p.startswith(".") for p in parts[:-1]) and parts[0] != ".ci"
+        return not hidden and not SKIPPED.intersection(parts)
+
+    def name(self, path):
+        return path.relative_to(self.root).as_posix()
+
+    def includes_of(self, path):
+        text = path.read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            line = text.count("\n", 0, match.start(2)) + 1
+            quoted = match[1] == '"'
+            yield line, self.resolve(path, match[2], quoted), match[2], quoted
+
+    def resolve(self, path, name, quoted):
+        """The file of ours that an include names, or None."""
+        folders = [self.root / f for f in ("include", "device", "src", "tests", ".")]
+        for folder in [path.parent, *folders] if quoted else folders:
+            if (folder / name).is_file():
+                return (folder / name).resolve()
+        return None
+
+    def place(self, path):
+        """(kind, stage): public, private or shared headers and sources; (other, None) elsewhere."""
+        parts = path.relative_to(self.root).parts
+        if parts[:3] == ("device", "pumice", "shared"):
+            return "shared", None
+        if parts[:2] == ("include", "pumice"):
+            return "public", parts[2]
+        if parts[0] == "src":
+            return "private", parts[1]
+        if parts[0] == "cli":
+            return "private", "cli"
+        return ("reference" if parts[:2] == ("tests", "reference") else "other"), None
+
+    def error(self, path, line, message):
+        self.errors.append(f"{self.name(path)}:{line}: {message}")
+
+    def check_includes(self):
+        for path, includes in self.includes.items():
+            kind, stage = self.place(path)
+            if stage is not None and stage not in self.stages:
+                self.error(path, 1, f"{stage} is no stage: {', '.join(self.stages)} are")
+                continue
+            for line, target, name, quoted in includes:
+                if target is None and (quoted or name.startswith("pumice/")):
+                    self.error(path, line, f"{name} names no file")
+                self.check_reach(path, line, target, name)
+                if kind == "public" and not (name.startswith("pumice/") or name in STANDARD):
+                    self.error(
+                        path, line, f"public header includes {name}: only <pumice/...> and standard headers may be"
+                    )
+                elif kind == "public" and quoted:
+                    self.error(path, line, f'public header includes "{name}" in quotes: write <pumice/...>')
+                integers = path.name == "types.h" and name in ("cstdint", "stdint.h")
+                if kind == "shared" and not (name.startswith("pumice/shared/") or integers):
+                    self.error(path, line, f"{name} is out of reach where NVRTC compiles this header")
+                engine = target is not None and self.place(target)[0] in ("public", "private", "shared")
+                if kind == "reference" and engine:
+                    self.error(path, line, f"the reference includes {name} of the engine it is to check")
+
+    def check_reach(self, path, line, target, name):
+        """A stage sees itself and what stands left of it."""
+        _, here = self.place(path)
+        if target is None or here is None:
+            return
+        kind, there = self.place(target)
+        if there is None:
+            if kind != "shared":
+                self.error(path, line, f"{name} is no part of the library")
+            return
+        if there in self.stages and self.stages.index(there) > self.stages.index(here):
+            self.error(path, line, f"{here} includes {name} of {there}, which stands to its right")
+
+    def check_cycles(self):
+        graph = {p: [t for _, t, _, _ in found if t in self.includes] for p, found in self.includes.items()}
+        done = set()
+        for start in graph:
+            trail = [(start, iter(graph[start]))] if start not in done else []
+            while trail:
+                path, rest = trail[-1]
+                target = next(rest, None)
+                on_trail = [p for p, _ in trail]
+                if target is None:
+                    done.add(path)
+                    trail.pop()
+                elif target in on_trail:
+                    circle = on_trail[on_trail.index(target) :] + [target]
+                    self.error(path, 1, "include circle: " + " -> ".join(self.name(p) for p in circle))
+                elif target not in done:
+                    trail.append((target, iter(graph[target])))
+
+    def check_tests(self):
+        stems = {}
+        for path in self.files:
+            stage = self.place(path)[1]
+            if stage is not None:
+                stems.setdefault(stage, set()).add(path.stem)
+        for path in self.files:
+            parts = path.relative_to(self.root).parts
+            if parts[0] != "tests" or len(parts) != 3 or not path.name.endswith("_test.cpp"):
+                continue
+            stage, tested = parts[1], path.name[: -len("_test.cpp")]
+            comment = re.match(r"(?://[^\n]*\n)*", path.read_text(encoding="utf-8"))[0]
+            if stage not in self.stages:
+                self.error(path, 1, f"tests/{stage} mirrors no stage, so nothing builds this test")
+            elif tested not in stems.get(stage, ()) and not re.search(r"^// Covers\b", comment, re.MULTILINE):
+                self.warnings.append(
+                    f'{self.name(path)}: {stage} has no {tested}; rename it or say what it "Covers"'
+                )
+
+    def check_lengths(self):
+        for path in self.files:
+            if path.suffix not in TEXT or path.name == "LICENSE":
+                continue
+            lines = path.read_bytes().count(b"\n")
+            if lines > MAX_LINES:
+                self.error(path, lines, f"{lines} lines: split what is longer than {MAX_LINES}")
+
+    def check(self):
+        self.check_includes()
+        self.check_cycles()
+        self.check_tests()
+        self.check_lengths()
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    tree = Tree(root)
+    tree.check()
+    for warning in tree.warnings:
+        print(f"warning: {warning}")
+    for error in tree.errors:
+        print(error, file=sys.stderr)
+    print(f"{len(tree.files)} files, {len(tree.errors)} errors, {len(tree.warnings)} warnings")
+    return 1 if tree.errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
