@@ -38,8 +38,8 @@ struct BenchArguments {
 
 /// One measured thing: the median of `repeat` runs after one that warms up, and their extremes.
 struct Measurement {
-  std::string name;
-  std::string plan;
+  std::string name{};
+  std::string plan{};
   std::int64_t rows = 0;
   std::int64_t pairs = 0;
   std::int64_t in_channels = 0;

@@ -20,7 +20,7 @@ struct PictureOptions {
   int width = 1600;   // pixels, 320 to 16384
   int height = 900;   // pixels, 240 to 16384
   ColourBy by = ColourBy::height;
-  std::string caption;   // one line at the top; printable ASCII is drawn as such
+  std::string caption{};   // one line at the top; printable ASCII is drawn as such
 };
 
 /// 8-bit RGB, row by row from the top.

@@ -1,4 +1,5 @@
 // PNG files through libpng.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -94,8 +94,9 @@ void ProgressBar::show(int done, int count) {
 std::string with_commas(long long value) {
   std::string digits = std::to_string(value < 0 ? -value : value);
   for (std::size_t place = digits.size(); place > 3; place -= 3)
-    digits.insert(place - 3, ",");
-  return value < 0 ? "-" + digits : digits;
+    digits.insert(place - 3, 1, ',');
+  if (value < 0) digits.insert(digits.begin(), '-');
+  return digits;
 }
 
 }   // namespace pumice::cli

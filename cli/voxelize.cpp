@@ -1,5 +1,8 @@
 // `pumice voxelize`: from a scan to voxels in a safetensors file.
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -24,11 +27,13 @@ void voxelize_scan(const VoxelizeArguments& arguments) {
   const PointCloud cloud = arguments.reading.read(arguments.scan);
   const Voxels voxels = voxelize(cloud, point_features(cloud),
                                  arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
-  write_safetensors(arguments.out, {{"coords", voxels.coordinates},
-                                    {"features", voxels.features},
-                                    {"point_to_voxel", voxels.point_to_voxel},
-                                    {"voxel_begin", voxels.voxel_begin},
-                                    {"voxel_points", voxels.voxel_points}});
+  const std::vector<std::pair<std::string, ConstTensorView>> tensors{
+      {"coords", voxels.coordinates},
+      {"features", voxels.features},
+      {"point_to_voxel", voxels.point_to_voxel},
+      {"voxel_begin", voxels.voxel_begin},
+      {"voxel_points", voxels.voxel_points}};
+  write_safetensors(arguments.out, tensors);
   if (arguments.json) {
     fmt::print("{}\n",
                nlohmann::ordered_json{

@@ -1,21 +1,32 @@
-# `cmake --install`, and what `find_package(pumice)` finds afterwards.
+# `cmake --install`: headers, library, the `pumice` program, and what find_package(pumice) reads.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)
+
+if(BUILD_SHARED_LIBS)
+  set_target_properties(pumice PROPERTIES
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  # The program finds the library beside it, wherever the two are moved.
+  file(RELATIVE_PATH to_library
+    ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(pumice_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+endif()
 
 install(TARGETS pumice pumice_includes EXPORT pumice_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS pumice_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY include/pumice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY device/pumice/shared DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pumice)
-install(EXPORT pumice_targets NAMESPACE pumice::
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)
-configure_package_config_file(cmake/pumice-config.cmake.in
-  ${CMAKE_CURRENT_BINARY_DIR}/pumice-config.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)
-write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/pumice-config-version.cmake
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/pumice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/device/pumice/shared
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/pumice FILES_MATCHING PATTERN "*.h")
+install(EXPORT pumice_targets NAMESPACE pumice:: DESTINATION ${package})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/pumice-config.cmake.in
+  ${PROJECT_BINARY_DIR}/pumice-config.cmake INSTALL_DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/pumice-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES
-  ${CMAKE_CURRENT_BINARY_DIR}/pumice-config.cmake
-  ${CMAKE_CURRENT_BINARY_DIR}/pumice-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/pumice)
+  ${PROJECT_BINARY_DIR}/pumice-config.cmake
+  ${PROJECT_BINARY_DIR}/pumice-config-version.cmake
+  DESTINATION ${package})

@@ -2,8 +2,14 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+option(BUILD_SHARED_LIBS "Build pumice as a shared library" OFF)
+if(NOT BUILD_SHARED_LIBS)
+  # A static pumice stays private to what it is linked into, so that two in one process do not mix.
+  # A shared one exports all it has: the tests reach inside it, and a macro on every public
+  # declaration would buy nothing but a shorter symbol table.
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

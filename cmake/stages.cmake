@@ -36,5 +36,5 @@ function(pumice_library)
   target_link_libraries(pumice
     PUBLIC pumice_includes
     PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
-            ${PUMICE_OPENBLAS})
+            $<BUILD_INTERFACE:${PUMICE_OPENBLAS}> $<INSTALL_INTERFACE:pumice::openblas>)
 endfunction()

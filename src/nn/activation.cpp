@@ -38,4 +38,4 @@ SparseTensor Activate::forward(SparseTensor x, Context& context) {
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

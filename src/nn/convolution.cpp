@@ -31,8 +31,9 @@ void check(const ConvolutionSpec& spec) {
                  ", out_channels = ", spec.out_channels, "; both must be at least 1");
   PUMICE_EXPECTS(spec.groups > 0 && spec.in_channels % spec.groups == 0 &&
                      spec.out_channels % spec.groups == 0,
-                 "convolution: groups = ", spec.groups, " must divide in_channels = ",
-                 spec.in_channels, " and out_channels = ", spec.out_channels);
+                 "convolution: groups = ", spec.groups,
+                 " must divide in_channels = ", spec.in_channels,
+                 " and out_channels = ", spec.out_channels);
   if (spec.mode == ConvolutionMode::submanifold) {
     PUMICE_EXPECTS(!is_strided(spec.window), "convolution: a submanifold one has stride 1, not ",
                    to_string(spec.window), "; use mode strided");
@@ -55,7 +56,7 @@ BatchNorm::Affine affine_of(const BatchNorm& norm, const ParameterPtr& bias) {
   return affine;
 }
 
-}  // namespace
+}   // namespace
 
 ConvolutionSpec submanifold(std::int64_t in_channels, std::int64_t out_channels,
                             std::int32_t kernel, int dimension) {
@@ -70,11 +71,11 @@ Convolution::Convolution(const ConvolutionSpec& spec) : spec_(spec) {
   const std::int64_t volume = spec.window.volume();
   const std::int64_t group_channels = spec.in_channels / spec.groups;
   const std::int64_t fan_in = volume * group_channels;
-  weight_ = add_parameter(
-      "weight", {.shape = {volume, group_channels, spec.out_channels}, .fan_in = fan_in});
+  weight_ = add_parameter("weight",
+                          {.shape = {volume, group_channels, spec.out_channels}, .fan_in = fan_in});
   if (spec.bias) {
-    bias_ = add_parameter(
-        "bias", {.shape = {spec.out_channels}, .compute_type = true, .fan_in = fan_in});
+    bias_ = add_parameter("bias",
+                          {.shape = {spec.out_channels}, .compute_type = true, .fan_in = fan_in});
   }
 }
 
@@ -102,8 +103,8 @@ KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr
     const bool leads_here = map->out() == x.coordinates && map->in() != x.coordinates;
     if (!leads_here || !(map->window() == spec_.window)) continue;
     if (sites != nullptr && map->in() != sites) continue;
-    PUMICE_EXPECTS(found == nullptr, label(),
-                   ": two convolutions of window ", to_string(spec_.window),
+    PUMICE_EXPECTS(found == nullptr, label(), ": two convolutions of window ",
+                   to_string(spec_.window),
                    " lead to these sites; pass the coordinates to go back to");
     found = map;
   }
@@ -113,8 +114,7 @@ KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr
   return found;
 }
 
-const PackedWeight* Convolution::packed(const ConvolutionProblem& problem,
-                                        const Context& context) {
+const PackedWeight* Convolution::packed(const ConvolutionProblem& problem, const Context& context) {
   if (training()) packed_ = {};   // weights are about to change each step
   const Dataflow dataflow = plan_convolution(problem, context.dataflow).dataflow;
   if (training() || dataflow == Dataflow::gather_gemm_scatter) return nullptr;
@@ -129,8 +129,7 @@ SparseTensor Convolution::forward(SparseTensor x, Context& context) {
   return run(std::move(x), nullptr, {}, context);
 }
 
-SparseTensor Convolution::forward(SparseTensor x, const CoordinateSetPtr& sites,
-                                  Context& context) {
+SparseTensor Convolution::forward(SparseTensor x, const CoordinateSetPtr& sites, Context& context) {
   const bool takes_sites =
       spec_.mode == ConvolutionMode::transposed || spec_.mode == ConvolutionMode::inverse;
   PUMICE_EXPECTS(sites != nullptr && takes_sites, label(), ": a ", kind(),
@@ -158,14 +157,16 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
 
   BatchNorm::Affine affine;
-  if (following.norm != nullptr) affine = affine_of(*following.norm, bias_);
-  else if (bias_ != nullptr) affine.shift = bias_->value();
-  const Epilogue epilogue{.scale = affine.scale.defined() ? affine.scale.view() : ConstTensorView{},
-                          .shift = affine.shift.defined() ? affine.shift.view() : ConstTensorView{},
-                          .residual = following.residual.defined() ? following.residual
-                                                                   : ConstTensorView{},
-                          .activation = following.activation,
-                          .slope = following.slope};
+  if (following.norm != nullptr)
+    affine = affine_of(*following.norm, bias_);
+  else if (bias_ != nullptr)
+    affine.shift = bias_->value();
+  const Epilogue epilogue{
+      .scale = affine.scale.defined() ? affine.scale.view() : ConstTensorView{},
+      .shift = affine.shift.defined() ? affine.shift.view() : ConstTensorView{},
+      .residual = following.residual.defined() ? following.residual : ConstTensorView{},
+      .activation = following.activation,
+      .slope = following.slope};
   const ConvolutionProblem problem{.in_rows = view.in_rows,
                                    .out_rows = view.out_rows,
                                    .pairs = view.pairs(),
@@ -187,16 +188,13 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   if (context.record) {
     const ConvolutionOptions options{.groups = spec_.groups, .dataflow = context.dataflow};
     node = std::make_shared<Node>(
-        std::vector{x.node},
-        [map, inverse, options, features = x.features, from = x.node, weight = weight_,
-         bias = bias_](const Tensor& gradient) {
+        std::vector{x.node}, [map, inverse, options, features = x.features, from = x.node,
+                              weight = weight_, bias = bias_](const Tensor& gradient) {
           const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
-          weight->accumulate(
-              convolution_weight_gradient(features, gradient, pairs, options));
+          weight->accumulate(convolution_weight_gradient(features, gradient, pairs, options));
           if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
           if (from != nullptr) {
-            from->accumulate(
-                convolution_input_gradient(gradient, weight->value(), pairs, options));
+            from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, options));
           }
         });
   }
@@ -218,4 +216,4 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -11,10 +11,11 @@ namespace {
 
 /// conv 3³ /2, outputs wherever an input reaches.
 ModulePtr halving(std::int64_t in, std::int64_t out, Axes padding) {
-  return convolution_block({.in_channels = in,
-                            .out_channels = out,
-                            .window = {.size = axes(3, 3), .stride = axes(3, 2), .padding = padding},
-                            .mode = ConvolutionMode::strided});
+  return convolution_block(
+      {.in_channels = in,
+       .out_channels = out,
+       .window = {.size = axes(3, 3), .stride = axes(3, 2), .padding = padding},
+       .mode = ConvolutionMode::strided});
 }
 
 /// conv (1,1,3) / (1,1,2): only the height shrinks.
@@ -36,9 +37,9 @@ ModulePtr residual(std::int64_t channels) {
 constexpr Axes kPadded{1, 1, 1, 0};
 constexpr Axes kPaddedFlat{1, 1, 0, 0};   // the last halving keeps no cell below or above the grid
 
-template <class Stages>
-SparseTensor run(const Stages& stages, SparseTensor x, Context& context) {
-  for (const auto& stage : stages) x = stage->forward(std::move(x), context);
+template <class Stages> SparseTensor run(const Stages& stages, SparseTensor x, Context& context) {
+  for (const auto& stage : stages)
+    x = stage->forward(std::move(x), context);
   return x;
 }
 
@@ -46,7 +47,7 @@ std::shared_ptr<Sequential> sequence(std::vector<ModulePtr> layers) {
   return std::make_shared<Sequential>(std::move(layers));
 }
 
-}  // namespace
+}   // namespace
 
 CenterPointEncoder::CenterPointEncoder(const EncoderOptions& options)
     : stages_{add_child("conv_input", convolution_block(submanifold(options.in_channels, 16))),
@@ -64,13 +65,14 @@ SparseTensor CenterPointEncoder::forward(SparseTensor x, Context& context) {
 }
 
 SecondEncoder::SecondEncoder(const EncoderOptions& options)
-    : stages_{add_child("conv_input", convolution_block(submanifold(options.in_channels, 16))),
-              add_child("conv1", sequence({block(16, 16)})),
-              add_child("conv2", sequence({halving(16, 32, kPadded), block(32, 32), block(32, 32)})),
-              add_child("conv3", sequence({halving(32, 64, kPadded), block(64, 64), block(64, 64)})),
-              add_child("conv4",
-                        sequence({halving(64, 64, kPaddedFlat), block(64, 64), block(64, 64)})),
-              add_child("conv_out", flattening(64, 128))} {
+    : stages_{
+          add_child("conv_input", convolution_block(submanifold(options.in_channels, 16))),
+          add_child("conv1", sequence({block(16, 16)})),
+          add_child("conv2", sequence({halving(16, 32, kPadded), block(32, 32), block(32, 32)})),
+          add_child("conv3", sequence({halving(32, 64, kPadded), block(64, 64), block(64, 64)})),
+          add_child("conv4",
+                    sequence({halving(64, 64, kPaddedFlat), block(64, 64), block(64, 64)})),
+          add_child("conv_out", flattening(64, 128))} {
   initialize(*this, options.seed);
 }
 
@@ -78,4 +80,4 @@ SparseTensor SecondEncoder::forward(SparseTensor x, Context& context) {
   return run(stages_, std::move(x), context);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -14,18 +14,18 @@ constexpr std::uint64_t kFnvPrime = 0x100000001b3u;
 
 std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t hash = kFnvBasis) {
   const auto* bytes = static_cast<const unsigned char*>(data);
-  for (std::size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * kFnvPrime;
+  for (std::size_t i = 0; i < size; ++i)
+    hash = (hash ^ bytes[i]) * kFnvPrime;
   return hash;
 }
 
-}  // namespace
+}   // namespace
 
 void initialize(Module& network, std::uint64_t seed) {
   for (const NamedParameter& named : network.parameters()) {
     const ParameterSpec& spec = named.parameter->spec();
     Tensor& values = named.parameter->edit();
-    const double bound =
-        spec.fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(spec.fan_in)) : 0.0;
+    const double bound = spec.fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(spec.fan_in)) : 0.0;
     Random random(seed, hash_bytes(named.name.data(), named.name.size()));
     dispatch_floating(values.dtype(), "initialisation", [&](auto zero) {
       using T = decltype(zero);
@@ -47,4 +47,4 @@ std::uint64_t fingerprint(const Module& network) {
   return hash;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -41,7 +41,7 @@ void pass_on(const NodePtr& left, const NodePtr& right, Tensor to_left, Tensor t
   if (right != nullptr) right->accumulate(std::move(to_right));
 }
 
-}  // namespace
+}   // namespace
 
 SparseTensor concatenate(const SparseTensor& left, const SparseTensor& right, Context& context) {
   check_same_sites("concatenate", left, right);
@@ -85,9 +85,8 @@ SparseTensor unite_concatenate(const SparseTensor& left, const SparseTensor& rig
                           UnionGradients parts = union_concatenate_gradient(grad, channels, *sites);
                           pass_on(to_left, to_right, std::move(parts.left), std::move(parts.right));
                         });
-  SparseTensor result =
-      left.with(sites->set, pumice::concatenate(left.features, right.features, *sites),
-                std::move(node));
+  SparseTensor result = left.with(
+      sites->set, pumice::concatenate(left.features, right.features, *sites), std::move(node));
   timer.finish("concatenate on union", result);
   return result;
 }
@@ -102,10 +101,10 @@ SparseTensor unite_add(const SparseTensor& left, const SparseTensor& right, Cont
                           UnionGradients parts = union_add_gradient(grad, *sites);
                           pass_on(to_left, to_right, std::move(parts.left), std::move(parts.right));
                         });
-  SparseTensor result = left.with(
-      sites->set, pumice::add(left.features, right.features, *sites), std::move(node));
+  SparseTensor result =
+      left.with(sites->set, pumice::add(left.features, right.features, *sites), std::move(node));
   timer.finish("add on union", result);
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -43,4 +43,4 @@ class LayerTimer {
   LayerRecord record_{};
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

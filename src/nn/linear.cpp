@@ -27,16 +27,15 @@ Tensor transposed(const Tensor& matrix) {
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 Linear::Linear(std::int64_t in_channels, std::int64_t out_channels, bool bias) {
   PUMICE_EXPECTS(in_channels > 0 && out_channels > 0, "linear: in_channels = ", in_channels,
                  ", out_channels = ", out_channels, "; both must be at least 1");
-  weight_ =
-      add_parameter("weight", {.shape = {out_channels, in_channels}, .fan_in = in_channels});
+  weight_ = add_parameter("weight", {.shape = {out_channels, in_channels}, .fan_in = in_channels});
   if (bias) {
-    bias_ = add_parameter(
-        "bias", {.shape = {out_channels}, .compute_type = true, .fan_in = in_channels});
+    bias_ = add_parameter("bias",
+                          {.shape = {out_channels}, .compute_type = true, .fan_in = in_channels});
   }
 }
 
@@ -67,4 +66,4 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -20,8 +20,8 @@ MinkUNetWidths scaled(const MinkUNet42Options& options) {
   MinkUNetWidths result = options.widths;
   for (std::int64_t& width : result) {
     PUMICE_EXPECTS(width > 0, "a width of MinkUNet42 = ", width, ": all nine must be at least 1");
-    width = std::max<std::int64_t>(
-        1, std::llround(options.width_factor * static_cast<double>(width)));
+    width =
+        std::max<std::int64_t>(1, std::llround(options.width_factor * static_cast<double>(width)));
   }
   return result;
 }
@@ -48,12 +48,13 @@ class NamedBlock final : public Module {
   std::shared_ptr<Sequential> net_;
 };
 
-}  // namespace
+}   // namespace
 
 MinkUNetWidths parse_widths(std::string_view preset) {
   if (preset == "spvnas") return kSpvnasWidths;
   if (preset == "driving") return kDrivingWidths;
-  detail::raise_user("widths = \"", preset, "\": there are spvnas and driving; or give nine numbers");
+  detail::raise_user("widths = \"", preset,
+                     "\": there are spvnas and driving; or give nine numbers");
 }
 
 MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {
@@ -61,20 +62,19 @@ MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {
   const auto conv = [](std::int64_t in, std::int64_t out) {
     return std::make_shared<Convolution>(submanifold(in, out));
   };
-  stem_ = add_child("stem", std::make_shared<Sequential>(std::vector<ModulePtr>{
-                                conv(options.in_channels, width[0]),
-                                std::make_shared<BatchNorm>(width[0]), relu(),
-                                conv(width[0], width[0]), std::make_shared<BatchNorm>(width[0]),
-                                relu()}));
+  stem_ = add_child(
+      "stem",
+      std::make_shared<Sequential>(std::vector<ModulePtr>{
+          conv(options.in_channels, width[0]), std::make_shared<BatchNorm>(width[0]), relu(),
+          conv(width[0], width[0]), std::make_shared<BatchNorm>(width[0]), relu()}));
   for (std::size_t level = 1; level <= kLevels; ++level) {
     const std::int64_t in = width[level - 1];
     const std::int64_t out = width[level];
-    stages_.push_back(
-        add_child("stage" + std::to_string(level),
-                  std::make_shared<Sequential>(std::vector<ModulePtr>{
-                      std::make_shared<NamedBlock>(halving(in, in, ConvolutionMode::strided)),
-                      std::make_shared<ResidualBlock>(in, out),
-                      std::make_shared<ResidualBlock>(out, out)})));
+    stages_.push_back(add_child(
+        "stage" + std::to_string(level),
+        std::make_shared<Sequential>(std::vector<ModulePtr>{
+            std::make_shared<NamedBlock>(halving(in, in, ConvolutionMode::strided)),
+            std::make_shared<ResidualBlock>(in, out), std::make_shared<ResidualBlock>(out, out)})));
   }
   for (std::size_t up = 1; up <= kLevels; ++up) {
     const std::int64_t in = width[kLevels + up - 1];
@@ -82,12 +82,11 @@ MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {
     const std::int64_t skip = width[kLevels - up];
     // Two children with a dotted name: the skip comes between them, so they are no Sequential.
     const std::string name = "up" + std::to_string(up);
-    ups_.push_back(
-        {add_child(name + ".0",
-                   std::make_shared<NamedBlock>(halving(in, out, ConvolutionMode::inverse))),
-         add_child(name + ".1", std::make_shared<Sequential>(std::vector<ModulePtr>{
-                                    std::make_shared<ResidualBlock>(out + skip, out),
-                                    std::make_shared<ResidualBlock>(out, out)}))});
+    ups_.push_back({add_child(name + ".0", std::make_shared<NamedBlock>(
+                                               halving(in, out, ConvolutionMode::inverse))),
+                    add_child(name + ".1", std::make_shared<Sequential>(std::vector<ModulePtr>{
+                                               std::make_shared<ResidualBlock>(out + skip, out),
+                                               std::make_shared<ResidualBlock>(out, out)}))});
   }
   classifier_ = add_child("classifier", std::make_shared<Sequential>(std::vector<ModulePtr>{
                                             std::make_shared<Linear>(width[8], options.classes)}));
@@ -110,4 +109,4 @@ SparseTensor MinkUNet42::forward(SparseTensor x, Context& context) {
   return classifier_->forward(std::move(x), context);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

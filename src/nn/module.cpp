@@ -3,10 +3,10 @@
 
 namespace pumice::nn {
 
-template <class Visit>
-void Module::visit(Visit&& visitor) {
+template <class Visit> void Module::visit(Visit&& visitor) {
   visitor(*this);
-  for (const auto& [name, child] : children_) child->visit(visitor);
+  for (const auto& [name, child] : children_)
+    child->visit(visitor);
 }
 
 ParameterPtr Module::add_parameter(std::string name, const ParameterSpec& spec) {
@@ -23,10 +23,13 @@ void Module::adopt(std::string name, ModulePtr child) {
 
 void Module::set_path(std::string path) {
   path_ = std::move(path);
-  for (const auto& [name, child] : children_) child->set_path(path_ + "." + name);
+  for (const auto& [name, child] : children_)
+    child->set_path(path_ + "." + name);
 }
 
-std::string Module::label() const { return path_.empty() ? "the layer" : path_; }
+std::string Module::label() const {
+  return path_.empty() ? "the layer" : path_;
+}
 
 std::vector<NamedParameter> Module::parameters() const {
   std::vector<NamedParameter> result;
@@ -35,13 +38,16 @@ std::vector<NamedParameter> Module::parameters() const {
 }
 
 void Module::collect(const std::string& prefix, std::vector<NamedParameter>& into) const {
-  for (const auto& [name, parameter] : parameters_) into.push_back({prefix + name, parameter});
-  for (const auto& [name, child] : children_) child->collect(prefix + name + ".", into);
+  for (const auto& [name, parameter] : parameters_)
+    into.push_back({prefix + name, parameter});
+  for (const auto& [name, child] : children_)
+    child->collect(prefix + name + ".", into);
 }
 
 int Module::layer_count() const {
   int count = counts_as_layer() ? 1 : 0;
-  for (const auto& [name, child] : children_) count += child->layer_count();
+  for (const auto& [name, child] : children_)
+    count += child->layer_count();
   return count;
 }
 
@@ -57,11 +63,13 @@ void Module::eval() {
 }
 
 void Module::to(DType type) {
-  for (const NamedParameter& named : parameters()) named.parameter->to(type);
+  for (const NamedParameter& named : parameters())
+    named.parameter->to(type);
 }
 
 void Module::clear_gradients() {
-  for (const NamedParameter& named : parameters()) named.parameter->clear_gradient();
+  for (const NamedParameter& named : parameters())
+    named.parameter->clear_gradient();
 }
 
 void fold(Module& network) {
@@ -70,4 +78,4 @@ void fold(Module& network) {
   network.visit([](Module& module) { module.folded_ = true; });
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

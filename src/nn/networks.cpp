@@ -27,9 +27,11 @@ const std::array<NetworkInfo, 3> kNetworks{
                 .in_channels = 4},
 };
 
-}  // namespace
+}   // namespace
 
-std::span<const NetworkInfo> networks() { return kNetworks; }
+std::span<const NetworkInfo> networks() {
+  return kNetworks;
+}
 
 const NetworkInfo& find_network(std::string_view name) {
   std::string known;
@@ -57,4 +59,4 @@ std::shared_ptr<Module> make_network(std::string_view name, const NetworkOptions
   return std::make_shared<SecondEncoder>(encoder);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

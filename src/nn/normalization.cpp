@@ -26,19 +26,18 @@ void pass_on(const NormGradients& gradients, const NodePtr& from, const Paramete
   if (from != nullptr) from->accumulate(gradients.features);
 }
 
-}  // namespace
+}   // namespace
 
 BatchNorm::BatchNorm(std::int64_t channels, double epsilon, double momentum)
     : epsilon_(epsilon),
       momentum_(momentum),
       weight_(add_parameter("weight", {.shape = {channels}, .compute_type = true, .initial = 1})),
       bias_(add_parameter("bias", {.shape = {channels}, .compute_type = true})),
-      running_mean_(add_parameter(
-          "running_mean", {.shape = {channels}, .trainable = false, .compute_type = true})),
-      running_var_(add_parameter("running_var", {.shape = {channels},
-                                                 .trainable = false,
-                                                 .compute_type = true,
-                                                 .initial = 1})) {}
+      running_mean_(add_parameter("running_mean",
+                                  {.shape = {channels}, .trainable = false, .compute_type = true})),
+      running_var_(add_parameter(
+          "running_var",
+          {.shape = {channels}, .trainable = false, .compute_type = true, .initial = 1})) {}
 
 SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
@@ -46,14 +45,14 @@ SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   Tensor y;
   Backward backward;
   if (training()) {
-    Normalized normal =
-        batch_norm_training(x.features, weight_->value(), bias_->value(),
-                            running_mean_->edit().view(), running_var_->edit().view(),
-                            {.epsilon = epsilon_, .momentum = momentum_});
+    Normalized normal = batch_norm_training(
+        x.features, weight_->value(), bias_->value(), running_mean_->edit().view(),
+        running_var_->edit().view(), {.epsilon = epsilon_, .momentum = momentum_});
     y = std::move(normal.output);
     if (context.record) {
       backward = [features = x.features, from = x.node, weight = weight_, bias = bias_,
-                  mean = normal.mean, deviation = normal.inverse_deviation](const Tensor& gradient) {
+                  mean = normal.mean,
+                  deviation = normal.inverse_deviation](const Tensor& gradient) {
         pass_on(batch_norm_training_gradient(features, gradient, weight->value(), mean, deviation),
                 from, weight, bias);
       };
@@ -135,13 +134,12 @@ SparseTensor InstanceNorm::forward(SparseTensor x, Context& context) {
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(
-        std::vector{x.node},
-        [features = x.features, sites = x.coordinates, from = x.node, weight = weight_,
-         bias = bias_, mean = normal.mean,
-         deviation = normal.inverse_deviation](const Tensor& gradient) {
-          pass_on(instance_norm_gradient(features, gradient, *sites, weight->value(), mean,
-                                         deviation),
-                  from, weight, bias);
+        std::vector{x.node}, [features = x.features, sites = x.coordinates, from = x.node,
+                              weight = weight_, bias = bias_, mean = normal.mean,
+                              deviation = normal.inverse_deviation](const Tensor& gradient) {
+          pass_on(
+              instance_norm_gradient(features, gradient, *sites, weight->value(), mean, deviation),
+              from, weight, bias);
         });
   }
   SparseTensor result = x.with(std::move(normal.output), std::move(node));
@@ -149,4 +147,4 @@ SparseTensor InstanceNorm::forward(SparseTensor x, Context& context) {
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

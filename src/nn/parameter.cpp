@@ -7,7 +7,9 @@
 
 namespace pumice::nn {
 
-DType compute_dtype(DType type) { return type == DType::f64 ? DType::f64 : DType::f32; }
+DType compute_dtype(DType type) {
+  return type == DType::f64 ? DType::f64 : DType::f32;
+}
 
 Parameter::Parameter(const ParameterSpec& spec)
     : spec_(spec), value_(Tensor::full(spec.shape, DType::f32, spec.initial)) {}
@@ -41,4 +43,4 @@ void Parameter::accumulate(const Tensor& gradient) {
   gradient_ = gradient_.defined() ? add(gradient_, wide) : wide;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -26,14 +26,15 @@ CoordinateSetPtr origins(const CoordinateSet& set) {
   const std::int64_t items = set.batch_size();
   Tensor coordinates = Tensor::zeros({items, 1 + set.dimension()}, DType::i32);
   for (std::int64_t item = 0; item < items; ++item) {
-    coordinates.data<std::int32_t>()[item * (1 + set.dimension())] = static_cast<std::int32_t>(item);
+    coordinates.data<std::int32_t>()[item * (1 + set.dimension())] =
+        static_cast<std::int32_t>(item);
   }
   CoordinateOptions options;
   options.batch_size = set.batch_size();
   return CoordinateSet::create(coordinates, options);
 }
 
-}  // namespace
+}   // namespace
 
 Pool::Pool(Pooling pooling, KernelWindow window, StridedOutputs outputs)
     : pooling_(pooling), window_(normalized(std::move(window))), outputs_(outputs) {
@@ -43,9 +44,8 @@ Pool::Pool(Pooling pooling, KernelWindow window, StridedOutputs outputs)
 SparseTensor Pool::forward(SparseTensor x, Context& context) {
   LayerTimer timer(context, path(), x, true);
   const double map_ms_before = x.maps->build_ms();
-  const KernelMapPtr map = is_strided(window_)
-                               ? x.maps->strided(x.coordinates, window_, outputs_)
-                               : x.maps->submanifold(x.coordinates, window_);
+  const KernelMapPtr map = is_strided(window_) ? x.maps->strided(x.coordinates, window_, outputs_)
+                                               : x.maps->submanifold(x.coordinates, window_);
   timer.map_is_ready(x.maps->build_ms() - map_ms_before);
 
   Tensor y;
@@ -62,17 +62,16 @@ SparseTensor Pool::forward(SparseTensor x, Context& context) {
   }
   NodePtr node;
   if (context.record && x.node != nullptr) {
-    node = std::make_shared<Node>(
-        std::vector{x.node},
-        [pooling = pooling_, map, argmax, from = x.node](const Tensor& gradient) {
-          switch (pooling) {
-            case Pooling::max:
-              return from->accumulate(max_pool_gradient(gradient, argmax, map->view()));
-            case Pooling::average:
-              return from->accumulate(average_pool_gradient(gradient, map->view()));
-            case Pooling::sum: return from->accumulate(sum_pool_gradient(gradient, map->view()));
-          }
-        });
+    node = std::make_shared<Node>(std::vector{x.node}, [pooling = pooling_, map, argmax,
+                                                        from = x.node](const Tensor& gradient) {
+      switch (pooling) {
+        case Pooling::max:
+          return from->accumulate(max_pool_gradient(gradient, argmax, map->view()));
+        case Pooling::average:
+          return from->accumulate(average_pool_gradient(gradient, map->view()));
+        case Pooling::sum: return from->accumulate(sum_pool_gradient(gradient, map->view()));
+      }
+    });
   }
   timer.record().pairs = map->pairs();
   SparseTensor result = x.with(map->out(), std::move(y), std::move(node));
@@ -97,8 +96,8 @@ SparseTensor GlobalPool::forward(SparseTensor x, Context& context) {
   NodePtr node;
   if (context.record && x.node != nullptr) {
     node = std::make_shared<Node>(
-        std::vector{x.node}, [pooling = pooling_, argmax, sites = x.coordinates,
-                              from = x.node](const Tensor& gradient) {
+        std::vector{x.node},
+        [pooling = pooling_, argmax, sites = x.coordinates, from = x.node](const Tensor& gradient) {
           switch (pooling) {
             case Pooling::max:
               return from->accumulate(global_max_pool_gradient(gradient, argmax, *sites));
@@ -113,4 +112,4 @@ SparseTensor GlobalPool::forward(SparseTensor x, Context& context) {
   return result;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

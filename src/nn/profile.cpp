@@ -7,17 +7,23 @@
 namespace pumice::nn {
 namespace {
 
-double sum(const std::vector<LayerRecord>& layers, double LayerRecord::* field) {
+double sum(const std::vector<LayerRecord>& layers, double LayerRecord::*field) {
   return std::accumulate(
       layers.begin(), layers.end(), 0.0,
       [field](double so_far, const LayerRecord& layer) { return so_far + layer.*field; });
 }
 
-}  // namespace
+}   // namespace
 
-double Profile::total_ms() const { return sum(layers, &LayerRecord::ms); }
-double Profile::map_ms() const { return sum(layers, &LayerRecord::map_ms); }
-double Profile::gflop() const { return sum(layers, &LayerRecord::gflop); }
+double Profile::total_ms() const {
+  return sum(layers, &LayerRecord::ms);
+}
+double Profile::map_ms() const {
+  return sum(layers, &LayerRecord::map_ms);
+}
+double Profile::gflop() const {
+  return sum(layers, &LayerRecord::gflop);
+}
 
 void Profile::add(LayerRecord record, bool counts) {
   layers.push_back(std::move(record));
@@ -26,4 +32,4 @@ void Profile::add(LayerRecord record, bool counts) {
   if (progress) progress(done, expected);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

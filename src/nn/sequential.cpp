@@ -10,8 +10,7 @@
 namespace pumice::nn {
 namespace {
 
-template <class Layer>
-const Layer* layer_at(const std::vector<ModulePtr>& layers, std::size_t i) {
+template <class Layer> const Layer* layer_at(const std::vector<ModulePtr>& layers, std::size_t i) {
   return i < layers.size() ? dynamic_cast<const Layer*>(layers[i].get()) : nullptr;
 }
 
@@ -31,10 +30,11 @@ Following following(const std::vector<ModulePtr>& layers, std::size_t i, std::si
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 Sequential::Sequential(std::vector<ModulePtr> layers) {
-  for (ModulePtr& layer : layers) append(std::move(layer));
+  for (ModulePtr& layer : layers)
+    append(std::move(layer));
 }
 
 Sequential& Sequential::append(ModulePtr layer) {
@@ -57,9 +57,8 @@ SparseTensor Sequential::forward(SparseTensor x, Context& context) {
 }
 
 std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec) {
-  return std::make_shared<Sequential>(
-      std::vector<ModulePtr>{std::make_shared<Convolution>(spec),
-                             std::make_shared<BatchNorm>(spec.out_channels), relu()});
+  return std::make_shared<Sequential>(std::vector<ModulePtr>{
+      std::make_shared<Convolution>(spec), std::make_shared<BatchNorm>(spec.out_channels), relu()});
 }
 
 ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension)
@@ -83,15 +82,14 @@ SparseTensor ResidualBlock::forward(SparseTensor x, Context& context) {
     SparseTensor y =
         first_->forward(x, {.norm = first_norm_.get(), .activation = Activation::relu}, context);
     if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
-    return second_->forward(std::move(y),
-                            {.norm = second_norm_.get(),
-                             .activation = Activation::relu,
-                             .residual = x.features},
-                            context);
+    return second_->forward(
+        std::move(y),
+        {.norm = second_norm_.get(), .activation = Activation::relu, .residual = x.features},
+        context);
   }
   SparseTensor y = net_->forward(x, context);
   if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
   return relu_->forward(add(y, x, context), context);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

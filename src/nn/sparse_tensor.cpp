@@ -31,4 +31,4 @@ NodePtr require_gradient(SparseTensor& input) {
   return input.node;
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -12,7 +12,8 @@ namespace pumice::nn {
 Node::Node(std::vector<NodePtr> inputs, Backward backward)
     : inputs_(std::move(inputs)), backward_(std::move(backward)), leaf_(false) {
   std::erase(inputs_, nullptr);
-  for (const NodePtr& input : inputs_) depth_ = std::max(depth_, input->depth_ + 1);
+  for (const NodePtr& input : inputs_)
+    depth_ = std::max(depth_, input->depth_ + 1);
 }
 
 void Node::accumulate(Tensor gradient) {
@@ -48,4 +49,4 @@ void backward(const NodePtr& root, Tensor gradient) {
   }
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

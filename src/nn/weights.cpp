@@ -58,7 +58,7 @@ std::string differences(const std::vector<NamedParameter>& parameters, const Saf
          listed("unexpected", unexpected);
 }
 
-}  // namespace
+}   // namespace
 
 void load_weights(Module& network, const std::filesystem::path& path, const LoadOptions& options) {
   const SafetensorsFile file = SafetensorsFile::open(path);
@@ -85,4 +85,4 @@ void save_weights(const Module& network, const std::filesystem::path& path,
   write_safetensors(path, entries, metadata);
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

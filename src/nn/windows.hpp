@@ -15,7 +15,8 @@ inline KernelWindow normalized(KernelWindow window) {
     if (axis < static_cast<std::size_t>(window.dimension)) continue;
     window.size[axis] = window.stride[axis] = window.dilation[axis] = 1;
     window.padding[axis] = 0;
-    for (Axes& offset : window.custom_offsets) offset[axis] = 0;
+    for (Axes& offset : window.custom_offsets)
+      offset[axis] = 0;
   }
   return window;
 }
@@ -35,8 +36,10 @@ inline std::string describe(const KernelWindow& window) {
       text << (axis > 0 ? "x" : "") << values[axis];
     }
   };
-  if (window.shape == KernelShape::custom) text << window.volume() << " offsets";
-  else list(window.size);
+  if (window.shape == KernelShape::custom)
+    text << window.volume() << " offsets";
+  else
+    list(window.size);
   if (window.shape == KernelShape::hypercross) text << " cross";
   if (is_strided(window)) {
     text << " /";
@@ -45,4 +48,4 @@ inline std::string describe(const KernelWindow& window) {
   return text.str();
 }
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

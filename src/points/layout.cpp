@@ -94,14 +94,16 @@ double disorder(const PointColumns& columns) {
 bool can_be_metres(const PointColumns& columns) {
   const std::int64_t rows = std::min(columns.points, kSample);
   std::int64_t tiny = 0;
+  double farthest = 0.0;
   for (const Role axis : {Role::x, Role::y, Role::z}) {
     for (std::int64_t i = 0; i < rows; ++i) {
       const double value = std::abs(value_at(columns[axis], i));
       if (!(value <= kFarthest)) return false;   // NaN too
+      farthest = std::max(farthest, value);
       tiny += value != 0.0 && value < kNearest ? 1 : 0;
     }
   }
-  return 10 * tiny <= 3 * rows;
+  return 10 * tiny <= 3 * rows && farthest >= kSmallestScene;
 }
 
 std::optional<RawLayout> likely_layout(Bytes bytes) {

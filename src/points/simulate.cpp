@@ -16,6 +16,7 @@ using simulation::Return;
 using simulation::Vec3;
 
 constexpr int kMostSweeps = 100;
+constexpr std::int64_t kMostFirings = 1 << 27;   // 1.6 GB of returns
 
 void check(const SimulationOptions& options) {
   const SensorModel& sensor = options.sensor;
@@ -41,6 +42,11 @@ void check(const SimulationOptions& options) {
   PUMICE_EXPECTS(sensor.range_deviation_m >= 0 && sensor.range_deviation_m <= 1,
                  "sensor.range_deviation_m = ", sensor.range_deviation_m,
                  ": give a standard deviation of 0 to 1 m");
+  const std::int64_t firings =
+      static_cast<std::int64_t>(sensor.elevations_deg.size()) * sensor.columns * options.sweeps;
+  PUMICE_EXPECTS(firings <= kMostFirings, "the sensor fires ", firings, " times in ",
+                 options.sweeps, " sweeps: ask for at most ", kMostFirings,
+                 " (lasers x columns x sweeps)");
 }
 
 /// Takes a point of one sensor frame to another: both are turned about z only.

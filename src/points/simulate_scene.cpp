@@ -17,8 +17,8 @@ constexpr double kPi = std::numbers::pi;
 
 class Layout {
  public:
-  Layout(const Ground& ground, Shapes& shapes, std::uint64_t seed)
-      : ground_(ground), shapes_(shapes), random_(seed, 2) {}
+  Layout(const Ground& ground, Shapes& shapes, double ego_speed, std::uint64_t seed)
+      : ground_(ground), shapes_(shapes), ego_speed_(ego_speed), random_(seed, 2) {}
 
   void build() {
     for (const bool left : {false, true}) {
@@ -193,11 +193,12 @@ class Layout {
 
   void traffic() {
     const double lane = ground_.lane_half() / 2;
-    drive(uniform(13, 26), -lane, 0);
-    drive(uniform(-32, -14), -lane, 0);
-    drive(uniform(50, 80), -lane, 0);
+    const double own = ego_speed_;   // nobody in its lane runs into the sensor, however many sweeps
+    drive(uniform(13, 26), -lane, 0, own, own);
+    drive(uniform(-32, -14), -lane, 0, own, own);
+    drive(uniform(50, 80), -lane, 0, own, own);
     for (double x = -70 + uniform(0, 25); x < 100; x += uniform(18, 45)) {
-      if (std::abs(x) > 2 * kRoom) drive(x, lane, kPi);
+      if (std::abs(x) > 2 * kRoom) drive(x, lane, kPi, 5, 11);
     }
     for (int i = 0; i < 2; ++i) {   // people at the crossing
       const double x = ground_.cross_x() - ground_.cross_half() - uniform(0.6, 1.6);
@@ -206,8 +207,8 @@ class Layout {
     }
   }
 
-  void drive(double x, double y, double yaw) {
-    const Placement at{on_ground(x, y), yaw, uniform(5, 11)};
+  void drive(double x, double y, double yaw, double slowest, double fastest) {
+    const Placement at{on_ground(x, y), yaw, uniform(slowest, fastest)};
     const double kind = random_.uniform();
     if (kind < 0.78) {
       add_car(shapes_, at, random_);
@@ -220,6 +221,7 @@ class Layout {
 
   const Ground& ground_;
   Shapes& shapes_;
+  double ego_speed_;
   Random random_;
 };
 
@@ -230,7 +232,7 @@ Scene::Scene(std::uint64_t seed) : ground_(seed) {
   ego_y_ = -ground_.lane_half() / 2 + random.uniform(-0.2, 0.2);
   ego_yaw_ = random.uniform(-0.03, 0.03);
   ego_speed_ = random.uniform(5, 10);
-  Layout(ground_, shapes_, seed).build();
+  Layout(ground_, shapes_, ego_speed_, seed).build();
 }
 
 Pose Scene::sensor_pose(double t, double height_m) const {

@@ -15,7 +15,7 @@ struct GradientReport {
   double worst = 0;    // |difference| over the largest gradient of the same tensor
   std::string where;   // the element that had it
   int compared = 0;
-  int silent = 0;      // tensors whose gradient is 0 everywhere: nothing was learnt about them
+  int silent = 0;   // tensors whose gradient is 0 everywhere: nothing was learnt about them
 };
 
 /// The loss is the sum of the outputs times fixed random numbers. In f64 a step of 1e-6 leaves a
@@ -43,14 +43,12 @@ class GradientCheck {
 
     // In place: the input's features are the check's own.
     input_.features = input_.features.clone();
-    compare("input", leaf->gradient(), [&](std::int64_t i) -> double& {
-      return input_.features.data<double>()[i];
-    });
+    compare("input", leaf->gradient(),
+            [&](std::int64_t i) -> double& { return input_.features.data<double>()[i]; });
     for (const NamedParameter& named : module_.parameters()) {
       if (!named.parameter->spec().trainable) continue;
-      compare(named.name, named.parameter->gradient(), [&](std::int64_t i) -> double& {
-        return named.parameter->edit().data<double>()[i];
-      });
+      compare(named.name, named.parameter->gradient(),
+              [&](std::int64_t i) -> double& { return named.parameter->edit().data<double>()[i]; });
     }
     return report_;
   }
@@ -84,7 +82,8 @@ class GradientCheck {
       element(i) = kept;
       const double numeric = (above - below) / (2 * step_);
       const double analytic = gradient.data<double>()[i];
-      // 1e-3 keeps a gradient that is 0 but for rounding (a bias before a norm) from dividing 0 by 0.
+      // 1e-3 keeps a gradient that is 0 but for rounding (a bias before a norm) from dividing 0 by
+      // 0.
       const double error = std::abs(numeric - analytic) / std::max(scale, 1e-3);
       ++report_.compared;
       if (error > report_.worst || std::isnan(error)) {
@@ -106,4 +105,4 @@ class GradientCheck {
   GradientReport report_;
 };
 
-}  // namespace pumice::nn::testing
+}   // namespace pumice::nn::testing

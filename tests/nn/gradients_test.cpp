@@ -31,8 +31,8 @@ class NetworkGradients : public ::testing::TestWithParam<Case> {
         make_network(GetParam().network, {.widths = {3, 3, 4, 5, 6, 6, 5, 4, 4}, .seed = 3});
     network->to(DType::f64);
     stir(*network);
-    if (!training) network->eval();
     const SparseTensor x = make_input(make_scene(GetParam().scene), 4, DType::f64);
+    if (!training) settle(*network, x);
     return GradientCheck(
                [&](SparseTensor in, Context& c) { return network->forward(std::move(in), c); },
                *network, x, GetParam().samples)
@@ -60,12 +60,11 @@ TEST(Training, a_classifier_of_whole_clouds_learns_its_labels) {
   // Gradient descent on conv-bn-relu, pool, conv-bn-relu, global pool, linear: four items, two
   // classes. The loss must fall to a tenth; with a wrong sign or a missing term it does not.
   const SparseTensor x = make_input(make_scene({.sites = 200, .batches = 4}), 3, DType::f64);
-  Sequential network({convolution_block(submanifold(3, 8)),
-                      std::make_shared<Pool>(Pooling::max,
-                                             KernelWindow{.size = axes(3, 2), .stride = axes(3, 2)}),
-                      convolution_block(submanifold(8, 8)),
-                      std::make_shared<GlobalPool>(Pooling::average),
-                      std::make_shared<Linear>(8, 1)});
+  Sequential network(
+      {convolution_block(submanifold(3, 8)),
+       std::make_shared<Pool>(Pooling::max, KernelWindow{.size = axes(3, 2), .stride = axes(3, 2)}),
+       convolution_block(submanifold(8, 8)), std::make_shared<GlobalPool>(Pooling::average),
+       std::make_shared<Linear>(8, 1)});
   initialize(network, 4);
   network.to(DType::f64);
   const std::array<double, 4> labels{1, -1, 1, -1};
@@ -96,5 +95,5 @@ TEST(Training, a_classifier_of_whole_clouds_learns_its_labels) {
   EXPECT_LT(last, 0.1 * first);
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

@@ -56,8 +56,7 @@ void expect_gradients(const Forward& forward, Module& module, const SparseTensor
 }
 
 /// In float64, initialised, norms stirred.
-template <class M>
-M& prepared(M& module) {
+template <class M> M& prepared(M& module) {
   initialize(module, 5);
   module.to(DType::f64);
   stir(module);
@@ -73,9 +72,8 @@ TEST(ConvolutionLayer, submanifold_is_the_operator_on_its_map_with_bias_and_grou
       Context context;
       const SparseTensor y = layer.forward(x, context);
       const KernelMapPtr map = submanifold_map(x.coordinates, layer.spec().window);
-      const Tensor expected =
-          convolution(x.features, layer.weight()->value(), map->view(),
-                      {.groups = groups, .epilogue = shift_of(layer.bias())});
+      const Tensor expected = convolution(x.features, layer.weight()->value(), map->view(),
+                                          {.groups = groups, .epilogue = shift_of(layer.bias())});
       EXPECT_TRUE(same_bits(y.features, expected)) << bias << groups;
       EXPECT_EQ(y.coordinates, x.coordinates);
       EXPECT_EQ(y.node, nullptr) << "nothing is recorded unless asked for";
@@ -94,8 +92,8 @@ TEST(ConvolutionLayer, strided_makes_its_own_sites_in_both_conventions) {
     const SparseTensor y = layer.forward(x, context);
     const KernelMapPtr map = strided_map(x.coordinates, kOverlapping, outputs);
     EXPECT_TRUE(y.coordinates->same_rows(*map->out()));
-    EXPECT_TRUE(same_bits(y.features,
-                          convolution(x.features, layer.weight()->value(), map->view())));
+    EXPECT_TRUE(
+        same_bits(y.features, convolution(x.features, layer.weight()->value(), map->view())));
   }
 }
 
@@ -104,7 +102,8 @@ TEST(ConvolutionLayer, inverse_goes_back_through_the_map_that_led_here_and_build
   Convolution down(spec_of(ConvolutionMode::strided, kHalving, 3, 4));
   Convolution level(submanifold(4, 4));
   Convolution up(spec_of(ConvolutionMode::inverse, kHalving, 4, 2));
-  for (Convolution* layer : {&down, &level, &up}) initialize(*layer, 1);
+  for (Convolution* layer : {&down, &level, &up})
+    initialize(*layer, 1);
   Context context;
   const SparseTensor coarse = level.forward(down.forward(x, context), context);
   ASSERT_EQ(x.maps->built(), 2);
@@ -143,15 +142,15 @@ TEST(ConvolutionLayer, transposed_goes_onto_given_sites_and_generative_onto_all_
   Context context;
   const SparseTensor there = onto.forward(x, fine, context);
   EXPECT_EQ(there.coordinates, fine);
-  EXPECT_TRUE(same_bits(
-      there.features,
-      convolution(x.features, onto.weight()->value(),
-                  transposed_map(x.coordinates, fine, onto.spec().window)->view())));
+  EXPECT_TRUE(
+      same_bits(there.features,
+                convolution(x.features, onto.weight()->value(),
+                            transposed_map(x.coordinates, fine, onto.spec().window)->view())));
   const SparseTensor grown = grow.forward(x, context);
   const KernelMapPtr map = generative_map(x.coordinates, grow.spec().window);
   EXPECT_TRUE(grown.coordinates->same_rows(*map->out()));
-  EXPECT_TRUE(same_bits(grown.features,
-                        convolution(x.features, grow.weight()->value(), map->view())));
+  EXPECT_TRUE(
+      same_bits(grown.features, convolution(x.features, grow.weight()->value(), map->view())));
 }
 
 TEST(ConvolutionLayer, mistakes_are_named_with_layer_value_and_remedy) {
@@ -169,8 +168,9 @@ TEST(ConvolutionLayer, mistakes_are_named_with_layer_value_and_remedy) {
   Convolution transposed(spec_of(ConvolutionMode::transposed, kHalving, 4, 4));
   EXPECT_NE(message_of([&] { transposed.forward(x, context); }).find("pass their coordinates"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { half.forward(x, x.coordinates, context); })
-                .find("cannot be sent to given sites"),
+  EXPECT_NE(message_of([&] {
+              half.forward(x, x.coordinates, context);
+            }).find("cannot be sent to given sites"),
             std::string::npos);
 }
 
@@ -185,8 +185,9 @@ TEST(ConvolutionLayer, gradients_of_every_mode_agree_with_central_differences) {
   expect_gradients([&](SparseTensor in, Context& c) { return strided.forward(std::move(in), c); },
                    prepared(strided), x);
   Convolution onto(spec_of(ConvolutionMode::transposed, kHalving, 4, 3, true));
-  expect_gradients([&](SparseTensor in, Context& c) { return onto.forward(std::move(in), fine, c); },
-                   prepared(onto), small);
+  expect_gradients(
+      [&](SparseTensor in, Context& c) { return onto.forward(std::move(in), fine, c); },
+      prepared(onto), small);
   Convolution grow(spec_of(ConvolutionMode::generative, kHalving, 4, 3, true));
   expect_gradients([&](SparseTensor in, Context& c) { return grow.forward(std::move(in), c); },
                    prepared(grow), small);
@@ -207,10 +208,10 @@ TEST(NormLayers, are_the_operators_and_move_their_running_statistics) {
     return parameter_of(module, name)->value();
   };
   batch.eval();
-  EXPECT_TRUE(same_bits(batch.forward(x, context).features,
-                        batch_norm_inference(x.features, value(batch, "running_mean"),
-                                             value(batch, "running_var"), value(batch, "weight"),
-                                             value(batch, "bias"))));
+  EXPECT_TRUE(same_bits(
+      batch.forward(x, context).features,
+      batch_norm_inference(x.features, value(batch, "running_mean"), value(batch, "running_var"),
+                           value(batch, "weight"), value(batch, "bias"))));
   batch.train();
   Tensor mean = value(batch, "running_mean").clone();
   Tensor variance = value(batch, "running_var").clone();
@@ -223,15 +224,15 @@ TEST(NormLayers, are_the_operators_and_move_their_running_statistics) {
 
   LayerNorm layer(6);
   stir(layer);
-  EXPECT_TRUE(same_bits(
-      layer.forward(x, context).features,
-      layer_norm(x.features, value(layer, "weight"), value(layer, "bias")).output));
+  EXPECT_TRUE(
+      same_bits(layer.forward(x, context).features,
+                layer_norm(x.features, value(layer, "weight"), value(layer, "bias")).output));
   InstanceNorm instance(6);
   stir(instance);
-  EXPECT_TRUE(same_bits(instance.forward(x, context).features,
-                        instance_norm(x.features, *x.coordinates, value(instance, "weight"),
-                                      value(instance, "bias"))
-                            .output));
+  EXPECT_TRUE(same_bits(
+      instance.forward(x, context).features,
+      instance_norm(x.features, *x.coordinates, value(instance, "weight"), value(instance, "bias"))
+          .output));
 }
 
 TEST(NormLayers, gradients_agree_with_central_differences_in_training_and_evaluation) {
@@ -265,8 +266,8 @@ TEST(DenseLayers, linear_holds_its_weight_as_pytorch_does) {
     const float b = x.features.data<float>()[2 * row + 1];
     for (std::int64_t c = 0; c < 3; ++c) {
       const auto at = static_cast<std::size_t>(c);
-      EXPECT_NEAR(y.data<float>()[3 * row + c], weight[2 * at] * a + weight[2 * at + 1] * b + bias[at],
-                  1e-5);
+      EXPECT_NEAR(y.data<float>()[3 * row + c],
+                  weight[2 * at] * a + weight[2 * at + 1] * b + bias[at], 1e-5);
     }
   }
   prepared(layer);
@@ -276,9 +277,9 @@ TEST(DenseLayers, linear_holds_its_weight_as_pytorch_does) {
 
 TEST(DenseLayers, activations_are_the_operator_and_have_its_gradient) {
   const SparseTensor x = make_input(make_scene(), 3);
-  for (const Activation kind : {Activation::none, Activation::relu, Activation::leaky_relu,
-                                Activation::silu, Activation::gelu, Activation::sigmoid,
-                                Activation::tanh}) {
+  for (const Activation kind :
+       {Activation::none, Activation::relu, Activation::leaky_relu, Activation::silu,
+        Activation::gelu, Activation::sigmoid, Activation::tanh}) {
     Activate layer(kind, 0.2);
     Context context;
     EXPECT_TRUE(same_bits(layer.forward(x, context).features, activate(x.features, kind, 0.2)));
@@ -302,8 +303,8 @@ TEST(PoolLayers, are_the_operators_on_the_map_of_their_window) {
   EXPECT_EQ(same.coordinates, x.coordinates);
 
   const auto global = [&](Pooling pooling) { return GlobalPool(pooling).forward(x, context); };
-  EXPECT_TRUE(same_bits(global(Pooling::max).features,
-                        global_max_pool(x.features, *x.coordinates).output));
+  EXPECT_TRUE(
+      same_bits(global(Pooling::max).features, global_max_pool(x.features, *x.coordinates).output));
   EXPECT_TRUE(same_bits(global(Pooling::average).features,
                         global_average_pool(x.features, *x.coordinates)));
   EXPECT_TRUE(
@@ -350,8 +351,8 @@ TEST(Joins, gradients_agree_with_central_differences) {
   prepared(left);
   prepared(right);
   using Join = SparseTensor (*)(const SparseTensor&, const SparseTensor&, Context&);
-  for (const Join join : {Join{&concatenate}, Join{&add}, Join{&unite_concatenate},
-                          Join{&unite_add}}) {
+  for (const Join join :
+       {Join{&concatenate}, Join{&add}, Join{&unite_concatenate}, Join{&unite_add}}) {
     const Forward forward = [&](SparseTensor in, Context& c) {
       const SparseTensor a = left.forward(in, c);
       SparseTensor b = right.forward(in, c);
@@ -373,5 +374,5 @@ TEST(ResidualBlockLayer, adds_the_shortcut_and_has_its_gradient) {
   }
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

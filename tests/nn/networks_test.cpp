@@ -7,8 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include <pumice/core/parallel.hpp>
 #include <pumice/coords/set_operations.hpp>
+#include <pumice/core/parallel.hpp>
 #include <pumice/nn/initialize.hpp>
 
 #include "nn/scenes.hpp"
@@ -47,10 +47,10 @@ struct Golden {
 };
 
 TEST(NetworkParameters, have_the_names_and_shapes_a_pytorch_module_would_have) {
-  for (const Golden& golden : {Golden{"minkunet42_spvnas", "minkunet42", kSpvnasWidths, 49},
-                               Golden{"minkunet42_driving", "minkunet42", kDrivingWidths, 48},
-                               Golden{"centerpoint", "centerpoint", {}, 21},
-                               Golden{"second", "second", {}, 12}}) {
+  for (const Golden& golden :
+       {Golden{"minkunet42_spvnas", "minkunet42", kSpvnasWidths, 49},
+        Golden{"minkunet42_driving", "minkunet42", kDrivingWidths, 48},
+        Golden{"centerpoint", "centerpoint", {}, 21}, Golden{"second", "second", {}, 12}}) {
     const auto network = make_network(golden.network, {.widths = golden.widths});
     std::string actual;
     int convolutions = 0;
@@ -78,8 +78,7 @@ TEST(NetworkTable, finds_by_name_and_lists_the_names_there_are) {
     EXPECT_EQ(find_network(info.name).name, info.name);
     if (!info.range) continue;
     for (std::size_t axis = 0; axis < 3; ++axis) {
-      const double cells =
-          ((*info.range)[axis + 3] - (*info.range)[axis]) / info.voxel_size[axis];
+      const double cells = ((*info.range)[axis + 3] - (*info.range)[axis]) / info.voxel_size[axis];
       EXPECT_NEAR(cells + (axis == 2 ? 1 : 0), (*info.spatial_shape)[axis], 1e-9);
     }
   }
@@ -92,11 +91,12 @@ TEST(NetworkTable, finds_by_name_and_lists_the_names_there_are) {
 
 TEST(NetworkTable, a_width_factor_scales_all_nine_widths) {
   const auto network = make_network("minkunet42", {.width_factor = 0.5});
-  EXPECT_EQ(parameter_of(*network, "stage4.2.net.3.weight")->value().shape(), Shape({27, 128, 128}));
+  EXPECT_EQ(parameter_of(*network, "stage4.2.net.3.weight")->value().shape(),
+            Shape({27, 128, 128}));
   EXPECT_EQ(parameter_of(*network, "up4.1.0.net.0.weight")->value().shape(), Shape({27, 64, 48}));
-  EXPECT_NE(message_of([] { make_network("minkunet42", {.width_factor = 0}); })
-                .find("width factor = 0"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([] { make_network("minkunet42", {.width_factor = 0}); }).find("width factor = 0"),
+      std::string::npos);
 }
 
 TEST(MinkUNet, scores_every_voxel_and_builds_each_map_once) {
@@ -118,7 +118,8 @@ TEST(MinkUNet, levels_halve_as_floor_division_does) {
   Context context{.profile = &profile};
   network->forward(x, context);
   std::map<std::string, std::int64_t> rows;
-  for (const LayerRecord& layer : profile.layers) rows[layer.name] = layer.out_rows;
+  for (const LayerRecord& layer : profile.layers)
+    rows[layer.name] = layer.out_rows;
   std::set<std::array<std::int32_t, 4>> level;
   for (std::int64_t row = 0; row < x.rows(); ++row) {
     const std::int32_t* site = x.coordinates->coordinates().data<std::int32_t>() + 4 * row;
@@ -143,8 +144,8 @@ TEST(Encoders, leave_the_grid_of_their_range_at_an_eighth) {
     Axes shape;
   };
   // z: 41 → 21 → 11 → 5 (no padding) → 2
-  for (const auto& [name, shape] : {Expected{"centerpoint", {180, 180, 2}},
-                                    Expected{"second", {176, 200, 2}}}) {
+  for (const auto& [name, shape] :
+       {Expected{"centerpoint", {180, 180, 2}}, Expected{"second", {176, 200, 2}}}) {
     const auto network = small_network(name);
     Context context;
     const SparseTensor y = network->forward(small_input(name), context);
@@ -201,8 +202,8 @@ TEST_P(EachNetwork, gives_the_same_bits_on_one_two_and_three_threads) {
 TEST_P(EachNetwork, a_batch_item_does_not_see_its_neighbours) {
   const auto network = small_network(GetParam());
   network->to(DType::f64);
-  network->eval();
   const SparseTensor both = small_input(GetParam(), DType::f64);
+  settle(*network, both);
   const std::int32_t* sites = both.coordinates->coordinates().data<std::int32_t>();
   Tensor keep = Tensor::zeros({both.rows()}, DType::u8);
   for (std::int64_t row = 0; row < both.rows(); ++row) {
@@ -225,8 +226,9 @@ TEST_P(EachNetwork, a_batch_item_does_not_see_its_neighbours) {
     const std::int32_t there = together.coordinates->find({coordinates + 4 * row, 4});
     ASSERT_GE(there, 0);
     for (std::int64_t c = 0; c < alone.channels(); ++c) {
-      worst = std::max(worst, std::abs(alone.features.data<double>()[row * alone.channels() + c] -
-                                       together.features.data<double>()[there * alone.channels() + c]));
+      worst =
+          std::max(worst, std::abs(alone.features.data<double>()[row * alone.channels() + c] -
+                                   together.features.data<double>()[there * alone.channels() + c]));
     }
   }
   EXPECT_LT(worst, 1e-13 * std::max(1.0, largest(alone.features)));
@@ -234,7 +236,7 @@ TEST_P(EachNetwork, a_batch_item_does_not_see_its_neighbours) {
 
 TEST_P(EachNetwork, half_types_stay_near_float) {
   const auto network = small_network(GetParam());
-  network->eval();
+  settle(*network, small_input(GetParam()));
   fold(*network);
   const Tensor expected = run(*network, small_input(GetParam()));
   // 11 and 8 bits of mantissa, rounded once a layer: errors of some 2^-11 and 2^-8 add up over
@@ -273,9 +275,11 @@ TEST(MapsOfANetwork, are_never_shared_by_different_sites_of_equal_number) {
 
 TEST(SparseTensors, need_one_row_of_features_a_site) {
   const CoordinateSetPtr set = make_scene();
-  EXPECT_EQ(message_of([&] { SparseTensor(set, Tensor({3, 4}, DType::f32)); }),
+  EXPECT_EQ(message_of([&] {
+              SparseTensor(set, Tensor({3, 4}, DType::f32));
+            }),
             "sparse tensor: 3 rows of features for 60 coordinates; give one row each");
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

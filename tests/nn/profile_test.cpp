@@ -56,7 +56,8 @@ TEST(ProfileOfANetwork, lists_every_layer_with_rows_pairs_channels_and_plan) {
   EXPECT_EQ(find("stage1.1.net.3").kind, "submanifold 3x3x3 + norm + residual + relu");
   EXPECT_EQ(find("classifier.0").kind, "linear");
   double total = 0;
-  for (const LayerRecord& layer : profile.layers) total += layer.ms;
+  for (const LayerRecord& layer : profile.layers)
+    total += layer.ms;
   EXPECT_DOUBLE_EQ(profile.total_ms(), total);
 }
 
@@ -72,5 +73,5 @@ TEST(ProfileOfANetwork, unfolded_names_norms_and_activations_too) {
   EXPECT_EQ(profile.layers[2].kind, "relu");
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

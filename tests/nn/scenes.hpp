@@ -39,8 +39,7 @@ inline CoordinateSetPtr make_scene(const SceneOptions& options = {}) {
     if (drawn % 3 == 0) {
       site[0] = static_cast<std::int32_t>(random.integer(0, options.batches - 1));
       for (std::size_t axis = 0; axis < 3; ++axis) {
-        site[axis + 1] =
-            static_cast<std::int32_t>(random.integer(options.low, high_of(axis) - 1));
+        site[axis + 1] = static_cast<std::int32_t>(random.integer(options.low, high_of(axis) - 1));
       }
     } else {
       const auto axis = static_cast<std::size_t>(random.integer(0, 2));
@@ -52,8 +51,8 @@ inline CoordinateSetPtr make_scene(const SceneOptions& options = {}) {
   coordinates.spatial_shape = options.spatial_shape;
   coordinates.batch_size = options.batches;
   const auto rows = static_cast<std::int64_t>(seen.size());
-  return CoordinateSet::create(
-      Tensor::from(std::span<const std::int32_t>(flat), Shape{rows, 4}), coordinates);
+  return CoordinateSet::create(Tensor::from(std::span<const std::int32_t>(flat), Shape{rows, 4}),
+                               coordinates);
 }
 
 inline CoordinateSetPtr empty_scene(std::optional<Axes> spatial_shape = {}) {
@@ -66,7 +65,8 @@ inline CoordinateSetPtr empty_scene(std::optional<Axes> spatial_shape = {}) {
 inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
   Random random(seed, 12);
   Tensor result(shape, DType::f64);
-  for (double& value : result.span<double>()) value = random.uniform(-1, 1);
+  for (double& value : result.span<double>())
+    value = random.uniform(-1, 1);
   return result.to(type);
 }
 
@@ -83,7 +83,8 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
 inline double largest(const Tensor& a) {
   const Tensor wide = a.to(DType::f64);
   double result = 0;
-  for (const double value : wide.span<double>()) result = std::max(result, std::abs(value));
+  for (const double value : wide.span<double>())
+    result = std::max(result, std::abs(value));
   return result;
 }
 
@@ -125,8 +126,31 @@ inline void stir(Module& module, std::uint64_t seed = 3) {
   }
 }
 
-template <class Body>
-std::string message_of(Body&& body) {
+/// Running statistics equal to those of `x`, and evaluation mode. Without it the values of an
+/// untrained network shrink from layer to layer until nothing is left to compare. One training pass
+/// moves statistics of 0 a tenth of the way, PyTorch's momentum.
+inline void settle(Module& module, const SparseTensor& x) {
+  const auto scale_statistics = [&](float factor) {
+    for (const NamedParameter& named : module.parameters()) {
+      if (named.parameter->spec().trainable) continue;
+      Tensor& values = named.parameter->edit();
+      dispatch_floating(values.dtype(), "settle", [&](auto zero) {
+        for (auto& value : values.template span<decltype(zero)>()) {
+          value =
+              narrow<decltype(zero)>(widen(value) * static_cast<compute_t<decltype(zero)>>(factor));
+        }
+      });
+    }
+  };
+  scale_statistics(0);
+  module.train();
+  Context context;
+  module.forward(x, context);
+  scale_statistics(10);
+  module.eval();
+}
+
+template <class Body> std::string message_of(Body&& body) {
   try {
     body();
   } catch (const UserError& error) {
@@ -135,4 +159,4 @@ std::string message_of(Body&& body) {
   return "no error";
 }
 
-}  // namespace pumice::nn::testing
+}   // namespace pumice::nn::testing

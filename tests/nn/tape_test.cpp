@@ -12,8 +12,12 @@ namespace {
 
 using testing::message_of;
 
-Tensor scalar(double value) { return Tensor::full({1, 1}, DType::f64, value); }
-double number(const Tensor& tensor) { return tensor.data<double>()[0]; }
+Tensor scalar(double value) {
+  return Tensor::full({1, 1}, DType::f64, value);
+}
+double number(const Tensor& tensor) {
+  return tensor.data<double>()[0];
+}
 
 NodePtr times(double factor, const NodePtr& from) {
   return std::make_shared<Node>(std::vector{from}, [factor, from](const Tensor& gradient) {
@@ -90,10 +94,11 @@ TEST(Tape, nothing_recorded_is_said) {
 TEST(Tape, ten_thousand_nodes_in_a_row_do_not_exhaust_the_stack) {
   const auto x = std::make_shared<Node>();
   NodePtr y = x;
-  for (int i = 0; i < 10'000; ++i) y = times(1, y);
+  for (int i = 0; i < 10'000; ++i)
+    y = times(1, y);
   backward(y, scalar(1));
   EXPECT_EQ(number(x->gradient()), 1);
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

@@ -22,8 +22,8 @@ using namespace testing;   // NOLINT(google-build-using-namespace): one helper h
 class WeightFiles : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("pumice_weights_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("pumice_weights_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -74,8 +74,7 @@ TEST_F(WeightFiles, change_their_type_only_when_asked) {
   const auto half = network_of(2);
   half->to(DType::f16);
   const std::uint64_t before = fingerprint(*half);
-  const std::string message =
-      message_of([&] { load_weights(*half, file("f32.safetensors")); });
+  const std::string message = message_of([&] { load_weights(*half, file("f32.safetensors")); });
   EXPECT_NE(message.find("mismatched: stem.0.weight is f32, not f16 (ask for conversion)"),
             std::string::npos)
       << message;
@@ -94,8 +93,9 @@ TEST_F(WeightFiles, that_do_not_fit_are_described_in_one_sentence_and_change_not
   for (const NamedParameter& named : network->parameters()) {
     if (named.name == "conv1.0.1.bias") continue;
     kept.push_back(named.parameter->value());
-    entries.emplace_back(named.name,
-                         named.name == "conv1.0.0.weight" ? odd.view() : std::as_const(kept.back()).view());
+    entries.emplace_back(named.name, named.name == "conv1.0.0.weight"
+                                         ? odd.view()
+                                         : std::as_const(kept.back()).view());
   }
   entries.emplace_back("head.weight", odd.view());
   entries.emplace_back("conv_input.1.num_batches_tracked", counter.view());
@@ -112,8 +112,7 @@ TEST_F(WeightFiles, that_do_not_fit_are_described_in_one_sentence_and_change_not
 TEST_F(WeightFiles, of_another_network_are_listed_up_to_a_few_names) {
   save_weights(*network_of(1), file("unet.safetensors"));
   const auto second = make_network("second");
-  const std::string message =
-      message_of([&] { load_weights(*second, file("unet.safetensors")); });
+  const std::string message = message_of([&] { load_weights(*second, file("unet.safetensors")); });
   EXPECT_NE(message.find("conv_input.1.running_var and 55 more; unexpected: "), std::string::npos)
       << message;
   EXPECT_LT(message.size(), 800U);
@@ -130,5 +129,5 @@ TEST_F(WeightFiles, cut_short_change_nothing) {
   EXPECT_EQ(fingerprint(*network), before);
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

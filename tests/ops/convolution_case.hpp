@@ -102,15 +102,42 @@ inline reference::Sites draw_sites(std::int64_t count, int dimension, int batche
   return sites;
 }
 
+/// Sites to reach from `c.in`: most of them stand where some offset leads (but for a step aside on
+/// a strided axis), the others anywhere near.
+inline reference::Sites draw_targets(const ConvolutionCase& c, std::int64_t count, int batches,
+                                     Random& random) {
+  reference::Sites sites =
+      draw_sites(c.in.empty() ? count : count / 3, c.dimension, batches, std::nullopt, true, random);
+  std::set<reference::Site> distinct(sites.begin(), sites.end());
+  for (std::int64_t attempt = 0; !c.in.empty() && attempt < count - count / 3; ++attempt) {
+    reference::Site site = c.in[static_cast<std::size_t>(
+        random.integer(0, static_cast<std::int64_t>(c.in.size()) - 1))];
+    for (std::size_t axis = 0; axis < c.geometry.size.size(); ++axis) {
+      const auto offset = static_cast<int>(random.integer(0, c.geometry.size[axis] - 1));
+      const int shift = offset * c.geometry.dilation[axis] - c.geometry.padding[axis];
+      int& x = site[1 + axis];
+      x = c.mode == Mode::transposed ? x * c.geometry.stride[axis] + shift
+                                     : (x - shift) / c.geometry.stride[axis];
+    }
+    if (distinct.insert(site).second) sites.push_back(site);
+  }
+  if (!c.shuffled) std::sort(sites.begin(), sites.end());
+  return sites;
+}
+
 inline std::int64_t draw_rows(Random& random) {
-  constexpr std::int64_t kRows[] = {0, 1, 2, 31, 32, 33, 64, 65, 100};
-  if (random.uniform() < 0.4) return kRows[random.integer(0, 8)];
+  constexpr std::int64_t kRows[] = {0, 1, 2, 31, 32, 33, 64, 65, 129, 200};
+  if (random.uniform() < 0.4) return kRows[random.integer(0, 9)];
   return random.integer(2, 48);
 }
 
-/// `rows` absent: mostly small numbers and those around the widths of vectors.
-inline ConvolutionCase draw_case(std::uint64_t seed, std::optional<std::int64_t> rows = {}) {
+/// Seeds from here on draw cases of 65,537 rows; those below mostly small numbers and those around
+/// the widths of vectors.
+inline constexpr std::uint64_t kLargeSeeds = 1'000'000;
+
+inline ConvolutionCase draw_case(std::uint64_t seed) {
   Random random(seed);
+  const bool large = seed >= kLargeSeeds;
   const auto chance = [&](double p) { return random.uniform() < p; };
   ConvolutionCase c;
   c.seed = seed;
@@ -118,13 +145,13 @@ inline ConvolutionCase draw_case(std::uint64_t seed, std::optional<std::int64_t>
   c.dataflow = static_cast<Dataflow>(random.integer(0, 2));
   constexpr DType kTypes[] = {DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16};
   c.dtype = kTypes[random.integer(0, 4)];
-  c.dimension = static_cast<int>(rows ? random.integer(2, 3) : random.integer(1, 4));
+  c.dimension = static_cast<int>(large ? random.integer(2, 3) : random.integer(1, 4));
   const bool own_stride = c.mode != Mode::submanifold;
   // Every output of a dilating or generative case is looked up once for each offset, and there can
   // be volume · rows of them: keep one case to milliseconds.
   const bool spreads = c.mode == Mode::dilating || c.mode == Mode::generative ||
                        c.mode == Mode::inverse;
-  const std::int64_t largest = rows ? 27 : spreads ? 100 : chance(0.05) ? 625 : 150;
+  const std::int64_t largest = large ? 27 : spreads ? 100 : chance(0.05) ? 625 : 150;
   do {
     c.geometry = {};
     for (int axis = 0; axis < c.dimension; ++axis) {
@@ -142,11 +169,11 @@ inline ConvolutionCase draw_case(std::uint64_t seed, std::optional<std::int64_t>
     }
   } while (c.volume() > largest);
 
-  std::int64_t count = rows ? *rows : draw_rows(random);
-  if (!rows && spreads) count = std::min(count, 60000 / (c.volume() * c.volume()) + 1);
+  std::int64_t count = large ? 65'537 : draw_rows(random);
+  if (!large && spreads) count = std::min(count, 60000 / (c.volume() * c.volume()) + 1);
   const auto batches = static_cast<int>(chance(0.5) ? 1 : random.integer(2, 4));
   c.shuffled = chance(0.7);
-  if (!rows && chance(0.25)) {
+  if (!large && chance(0.25)) {
     c.shape.emplace();
     for (int axis = 0; axis < c.dimension; ++axis) {
       // A convolution needs room for its kernel: an output grid without cells is refused.
@@ -157,12 +184,11 @@ inline ConvolutionCase draw_case(std::uint64_t seed, std::optional<std::int64_t>
   }
   c.in = draw_sites(count, c.dimension, batches, c.shape, c.shuffled, random);
   if (c.mode == Mode::transposed || c.mode == Mode::between) {
-    c.target = draw_sites(rows ? *rows : draw_rows(random), c.dimension, batches, std::nullopt,
-                          c.shuffled, random);
+    c.target = draw_targets(c, large ? 65'537 : draw_rows(random), batches, random);
   }
 
   constexpr std::int64_t kWidths[] = {1, 2, 3, 4, 5, 8, 9, 16, 17, 24, 32};
-  const std::int64_t widest = rows ? 4 : chance(0.1) ? 10 : 6;
+  const std::int64_t widest = large ? 4 : chance(0.1) ? 10 : 6;
   switch (random.integer(0, 3)) {
     case 0:   // depthwise
       c.groups = c.in_channels = c.out_channels = kWidths[random.integer(0, widest)];

@@ -1,4 +1,4 @@
-// Ten thousand generated convolutions and a few large ones, each against the reference: output and
+// Twelve thousand generated convolutions and a few large ones, each against the reference: output and
 // every gradient. A failure prints the case; `PUMICE_CASE=<seed>` runs that one alone.
 #include <cstdlib>
 
@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::uint64_t kSeed = 20'000;
 constexpr int kParts = 12;
-constexpr int kCasesOfPart = 900;   // 10,800 in all
+constexpr int kCasesOfPart = 1000;   // 12,000 in all
 
 /// Stops at the third failure: the first ones say what is wrong.
-void run_cases(std::uint64_t first, int count, std::optional<std::int64_t> rows) {
+void run_cases(std::uint64_t first, int count) {
   int failures = 0;
   for (int i = 0; i < count && failures < 3; ++i) {
-    const ConvolutionCase c = draw_case(first + static_cast<std::uint64_t>(i), rows);
+    const ConvolutionCase c = draw_case(first + static_cast<std::uint64_t>(i));
     std::string complaint;
     try {
       complaint = check_case(c);
@@ -35,21 +35,21 @@ void run_cases(std::uint64_t first, int count, std::optional<std::int64_t> rows)
 class ConvolutionFuzz : public testing::TestWithParam<int> {};
 
 TEST_P(ConvolutionFuzz, AgreesWithTheReference) {
-  run_cases(kSeed + static_cast<std::uint64_t>(GetParam()) * kCasesOfPart, kCasesOfPart, {});
+  run_cases(kSeed + static_cast<std::uint64_t>(GetParam()) * kCasesOfPart, kCasesOfPart);
 }
 INSTANTIATE_TEST_SUITE_P(Part, ConvolutionFuzz, testing::Range(0, kParts));
 
 class LargeConvolutionFuzz : public testing::TestWithParam<int> {};
 
 TEST_P(LargeConvolutionFuzz, AgreesWithTheReference) {
-  run_cases(kSeed + 1'000'000 + static_cast<std::uint64_t>(GetParam()) * 2, 2, 65'537);
+  run_cases(kLargeSeeds + static_cast<std::uint64_t>(GetParam()), 1);
 }
-INSTANTIATE_TEST_SUITE_P(Part, LargeConvolutionFuzz, testing::Range(0, 6));
+INSTANTIATE_TEST_SUITE_P(Part, LargeConvolutionFuzz, testing::Range(0, 14));
 
 TEST(ConvolutionFuzz, OneCaseByItsSeed) {
   const char* const seed = std::getenv("PUMICE_CASE");
   if (seed == nullptr) GTEST_SKIP() << "set PUMICE_CASE to a seed to run that case alone";
-  run_cases(std::strtoull(seed, nullptr, 10), 1, {});
+  run_cases(std::strtoull(seed, nullptr, 10), 1);
 }
 
 TEST(ConvolutionFuzz, DrawsEveryKindOfCase) {

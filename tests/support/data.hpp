@@ -13,8 +13,9 @@ std::optional<std::filesystem::path> data_file(const std::string& name);
 
 }   // namespace pumice::testing
 
-/// Defines `path`, or skips the test with a sentence.
-#define PUMICE_NEEDS_DATA(path, name)                                                              \
-  const auto path##_or_not = ::pumice::testing::data_file(name);                                   \
-  if (!path##_or_not) GTEST_SKIP() << name << " is not there: set PUMICE_DATA to the data folder"; \
-  const std::filesystem::path path = *path##_or_not
+/// Defines `variable` as the path of a data file, or skips the test with a sentence.
+#define PUMICE_NEEDS_DATA(variable, name)                                                    \
+  const auto variable##_or_not = ::pumice::testing::data_file(name);                         \
+  if (!variable##_or_not)                                                                    \
+    GTEST_SKIP() << name << " is not there: set PUMICE_DATA to the data folder";             \
+  const std::filesystem::path variable = *variable##_or_not

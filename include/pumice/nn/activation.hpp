@@ -20,9 +20,11 @@ class Activate final : public Module {
   double slope_;
 };
 
-inline std::shared_ptr<Activate> relu() { return std::make_shared<Activate>(Activation::relu); }
+inline std::shared_ptr<Activate> relu() {
+  return std::make_shared<Activate>(Activation::relu);
+}
 
 /// "relu", "leaky_relu", …
 std::string_view name_of(Activation activation);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

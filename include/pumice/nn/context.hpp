@@ -17,4 +17,4 @@ struct Context {
   Profile* profile = nullptr;
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

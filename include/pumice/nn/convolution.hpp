@@ -70,4 +70,4 @@ class Convolution final : public Module {
 ConvolutionSpec submanifold(std::int64_t in_channels, std::int64_t out_channels,
                             std::int32_t kernel = 3, int dimension = 3);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

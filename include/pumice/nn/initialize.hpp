@@ -16,4 +16,4 @@ void initialize(Module& network, std::uint64_t seed);
 /// elements).
 std::uint64_t fingerprint(const Module& network);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -16,4 +16,4 @@ SparseTensor unite_concatenate(const SparseTensor& left, const SparseTensor& rig
                                Context& context);
 SparseTensor unite_add(const SparseTensor& left, const SparseTensor& right, Context& context);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

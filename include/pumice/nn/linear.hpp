@@ -18,4 +18,4 @@ class Linear final : public Module {
   ParameterPtr bias_;   // null without one
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -43,8 +43,7 @@ class Module {
 
  protected:
   ParameterPtr add_parameter(std::string name, const ParameterSpec& spec);
-  template <class M>
-  std::shared_ptr<M> add_child(std::string name, std::shared_ptr<M> child) {
+  template <class M> std::shared_ptr<M> add_child(std::string name, std::shared_ptr<M> child) {
     adopt(std::move(name), child);
     return child;
   }
@@ -54,8 +53,7 @@ class Module {
 
  private:
   friend void fold(Module& network);
-  template <class Visit>
-  void visit(Visit&& visitor);
+  template <class Visit> void visit(Visit&& visitor);
   void adopt(std::string name, ModulePtr child);
   void set_path(std::string path);
   void collect(const std::string& prefix, std::vector<NamedParameter>& into) const;
@@ -72,4 +70,4 @@ class Module {
 /// their values and names. UserError in training mode, where a norm needs the batch.
 void fold(Module& network);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -98,12 +98,12 @@ const NetworkInfo& find_network(std::string_view name);
 
 struct NetworkOptions {
   std::optional<std::int64_t> in_channels{};
-  std::int64_t classes = 19;             // minkunet42
+  std::int64_t classes = 19;               // minkunet42
   MinkUNetWidths widths = kSpvnasWidths;   // minkunet42
-  double width_factor = 1;               // minkunet42
+  double width_factor = 1;                 // minkunet42
   std::uint64_t seed = 0;
 };
 /// By name, with seeded weights, in training mode.
 std::shared_ptr<Module> make_network(std::string_view name, const NetworkOptions& options = {});
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -51,4 +51,4 @@ class InstanceNorm final : public Module {
   ParameterPtr bias_;
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -11,9 +11,9 @@ namespace pumice::nn {
 
 struct ParameterSpec {
   Shape shape;
-  bool trainable = true;        // false: a buffer, such as a running mean
-  bool compute_type = false;    // stays f32 when weights become f16 or bf16: norms and biases
-  std::int64_t fan_in = 0;      // drawn from ±1/sqrt(fan_in); 0: constant `initial`
+  bool trainable = true;       // false: a buffer, such as a running mean
+  bool compute_type = false;   // stays f32 when weights become f16 or bf16: norms and biases
+  std::int64_t fan_in = 0;     // drawn from ±1/sqrt(fan_in); 0: constant `initial`
   double initial = 0;
 };
 
@@ -55,4 +55,4 @@ struct NamedParameter {
 /// f64 for f64, f32 for f32, f16 and bf16.
 DType compute_dtype(DType type);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -35,4 +35,4 @@ class GlobalPool final : public Module {
   Pooling pooling_;
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -31,7 +31,7 @@ struct Profile {
   int expected = 0;   // `count` above: Module::layer_count() of the network
   int done = 0;
 
-  double total_ms() const;    // layers, without maps
+  double total_ms() const;   // layers, without maps
   double map_ms() const;
   double gflop() const;
   void add(LayerRecord record, bool counts);
@@ -49,4 +49,4 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

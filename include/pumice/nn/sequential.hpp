@@ -35,7 +35,7 @@ class ResidualBlock final : public Module {
   std::shared_ptr<BatchNorm> first_norm_;
   std::shared_ptr<Convolution> second_;
   std::shared_ptr<BatchNorm> second_norm_;
-  std::shared_ptr<Sequential> net_;          // the four above, and the relu between them
+  std::shared_ptr<Sequential> net_;   // the four above, and the relu between them
   ModulePtr relu_;
   std::shared_ptr<Sequential> downsample_;   // null where widths agree
 };
@@ -43,4 +43,4 @@ class ResidualBlock final : public Module {
 /// conv-bn-relu.
 std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -34,4 +34,4 @@ struct SparseTensor {
 /// Asks for the gradient of a network's input: makes its node a leaf, and returns it.
 NodePtr require_gradient(SparseTensor& input);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

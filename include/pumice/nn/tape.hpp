@@ -46,4 +46,4 @@ class Node {
 /// UserError the second time.
 void backward(const NodePtr& root, Tensor gradient);
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

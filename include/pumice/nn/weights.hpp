@@ -24,4 +24,4 @@ void load_weights(Module& network, const std::filesystem::path& path,
 void save_weights(const Module& network, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace pumice::nn
+}   // namespace pumice::nn

@@ -3,8 +3,10 @@
 // has 2.9 voxels in a block, which reach 7 of its 26 neighbours.
 #include "maps/cpu/block_match.hpp"
 
+#include <algorithm>
 #include <bit>
 
+#include "maps/cpu/block_finder.hpp"
 #include "maps/cpu/reach_table.hpp"
 
 namespace pumice {
@@ -15,35 +17,23 @@ constexpr std::int64_t kMostTableEntries = std::int64_t{1} << 22;
 
 using BlockVector = std::array<std::int64_t, kMaxDimension>;
 
+template <int kDimension>
 class BlockMatcher {
  public:
   BlockMatcher(const CoordinateSet& in, const CoordinateSet& out, const ReachTables& tables)
-      : in_(in.index()), out_(out.index()), in_batches_(in.batch_size()), tables_(tables) {}
+      : in_(in.index()),
+        out_(out.index()),
+        in_batches_(in.batch_size()),
+        tables_(tables),
+        finder_(in.index()) {}
 
   /// Appends the pairs of output blocks [begin, end).
-  void find(std::int64_t begin, std::int64_t end, std::vector<FoundPair>& found) const {
-    Surroundings around;
-    around.neighbours.resize(tables_.most_neighbours());
+  void find(std::int64_t begin, std::int64_t end, PairSink& found) const {
+    if (in_.blocks == 0) return;
+    Surroundings around(*this);
     for (std::int64_t block = begin; block < end; ++block) {
-      if (!enter(block, around)) continue;
-      const ReachTable& table = *around.table;
-      std::int32_t out_rank = out_.base_rank[block];
-      for (std::uint64_t left = out_.occupancy[block]; left != 0; left &= left - 1, ++out_rank) {
-        const auto cell = static_cast<std::size_t>(std::countr_zero(left));
-        for (std::uint32_t i = table.begin[cell]; i < table.begin[cell + 1]; ++i) {
-          const ReachTable::Reach& reach = table.reach[i];
-          const Neighbour& neighbour = visit(reach.neighbour, block, around);
-          for (std::uint64_t hits = neighbour.occupancy & reach.wanted; hits != 0;
-               hits &= hits - 1) {
-            const std::uint64_t below = (hits & (~hits + 1)) - 1;
-            const auto wanted_below =
-                static_cast<std::uint32_t>(std::popcount(reach.wanted & below));
-            found.push_back({table.offset[reach.first + wanted_below],
-                             neighbour.base_rank + std::popcount(neighbour.occupancy & below),
-                             out_rank});
-          }
-        }
-      }
+      const ReachTable* table = look_around(block, around);
+      if (table != nullptr) match(block, *table, around.neighbours.data(), found);
     }
   }
 
@@ -51,65 +41,123 @@ class BlockMatcher {
   struct Neighbour {
     std::uint64_t occupancy = 0;
     std::int32_t base_rank = 0;
-    std::int64_t seen_by = -1;   // the output block that looked it up last
   };
   /// What is known about the surroundings of one output block.
   struct Surroundings {
-    const ReachTable* table = nullptr;
-    std::uint64_t batch_part = 0;
-    BlockVector landing{};
-    std::vector<Neighbour> neighbours;
+    explicit Surroundings(const BlockMatcher& matcher)
+        : cursor(matcher.finder_),
+          parts(matcher.tables_.most_steps()),
+          needed((matcher.tables_.most_neighbours() + 63) / 64),
+          neighbours(matcher.tables_.most_neighbours()) {}
+    BlockFinder::Cursor cursor;
+    std::vector<std::uint64_t> parts;    // of block keys, by step
+    std::vector<std::uint64_t> needed;   // bits of neighbours
+    std::vector<Neighbour> neighbours;   // those needed
   };
+  static constexpr std::uint64_t kNoBlock = std::uint64_t{1} << 63;   // block keys have 57 bits
 
-  /// Turns to an output block; false when the input has no such batch item.
-  bool enter(std::int64_t block, Surroundings& around) const {
+  /// Looks up all blocks that some cell of an output block reaches; null when there are none
+  /// because the input has no such batch item.
+  const ReachTable* look_around(std::int64_t block, Surroundings& around) const {
     const std::uint64_t key = out_.block_key[block];
     const std::int64_t batch = decode_batch(out_.layout, key << kBlockBits);
-    if (batch >= in_batches_) return false;
+    if (batch >= in_batches_) return nullptr;
+    const ReachTable& table = find_parts(key, around.parts);
+    std::fill_n(around.needed.begin(), table.need_words, 0);
+    for (std::uint64_t left = out_.occupancy[block]; left != 0; left &= left - 1) {
+      const auto cell = static_cast<std::size_t>(std::countr_zero(left));
+      for (std::size_t word = 0; word < table.need_words; ++word) {
+        around.needed[word] |= table.needs[cell * table.need_words + word];
+      }
+    }
+    std::uint64_t batch_part = 0;
+    if (in_.layout.batch_bits > 0) {
+      batch_part = static_cast<std::uint64_t>(batch) << (in_.layout.batch_shift - kBlockBits);
+    }
+    for (std::size_t word = 0; word < table.need_words; ++word) {
+      for (std::uint64_t left = around.needed[word]; left != 0; left &= left - 1) {
+        const std::size_t number = 64 * word + static_cast<std::size_t>(std::countr_zero(left));
+        std::uint64_t wanted = batch_part;
+        const std::uint32_t* steps = table.neighbours[number].data();
+        for (int axis = 0; axis < kDimension; ++axis) wanted |= around.parts[steps[axis]];
+        if ((wanted & kNoBlock) != 0) {
+          around.neighbours[number] = {};
+          continue;
+        }
+        const auto [there, is_there] = around.cursor.find(wanted);
+        around.neighbours[number] = {in_.occupancy[there] & is_there, in_.base_rank[there]};
+      }
+    }
+    return &table;
+  }
+
+  /// The table of an output block, and what each axis and step adds to the keys of its neighbours.
+  const ReachTable& find_parts(std::uint64_t key, std::vector<std::uint64_t>& parts) const {
+    const KeyLayout& layout = in_.layout;
     BlockVector position{};
-    for (int axis = 0; axis < out_.layout.dimension; ++axis) {
+    BlockVector landing{};
+    for (int axis = 0; axis < kDimension; ++axis) {
       position[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(
           extract_bits(key, out_.layout.mask[axis] >> kBlockBits));
     }
-    around.table = &tables_.of(position, around.landing);
-    around.batch_part = in_.layout.batch_bits == 0
-                            ? 0
-                            : static_cast<std::uint64_t>(batch)
-                                  << (in_.layout.batch_shift - kBlockBits);
-    return true;
-  }
-
-  const Neighbour& visit(std::uint32_t number, std::int64_t block, Surroundings& around) const {
-    Neighbour& neighbour = around.neighbours[number];
-    if (neighbour.seen_by != block) {
-      neighbour.seen_by = block;
-      const std::int64_t found = look_up(number, around);
-      neighbour.occupancy = found < 0 ? 0 : in_.occupancy[found];
-      neighbour.base_rank = found < 0 ? 0 : in_.base_rank[found];
-    }
-    return neighbour;
-  }
-
-  std::int64_t look_up(std::uint32_t number, const Surroundings& around) const {
-    const KeyLayout& layout = in_.layout;
-    const auto& steps = around.table->neighbours[number];
-    std::uint64_t key = around.batch_part;
-    for (int axis = 0; axis < layout.dimension; ++axis) {
+    const ReachTable& table = tables_.of(position, landing);
+    std::size_t part = 0;
+    for (int axis = 0; axis < kDimension; ++axis) {
       const auto at = static_cast<std::size_t>(axis);
-      const auto target =
-          static_cast<std::uint64_t>(around.landing[at] + around.table->steps[at][steps[at]]);
-      const int bits = layout.bits[axis] - block_axis_bits(layout.dimension, axis);
-      if (target >> bits != 0) return -1;
-      key |= deposit_bits(target, layout.mask[axis] >> kBlockBits);
+      const std::uint64_t mask = layout.mask[axis] >> kBlockBits;
+      const int bits = layout.bits[axis] - block_axis_bits(kDimension, axis);
+      for (const std::int64_t step : table.steps[at]) {
+        const auto target = static_cast<std::uint64_t>(landing[at] + step);
+        parts[part++] = target >> bits == 0 ? deposit_bits(target, mask) : kNoBlock;
+      }
     }
-    return in_.find_block(key);
+    return table;
+  }
+
+  void match(std::int64_t block, const ReachTable& table, const Neighbour* neighbours,
+             PairSink& found) const {
+    std::int32_t out_rank = out_.base_rank[block];
+    for (std::uint64_t left = out_.occupancy[block]; left != 0; left &= left - 1, ++out_rank) {
+      const auto cell = static_cast<std::size_t>(std::countr_zero(left));
+      FoundPair* next = found.reserve();
+      for (std::uint32_t i = table.begin[cell]; i < table.begin[cell + 1]; ++i) {
+        const ReachTable::Word& word = table.words[i];
+        std::uint64_t hits = 0;
+        for (std::uint32_t j = word.first_reach; j < word.end_reach; ++j) {
+          const ReachTable::Reach& reach = table.reaches[j];
+          hits |= extract_bits(neighbours[reach.neighbour].occupancy, reach.wanted) << reach.shift;
+        }
+        for (; hits != 0; hits &= hits - 1) {
+          const auto bit = static_cast<std::uint32_t>(std::countr_zero(hits));
+          const ReachTable::Want want = table.wants[word.first_want + bit];
+          const Neighbour& neighbour = neighbours[want.place / kBlockCells];
+          const std::uint64_t below =
+              neighbour.occupancy & ((std::uint64_t{1} << want.place % kBlockCells) - 1);
+          *next++ = {want.offset, neighbour.base_rank + std::popcount(below), out_rank};
+        }
+      }
+      found.commit(next);
+    }
   }
 
   const BlockIndexRef& in_;
   const BlockIndexRef& out_;
   std::int64_t in_batches_;
   const ReachTables& tables_;
+  BlockFinder finder_;
 };
+
+template <int kDimension>
+PairLists match(const CoordinateSet& in, const CoordinateSet& out, const OffsetAxes& offsets,
+                const ReachTables& tables) {
+  const BlockMatcher<kDimension> matcher(in, out, tables);
+  const std::int64_t blocks = out.index().blocks;
+  return collect_pairs(in, out, offsets.offsets(), blocks,
+                       pair_grain(blocks, offsets.offsets(), kLeastChunk),
+                       [&](std::int64_t begin, std::int64_t end, PairSink& found) {
+                         matcher.find(begin, end, found);
+                       });
+}
 
 }  // namespace
 
@@ -126,13 +174,12 @@ PairLists match_blocks(const CoordinateSet& in, const CoordinateSet& out,
                        const KernelWindow& window, Direction direction) {
   const OffsetAxes offsets(window, direction);
   const ReachTables tables(offsets, direction, window, in.layout(), out.layout());
-  const BlockMatcher matcher(in, out, tables);
-  const std::int64_t blocks = out.index().blocks;
-  return collect_pairs(in, out, offsets.offsets(), blocks,
-                       pair_grain(blocks, offsets.offsets(), kLeastChunk),
-                       [&](std::int64_t begin, std::int64_t end, std::vector<FoundPair>& found) {
-                         matcher.find(begin, end, found);
-                       });
+  switch (in.dimension()) {
+    case 1: return match<1>(in, out, offsets, tables);
+    case 2: return match<2>(in, out, offsets, tables);
+    case 3: return match<3>(in, out, offsets, tables);
+    default: return match<4>(in, out, offsets, tables);
+  }
 }
 
 }  // namespace pumice

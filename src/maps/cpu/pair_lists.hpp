@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
+#include <span>
 #include <vector>
 
 #include <pumice/coords/coordinate_set.hpp>
@@ -78,29 +80,77 @@ struct FoundPair {
   std::int32_t out_rank;
 };
 
-/// For searches that cost more than remembering what they found: find(begin, end, found) appends
+/// Memory for what the chunks of a search found, in pieces large enough for the allocator to keep
+/// them for the next map: fresh memory would cost as much as the search.
+class PairStore {
+ public:
+  /// A stretch of pairs that one chunk at a time writes to.
+  struct Piece {
+    FoundPair* next = nullptr;
+    FoundPair* end = nullptr;
+  };
+  /// Room for at least `pairs`.
+  Piece take(std::int64_t pairs);
+  void give_back(Piece piece);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer<FoundPair>> memory_;
+  std::vector<Piece> free_;   // as many as chunks ran at once
+};
+
+/// Where a chunk puts what it finds: room for all offsets of one output at a time.
+class PairSink {
+ public:
+  PairSink(PairStore& store, std::size_t offsets)
+      : store_(store),
+        offsets_(static_cast<std::int64_t>(offsets)),
+        piece_(store.take(offsets_)),
+        first_(piece_.next) {}
+  PairSink(const PairSink&) = delete;
+  PairSink& operator=(const PairSink&) = delete;
+  ~PairSink() { store_.give_back(piece_); }
+
+  FoundPair* reserve() {
+    if (piece_.end - piece_.next < offsets_) move_on();
+    return piece_.next;
+  }
+  void commit(FoundPair* end) { piece_.next = end; }
+  std::span<const FoundPair> found() const { return {first_, piece_.next}; }
+
+ private:
+  /// Goes on in a larger piece, taking along what was found.
+  void move_on();
+
+  PairStore& store_;
+  std::int64_t offsets_;
+  PairStore::Piece piece_;
+  FoundPair* first_;
+};
+
+/// For searches that cost more than remembering what they found: find(begin, end, sink) appends
 /// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk.
 template <class Find>
 PairLists collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::size_t offsets,
                         std::int64_t items, std::int64_t grain, Find&& find) {
-  std::vector<std::vector<FoundPair>> chunks(static_cast<std::size_t>((items + grain - 1) / grain));
-  const auto of_chunk = [&](std::int64_t begin) -> std::vector<FoundPair>& {
-    return chunks[static_cast<std::size_t>(begin / grain)];
-  };
+  PairStore store;
+  std::vector<std::span<const FoundPair>> chunks(
+      static_cast<std::size_t>((items + grain - 1) / grain));
   const std::int32_t* in_order = in.index().order;
   const std::int32_t* out_order = out.index().order;
   return make_pair_lists(
       offsets, items, grain,
       [&](std::int64_t begin, std::int64_t end, std::int64_t* counts) {
-        find(begin, end, of_chunk(begin));
-        for (const FoundPair& pair : of_chunk(begin)) ++counts[pair.offset];
+        PairSink sink(store, offsets);
+        find(begin, end, sink);
+        for (const FoundPair& pair : sink.found()) ++counts[pair.offset];
+        chunks[static_cast<std::size_t>(begin / grain)] = sink.found();
       },
       [&](std::int64_t begin, std::int64_t, const PairWriter& writer) {
-        for (const FoundPair& pair : of_chunk(begin)) {
+        for (const FoundPair& pair : chunks[static_cast<std::size_t>(begin / grain)]) {
           writer.write(pair.offset, in_order == nullptr ? pair.in_rank : in_order[pair.in_rank],
                        out_order == nullptr ? pair.out_rank : out_order[pair.out_rank]);
         }
-        of_chunk(begin) = {};
       });
 }
 

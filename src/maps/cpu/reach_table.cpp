@@ -8,8 +8,6 @@
 namespace pumice {
 namespace {
 
-using BlockVector = std::array<std::int64_t, kMaxDimension>;
-
 /// Where a local coordinate goes on one axis under one shift.
 struct AxisTarget {
   bool exists = false;
@@ -74,25 +72,14 @@ class TableMaker {
 
   ReachTable make() {
     for (int cell = 0; cell < kBlockCells; ++cell) gather(cell);
-    table_.begin[kBlockCells] = static_cast<std::uint32_t>(table_.reach.size());
-    std::uint32_t first = 0;
-    for (ReachTable::Reach& reach : table_.reach) {
-      reach.first = first;
-      first += static_cast<std::uint32_t>(std::popcount(reach.wanted));
-    }
-    table_.offset.resize(first);
-    for (const Wanted& wanted : wanted_) {
-      const ReachTable::Reach& reach = table_.reach[wanted.reach];
-      const std::uint64_t below = reach.wanted & ((std::uint64_t{1} << wanted.local) - 1);
-      table_.offset[reach.first + static_cast<std::uint32_t>(std::popcount(below))] = wanted.offset;
-    }
-    for (std::size_t at = 0; at < targets_.size(); ++at) {
-      table_.steps[at] = std::move(targets_[at].steps);
-    }
+    table_.begin[kBlockCells] = static_cast<std::uint32_t>(table_.words.size());
+    find_needs();
+    number_steps();
     return std::move(table_);
   }
 
  private:
+  /// A cell that the output cell at hand wants, through an offset.
   struct Wanted {
     std::uint32_t reach;
     std::uint32_t local;
@@ -100,6 +87,21 @@ class TableMaker {
   };
 
   void gather(int cell) {
+    const auto first = static_cast<std::uint32_t>(table_.reaches.size());
+    wanted_.clear();
+    find_reaches(cell, first);
+    table_.begin[static_cast<std::size_t>(cell)] = static_cast<std::uint32_t>(table_.words.size());
+    fill_words(first);
+    for (const Wanted& wanted : wanted_) {
+      const ReachTable::Reach& reach = table_.reaches[wanted.reach];
+      const std::uint64_t below = reach.wanted & ((std::uint64_t{1} << wanted.local) - 1);
+      table_.wants[first_want_[wanted.reach - first] + static_cast<std::size_t>(std::popcount(below))] =
+          {wanted.offset, reach.neighbour * kBlockCells + wanted.local};
+    }
+  }
+
+  /// One reach for each block that the cell's offsets lead to.
+  void find_reaches(int cell, std::uint32_t first) {
     std::array<const AxisTarget*, kMaxDimension> row{};
     for (int axis = 0; axis < offsets_.dimension(); ++axis) {
       const auto at = static_cast<std::size_t>(axis);
@@ -107,8 +109,6 @@ class TableMaker {
           extract_bits(static_cast<std::uint64_t>(cell), local_mask(out_, axis));
       row[at] = targets_[at].of[static_cast<std::size_t>(local)].data();
     }
-    const auto begin = static_cast<std::uint32_t>(table_.reach.size());
-    table_.begin[static_cast<std::size_t>(cell)] = begin;
     for (std::size_t k = 0; k < offsets_.offsets(); ++k) {
       std::array<std::uint32_t, kMaxDimension> steps{};
       std::uint32_t local = 0;
@@ -122,15 +122,55 @@ class TableMaker {
       }
       if (!exists) continue;
       const std::uint32_t neighbour = number_of(steps);
-      // A neighbour's entry is of this cell if it was made since the cell's first one.
-      std::uint32_t& entry = entry_of_[neighbour];
-      if (entry < begin || entry >= table_.reach.size() ||
-          table_.reach[entry].neighbour != neighbour) {
-        entry = static_cast<std::uint32_t>(table_.reach.size());
-        table_.reach.push_back({0, neighbour, 0});
+      std::uint32_t& reach = reach_of_[neighbour];
+      if (reach < first || reach == kNone) {   // the last one was of another cell
+        reach = static_cast<std::uint32_t>(table_.reaches.size());
+        table_.reaches.push_back({0, neighbour, 0});
       }
-      table_.reach[entry].wanted |= std::uint64_t{1} << local;
-      wanted_.push_back({entry, local, static_cast<std::uint32_t>(k)});
+      table_.reaches[reach].wanted |= std::uint64_t{1} << local;
+      wanted_.push_back({reach, local, static_cast<std::uint32_t>(k)});
+    }
+  }
+
+  /// Packs the reaches from `first` on into words.
+  void fill_words(std::uint32_t first) {
+    first_want_.clear();
+    int used = 64;
+    for (std::uint32_t i = first; i < table_.reaches.size(); ++i) {
+      const int cells = std::popcount(table_.reaches[i].wanted);
+      if (used + cells > 64) {
+        table_.words.push_back({i, i, static_cast<std::uint32_t>(table_.wants.size())});
+        used = 0;
+      }
+      table_.reaches[i].shift = used;
+      table_.words.back().end_reach = i + 1;
+      first_want_.push_back(static_cast<std::uint32_t>(table_.wants.size()));
+      table_.wants.resize(table_.wants.size() + static_cast<std::size_t>(cells));
+      used += cells;
+    }
+  }
+
+  void find_needs() {
+    table_.need_words = (table_.neighbours.size() + 63) / 64;
+    table_.needs.assign(kBlockCells * table_.need_words, 0);
+    for (std::size_t cell = 0; cell < kBlockCells; ++cell) {
+      for (std::uint32_t word = table_.begin[cell]; word < table_.begin[cell + 1]; ++word) {
+        for (std::uint32_t i = table_.words[word].first_reach; i < table_.words[word].end_reach;
+             ++i) {
+          const std::uint32_t neighbour = table_.reaches[i].neighbour;
+          table_.needs[cell * table_.need_words + neighbour / 64] |= std::uint64_t{1}
+                                                                     << neighbour % 64;
+        }
+      }
+    }
+  }
+
+  void number_steps() {
+    std::uint32_t first = 0;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(offsets_.dimension()); ++at) {
+      table_.steps[at] = std::move(targets_[at].steps);
+      for (auto& neighbour : table_.neighbours) neighbour[at] += first;
+      first += static_cast<std::uint32_t>(table_.steps[at].size());
     }
   }
 
@@ -144,60 +184,50 @@ class TableMaker {
         number_of_.emplace(packed, static_cast<std::uint32_t>(table_.neighbours.size()));
     if (is_new) {
       table_.neighbours.push_back(steps);
-      entry_of_.push_back(0);
+      reach_of_.push_back(kNone);
     }
     return found->second;
   }
 
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   const OffsetAxes& offsets_;
   std::array<AxisTargets, kMaxDimension> targets_;
   const KeyLayout& out_;
   ReachTable table_;
-  std::vector<Wanted> wanted_;
+  std::vector<Wanted> wanted_;                                   // of the cell at hand
+  std::vector<std::uint32_t> first_want_;                        // of its reaches
   std::unordered_map<std::uint64_t, std::uint32_t> number_of_;   // of steps packed into one number
-  std::vector<std::uint32_t> entry_of_;                          // by neighbour
+  std::vector<std::uint32_t> reach_of_;                          // by neighbour: its latest one
 };
 
 }  // namespace
 
 ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction,
                          const KernelWindow& window, const KeyLayout& in, const KeyLayout& out)
-    : direction_(direction), dimension_(in.dimension) {
+    : direction_(direction) {
+  const bool divides = direction == Direction::in_to_out;
   std::size_t phases = 1;
-  for (std::size_t at = 0; at < static_cast<std::size_t>(dimension_); ++at) {
+  for (std::size_t at = 0; at < static_cast<std::size_t>(in.dimension); ++at) {
     stride_[at] = window.stride[at];
-    if (direction == Direction::in_to_out) phases *= static_cast<std::size_t>(stride_[at]);
+    if (divides) phases *= static_cast<std::size_t>(stride_[at]);
   }
   for (std::size_t number = 0; number < phases; ++number) {
     std::array<AxisTargets, kMaxDimension> targets;
-    std::size_t left = number;
-    for (int axis = 0; axis < dimension_; ++axis) {
+    auto left = static_cast<std::int64_t>(number);
+    for (int axis = 0; axis < in.dimension; ++axis) {
       const auto at = static_cast<std::size_t>(axis);
-      const auto stride = static_cast<std::size_t>(stride_[at]);
-      const bool divides = direction == Direction::in_to_out;
-      const auto phase = static_cast<std::int64_t>(divides ? left % stride : 0);
-      if (divides) left /= stride;
+      const std::int64_t phase = divides ? left % stride_[at] : 0;
+      if (divides) left /= stride_[at];
       targets[at] =
           find_targets(axis, phase, stride_[at], offsets.shifts(axis), direction, in, out);
     }
     phases_.push_back(TableMaker(offsets, std::move(targets), out).make());
-    most_neighbours_ = std::max(most_neighbours_, phases_.back().neighbours.size());
+    const ReachTable& table = phases_.back();
+    most_neighbours_ = std::max(most_neighbours_, table.neighbours.size());
+    std::size_t steps = 0;
+    for (const auto& of_axis : table.steps) steps += of_axis.size();
+    most_steps_ = std::max(most_steps_, steps);
   }
-}
-
-const ReachTable& ReachTables::of(const BlockVector& block, BlockVector& landing) const {
-  std::size_t phase = 0;
-  std::size_t phases = 1;
-  for (std::size_t at = 0; at < static_cast<std::size_t>(dimension_); ++at) {
-    if (direction_ == Direction::out_to_in) {
-      landing[at] = block[at] * stride_[at];
-    } else {
-      landing[at] = block[at] / stride_[at];   // block coordinates are never negative
-      phase += phases * static_cast<std::size_t>(block[at] % stride_[at]);
-      phases *= static_cast<std::size_t>(stride_[at]);
-    }
-  }
-  return phases_[phase];
 }
 
 }  // namespace pumice

@@ -3,8 +3,9 @@
 //
 //      cell c  ->  (neighbouring block, 64-bit mask of the cells wanted there), ...
 //
-// and matching a cell is then an AND with the neighbour's occupancy for each of them: with a
-// 3x3x3 kernel 3.4 on average, where asking for each offset would take 27 lookups.
+// The occupied ones among the wanted cells are gathered from each neighbour's occupancy into one
+// word, whose set bits are the pairs. With a 3x3x3 kernel a cell looks at 3.4 blocks on average,
+// where asking for each offset would take 27 look-ups.
 #pragma once
 
 #include "maps/cpu/offset_axes.hpp"
@@ -14,18 +15,35 @@ namespace pumice {
 /// Reach of all cells of the blocks of one phase. Through a division (Direction::in_to_out) blocks
 /// differ in what they reach by their number modulo the stride; otherwise there is one phase.
 struct ReachTable {
+  /// The wanted cells of a block, and where their occupancy goes in the word that gathers it.
   struct Reach {
-    std::uint64_t wanted;      // cells of the neighbour, Morton numbers
+    std::uint64_t wanted;      // Morton numbers
     std::uint32_t neighbour;   // index below
-    std::uint32_t first;       // in `offset`: one for each wanted cell, ascending
+    std::int32_t shift;
   };
-  std::array<std::uint32_t, kBlockCells + 1> begin{};   // by output cell: its part of `reach`
-  std::vector<Reach> reach;
-  std::vector<std::uint32_t> offset;   // kernel offset that leads to a wanted cell
+  /// What a bit of a gathered word stands for.
+  struct Want {
+    std::uint32_t offset;   // of the kernel
+    std::uint32_t place;    // neighbour * 64 + cell there
+  };
+  /// As many reaches of one cell as fill a word; kernels of up to 64 offsets need one a cell.
+  struct Word {
+    std::uint32_t first_reach;
+    std::uint32_t end_reach;
+    std::uint32_t first_want;   // of bit 0
+  };
+  std::array<std::uint32_t, kBlockCells + 1> begin{};   // by output cell: its part of `words`
+  std::vector<Word> words;
+  std::vector<Reach> reaches;
+  std::vector<Want> wants;
 
-  /// Neighbours as indices of the steps of each axis, in blocks from where the output block lands.
+  /// Displacements, in blocks from where the output block lands, that any cell needs: per axis the
+  /// index of a step, counted through all axes.
   std::vector<std::array<std::uint32_t, kMaxDimension>> neighbours;
   std::array<std::vector<std::int64_t>, kMaxDimension> steps;
+  /// Which neighbours a cell needs, as bits: `need_words` words a cell.
+  std::vector<std::uint64_t> needs;
+  std::size_t need_words = 0;
 };
 
 class ReachTables {
@@ -35,16 +53,29 @@ class ReachTables {
 
   /// The table of the output block at `block` (block coordinates), and where it lands.
   const ReachTable& of(const std::array<std::int64_t, kMaxDimension>& block,
-                       std::array<std::int64_t, kMaxDimension>& landing) const;
+                       std::array<std::int64_t, kMaxDimension>& landing) const {
+    if (direction_ == Direction::out_to_in) {
+      for (std::size_t at = 0; at < kMaxDimension; ++at) landing[at] = block[at] * stride_[at];
+      return phases_.front();
+    }
+    std::size_t phase = 0;
+    for (std::size_t at = kMaxDimension; at-- > 0;) {
+      landing[at] = block[at] / stride_[at];   // block coordinates are never negative
+      phase = phase * static_cast<std::size_t>(stride_[at]) +
+              static_cast<std::size_t>(block[at] % stride_[at]);
+    }
+    return phases_[phase];
+  }
   /// Sizes that scratch memory for any of the tables needs.
   std::size_t most_neighbours() const { return most_neighbours_; }
+  std::size_t most_steps() const { return most_steps_; }
 
  private:
   Direction direction_;
-  int dimension_;
-  std::array<std::int64_t, kMaxDimension> stride_{};
-  std::vector<ReachTable> phases_;
+  std::array<std::int64_t, kMaxDimension> stride_{1, 1, 1, 1};
+  std::vector<ReachTable> phases_;   // axis 0 fastest
   std::size_t most_neighbours_ = 0;
+  std::size_t most_steps_ = 0;
 };
 
 }  // namespace pumice

@@ -15,7 +15,7 @@ class RowSearch {
   std::size_t offsets() const { return axes_.offsets(); }
 
   /// Appends all pairs of output ranks [begin, end), by rank and then by offset.
-  void find(std::int64_t begin, std::int64_t end, std::vector<FoundPair>& found) const {
+  void find(std::int64_t begin, std::int64_t end, PairSink& found) const {
     const BlockIndexRef& index = in_.index();
     const KeyLayout& layout = out_.layout();
     std::vector<std::uint64_t> parts(axes_.part_count());
@@ -33,6 +33,7 @@ class RowSearch {
                                            ? 0
                                            : static_cast<std::uint64_t>(batch)
                                                  << index.layout.batch_shift;
+      FoundPair* next = found.reserve();
       for (std::size_t k = 0; k < last.size(); ++k) {
         const std::uint64_t key = axes_.key(k, parts) | batch_part;
         if ((key & OffsetAxes::kNoCell) != 0) continue;
@@ -42,9 +43,10 @@ class RowSearch {
         const std::int64_t block = last[k].block;
         const auto local = static_cast<int>(key & (kBlockCells - 1));
         if (block < 0 || (index.occupancy[block] >> local & 1) == 0) continue;
-        found.push_back({static_cast<std::uint32_t>(k), index.rank_in_block(block, local),
-                         static_cast<std::int32_t>(rank)});
+        *next++ = {static_cast<std::uint32_t>(k), index.rank_in_block(block, local),
+                   static_cast<std::int32_t>(rank)};
       }
+      found.commit(next);
     }
   }
 
@@ -66,7 +68,7 @@ PairLists search_rows(const CoordinateSet& in, const CoordinateSet& out,
   const RowSearch search(in, out, window, direction);
   return collect_pairs(in, out, search.offsets(), out.size(),
                        pair_grain(out.size(), search.offsets(), kLeastChunk),
-                       [&](std::int64_t begin, std::int64_t end, std::vector<FoundPair>& found) {
+                       [&](std::int64_t begin, std::int64_t end, PairSink& found) {
                          search.find(begin, end, found);
                        });
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 
 #include <pumice/core/parallel.hpp>
 
@@ -11,7 +13,7 @@ namespace pumice::detail {
 namespace {
 
 constexpr std::int64_t kVoxelGrain = 4096;
-constexpr std::int64_t kChannelBlock = 64;   // float64 sums of one block: 512 bytes of stack
+constexpr std::int64_t kLanes = 4;   // channels a step: x y z intensity, one AVX2 vector of float64
 
 /// Where the features of a point of the batch are.
 class PointRows {
@@ -38,9 +40,26 @@ class PointRows {
 /// A NaN wins, so that it is not lost.
 float larger(float best, float value) { return value > best || std::isnan(value) ? value : best; }
 
+/// Calls `body(first channel, width)` for steps of kLanes channels and a shorter last one; a full
+/// width is a constant to the compiler.
+template <class Body>
+void for_lanes(std::int64_t channels, Body&& body) {
+  std::int64_t first = 0;
+  for (; first + kLanes <= channels; first += kLanes) {
+    body(first, std::integral_constant<std::int64_t, kLanes>{});
+  }
+  if (first < channels) body(first, channels - first);
+}
+
+void copy_row(const float* row, float* out, std::int64_t channels) {
+  for_lanes(channels, [&](std::int64_t first, auto width) {
+    for (std::int64_t c = 0; c < width; ++c) out[first + c] = row[first + c];
+  });
+}
+
 void reduce_max(const PointRows& rows, std::span<const std::int64_t> members, float* out,
                 std::int64_t channels) {
-  std::copy_n(rows[members[0]], channels, out);
+  copy_row(rows[members[0]], out, channels);
   for (const std::int64_t point : members.subspan(1)) {
     const float* row = rows[point];
     for (std::int64_t c = 0; c < channels; ++c) out[c] = larger(out[c], row[c]);
@@ -50,9 +69,8 @@ void reduce_max(const PointRows& rows, std::span<const std::int64_t> members, fl
 /// Sum over members, divided by `divisor`.
 void reduce_sum(const PointRows& rows, std::span<const std::int64_t> members, double divisor,
                 float* out, std::int64_t channels) {
-  for (std::int64_t first = 0; first < channels; first += kChannelBlock) {
-    const std::int64_t width = std::min(kChannelBlock, channels - first);
-    std::array<double, kChannelBlock> sum{};
+  for_lanes(channels, [&](std::int64_t first, auto width) {
+    std::array<double, kLanes> sum{};
     for (const std::int64_t point : members) {
       const float* row = rows[point] + first;
       for (std::int64_t c = 0; c < width; ++c) sum[static_cast<std::size_t>(c)] += row[c];
@@ -60,7 +78,7 @@ void reduce_sum(const PointRows& rows, std::span<const std::int64_t> members, do
     for (std::int64_t c = 0; c < width; ++c) {
       out[first + c] = static_cast<float>(sum[static_cast<std::size_t>(c)] / divisor);
     }
-  }
+  });
 }
 
 }  // namespace
@@ -79,7 +97,7 @@ void reduce_features(std::span<const FeaturedCloud> clouds, Reduction reduction,
                                           static_cast<std::size_t>(begin[at + 1] - begin[at]));
       float* out = features + voxel * channels;
       if (reduction == Reduction::first || members.size() == 1) {
-        std::copy_n(rows[members[0]], channels, out);
+        copy_row(rows[members[0]], out, channels);
       } else if (reduction == Reduction::max) {
         reduce_max(rows, members, out, channels);
       } else {

@@ -1,0 +1,112 @@
+// What machines and scripts rely on: --help, --version, pure JSON, CSV, silence without a terminal.
+// Covers every subcommand.
+#include <pty.h>
+
+#include "program.hpp"
+
+namespace pumice::testing {
+namespace {
+
+class MachineTest : public ProgramTest {
+ protected:
+  MachineTest() { write_points(scan_, slope(20, 30)); }
+  std::string scan_ = path("slope.ply");
+};
+
+TEST_F(MachineTest, EverySubcommandHasHelp) {
+  const Outcome all = run_well({"--help"});
+  for (const char* command :
+       {"info", "run", "conv", "simulate", "voxelize", "view", "bench", "doctor"}) {
+    EXPECT_NE(all.out.find(command), std::string::npos) << command;
+    const Outcome help = run_well({command, "--help"});
+    EXPECT_NE(help.out.find("--json"), std::string::npos) << command;
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+  }
+  EXPECT_TRUE(run_well({"--version"}).out.starts_with("pumice "));
+}
+
+TEST_F(MachineTest, HelpOfRunNamesTheNetworks) {
+  const std::string help = run_well({"run", "--help"}).out;
+  for (const char* network : {"minkunet42", "centerpoint", "second"}) {
+    EXPECT_NE(help.find(network), std::string::npos) << network;
+  }
+}
+
+TEST_F(MachineTest, WithJsonThereIsNothingElseOnStandardOutput) {
+  const auto& scan = scan_;
+  EXPECT_EQ(run_json({"voxelize", scan, "--out", path("v.safetensors")}).at("points"), 600);
+  EXPECT_EQ(run_json({"view", scan, "--picture", path("p.png")}).at("points"), 600);
+  EXPECT_GT(run_json({"simulate", "--beams", "32", "--out", path("s.ply")}).at("points"), 0);
+  EXPECT_TRUE(run_json({"doctor"}).is_object());
+  // info, run, conv and bench have stories of their own.
+}
+
+TEST_F(MachineTest, DoctorSaysWhatThisMachineOffers) {
+  const nlohmann::json found = run_json({"doctor"});
+  for (const char* key :
+       {"version", "processor", "threads", "memory_gib", "instructions", "bf16", "cuda_driver"}) {
+    EXPECT_NE(found.at(key), "") << key;
+  }
+  const Outcome words = run_well({"doctor"});
+  EXPECT_NE(words.out.find(found.at("instructions").get<std::string>()), std::string::npos);
+}
+
+TEST_F(MachineTest, BenchMeasuresLayersAndWritesTheSameNumbersAsCsv) {
+  const nlohmann::json said =
+      run_json({"bench", "layers", "--scan", scan_, "--channels", "8", "--levels", "2", "--repeat",
+                "1", "--threads", "2", "--csv", path("layers.csv")});
+  EXPECT_EQ(said.at("threads"), 2);
+  std::vector<std::string> names;
+  for (const auto& m : said.at("measurements")) {
+    names.push_back(m.at("name"));
+    EXPECT_GT(m.at("rows"), 0) << m.at("name");
+    EXPECT_GT(m.at("median_ms"), 0) << m.at("name");
+    EXPECT_LE(m.at("min_ms"), m.at("median_ms")) << m.at("name");
+    EXPECT_GE(m.at("max_ms"), m.at("median_ms")) << m.at("name");
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"voxelize", "map level 0", "forward level 0",
+                                             "input gradient level 0", "weight gradient level 0",
+                                             "map level 1", "forward level 1",
+                                             "input gradient level 1", "weight gradient level 1"}));
+  const std::string csv = read_text(path("layers.csv"));
+  EXPECT_TRUE(csv.starts_with("name,rows,pairs,in_channels,out_channels,median_ms"));
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 10);
+}
+
+TEST_F(MachineTest, BenchMeasuresTheNetworksAskedFor) {
+  const nlohmann::json said =
+      run_json({"bench", "networks", "--network", "second", "--scan", scan_, "--repeat", "1"});
+  ASSERT_EQ(said.at("measurements").size(), 2u);
+  EXPECT_EQ(said.at("measurements")[0].at("name"), "second");
+  EXPECT_GT(said.at("measurements")[0].at("gflop"), 0);
+}
+
+TEST_F(MachineTest, TheProgressBarIsSilentInAFile) {
+  // run_well expects nothing on standard error.
+  run_well({"run", "second", scan_});
+}
+
+TEST_F(MachineTest, TheProgressBarMovesOnATerminal) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl(PUMICE_CLI, PUMICE_CLI, "run", "second", scan_.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  std::string shown;
+  char piece[4096];
+  for (ssize_t got = 1; got > 0;) {   // ends with EIO when the program does
+    got = read(terminal, piece, sizeof piece);
+    if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
+  }
+  close(terminal);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << shown;
+  EXPECT_NE(shown.find("second [#"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("\r\033[K"), std::string::npos) << "the bar is not wiped away";
+}
+
+}   // namespace
+}   // namespace pumice::testing

@@ -1,0 +1,184 @@
+// Runs the built `pumice` as a user would, in a folder of its own, and hands back what it said.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <pumice/core/safetensors.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice::testing {
+
+struct Outcome {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+inline std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  ASSERT_TRUE(file.good()) << path;
+}
+
+/// Starts the program without a shell; standard output and error go to files in `folder`.
+inline Outcome run_program(const std::filesystem::path& folder,
+                           const std::vector<std::string>& arguments) {
+  const std::string out = (folder / "stdout.txt").string();
+  const std::string err = (folder / "stderr.txt").string();
+  std::vector<std::string> words{PUMICE_CLI};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
+    const int in = open("/dev/null", O_RDONLY);
+    const int to_out = open(out.c_str(), kFlags, 0600);
+    const int to_err = open(err.c_str(), kFlags, 0600);
+    const bool redirected = dup2(in, STDIN_FILENO) >= 0 && dup2(to_out, STDOUT_FILENO) >= 0 &&
+                            dup2(to_err, STDERR_FILENO) >= 0;
+    if (redirected) execv(argv[0], argv.data());
+    _exit(127);
+  }
+  Outcome outcome;
+  int status = 0;
+  pid_t ended = -1;
+  do {
+    ended = child < 0 ? child : waitpid(child, &status, 0);
+  } while (ended < 0 && child >= 0 && errno == EINTR);
+  EXPECT_EQ(ended, child) << std::strerror(errno);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  outcome.out = read_text(out);
+  outcome.err = read_text(err);
+  return outcome;
+}
+
+/// A folder that goes when the test does.
+class ProgramTest : public ::testing::Test {
+ protected:
+  ProgramTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "pumice-cli-XXXXXX").string();
+    const char* made = mkdtemp(name.data());
+    if (made == nullptr) throw std::runtime_error("no temporary folder: " + name);
+    folder_ = made;
+  }
+  ~ProgramTest() override {
+    std::error_code ignored;   // a folder left behind is no reason to fail
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  Outcome run(const std::vector<std::string>& arguments) const {
+    return run_program(folder_, arguments);
+  }
+
+  /// Expects success and silence on standard error.
+  Outcome run_well(const std::vector<std::string>& arguments) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return outcome;
+  }
+
+  /// Expects success; all of standard output is one JSON value.
+  nlohmann::json run_json(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    const Outcome outcome = run_well(arguments);
+    nlohmann::json result = nlohmann::json::parse(outcome.out, nullptr, false);
+    EXPECT_FALSE(result.is_discarded()) << outcome.out;
+    return result;
+  }
+
+  /// Expects failure: one sentence on standard error that names each of `named`, nothing else said.
+  void expect_refusal(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& named) const {
+    const Outcome outcome = run(arguments);
+    std::string command;
+    for (const std::string& word : arguments)
+      command += ' ' + word;
+    SCOPED_TRACE("pumice" + command);
+    EXPECT_TRUE(outcome.code == 1 || outcome.code == 2) << outcome.code;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("pumice: ")) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    for (const std::string& part : named) {
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " is not in: " << outcome.err;
+    }
+  }
+
+  std::filesystem::path folder_;
+};
+
+using Point = std::array<float, 4>;   // x, y, z, intensity
+
+/// An ascii .ply of these points.
+inline void write_points(const std::string& path, const std::vector<Point>& points) {
+  std::ostringstream text;
+  text.precision(9);
+  text << "ply\nformat ascii 1.0\nelement vertex " << points.size() << "\n"
+       << "property float x\nproperty float y\nproperty float z\nproperty float intensity\n"
+       << "end_header\n";
+  for (const Point& p : points)
+    text << p[0] << ' ' << p[1] << ' ' << p[2] << ' ' << p[3] << '\n';
+  write_text(path, text.str());
+}
+
+/// Points on a gentle slope before the sensor, 0.05 m apart: dense enough for every layer of every
+/// network to have pairs at its usual voxel size, few enough to run them all.
+inline std::vector<Point> slope(int rows, int columns) {
+  std::vector<Point> points;
+  for (int row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; ++column) {
+      const float x = 5 + 0.05f * static_cast<float>(row);
+      const float y = 0.05f * static_cast<float>(column) - 2;
+      points.push_back({x, y, -1 + 0.1f * x, static_cast<float>((row + column) % 10) / 10});
+    }
+  }
+  return points;
+}
+
+/// The sites of a result with the values of their rows, in coordinate order.
+template <class T>
+std::vector<std::pair<std::vector<std::int32_t>, std::vector<T>>> rows_of(const Tensor& coordinates,
+                                                                          const Tensor& features) {
+  std::vector<std::pair<std::vector<std::int32_t>, std::vector<T>>> rows;
+  const std::int64_t axes = coordinates.extent(1);
+  const std::int64_t channels = features.extent(1);
+  for (std::int64_t row = 0; row < coordinates.rows(); ++row) {
+    const std::int32_t* site = coordinates.data<std::int32_t>() + row * axes;
+    const T* values = features.data<T>() + row * channels;
+    rows.push_back({{site, site + axes}, {values, values + channels}});
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+}   // namespace pumice::testing

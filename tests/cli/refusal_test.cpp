@@ -1,0 +1,238 @@
+// Bad input ends in one sentence, a non-zero exit and no file.
+// Covers every subcommand: arguments, scans, weights and safetensors that cannot be right.
+#include <limits>
+
+#include "program.hpp"
+
+namespace pumice::testing {
+namespace {
+
+class RefusalTest : public ProgramTest {
+ protected:
+  RefusalTest() { write_points(scan_, slope(20, 30)); }
+
+  /// Refused, and nothing in the folder but what was there before and what the program said.
+  void expect_nothing_written(const std::vector<std::string>& arguments,
+                              const std::vector<std::string>& named) const {
+    expect_refusal(arguments, named);
+    for (const char* name : {"out.safetensors", "out.ply", "out.png"}) {
+      EXPECT_FALSE(std::filesystem::exists(path(name))) << name;
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      EXPECT_EQ(entry.path().filename().string().find("out."), std::string::npos)
+          << "left behind: " << entry.path();
+    }
+  }
+
+  std::vector<std::string> run_with(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{
+        "run", "minkunet42", scan_, "--width-factor", "0.25", "--out", path("out.safetensors")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  std::string scan_ = path("slope.ply");
+};
+
+TEST_F(RefusalTest, ArgumentsThatSayNothing) {
+  expect_nothing_written({}, {});
+  expect_nothing_written({"paint"}, {"paint"});
+  expect_nothing_written({"info"}, {"SCAN"});
+  expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour"});
+  expect_nothing_written({"simulate"}, {"--out"});
+  expect_nothing_written({"info", scan_, "--levels", "many"}, {"many"});
+}
+
+TEST_F(RefusalTest, NumbersOutOfReach) {
+  expect_nothing_written({"info", scan_, "--voxel", "0"}, {"0"});
+  expect_nothing_written({"info", scan_, "--voxel", "-1"}, {"-1"});
+  expect_nothing_written({"info", scan_, "--voxel", "nan"}, {"nan"});
+  expect_nothing_written({"info", scan_, "--voxel", "0.1", "0.1"}, {"--voxel"});
+  expect_nothing_written({"info", scan_, "--voxel", "1e-9"}, {"1e-09"});
+  expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "1", "1", "1"}, {"range"});
+  expect_nothing_written({"info", scan_, "--range", "0", "0", "0", "1", "1"}, {"--range"});
+  expect_nothing_written({"info", scan_, "--levels", "0"}, {"--levels"});
+  expect_nothing_written({"info", scan_, "--threads", "0"}, {"--threads"});
+  expect_nothing_written(run_with({"--voxel", "0"}), {"0"});
+  expect_nothing_written(run_with({"--repeat", "0"}), {"--repeat"});
+  expect_nothing_written(run_with({"--width-factor", "-1"}), {"-1"});
+  expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas"});
+  expect_nothing_written(run_with({"--precision", "f8"}), {"f8"});
+  expect_nothing_written(run_with({"--precision", "i32"}), {"i32"});
+  expect_nothing_written(run_with({"--dataflow", "magic"}), {"magic"});
+  expect_nothing_written(run_with({"--reduction", "median"}), {"median"});
+  expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")}, {"16"});
+  expect_nothing_written({"simulate", "--sweeps", "0", "--out", path("out.ply")}, {"0"});
+  expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--colour", "label"},
+                         {"label"});
+  expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--size", "0", "100"},
+                         {"0"});
+  expect_nothing_written({"bench", "layers", "--repeat", "0"}, {"--repeat"});
+  expect_nothing_written({"bench", "networks", "--network", "resnet50", "--scan", scan_},
+                         {"resnet50"});
+}
+
+TEST_F(RefusalTest, NetworksNobodyKnows) {
+  expect_nothing_written({"run", "resnet50", scan_, "--out", path("out.safetensors")},
+                         {"resnet50", "minkunet42", "centerpoint", "second"});
+}
+
+TEST_F(RefusalTest, FilesThatAreNotThere) {
+  expect_nothing_written({"info", path("gone.ply")}, {"gone.ply"});
+  expect_nothing_written(run_with({"--weights", path("gone.safetensors")}), {"gone.safetensors"});
+  expect_nothing_written(
+      {"run", "minkunet42", scan_, path("gone.bin"), "--out", path("out.safetensors")},
+      {"gone.bin"});
+  expect_nothing_written({"conv", path("gone.safetensors"), path("out.safetensors")},
+                         {"gone.safetensors"});
+  expect_nothing_written({"info", folder_.string()}, {folder_.string()});
+}
+
+TEST_F(RefusalTest, FoldersThatCannotBeWrittenTo) {
+  const std::string nowhere = path("no/such/folder/out.ply");
+  expect_nothing_written({"simulate", "--beams", "32", "--out", nowhere}, {nowhere});
+  expect_nothing_written({"voxelize", scan_, "--out", nowhere}, {nowhere});
+  expect_nothing_written({"view", scan_, "--picture", nowhere}, {nowhere});
+}
+
+TEST_F(RefusalTest, ScansThatEndEarly) {
+  const std::string whole = read_text(scan_);
+  write_text(path("half.ply"), whole.substr(0, whole.size() / 2));
+  expect_nothing_written({"info", path("half.ply")}, {"half.ply"});
+  write_text(path("header.ply"), whole.substr(0, 40));
+  expect_nothing_written({"info", path("header.ply")}, {"header.ply"});
+  write_text(path("odd.bin"), std::string(16 * 10 + 3, '\0'));
+  expect_nothing_written({"info", path("odd.bin")}, {"odd.bin", "163", "--layout"});
+  write_text(path("short.npy"), "\x93NUMPY");
+  expect_nothing_written({"info", path("short.npy")}, {"short.npy"});
+  write_text(path("short.npz"), "PK\x03\x04");
+  expect_nothing_written({"info", path("short.npz")}, {"short.npz"});
+  write_text(path("short.pcd"), "# .PCD v0.7\nVERSION 0.7\nFIELDS x y z\n");
+  expect_nothing_written({"info", path("short.pcd")}, {"short.pcd"});
+}
+
+TEST_F(RefusalTest, ScansInAnotherLayout) {
+  // 64-bit x y z intensity, read as the 32-bit ones that .bin promises.
+  std::string text;
+  for (const Point& p : slope(20, 30)) {
+    for (const float value : p) {
+      const double wide = value;
+      text.append(reinterpret_cast<const char*>(&wide), sizeof wide);
+    }
+  }
+  write_text(path("wide.bin"), text);
+  expect_nothing_written({"info", path("wide.bin")}, {"wide.bin", "f64x4"});
+  EXPECT_EQ(run_json({"info", path("wide.bin"), "--layout", "f64x4"}).at("points"), 600);
+  expect_nothing_written({"info", path("wide.bin"), "--layout", "f32x"}, {"f32x"});
+  expect_nothing_written({"info", path("wide.bin"), "--layout", "f64x7"}, {"f64x7"});
+  write_text(path("text.bin"), "these are words and no points at all");
+  expect_nothing_written({"info", path("text.bin")}, {"text.bin"});
+  write_text(path("scan.docx"), text);
+  expect_nothing_written({"info", path("scan.docx")}, {"scan.docx"});
+}
+
+TEST_F(RefusalTest, PointsThatAreNowhere) {
+  std::vector<Point> points = slope(20, 30);
+  points[17][1] = std::numeric_limits<float>::quiet_NaN();
+  std::string text;
+  for (const Point& p : points)
+    text.append(reinterpret_cast<const char*>(p.data()), sizeof p);
+  write_text(path("nan.bin"), text);
+  expect_nothing_written({"info", path("nan.bin")}, {"nan.bin", "17"});
+  points[17][1] = std::numeric_limits<float>::infinity();
+  write_points(path("infinite.ply"), points);
+  expect_nothing_written({"info", path("infinite.ply")}, {"infinite.ply", "17"});
+}
+
+/// A safetensors file: 8 bytes of length, this header, these bytes.
+std::string safetensors(const std::string& header, const std::string& data = {}) {
+  const std::uint64_t length = header.size();
+  std::string text(reinterpret_cast<const char*>(&length), sizeof length);
+  return text + header + data;
+}
+
+TEST_F(RefusalTest, SafetensorsThatLie) {
+  const std::string zeros(64, '\0');
+  const std::vector<std::pair<const char*, std::string>> lies{
+      {"empty", ""},
+      {"shorter than a length", "abc"},
+      {"header longer than the file", std::string("\xff\xff\xff\x00\x00\x00\x00\x00{}", 10)},
+      {"header of 16 exabytes", std::string(8, '\xff') + "{}"},
+      {"no JSON", safetensors("{\"coords\": ")},
+      {"no object", safetensors("[1, 2, 3]")},
+      {"unknown dtype",
+       safetensors(R"({"coords":{"dtype":"Q9","shape":[4],"data_offsets":[0,16]}})", zeros)},
+      {"size beside shape",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[5],"data_offsets":[0,16]}})",
+                   zeros.substr(0, 16))},
+      {"out of the file",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[1000],"data_offsets":[0,4000]}})", zeros)},
+      {"backwards",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}})", zeros)},
+      {"overlapping",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},)"
+                   R"("features":{"dtype":"F32","shape":[4],"data_offsets":[8,24]}})",
+                   zeros.substr(0, 24))},
+      {"a shape that overflows",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],)"
+                   R"("data_offsets":[0,0]}})")},
+      {"a negative shape",
+       safetensors(R"({"coords":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}})", zeros)},
+      {"nested beyond reason", safetensors(std::string(100'000, '[') + std::string(100'000, ']'))},
+  };
+  for (const auto& [what, bytes] : lies) {
+    SCOPED_TRACE(what);
+    write_text(path("lie.safetensors"), bytes);
+    expect_nothing_written({"conv", path("lie.safetensors"), path("out.safetensors")},
+                           {"lie.safetensors"});
+    expect_nothing_written(run_with({"--weights", path("lie.safetensors")}), {"lie.safetensors"});
+  }
+}
+
+/// Tensors of a sound submanifold convolution that a story spoils one at a time.
+struct ConvTensors {
+  Tensor coords = Tensor::from<std::int32_t>(std::vector<std::int32_t>{0, 0, 0, 1}, {2, 2});
+  Tensor features = Tensor::full({2, 4}, DType::f32, 1);
+  Tensor weight = Tensor::full({3, 4, 2}, DType::f32, 1);
+  Tensor target_coords{};
+  Tensor grad_output{};
+  Tensor bias{};
+};
+
+TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
+  const auto expect_refused = [&](const ConvTensors& tensors, std::vector<std::string> more,
+                                  const std::vector<std::string>& named) {
+    std::vector<NamedTensor> views{
+        {"coords", tensors.coords}, {"features", tensors.features}, {"weight", tensors.weight}};
+    if (tensors.target_coords.defined()) views.emplace_back("target_coords", tensors.target_coords);
+    if (tensors.grad_output.defined()) views.emplace_back("grad_output", tensors.grad_output);
+    if (tensors.bias.defined()) views.emplace_back("bias", tensors.bias);
+    write_safetensors(path("in.safetensors"), views);
+    more.insert(more.begin(), {"conv", path("in.safetensors"), path("out.safetensors")});
+    expect_nothing_written(more, named);
+  };
+  const auto coords = [](std::vector<std::int32_t> values) {
+    return Tensor::from<std::int32_t>(values, {static_cast<std::int64_t>(values.size()) / 2, 2});
+  };
+  expect_refused({}, {"--kernel", "5"}, {"weight", "3", "5"});
+  expect_refused({}, {"--kernel", "0"}, {"0"});
+  expect_refused({}, {"--kernel", "3", "3"}, {"--kernel", "1 axes"});
+  expect_refused({}, {"--stride", "2"}, {"stride"});
+  expect_refused({}, {"--mode", "sideways"}, {"sideways"});
+  expect_refused({}, {"--mode", "strided", "--stride", "0"}, {"stride"});
+  expect_refused({}, {"--mode", "inverse"}, {"target_coords"});
+  expect_refused({}, {"--mode", "transposed"}, {"target_coords"});
+  expect_refused({}, {"--spatial-shape", "1"}, {"1"});
+  expect_refused({.coords = coords({0, 7, 0, 7})}, {}, {"7"});
+  expect_refused({.coords = coords({-1, 0, 0, 1})}, {}, {"-1"});
+  expect_refused({.coords = coords({0, 0})}, {}, {"features", "1"});
+  expect_refused({.coords = Tensor::full({2, 2}, DType::f32, 0)}, {}, {"coords", "int32"});
+  expect_refused({.features = Tensor::full({2, 3}, DType::f32, 1)}, {}, {"3", "4"});
+  expect_refused({.weight = Tensor::full({3, 4, 2}, DType::f64, 1)}, {}, {"weight", "f64"});
+  expect_refused({.weight = Tensor::full({12, 2}, DType::f32, 1)}, {}, {"weight"});
+  expect_refused({.grad_output = Tensor::full({2, 3}, DType::f32, 1)}, {}, {"grad_output"});
+  expect_refused({.bias = Tensor::full({3}, DType::f32, 1)}, {}, {"3", "2"});
+}
+
+}   // namespace
+}   // namespace pumice::testing

@@ -1,0 +1,124 @@
+"""Stories about tools/check_layers.py: each spoils one thing in a small sound tree.
+
+    check_layers_test.py PATH_OF_CHECK_LAYERS
+"""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+CHECKER = None
+
+SOUND = {
+    "CMakeLists.txt": "pumice_stage(core)\npumice_stage(points  core)\npumice_stage(ops     points)\n",
+    "device/pumice/shared/types.h": "#include <cstdint>\n",
+    "include/pumice/core/a.hpp": "#include <vector>\n#include <pumice/shared/types.h>\n",
+    "include/pumice/points/b.hpp": "#include <pumice/core/a.hpp>\n",
+    "include/pumice/ops/c.hpp": "#include <pumice/points/b.hpp>\n",
+    "src/core/a.cpp": '#include <fmt/core.h>\n#include <pumice/core/a.hpp>\n#include "core/detail.hpp"\n',
+    "src/core/detail.hpp": "#include <tbb/task_arena.h>\n",
+    "src/ops/cpu/c.cpp": '#include <pumice/ops/c.hpp>\n#include "core/detail.hpp"\n',
+    "cli/main.cpp": '#include "main.hpp"\n#include <pumice/ops/c.hpp>\n',
+    "cli/main.hpp": "#include <CLI/CLI.hpp>\n",
+    "tests/core/a_test.cpp": "#include <pumice/ops/c.hpp>\n",
+    "tests/reference/dense.cpp": "#include <vector>\n",
+    "docs/long.md": "line\n" * 900,
+    "build/junk.cpp": '#include "nowhere.hpp"\n',
+}
+
+
+def run(changes):
+    """Exit code and everything said about the sound tree with `changes`."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {**SOUND, **changes}.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, CHECKER, folder], capture_output=True, text=True, check=False, timeout=60
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+class CheckLayers(unittest.TestCase):
+    def expect_error(self, changes, *said):
+        code, text = run(changes)
+        self.assertEqual(code, 1, text)
+        self.assertIn("1 errors", text)
+        for part in said:
+            self.assertIn(part, text)
+
+    def test_a_sound_tree_passes(self):
+        code, text = run({})
+        self.assertEqual(code, 0, text)
+        self.assertIn("0 errors, 0 warnings", text)
+
+    def test_a_stage_may_not_look_right(self):
+        self.expect_error(
+            {"src/points/b.cpp": "\n\n#include <pumice/ops/c.hpp>\n"},
+            "src/points/b.cpp:3: points includes pumice/ops/c.hpp of ops",
+        )
+
+    def test_a_private_header_of_a_later_stage_is_out_of_reach_too(self):
+        self.expect_error(
+            {"src/ops/secret.hpp": "", "src/core/a.cpp": '#include "ops/secret.hpp"\n'},
+            "src/core/a.cpp:1: core includes ops/secret.hpp of ops",
+        )
+
+    def test_the_library_may_not_look_at_tests(self):
+        self.expect_error(
+            {"tests/support/data.hpp": "", "src/core/a.cpp": '#include "support/data.hpp"\n'},
+            "support/data.hpp is no part of the library",
+        )
+
+    def test_a_circle_inside_a_stage_is_found_once(self):
+        self.expect_error(
+            {"src/core/x.hpp": '#include "core/y.hpp"\n', "src/core/y.hpp": '#include "core/x.hpp"\n'},
+            "include circle: src/core/x.hpp -> src/core/y.hpp -> src/core/x.hpp",
+        )
+
+    def test_a_public_header_takes_no_third_party_header(self):
+        for header in ("fmt/core.h", "cuda_runtime.h", "Python.h", "unistd.h"):
+            self.expect_error({"include/pumice/core/a.hpp": f"#include <{header}>\n"}, f"includes {header}")
+
+    def test_a_public_header_takes_no_private_header(self):
+        self.expect_error({"include/pumice/core/a.hpp": '#include "core/detail.hpp"\n'}, "core/detail.hpp")
+
+    def test_a_shared_header_stays_within_reach_of_nvrtc(self):
+        self.expect_error({"device/pumice/shared/types.h": "#include <vector>\n"}, "vector is out of reach")
+        self.expect_error({"device/pumice/shared/key.h": "#include <cstdint>\n"}, "cstdint is out of reach")
+
+    def test_the_reference_shares_no_code_with_the_engine(self):
+        self.expect_error(
+            {"tests/reference/dense.cpp": "#include <pumice/core/a.hpp>\n"}, "the reference includes"
+        )
+
+    def test_an_include_that_names_no_file_is_an_error(self):
+        self.expect_error({"src/core/a.cpp": "#include <pumice/core/gone.hpp>\n"}, "names no file")
+
+    def test_a_folder_that_is_no_stage_is_an_error(self):
+        self.expect_error({"src/misc/m.cpp": "int m;\n"}, "misc is no stage")
+
+    def test_a_long_file_is_an_error_outside_docs(self):
+        self.expect_error({"src/core/a.cpp": "int a;\n" * 601}, "601 lines")
+
+    def test_a_file_of_600_lines_passes(self):
+        code, text = run({"src/core/a.cpp": "int a;\n" * 600})
+        self.assertEqual(code, 0, text)
+
+    def test_a_test_without_its_source_is_a_warning_unless_it_says_what_it_covers(self):
+        code, text = run({"tests/core/other_test.cpp": "// Stories.\nint t;\n"})
+        self.assertEqual(code, 0, text)
+        self.assertIn("1 warnings", text)
+        code, text = run({"tests/core/other_test.cpp": "// Stories.\n// Covers a.\nint t;\n"})
+        self.assertIn("0 warnings", text)
+
+    def test_a_test_of_no_stage_is_an_error(self):
+        self.expect_error({"tests/misc/a_test.cpp": ""}, "mirrors no stage")
+
+
+if __name__ == "__main__":
+    CHECKER = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,261 @@
+// Normalisation against float64 loops and PyTorch's rules for few rows.
+#include <pumice/ops/normalization.hpp>
+
+#include "ops/ops_support.hpp"
+
+namespace pumice::test {
+namespace {
+
+Matrix variance_of(const Tensor& inverse_deviation, double epsilon) {
+  Matrix result = matrix_of(inverse_deviation);
+  for (double& value : result.values) value = 1 / (value * value) - epsilon;
+  return result;
+}
+
+/// Roundings in compute type of one normalised value. Values are at most 6, weights at most 2, and
+/// the deviation at least 0.3: (x - mean) / deviation · weight grows a rounding of 6 to below 64.
+constexpr double kWork = 8;
+constexpr double kScale = 64;
+
+TEST(BatchNorm, agrees_with_loops_at_all_sizes_and_types) {
+  for (const std::int64_t rows : kSizes) {
+    if (rows == 1) continue;
+    for (const std::int64_t channels : {1, 3, 37, 100}) {
+      if (rows > 1000 && channels > 3) continue;
+      for (const DType type : kFloating) {
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(channels));
+        const DType compute = compute_of(type);
+        const Tensor x = chance_tensor({rows, channels}, type, 1, 2, 6);
+        const Tensor g = chance_tensor({rows, channels}, type, 2);
+        const Tensor weight = chance_tensor({channels}, compute, 3, 0.5, 2);
+        const Tensor bias = chance_tensor({channels}, compute, 4);
+        const reference::Rows one(static_cast<std::size_t>(rows), 0);
+        const reference::Norm expected = reference::item_norm(
+            matrix_of(x), one, 1, matrix_of(weight), matrix_of(bias), kNormEpsilon);
+        Tensor mean = Tensor::full({channels}, compute, 0.25);
+        Tensor variance = Tensor::full({channels}, compute, 1.5);
+        const Normalized got =
+            batch_norm_training(x, weight, bias, mean.view(), variance.view(), {.momentum = 0.25});
+        expect_near(got.output, expected.output, kWork, kScale, "output");
+        const reference::NormGradient wanted = reference::item_norm_gradient(
+            matrix_of(x), matrix_of(g), one, 1, matrix_of(weight), kNormEpsilon);
+        const NormGradients gradients =
+            batch_norm_training_gradient(x, g, weight, got.mean, got.inverse_deviation);
+        const auto n = static_cast<double>(std::max<std::int64_t>(1, rows));
+        expect_near(gradients.features, wanted.input, kWork, kScale, "gradient");
+        // Terms are summed in double; each carries the rounding of mean and of x - mean.
+        expect_near(gradients.weight, wanted.weight, n, kScale, "weight gradient");
+        expect_near(gradients.bias, wanted.bias, type == DType::f64 ? n : 1, 1, "bias gradient");
+        if (rows == 0) {
+          expect_equal(mean, Matrix(1, channels, 0.25), "running mean stays");
+          expect_equal(variance, Matrix(1, channels, 1.5), "running variance stays");
+          continue;
+        }
+        expect_near(got.mean, expected.mean, 2 + (type == DType::f64 ? n : 0), 6, "mean");
+        Matrix running_mean(1, channels), running_variance(1, channels);
+        for (std::int64_t c = 0; c < channels; ++c) {
+          running_mean.at(0, c) = 0.75 * 0.25 + 0.25 * expected.mean.at(0, c);
+          running_variance.at(0, c) = 0.75 * 1.5 + 0.25 * expected.variance.at(0, c) * n / (n - 1);
+        }
+        const double work = type == DType::f64 ? n : 2;
+        expect_near(mean, running_mean, work, 6, "running mean");
+        expect_near(variance, running_variance, work, 6, "running variance, unbiased");
+      }
+    }
+  }
+}
+
+TEST(BatchNorm, a_large_offset_costs_no_accuracy_of_the_variance) {
+  // Mean 4096 and deviation 0.29: squares summed in float would lose the variance altogether.
+  const Tensor x = chance_tensor({65537, 2}, DType::f32, 1, 4096, 4097);
+  const reference::Rows one(65537, 0);
+  const reference::Norm expected = reference::item_norm(matrix_of(x), one, 1, Matrix(1, 2, 1),
+                                                        Matrix(1, 2), 0);
+  const Normalized got = batch_norm_training(x, {}, {}, {}, {}, {.epsilon = 0});
+  const Matrix variance = variance_of(got.inverse_deviation, 0);
+  for (std::int64_t c = 0; c < 2; ++c) {
+    EXPECT_NEAR(variance.at(0, c), expected.variance.at(0, c), 1e-7);
+  }
+}
+
+TEST(BatchNorm, inference_uses_the_given_statistics) {
+  for (const std::int64_t rows : kSizes) {
+    for (const DType type : kFloating) {
+      const std::int64_t channels = 5;
+      const DType compute = compute_of(type);
+      const Tensor x = chance_tensor({rows, channels}, type, 1);
+      const Tensor g = chance_tensor({rows, channels}, type, 2);
+      const Tensor mean = chance_tensor({channels}, compute, 3);
+      const Tensor variance = chance_tensor({channels}, compute, 4, 0.5, 2);
+      const Tensor weight = chance_tensor({channels}, compute, 5);
+      const Tensor bias = chance_tensor({channels}, compute, 6);
+      const Matrix m = matrix_of(mean), v = matrix_of(variance), w = matrix_of(weight),
+                   b = matrix_of(bias), grads = matrix_of(g);
+      Matrix output = matrix_of(x), input(rows, channels), to_weight(1, channels),
+             to_bias(1, channels);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        for (std::int64_t c = 0; c < channels; ++c) {
+          const double scale = 1 / std::sqrt(v.at(0, c) + 0.125);
+          const double plain = (output.at(r, c) - m.at(0, c)) * scale;
+          output.at(r, c) = plain * w.at(0, c) + b.at(0, c);
+          const double grad = grads.at(r, c);
+          input.at(r, c) = grad * scale * w.at(0, c);
+          to_weight.at(0, c) += grad * plain;
+          to_bias.at(0, c) += grad;
+        }
+      }
+      const auto n = static_cast<double>(std::max<std::int64_t>(1, rows));
+      expect_near(batch_norm_inference(x, mean, variance, weight, bias, 0.125), output, 8, 4,
+                  "output");
+      const NormGradients got = batch_norm_inference_gradient(x, g, mean, variance, weight, 0.125);
+      expect_near(got.features, input, 6, 2, "gradient");
+      expect_near(got.weight, to_weight, 6 * n, 3, "weight gradient");
+      expect_near(got.bias, to_bias, n, 1, "bias gradient");
+    }
+  }
+}
+
+TEST(LayerNorm, agrees_with_loops_at_all_sizes_and_types) {
+  for (const std::int64_t rows : kSizes) {
+    for (const std::int64_t channels : {2, 37, 1100}) {
+      if (rows > 1000 && channels > 2) continue;
+      for (const DType type : kFloating) {
+        SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(channels));
+        const DType compute = compute_of(type);
+        // Two channels may be as close as they like: epsilon bounds the growth, 1 / √0.25.
+        const double epsilon = 0.25;
+        const Tensor x = chance_tensor({rows, channels}, type, 1, 2, 6);
+        const Tensor g = chance_tensor({rows, channels}, type, 2);
+        const Tensor weight = chance_tensor({channels}, compute, 3, 0.5, 2);
+        const Tensor bias = chance_tensor({channels}, compute, 4);
+        const reference::Norm expected =
+            reference::row_norm(matrix_of(x), matrix_of(weight), matrix_of(bias), epsilon);
+        const Normalized got = layer_norm(x, weight, bias, epsilon);
+        const auto n = static_cast<double>(std::max<std::int64_t>(1, rows));
+        expect_near(got.output, expected.output, kWork, kScale, "output");
+        const reference::NormGradient wanted =
+            reference::row_norm_gradient(matrix_of(x), matrix_of(g), matrix_of(weight), epsilon);
+        const NormGradients gradients =
+            layer_norm_gradient(x, g, weight, got.mean, got.inverse_deviation);
+        expect_near(gradients.features, wanted.input, kWork, kScale, "gradient");
+        expect_near(gradients.weight, wanted.weight, 4 * n, 12, "weight gradient");
+        expect_near(gradients.bias, wanted.bias, type == DType::f64 ? n : 1, 1, "bias gradient");
+      }
+    }
+  }
+}
+
+TEST(InstanceNorm, agrees_with_loops_at_all_sizes_and_types) {
+  for (const std::int64_t rows : kSizes) {
+    if (rows == 1) continue;
+    for (const bool shuffled : {true, false}) {
+      const CoordinateSetPtr set = chance_set(rows, 3, 3, shuffled);
+      const reference::Rows items = items_of(*set);
+      for (const DType type : kFloating) {
+        const std::int64_t channels = rows > 1000 ? 3 : 20;
+        const DType compute = compute_of(type);
+        const Tensor x = chance_tensor({rows, channels}, type, 1, 2, 6);
+        const Tensor g = chance_tensor({rows, channels}, type, 2);
+        const Tensor weight = chance_tensor({channels}, compute, 3, 0.5, 2);
+        const Tensor bias = chance_tensor({channels}, compute, 4);
+        const reference::Norm expected = reference::item_norm(
+            matrix_of(x), items, 5, matrix_of(weight), matrix_of(bias), kNormEpsilon);
+        const Normalized got = instance_norm(x, *set, weight, bias);
+        expect_near(got.output, expected.output, kWork, kScale, "output");
+        const auto n = static_cast<double>(std::max<std::int64_t>(1, rows));
+        expect_near(got.mean, expected.mean, 2 + (type == DType::f64 ? n : 0), 6, "mean");
+        const reference::NormGradient wanted = reference::item_norm_gradient(
+            matrix_of(x), matrix_of(g), items, 5, matrix_of(weight), kNormEpsilon);
+        const NormGradients gradients =
+            instance_norm_gradient(x, g, *set, weight, got.mean, got.inverse_deviation);
+        expect_near(gradients.features, wanted.input, kWork, kScale, "gradient");
+        expect_near(gradients.weight, wanted.weight, n, kScale, "weight gradient");
+        expect_near(gradients.bias, wanted.bias, n, 1, "bias gradient");
+      }
+    }
+  }
+}
+
+TEST(Normalization, gradients_are_central_differences) {
+  const CoordinateSetPtr set = chance_set(31, 4);
+  const Tensor x = chance_tensor({31, 4}, DType::f64, 1);
+  const Tensor g = chance_tensor({31, 4}, DType::f64, 2);
+  const Tensor weight = chance_tensor({4}, DType::f64, 3);
+  const Tensor bias = chance_tensor({4}, DType::f64, 4);
+  const Tensor variance = chance_tensor({4}, DType::f64, 5, 0.5, 1);
+  using Run = std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>;
+  const auto check = [&](const char* what, const NormGradients& got, const Run& run) {
+    expect_gradient([&](const Tensor& t) { return run(t, weight, bias); }, x, g, got.features, what);
+    expect_gradient([&](const Tensor& t) { return run(x, t, bias); }, weight, g, got.weight, what);
+    expect_gradient([&](const Tensor& t) { return run(x, weight, t); }, bias, g, got.bias, what);
+  };
+  const Normalized batch = batch_norm_training(x, weight, bias, {}, {});
+  check("batch norm",
+        batch_norm_training_gradient(x, g, weight, batch.mean, batch.inverse_deviation),
+        [&](const Tensor& t, const Tensor& w, const Tensor& b) {
+          return batch_norm_training(t, w, b, {}, {}).output;
+        });
+  check("batch norm, inference", batch_norm_inference_gradient(x, g, bias, variance, weight),
+        [&](const Tensor& t, const Tensor& w, const Tensor& b) {
+          return batch_norm_inference(t, bias, variance, w, b);
+        });
+  const Normalized layer = layer_norm(x, weight, bias);
+  check("layer norm", layer_norm_gradient(x, g, weight, layer.mean, layer.inverse_deviation),
+        [&](const Tensor& t, const Tensor& w, const Tensor& b) {
+          return layer_norm(t, w, b).output;
+        });
+  const Normalized instance = instance_norm(x, *set, weight, bias);
+  check("instance norm",
+        instance_norm_gradient(x, g, *set, weight, instance.mean, instance.inverse_deviation),
+        [&](const Tensor& t, const Tensor& w, const Tensor& b) {
+          return instance_norm(t, *set, w, b).output;
+        });
+}
+
+TEST(Normalization, absent_parameters_are_one_and_zero) {
+  const Tensor x = chance_tensor({33, 5}, DType::f32, 1);
+  const Tensor one = Tensor::full({5}, DType::f32, 1);
+  const Tensor zero = Tensor::zeros({5}, DType::f32);
+  expect_equal(layer_norm(x, {}, {}).output, matrix_of(layer_norm(x, one, zero).output), "layer");
+  expect_equal(batch_norm_training(x, {}, {}, {}, {}).output,
+               matrix_of(batch_norm_training(x, one, zero, {}, {}).output), "batch");
+}
+
+TEST(Normalization, threads_do_not_change_a_bit) {
+  const CoordinateSetPtr set = chance_set(65537, 8);
+  const Tensor x = chance_tensor({65537, 7}, DType::f32, 1);
+  const Tensor g = chance_tensor({65537, 7}, DType::f32, 2);
+  expect_same_on_threads([&] {
+    const Normalized batch = batch_norm_training(x, {}, {}, {}, {});
+    const NormGradients one =
+        batch_norm_training_gradient(x, g, {}, batch.mean, batch.inverse_deviation);
+    const Normalized layer = layer_norm(x, {}, {});
+    const NormGradients two = layer_norm_gradient(x, g, {}, layer.mean, layer.inverse_deviation);
+    const Normalized instance = instance_norm(x, *set, {}, {});
+    const NormGradients three =
+        instance_norm_gradient(x, g, *set, {}, instance.mean, instance.inverse_deviation);
+    return std::vector<Tensor>{batch.output, one.features, one.weight,     one.bias,
+                               layer.output, two.features, two.weight,     two.bias,
+                               instance.output, three.features, three.weight, three.bias};
+  });
+}
+
+TEST(Normalization, what_cannot_be_normalised_is_a_sentence) {
+  const Tensor x = chance_tensor({1, 3}, DType::f32, 1);
+  expect_sentence([&] { batch_norm_training(x, {}, {}, {}, {}); },
+                  {"1 row", "variance", "batch_norm_inference"});
+  const CoordinateSetPtr set = chance_set(1, 1);
+  expect_sentence([&] { instance_norm(x, *set, {}, {}); }, {"batch item", "1 row"});
+  const Tensor many = chance_tensor({9, 3}, DType::f16, 1);
+  expect_sentence([&] { layer_norm(many, chance_tensor({4}, DType::f32, 1), {}); },
+                  {"weight", "[4]", "[3]"});
+  expect_sentence([&] { layer_norm(many, chance_tensor({3}, DType::f16, 1), {}); },
+                  {"weight", "f16", "must be f32"});
+  expect_sentence([&] { layer_norm(many, {}, {}, -1); }, {"epsilon = -1"});
+  expect_sentence([&] { batch_norm_training(many, {}, {}, {}, {}, {.momentum = 2}); },
+                  {"momentum = 2"});
+  expect_sentence([&] { layer_norm(Tensor({4, 0}, DType::f32), {}, {}); }, {"no channels"});
+}
+
+}  // namespace
+}  // namespace pumice::test
