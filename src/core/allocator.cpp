@@ -28,6 +28,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t step) {
 /// Keeps freed large blocks as long as what is held never exceeds what was once in use together.
 class CpuAllocator final : public Allocator {
  public:
+  ~CpuAllocator() override { release(); }
+
   void* allocate(std::size_t bytes, StreamView) override {
     if (bytes < kLarge) {
       const std::size_t size = round_up(bytes, kAlignment);

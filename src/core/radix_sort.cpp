@@ -38,9 +38,11 @@ std::uint64_t differing_bits(const std::uint64_t* keys, std::int64_t size) {
   return differing;
 }
 
-std::size_t digit_of(std::uint64_t key, int shift) {
-  return static_cast<std::size_t>(key >> shift) & (kDigits - 1);
-}
+struct Digit {
+  int shift;
+  std::uint64_t mask;
+  std::size_t of(std::uint64_t key) const { return static_cast<std::size_t>(key >> shift & mask); }
+};
 
 /// Turns counts per (chunk, digit) into the first position of each: digit by digit, and chunk by
 /// chunk within a digit, which is what makes the sort stable.
@@ -55,17 +57,17 @@ void counts_to_positions(std::vector<Counts>& counts) {
   }
 }
 
-void sort_digit(Pairs from, Pairs to, std::int64_t size, int shift, std::vector<Counts>& counts) {
+void sort_digit(Pairs from, Pairs to, std::int64_t size, Digit digit, std::vector<Counts>& counts) {
   parallel_for(size, kChunk, [&](std::int64_t begin, std::int64_t end) {
     Counts& mine = counts[static_cast<std::size_t>(begin / kChunk)];
     mine.fill(0);
-    for (std::int64_t i = begin; i < end; ++i) ++mine[digit_of(from.keys[i], shift)];
+    for (std::int64_t i = begin; i < end; ++i) ++mine[digit.of(from.keys[i])];
   });
   counts_to_positions(counts);
   parallel_for(size, kChunk, [&](std::int64_t begin, std::int64_t end) {
     Counts& position = counts[static_cast<std::size_t>(begin / kChunk)];
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t target = position[digit_of(from.keys[i], shift)]++;
+      const std::int64_t target = position[digit.of(from.keys[i])]++;
       to.keys[target] = from.keys[i];
       to.values[target] = from.values[i];
     }
@@ -91,11 +93,10 @@ void radix_sort_pairs(std::span<std::uint64_t> keys, std::span<std::int32_t> val
   Pairs to{spare_keys.data(), spare_values.data()};
   while (differing != 0) {
     const int shift = std::countr_zero(differing);   // digits start where keys do differ
-    sort_digit(from, to, size, shift, counts);
+    const int width = std::min(kDigitBits, bits - shift);
+    sort_digit(from, to, size, {shift, (std::uint64_t{1} << width) - 1}, counts);
     std::swap(from, to);
-    differing = shift + kDigitBits >= 64
-                    ? 0
-                    : differing & ~((std::uint64_t{1} << (shift + kDigitBits)) - 1);
+    differing = shift + width >= 64 ? 0 : differing >> (shift + width) << (shift + width);
   }
   if (from.keys == keys.data()) return;
   parallel_for(size, kChunk, [&](std::int64_t begin, std::int64_t end) {

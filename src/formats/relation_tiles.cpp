@@ -1,5 +1,7 @@
-// Cutting a kernel map into tiles of outputs. A map sorted by output rank is only sliced; any other
-// one (a transposed view) takes a counting pass by tile and a small sort within each tile.
+// Cutting a kernel map into tiles of outputs. A map sorted by output rank is only sliced, and so is
+// the transposed view of a centred submanifold map, whose offset k holds the pairs of offset K-1-k
+// the other way round. Any other one takes a counting pass by tile and a small sort within each
+// tile: 13 ns a pair instead of 1.3.
 #include <pumice/formats/relation_tiles.hpp>
 
 #include <algorithm>
@@ -35,6 +37,7 @@ class TileOf {
 /// What both ways of cutting share: the map, the ranks of its outputs, and where to write.
 struct Cut {
   const KernelMapView& map;
+  bool mirrored;   // read offset K-1-k, inputs as outputs, for offset k
   const RankOfRow& rank;
   std::int64_t tile_rows;
   std::int64_t tiles;
@@ -42,11 +45,14 @@ struct Cut {
   std::int32_t* in;          // [pairs]
   std::int32_t* local_out;   // [pairs]
 
-  std::int64_t first_pair(std::int64_t offset) const {
-    return map.offset_begin[static_cast<std::size_t>(offset)];
-  }
-  std::int64_t rank_of_pair(std::int64_t pair) const {
-    return rank(map.out[static_cast<std::size_t>(pair)]);
+  std::int64_t first_pair(std::int64_t offset) const { return bound(offset, 0); }
+  std::int64_t end_pair(std::int64_t offset) const { return bound(offset, 1); }
+  const std::int32_t* inputs() const { return mirrored ? map.out.data() : map.in.data(); }
+  const std::int32_t* outputs() const { return mirrored ? map.in.data() : map.out.data(); }
+  std::int64_t rank_of_pair(std::int64_t pair) const { return rank(outputs()[pair]); }
+  std::int64_t bound(std::int64_t offset, std::int64_t side) const {
+    const std::int64_t k = mirrored ? map.offsets - 1 - offset : offset;
+    return map.offset_begin[static_cast<std::size_t>(k + side)];
   }
   /// begin[] from the number of pairs in each (offset, tile), offset-major as it was counted.
   void scan(const Buffer<std::int64_t>& count) const {
@@ -68,7 +74,7 @@ void cut_sorted(const Cut& cut) {
   Buffer<std::int64_t> first(offsets * cut.tiles);   // [offset, tile]: first pair, in the map
   Buffer<std::int64_t> count(offsets * cut.tiles);
   parallel_for(offsets, 1, [&](std::int64_t k, std::int64_t) {
-    const std::int64_t end = cut.first_pair(k + 1);
+    const std::int64_t end = cut.end_pair(k);
     std::int64_t pair = cut.first_pair(k);
     for (std::int64_t tile = 0; tile < cut.tiles; ++tile) {
       const std::int64_t last_rank = (tile + 1) * cut.tile_rows;
@@ -92,7 +98,7 @@ void cut_sorted(const Cut& cut) {
         const std::int64_t pair = first[k * cut.tiles + tile];
         const std::int64_t size = count[k * cut.tiles + tile];
         const std::int64_t to = cut.begin[tile * offsets + k];
-        std::copy_n(cut.map.in.begin() + pair, size, cut.in + to);
+        std::copy_n(cut.inputs() + pair, size, cut.in + to);
         for (std::int64_t i = 0; i < size; ++i) {
           cut.local_out[to + i] =
               static_cast<std::int32_t>(cut.rank_of_pair(pair + i) - tile * cut.tile_rows);
@@ -133,18 +139,18 @@ void cut_unsorted(const Cut& cut) {
   parallel_for(offsets, 1, [&](std::int64_t k, std::int64_t) {
     std::int64_t* const of_tile = count.data() + k * cut.tiles;
     std::fill_n(of_tile, cut.tiles, 0);
-    for (std::int64_t pair = cut.first_pair(k); pair < cut.first_pair(k + 1); ++pair) {
+    for (std::int64_t pair = cut.first_pair(k); pair < cut.end_pair(k); ++pair) {
       ++of_tile[tile_of(cut.rank_of_pair(pair))];
     }
   });
   cut.scan(count);
   parallel_for(offsets, 1, [&](std::int64_t k, std::int64_t) {
     std::int64_t* const left = count.data() + k * cut.tiles;   // counts down to 0 again
-    for (std::int64_t pair = cut.first_pair(k + 1) - 1; pair >= cut.first_pair(k); --pair) {
+    for (std::int64_t pair = cut.end_pair(k) - 1; pair >= cut.first_pair(k); --pair) {
       const std::int64_t rank = cut.rank_of_pair(pair);
       const std::int64_t tile = tile_of(rank);
       const std::int64_t to = cut.begin[tile * offsets + k] + --left[tile];
-      cut.in[to] = cut.map.in[static_cast<std::size_t>(pair)];
+      cut.in[to] = cut.inputs()[pair];
       cut.local_out[to] = static_cast<std::int32_t>(rank - tile * cut.tile_rows);
     }
   });
@@ -179,9 +185,14 @@ RelationTiles::RelationTiles(const KernelMapView& map, std::int64_t tile_rows)
     std::copy(map.out_order.begin(), map.out_order.end(), out_order_.data());
   }
   const RankOfRow rank(map.out_order);
-  const Cut cut{map, rank, tile_rows_, tiles_, begin_.data(), in_.data(), local_out_.data()};
-  if (map.sorted_by_out) cut_sorted(cut);
-  else cut_unsorted(cut);
+  const bool mirrored = !map.sorted_by_out && map.sorted_by_in && map.has_identity_offset;
+  const Cut cut{map,    mirrored,      rank,       tile_rows_,
+                tiles_, begin_.data(), in_.data(), local_out_.data()};
+  if (map.sorted_by_out || mirrored) {
+    cut_sorted(cut);
+  } else {
+    cut_unsorted(cut);
+  }
 }
 
 RelationTilesView RelationTiles::view() const {

@@ -22,7 +22,9 @@ TEST_F(RealDataTest, EveryScanAtHandHasPointsVoxelsAndPairs) {
       const std::int64_t voxels = info.at("voxels")[level];
       EXPECT_GT(voxels, 0);
       EXPECT_GE(info.at("pairs")[level], voxels);
-      if (level > 0) EXPECT_LT(voxels, info.at("voxels")[level - 1]);
+      if (level > 0) {
+        EXPECT_LT(voxels, info.at("voxels")[level - 1]);
+      }
     }
     ++scans;
   }

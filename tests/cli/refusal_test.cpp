@@ -19,7 +19,7 @@ class RefusalTest : public ProgramTest {
       EXPECT_FALSE(std::filesystem::exists(path(name))) << name;
     }
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      EXPECT_EQ(entry.path().filename().string().find("out."), std::string::npos)
+      EXPECT_FALSE(entry.path().filename().string().starts_with("out."))
           << "left behind: " << entry.path();
     }
   }
@@ -55,7 +55,9 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written({"info", scan_, "--threads", "0"}, {"--threads"});
   expect_nothing_written(run_with({"--voxel", "0"}), {"0"});
   expect_nothing_written(run_with({"--repeat", "0"}), {"--repeat"});
-  expect_nothing_written(run_with({"--width-factor", "-1"}), {"-1"});
+  expect_nothing_written({"run", "second", scan_, "--seed", "-1", "--out", path("out.safetensors")},
+                         {"--seed"});
+  expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "-1"}, {"-1"});
   expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas"});
   expect_nothing_written(run_with({"--precision", "f8"}), {"f8"});
   expect_nothing_written(run_with({"--precision", "i32"}), {"i32"});
@@ -102,7 +104,7 @@ TEST_F(RefusalTest, ScansThatEndEarly) {
   write_text(path("header.ply"), whole.substr(0, 40));
   expect_nothing_written({"info", path("header.ply")}, {"header.ply"});
   write_text(path("odd.bin"), std::string(16 * 10 + 3, '\0'));
-  expect_nothing_written({"info", path("odd.bin")}, {"odd.bin", "163", "--layout"});
+  expect_nothing_written({"info", path("odd.bin")}, {"odd.bin", "163", "f32x4"});
   write_text(path("short.npy"), "\x93NUMPY");
   expect_nothing_written({"info", path("short.npy")}, {"short.npy"});
   write_text(path("short.npz"), "PK\x03\x04");

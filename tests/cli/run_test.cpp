@@ -95,7 +95,7 @@ TEST_P(EncoderTest, GivesCoarserSitesAndKeepsThoseOfTheInput) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, EncoderTest, ::testing::Values("centerpoint", "second"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& story) { return std::string(story.param); });
 
 TEST_F(RunTest, SeveralScansFormOneBatchAndDoNotMeet) {
   const SafetensorsFile both = run_network({"minkunet42", scan_, other_, "--width-factor", "0.25"});

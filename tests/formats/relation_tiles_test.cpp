@@ -5,6 +5,7 @@
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
+#include <pumice/maps/build.hpp>
 
 #include "formats/synthetic_map.hpp"
 
@@ -84,6 +85,26 @@ TEST(RelationTiles, AMapWithoutAnyOrderIsCutToo) {
     KernelMapView view = map.view();
     view.sorted_by_out = false;
     expect_well_formed(view, 256);
+  }
+}
+
+TEST(RelationTiles, TheTransposeOfASubmanifoldMapIsReadBackwards) {
+  for (const std::int32_t extent : {1, 3, 5}) {
+    for (const std::int64_t points : {0, 1, 33, 5000}) {
+      Random random(17);
+      std::vector<std::int32_t> sites;
+      for (const std::int32_t cell : shuffled(32 * 32 * 32, random)) {
+        if (static_cast<std::int64_t>(sites.size()) == points * 4) break;
+        sites.insert(sites.end(), {0, cell % 32 - 16, cell / 32 % 32 - 16, cell / 1024 - 16});
+      }
+      const KernelMapPtr map =
+          submanifold_map(CoordinateSet::create(Tensor::from<std::int32_t>(sites, {points, 4})),
+                          submanifold_window(3, axes(3, extent), axes(3, 1)));
+      const KernelMapView view = transposed(map->view());
+      ASSERT_TRUE(view.has_identity_offset);
+      expect_well_formed(view, 64);
+      expect_well_formed(map->view(), 64);
+    }
   }
 }
 

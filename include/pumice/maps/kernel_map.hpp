@@ -25,7 +25,8 @@ struct KernelMapView {
   /// Whether `out` ranks ascend within an offset, so that a range of ranks is a range of pairs.
   bool sorted_by_out = false;
   bool sorted_by_in = false;
-  /// Submanifold, odd and centred: row meets itself through offset K / 2, for all rows.
+  /// Submanifold, odd and centred: row meets itself through offset K / 2, for all rows, and the
+  /// pairs of offset K - 1 - k are those of offset k the other way round.
   bool has_identity_offset = false;
 
   std::int64_t pairs() const { return static_cast<std::int64_t>(in.size()); }

@@ -75,17 +75,20 @@ class BlockMatcher {
       batch_part = static_cast<std::uint64_t>(batch) << (in_.layout.batch_shift - kBlockBits);
     }
     for (std::size_t word = 0; word < table.need_words; ++word) {
+      const auto* displacements = table.neighbours.data() + 64 * word;
+      Neighbour* neighbours = around.neighbours.data() + 64 * word;
+      const std::uint64_t* parts = around.parts.data();
       for (std::uint64_t left = around.needed[word]; left != 0; left &= left - 1) {
-        const std::size_t number = 64 * word + static_cast<std::size_t>(std::countr_zero(left));
+        const int number = std::countr_zero(left);
+        const std::uint32_t* steps = displacements[number].data();
         std::uint64_t wanted = batch_part;
-        const std::uint32_t* steps = table.neighbours[number].data();
-        for (int axis = 0; axis < kDimension; ++axis) wanted |= around.parts[steps[axis]];
+        for (int axis = 0; axis < kDimension; ++axis) wanted |= parts[steps[axis]];
         if ((wanted & kNoBlock) != 0) {
-          around.neighbours[number] = {};
+          neighbours[number] = {};
           continue;
         }
         const auto [there, is_there] = around.cursor.find(wanted);
-        around.neighbours[number] = {in_.occupancy[there] & is_there, in_.base_rank[there]};
+        neighbours[number] = {in_.occupancy[there] & is_there, in_.base_rank[there]};
       }
     }
     return &table;
@@ -116,20 +119,25 @@ class BlockMatcher {
 
   void match(std::int64_t block, const ReachTable& table, const Neighbour* neighbours,
              PairSink& found) const {
+    // Pointers of their own, because for all the compiler knows the pairs written change the table.
+    const ReachTable::Word* words = table.words.data();
+    const ReachTable::Reach* reaches = table.reaches.data();
+    const ReachTable::Want* all_wants = table.wants.data();
     std::int32_t out_rank = out_.base_rank[block];
     for (std::uint64_t left = out_.occupancy[block]; left != 0; left &= left - 1, ++out_rank) {
       const auto cell = static_cast<std::size_t>(std::countr_zero(left));
       FoundPair* next = found.reserve();
-      for (std::uint32_t i = table.begin[cell]; i < table.begin[cell + 1]; ++i) {
-        const ReachTable::Word& word = table.words[i];
+      const ReachTable::Word* last_word = words + table.begin[cell + 1];
+      for (const auto* word = words + table.begin[cell]; word != last_word; ++word) {
+        const ReachTable::Want* wants = all_wants + word->first_want;
+        const ReachTable::Reach* last_reach = reaches + word->end_reach;
         std::uint64_t hits = 0;
-        for (std::uint32_t j = word.first_reach; j < word.end_reach; ++j) {
-          const ReachTable::Reach& reach = table.reaches[j];
-          hits |= extract_bits(neighbours[reach.neighbour].occupancy, reach.wanted) << reach.shift;
+        for (const auto* reach = reaches + word->first_reach; reach != last_reach; ++reach) {
+          hits |= extract_bits(neighbours[reach->neighbour].occupancy, reach->wanted)
+                  << reach->shift;
         }
         for (; hits != 0; hits &= hits - 1) {
-          const auto bit = static_cast<std::uint32_t>(std::countr_zero(hits));
-          const ReachTable::Want want = table.wants[word.first_want + bit];
+          const ReachTable::Want want = wants[std::countr_zero(hits)];
           const Neighbour& neighbour = neighbours[want.place / kBlockCells];
           const std::uint64_t below =
               neighbour.occupancy & ((std::uint64_t{1} << want.place % kBlockCells) - 1);

@@ -1,6 +1,8 @@
 // One loop an activation.
 #include "ops/cpu/activation.hpp"
 
+#include <limits>
+
 #include "ops/cpu/vector_math.hpp"
 #include "ops/cpu/widened.hpp"
 
@@ -15,30 +17,31 @@ void dispatch_activation(Activation activation, double slope_value, const Body& 
   const C slope = static_cast<C>(slope_value);
   constexpr C zero{0};
   constexpr C one{1};
+  constexpr C infinity = std::numeric_limits<C>::infinity();
   switch (activation) {
     case Activation::none:
       return body([](C x) { return x; }, [](C) { return one; });
     case Activation::relu:
-      return body([](C x) { return x < zero ? zero : x; },
-                  [](C x) { return x > zero ? one : (x <= zero ? zero : x); });
+      return body([](C x) { return select(x < zero, zero, x); },
+                  [](C x) { return select(x > zero, one, select(x <= zero, zero, x)); });
     case Activation::leaky_relu:
-      return body([slope](C x) { return x < zero ? slope * x : x; },
-                  [slope](C x) { return x > zero ? one : slope; });
+      return body([slope](C x) { return select(x < zero, slope * x, x); },
+                  [slope](C x) { return select(x > zero, one, slope); });
     case Activation::silu:
       // -inf · 0 would be NaN; the limit is 0.
       return body(
-          [](C x) { return std::isinf(x) && x < zero ? zero : x * sigmoid_of(x); },
+          [](C x) { return select(x == -infinity, zero, x * sigmoid_of(x)); },
           [](C x) {
             const C s = sigmoid_of(x);
-            return std::isinf(x) ? s : s + x * s * sigmoid_of(-x);
+            return select(std::fabs(x) == infinity, s, s + x * s * sigmoid_of(-x));
           });
     case Activation::gelu:
       return body(
-          [](C x) { return std::isinf(x) && x < zero ? zero : x * normal_distribution(x); },
+          [](C x) { return select(x == -infinity, zero, x * normal_distribution(x)); },
           [](C x) {
             const C density = static_cast<C>(kInverseSqrtTwoPi) * gauss_of(x);
             const C distribution = normal_distribution(x);
-            return std::isinf(x) ? distribution : distribution + x * density;
+            return select(std::fabs(x) == infinity, distribution, distribution + x * density);
           });
     case Activation::sigmoid:
       return body([](C x) { return sigmoid_of(x); },

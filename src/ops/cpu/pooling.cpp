@@ -12,16 +12,26 @@ namespace pumice::cpu {
 namespace {
 
 /// Calls body(out_row, pairs) for every output row of `map`, in the order in which neighbours are
-/// close in memory.
-template <class Body>
-void for_outputs(const KernelMapView& map, std::int64_t channels, const Body& body) {
+/// close in memory; the rows of `in` that the next output but one needs are on their way by then.
+template <class T, class Body>
+void for_outputs(const T* in, const KernelMapView& map, std::int64_t channels, const Body& body) {
+  constexpr std::int64_t kAhead = 2;
   const RowGroups pairs = group_rows(map.out, map.out_rows);
   const std::int64_t mean_pairs = map.out_rows == 0 ? 0 : map.pairs() / map.out_rows;
   parallel_for(map.out_rows, row_grain(channels * (1 + mean_pairs)),
                [&](std::int64_t begin, std::int64_t end) {
+                 const auto row_at = [&](std::int64_t rank) -> std::int64_t {
+                   return map.out_order.empty() ? rank
+                                                : map.out_order[static_cast<std::size_t>(rank)];
+                 };
                  for (std::int64_t rank = begin; rank < end; ++rank) {
-                   const std::int64_t row =
-                       map.out_order.empty() ? rank : map.out_order[static_cast<std::size_t>(rank)];
+                   if (rank + kAhead < end) {
+                     for (const std::int64_t pair : pairs.of(row_at(rank + kAhead))) {
+                       const std::int32_t row = map.in[static_cast<std::size_t>(pair)];
+                       prefetch_row(in + row * channels, channels);
+                     }
+                   }
+                   const std::int64_t row = row_at(rank);
                    body(row, pairs.of(row));
                  }
                });
@@ -31,7 +41,7 @@ template <class T>
 void max_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* out,
                std::int32_t* argmax) {
   using C = compute_t<T>;
-  for_outputs(map, channels, [&](std::int64_t row, std::span<const std::int64_t> pairs) {
+  for_outputs(in, map, channels, [&](std::int64_t row, std::span<const std::int64_t> pairs) {
     C best[kPiece];
     C scratch[kPiece];
     for (std::int64_t begin = 0; begin < channels; begin += kPiece) {
@@ -68,7 +78,7 @@ template <class T, class Add, class Finish>
 void sum_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* out,
                const Add& add, const Finish& finish) {
   using C = compute_t<T>;
-  for_outputs(map, channels, [&](std::int64_t row, std::span<const std::int64_t> pairs) {
+  for_outputs(in, map, channels, [&](std::int64_t row, std::span<const std::int64_t> pairs) {
     C sum[kPiece];
     C scratch[kPiece];
     for (std::int64_t begin = 0; begin < channels; begin += kPiece) {

@@ -30,7 +30,10 @@ void gather_bytes(const std::byte* from, const Rows& rows, std::int64_t count, s
 template <class Sum, class T, class Finish>
 void sum_groups(const T* in, const RowGroups& groups, std::int64_t rows, std::int64_t channels,
                 T* out, const Finish& finish) {
+  constexpr std::int64_t kAhead = 8;   // positions
   parallel_for(rows, row_grain(2 * channels), [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = groups.begin[end];
+    std::int64_t ahead = groups.begin[begin] + kAhead;
     Sum sum[kPiece];
     compute_t<T> scratch[kPiece];
     for (std::int64_t row = begin; row < end; ++row) {
@@ -39,6 +42,9 @@ void sum_groups(const T* in, const RowGroups& groups, std::int64_t rows, std::in
         const std::int64_t n = std::min(kPiece, channels - first);
         std::fill(sum, sum + n, Sum{0});
         for (const std::int64_t position : members) {
+          if (first == 0 && ahead < last) {
+            prefetch_row(in + groups.position[ahead++] * channels, channels);
+          }
           const auto* const x = widened(in + position * channels + first, scratch, n);
           PUMICE_INDEPENDENT
           for (std::int64_t c = 0; c < n; ++c) sum[c] += static_cast<Sum>(x[c]);
