@@ -176,6 +176,7 @@ void convolve(const ConvArguments& arguments) {
     PUMICE_EXPECTS(input.grad_output.shape() == features.shape(), arguments.in, ": grad_output is ",
                    to_string(input.grad_output.shape()), " and the result is ",
                    to_string(features.shape()), "; they must agree");
+    options.epilogue = {};   // the bias has no part in these two
     grad_features = convolution_input_gradient(input.grad_output, input.weight, used.view, options);
     grad_weight =
         convolution_weight_gradient(input.features, input.grad_output, used.view, options);

@@ -17,6 +17,18 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+/// CLI11 would say that a subcommand is missing where one is misspelt.
+void expect_known_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    if (command->get_name() == argv[1]) return;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  throw CLI::ExtrasError("no command \"" + std::string(argv[1]) + "\"; there are " + known,
+                         CLI::ExitCodes::ExtrasError);
+}
+
 }   // namespace
 
 int main(int argc, char** argv) {
@@ -36,6 +48,7 @@ int main(int argc, char** argv) {
   cli::add_doctor_command(app);
 
   try {
+    expect_known_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {   // --help, --version
     return app.exit(done);

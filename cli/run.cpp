@@ -102,6 +102,7 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   context.profile = &forward.profile;
   if (!arguments.dataflow.empty()) context.dataflow = parse_dataflow(arguments.dataflow);
   ProgressBar bar(arguments.network);
+  forward.profile.expected = network.layer_count();
   forward.profile.progress = [&](int done, int count) { bar.show(done, count); };
 
   const nn::Stopwatch watch;
@@ -110,6 +111,7 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   nn::SparseTensor input(set, batch.voxels.features.to(parse_dtype(arguments.precision)));
   forward.result = network.forward(std::move(input), context);
   forward.total_ms = watch.ms();
+  forward.profile.progress = nullptr;   // the bar ends here
   return forward;
 }
 
@@ -279,7 +281,9 @@ void add_run_command(CLI::App& app) {
   arguments->voxels.add_to(*command);
   command->add_option("--weights", arguments->weights,
                       "safetensors file; without it weights are random, named by --seed");
-  command->add_option("--seed", arguments->seed, "Names the random weights")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Names the random weights")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--widths", arguments->widths, "Channels of minkunet42: spvnas or driving")
       ->capture_default_str();
   command->add_option("--width-factor", arguments->width_factor, "Multiplies them")

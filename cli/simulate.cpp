@@ -49,7 +49,9 @@ void add_simulate_command(CLI::App& app) {
   const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* command =
       app.add_subcommand("simulate", "Scan a made-up street, the same for the same seed");
-  command->add_option("--seed", arguments->seed, "Names the street")->capture_default_str();
+  command->add_option("--seed", arguments->seed, "Names the street")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
       ->check(CLI::IsMember({32, 64}))
       ->capture_default_str();

@@ -5,11 +5,9 @@
 find_package(TBB REQUIRED)
 # SIMD: one source for AVX2, AVX-512 and NEON, the best one picked at run time.
 find_package(hwy REQUIRED)
-# Dense products of gather-GEMM-scatter and linear layers. Compared with oneDNN and Eigen in
-# docs/decisions/0003-dense-products.md. The serial build: our threads call it side by side.
-find_library(PUMICE_OPENBLAS NAMES openblas PATH_SUFFIXES openblas-serial REQUIRED)
-find_path(PUMICE_OPENBLAS_INCLUDE NAMES cblas.h PATH_SUFFIXES
-  x86_64-linux-gnu/openblas-serial aarch64-linux-gnu/openblas-serial openblas REQUIRED)
+# Dense products of gather-GEMM-scatter and linear layers: the winner over OpenBLAS, oneDNN and BLIS
+# in docs/decisions/0003-dense-products.md. Headers only.
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 # Messages: type-safe formatting in the command line and the log.
 find_package(fmt REQUIRED)
 # Logging behind PUMICE_LOG.
@@ -28,7 +26,3 @@ endif()
 if(PUMICE_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
-
-add_library(pumice_openblas INTERFACE)
-target_include_directories(pumice_openblas SYSTEM INTERFACE ${PUMICE_OPENBLAS_INCLUDE})
-target_link_libraries(pumice_openblas INTERFACE ${PUMICE_OPENBLAS})

@@ -7,14 +7,11 @@ function(pumice_stage stage)
     ${PROJECT_SOURCE_DIR}/src/${stage}/*.cpp
     ${PROJECT_SOURCE_DIR}/src/${stage}/cpu/*.cpp
     ${PROJECT_SOURCE_DIR}/src/${stage}/cuda/*.cpp)
-  if(NOT sources)
-    return()
-  endif()
   add_library(pumice_${stage} OBJECT ${sources})
   target_link_libraries(pumice_${stage}
     PUBLIC pumice_includes
     PRIVATE pumice_settings TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog
-            nlohmann_json::nlohmann_json ZLIB::ZLIB pumice_openblas)
+            nlohmann_json::nlohmann_json ZLIB::ZLIB Eigen3::Eigen)
   target_include_directories(pumice_${stage} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   set(PUMICE_STAGES ${PUMICE_STAGES} ${stage} CACHE INTERNAL "")
 endfunction()
@@ -35,6 +32,5 @@ function(pumice_library)
   add_library(pumice::pumice ALIAS pumice)
   target_link_libraries(pumice
     PUBLIC pumice_includes
-    PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
-            $<BUILD_INTERFACE:${PUMICE_OPENBLAS}> $<INSTALL_INTERFACE:pumice::openblas>)
+    PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB)
 endfunction()

@@ -1,148 +1,158 @@
-"""spconv 2.3.8 on the CPU: the map of a layer, one layer, and MinkUNet42.
+"""spconv 2.3.8 on the CPU: kernel map, one layer, MinkUNet42, and how its weights become Pumice's.
 
-Reads voxels that `pumice voxelize` wrote, prints one JSON object with milliseconds per repetition.
-Its native algorithm is the only one it has on a CPU. Weights are random: only time is compared here,
-`pumice conv` compares values.
+Its native algorithm is the only one it has on a CPU, and it cannot train there. Modules are named as
+Pumice names them, so an entry of `state_dict()` and an entry of a Pumice weight file differ in layout
+alone: `pumice_weights` is the whole conversion.
 """
-
-import argparse
-import json
-import time
 
 import numpy as np
 import spconv as spconv_package
 import spconv.pytorch as spconv
 import torch
-from safetensors.numpy import load_file
+from spconv.core import ConvAlgo
+from spconv.pytorch import ops
 from torch import nn
 
+NAME = "spconv " + spconv_package.__version__
 SPVNAS = (32, 32, 64, 128, 256, 256, 128, 96, 96)
 
 
-def norm_relu(channels):
-    return [nn.BatchNorm1d(channels), nn.ReLU(inplace=True)]
+class Sites:
+    """Coordinates (batch, x, y, z) as spconv takes them: not negative, on a bounded grid."""
+
+    def __init__(self, coords):
+        # By a multiple of 16, so that each of four halvings divides where Pumice divides.
+        shifted = coords.copy()
+        shifted[:, 1:] -= coords[:, 1:].min(0) // 16 * 16
+        self.shape = ((shifted[:, 1:].max(0) // 16 + 1) * 16).tolist()
+        self.indices = torch.from_numpy(np.ascontiguousarray(shifted))
+        self.batch = int(coords[:, 0].max()) + 1
+
+    def tensor(self, features):
+        return spconv.SparseConvTensor(features, self.indices, self.shape, self.batch)
+
+    def submanifold_map(self):
+        """Pairs of a 3x3x3 submanifold layer; the mirrored half of them is left out, as always here."""
+        ones, three = [1] * 3, [3] * 3
+        return ops.get_indice_pairs(
+            self.indices, self.batch, self.shape, ConvAlgo.Native, three, ones, ones, ones, [0] * 3, subm=True
+        )
+
+    def submanifold_pairs(self):
+        _, _, counts = self.submanifold_map()
+        return 2 * int(counts.sum()) + len(self.indices)
 
 
-def submanifold(cin, cout, key, size=3):
-    return spconv.SubMConv3d(cin, cout, size, bias=False, indice_key=key)
+def submanifold(cin, cout, key):
+    return spconv.SubMConv3d(cin, cout, 3, bias=False, indice_key=key)
+
+
+def halving(cin, cout, key):
+    return spconv.SparseConv3d(cin, cout, 2, 2, bias=False, indice_key=key)
+
+
+def inverse(cin, cout, key):
+    return spconv.SparseInverseConv3d(cin, cout, 2, bias=False, indice_key=key)
+
+
+class Block(nn.Module):
+    def __init__(self, convolution):
+        super().__init__()
+        channels = convolution.out_channels
+        self.net = spconv.SparseSequential(convolution, nn.BatchNorm1d(channels), nn.ReLU(inplace=True))
+
+    def forward(self, x):
+        return self.net(x)
 
 
 class Residual(nn.Module):
     def __init__(self, cin, cout, key):
         super().__init__()
         self.net = spconv.SparseSequential(
-            submanifold(cin, cout, key), *norm_relu(cout), submanifold(cout, cout, key), nn.BatchNorm1d(cout)
+            submanifold(cin, cout, key),
+            nn.BatchNorm1d(cout),
+            nn.ReLU(inplace=True),
+            submanifold(cout, cout, key),
+            nn.BatchNorm1d(cout),
         )
-        self.shortcut = None
+        self.downsample = None
         if cin != cout:
-            self.shortcut = nn.Sequential(nn.Linear(cin, cout, bias=False), nn.BatchNorm1d(cout))
+            # What spconv makes of a 1x1x1 submanifold convolution: one dense product.
+            self.downsample = nn.Sequential(nn.Linear(cin, cout, bias=False), nn.BatchNorm1d(cout))
 
     def forward(self, x):
         y = self.net(x)
-        skip = x.features if self.shortcut is None else self.shortcut(x.features)
+        skip = x.features if self.downsample is None else self.downsample(x.features)
         return y.replace_feature(torch.relu(y.features + skip))
 
 
 class MinkUNet42(nn.Module):
-    """42 convolutions with more than one offset and the 1x1 shortcuts, as `pumice run minkunet42`."""
+    """The network of `pumice run minkunet42`, layer by layer and name by name."""
 
     def __init__(self, widths=SPVNAS, cin=4, classes=19):
         super().__init__()
         w = widths
         self.stem = spconv.SparseSequential(
-            submanifold(cin, w[0], "l0"), *norm_relu(w[0]), submanifold(w[0], w[0], "l0"), *norm_relu(w[0])
+            submanifold(cin, w[0], "level0"),
+            nn.BatchNorm1d(w[0]),
+            nn.ReLU(inplace=True),
+            submanifold(w[0], w[0], "level0"),
+            nn.BatchNorm1d(w[0]),
+            nn.ReLU(inplace=True),
         )
-        self.down = nn.ModuleList()
-        self.encode = nn.ModuleList()
-        for level in range(4):
-            a, b = w[level], w[level + 1]
-            self.down.append(
-                spconv.SparseSequential(
-                    spconv.SparseConv3d(a, a, 2, 2, bias=False, indice_key=f"d{level}"), *norm_relu(a)
-                )
-            )
-            key = f"l{level + 1}"
-            self.encode.append(nn.Sequential(Residual(a, b, key), Residual(b, b, key)))
-        self.up = nn.ModuleList()
-        self.decode = nn.ModuleList()
-        for step in range(4):
-            level = 3 - step
-            a, b = w[4 + step], w[5 + step]
-            self.up.append(
-                spconv.SparseSequential(
-                    spconv.SparseInverseConv3d(a, b, 2, bias=False, indice_key=f"d{level}"), *norm_relu(b)
-                )
-            )
-            key = f"l{level}"
-            self.decode.append(nn.Sequential(Residual(b + w[level], b, key), Residual(b, b, key)))
-        self.head = nn.Linear(w[8], classes)
+        for level in range(1, 5):
+            cin, cout, key = w[level - 1], w[level], f"level{level}"
+            stage = [Block(halving(cin, cin, f"down{level}")), Residual(cin, cout, key), Residual(cout, cout, key)]
+            setattr(self, f"stage{level}", nn.Sequential(*stage))
+        for up in range(1, 5):
+            level = 4 - up
+            cin, cout, skip, key = w[3 + up], w[4 + up], w[level], f"level{level}"
+            blocks = nn.Sequential(Residual(cout + skip, cout, key), Residual(cout, cout, key))
+            setattr(self, f"up{up}", nn.ModuleList([Block(inverse(cin, cout, f"down{level + 1}")), blocks]))
+        self.classifier = nn.Sequential(nn.Linear(w[8], classes))
 
     def forward(self, x):
         x = self.stem(x)
         skips = []
-        for down, encode in zip(self.down, self.encode):
+        for level in range(1, 5):
             skips.append(x)
-            x = encode(down(x))
-        for up, decode in zip(self.up, self.decode):
-            x = up(x)
-            x = decode(x.replace_feature(torch.cat([x.features, skips.pop().features], 1)))
-        return self.head(x.features)
+            x = getattr(self, f"stage{level}")(x)
+        for up in range(1, 5):
+            deconvolution, blocks = getattr(self, f"up{up}")
+            x = deconvolution(x)
+            x = blocks(x.replace_feature(torch.cat([x.features, skips.pop().features], 1)))
+        return self.classifier(x.features)
 
 
-def times_ms(body, repeats):
-    samples = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        body()
-        samples.append((time.perf_counter() - start) * 1e3)
-    return samples
+def random_network(sites, features, seed=0):
+    """Seeded weights, and running statistics that this input has: all layers see values near 1."""
+    torch.manual_seed(seed)
+    network = MinkUNet42().train()
+    norms = [m for m in network.modules() if isinstance(m, nn.BatchNorm1d)]
+    for norm in norms:
+        nn.init.uniform_(norm.weight, 0.5, 1.5)
+        nn.init.uniform_(norm.bias, -0.5, 0.5)
+        norm.momentum = 1.0   # one pass sets the statistics
+    with torch.no_grad():
+        network(sites.tensor(features))
+    return network.eval()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("voxels", help="safetensors file of `pumice voxelize`")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--channels", type=int, default=96)
-    parser.add_argument("what", nargs="+", choices=["map", "layer", "network"])
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-
-    voxels = load_file(arguments.voxels)
-    coords = voxels["coords"].copy()
-    coords[:, 1:] -= coords[:, 1:].min(0)   # spconv takes no negative coordinates
-    shape = (coords[:, 1:].max(0) + 1).tolist()
-    indices = torch.from_numpy(np.ascontiguousarray(coords))
-    batch = int(coords[:, 0].max()) + 1
-
-    def tensor(features):
-        return spconv.SparseConvTensor(features, indices, shape, batch)
-
-    result = {"library": "spconv " + spconv_package.__version__, "threads": arguments.threads}
-    with torch.inference_mode():
-        if "map" in arguments.what or "layer" in arguments.what:
-            c = arguments.channels
-            layer = submanifold(c, c, "l0").eval()
-            features = torch.randn(len(indices), c)
-            tiny = submanifold(1, 1, "l0").eval()
-            # The map is what a first call does beyond a second one, with one channel in and out.
-            first, second = [], []
-            for _ in range(arguments.repeats):
-                x = tensor(features[:, :1].contiguous())
-                first += times_ms(lambda: tiny(x), 1)
-                y = tiny(x)
-                second += times_ms(lambda: tiny(y), 1)
-            if "map" in arguments.what:
-                result["map_ms"] = [a - b for a, b in zip(first, second)]
-            if "layer" in arguments.what:
-                x = layer(tensor(features))
-                result["layer_ms"] = times_ms(lambda: layer(x), arguments.repeats)
-        if "network" in arguments.what:
-            network = MinkUNet42().eval()
-            features = torch.from_numpy(voxels["features"])
-            result["network_ms"] = times_ms(lambda: network(tensor(features)), arguments.repeats)
-    print(json.dumps(result))
+def pumice_layout(name, value):
+    """[C_out, k, k, k, C_in] -> [K, C_in, C_out]; a 1x1x1 shortcut [C_out, C_in] -> [1, C_in, C_out]."""
+    if value.ndim == 5:
+        cout, cin = value.shape[0], value.shape[-1]
+        return value.reshape(cout, -1, cin).transpose(1, 2, 0)
+    if name.endswith("downsample.0.weight"):
+        return value.T[None]
+    return value
 
 
-if __name__ == "__main__":
-    main()
+def pumice_weights(network):
+    """The entries of a file for `pumice run --weights`."""
+    entries = {name: value.detach().numpy() for name, value in network.state_dict().items()}
+    return {
+        name: np.ascontiguousarray(pumice_layout(name, value))
+        for name, value in entries.items()
+        if not name.endswith("num_batches_tracked")
+    }

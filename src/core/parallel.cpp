@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -19,12 +21,20 @@ int available() {
   return tbb::info::default_concurrency();
 }
 
-/// The arena that all loops run in; replaced, never resized, so that running loops keep theirs.
-std::shared_ptr<tbb::task_arena> make_arena(int threads) {
-  return std::make_shared<tbb::task_arena>(threads);
-}
-std::atomic<std::shared_ptr<tbb::task_arena>>& current_arena() {
-  static std::atomic<std::shared_ptr<tbb::task_arena>> arena{make_arena(available())};
+/// What all loops run in; replaced, never resized, so that running loops keep theirs.
+struct Arena {
+  explicit Arena(int threads) : arena(threads) {
+    // More threads than cores: oneTBB would keep to the cores and say so on standard error.
+    if (threads > available()) {
+      limit.emplace(tbb::global_control::max_allowed_parallelism,
+                    static_cast<std::size_t>(threads));
+    }
+  }
+  std::optional<tbb::global_control> limit{};
+  tbb::task_arena arena;
+};
+std::atomic<std::shared_ptr<Arena>>& current_arena() {
+  static std::atomic<std::shared_ptr<Arena>> arena{std::make_shared<Arena>(available())};
   return arena;
 }
 
@@ -32,11 +42,11 @@ std::atomic<std::shared_ptr<tbb::task_arena>>& current_arena() {
 
 void set_threads(int threads) {
   PUMICE_EXPECTS(threads >= 0, "threads = ", threads, ": ask for at least 1, or 0 for all");
-  current_arena().store(make_arena(threads == 0 ? available() : threads));
+  current_arena().store(std::make_shared<Arena>(threads == 0 ? available() : threads));
 }
 
 int threads() {
-  return current_arena().load()->max_concurrency();
+  return current_arena().load()->arena.max_concurrency();
 }
 
 namespace detail {
@@ -45,14 +55,15 @@ void parallel_ranges(std::int64_t size, std::int64_t grain, RangeBody body, void
   if (size <= 0) return;
   PUMICE_ENSURES(grain > 0, "grain = ", grain);
   const std::int64_t chunks = (size + grain - 1) / grain;
-  const auto arena = current_arena().load();
-  if (chunks == 1 || arena->max_concurrency() == 1) {
+  const auto current = current_arena().load();
+  tbb::task_arena& arena = current->arena;
+  if (chunks == 1 || arena.max_concurrency() == 1) {
     for (std::int64_t begin = 0; begin < size; begin += grain) {
       body(context, begin, std::min(begin + grain, size));
     }
     return;
   }
-  arena->execute([&] {
+  arena.execute([&] {
     tbb::parallel_for(
         tbb::blocked_range<std::int64_t>(0, chunks, 1),
         [&](const tbb::blocked_range<std::int64_t>& range) {

@@ -18,35 +18,52 @@ void check_set(const char* name, const CoordinateSetPtr& set, const KernelWindow
                  ", the kernel ", window.dimension, "; make them equal");
 }
 
-/// Whether input ranks ascend within every offset. Only worth asking where they may: the scan
-/// stops at the first pair that descends.
-bool inputs_ascend(const PairLists& lists, const CoordinateSet& in) {
-  std::vector<std::int32_t> rank_of(in.in_key_order() ? 0 : static_cast<std::size_t>(in.size()));
-  for (std::size_t rank = 0; rank < rank_of.size(); ++rank) {
-    rank_of[static_cast<std::size_t>(in.index().order[rank])] = static_cast<std::int32_t>(rank);
-  }
-  const auto rank = [&](std::int32_t row) {
-    return rank_of.empty() ? row : rank_of[static_cast<std::size_t>(row)];
+/// Whether input ranks ascend within every offset. The scan stops at the first pair that descends.
+bool inputs_ascend(const KernelPairs& lists, const CoordinateSet& in) {
+  const auto* coordinates = in.coordinates().data<std::int32_t>();
+  const std::int64_t columns = 1 + in.dimension();
+  const auto place = [&](std::int32_t row) {   // ranks compare as keys do
+    if (in.in_key_order()) return static_cast<std::uint64_t>(row);
+    const std::int32_t* cell = coordinates + row * columns;
+    return encode_key(in.layout(), cell[0], cell + 1);
   };
-  for (std::size_t k = 0; k + 1 < lists.offset_begin.size(); ++k) {
+  for (std::int64_t k = 0; k + 1 < lists.offset_begin.size(); ++k) {
     for (std::int64_t i = lists.offset_begin[k] + 1; i < lists.offset_begin[k + 1]; ++i) {
-      if (rank(lists.in[i]) < rank(lists.in[i - 1])) return false;
+      if (place(lists.in[i]) < place(lists.in[i - 1])) return false;
     }
   }
   return true;
 }
 
-PairLists find_pairs(const CoordinateSet& in, const CoordinateSet& out,
+/// Every site with itself: the map of a kernel of one offset that goes nowhere.
+KernelPairs pair_with_itself(const CoordinateSet& set) {
+  constexpr std::int64_t kChunk = std::int64_t{1} << 14;
+  const std::int32_t* order = set.index().order;
+  KernelPairs pairs = make_pair_lists(
+      1, set.size(), kChunk,
+      [](std::int64_t begin, std::int64_t end, std::int64_t* counts) { *counts = end - begin; },
+      [&](std::int64_t begin, std::int64_t end, const PairWriter& writer) {
+        for (std::int64_t rank = begin; rank < end; ++rank) {
+          const auto row = order == nullptr ? static_cast<std::int32_t>(rank) : order[rank];
+          writer.write(0, row, row);
+        }
+      });
+  pairs.sorted_by_in = true;
+  return pairs;
+}
+
+KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
                      const KernelWindow& window, Direction direction) {
+  if (&in == &out && window.volume() == 1 && window.symmetric()) return pair_with_itself(in);
   const bool out_is_coarse = direction == Direction::out_to_in;
   const CoordinateSet& fine = out_is_coarse ? in : out;
   const CoordinateSet& coarse = out_is_coarse ? out : in;
   if (can_pair_by_halving(window, fine.layout(), coarse.layout())) {
-    PairLists lists = pair_by_halving(fine, coarse);
+    KernelPairs lists = pair_by_halving(fine, coarse);
     if (!out_is_coarse) std::swap(lists.in, lists.out);
     return lists;
   }
-  PairLists lists = can_match_blocks(window) ? match_blocks(in, out, window, direction)
+  KernelPairs lists = can_match_blocks(window) ? match_blocks(in, out, window, direction)
                                              : search_rows(in, out, window, direction);
   lists.sorted_by_in = inputs_ascend(lists, in);
   return lists;
@@ -54,16 +71,15 @@ PairLists find_pairs(const CoordinateSet& in, const CoordinateSet& out,
 
 KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
                       const KernelWindow& window, Direction direction, bool has_identity) {
-  PairLists lists = find_pairs(*in, *out, window, direction);
-  return std::make_shared<const KernelMap>(window, in, out, std::move(lists.offset_begin),
-                                           std::move(lists.in), std::move(lists.out), true,
-                                           lists.sorted_by_in, has_identity);
+  KernelPairs lists = find_pairs(*in, *out, window, direction);
+  return std::make_shared<const KernelMap>(window, in, out, std::move(lists), has_identity);
 }
 
 /// Options of the finer outputs of a transposed convolution. A stride that cannot be divided means
 /// that the outputs are finer than what was the finest level, and so become it.
 CoordinateOptions finer_options(const CoordinateSet& coarse, const KernelWindow& window) {
   CoordinateOptions options = coarse.options();
+  options.bounds.reset();
   for (std::size_t at = 0; at < static_cast<std::size_t>(window.dimension); ++at) {
     const bool divides = options.stride[at] % window.stride[at] == 0;
     options.stride[at] = divides ? options.stride[at] / window.stride[at] : 1;

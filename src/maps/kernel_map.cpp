@@ -23,37 +23,37 @@ KernelMapView transposed(const KernelMapView& map) {
 }
 
 KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
-                     std::vector<std::int64_t> offset_begin, Buffer<std::int32_t> in_rows,
-                     Buffer<std::int32_t> out_rows, bool sorted_by_out, bool sorted_by_in,
-                     bool has_identity_offset)
+                     KernelPairs pairs, bool has_identity_offset)
     : window_(std::move(window)),
       in_(std::move(in)),
       out_(std::move(out)),
-      offset_begin_(std::move(offset_begin)),
-      in_rows_(std::move(in_rows)),
-      out_rows_(std::move(out_rows)),
-      sorted_by_out_(sorted_by_out),
-      sorted_by_in_(sorted_by_in),
+      pairs_(std::move(pairs)),
       has_identity_offset_(has_identity_offset) {
   PUMICE_ENSURES(in_ != nullptr && out_ != nullptr, "a kernel map without coordinates");
-  PUMICE_ENSURES(offset_begin_.size() == static_cast<std::size_t>(window_.volume()) + 1,
-                 offset_begin_.size(), " bounds for ", window_.volume(), " offsets");
-  PUMICE_ENSURES(offset_begin_.back() == in_rows_.size() && in_rows_.size() == out_rows_.size(),
-                 in_rows_.size(), " input rows and ", out_rows_.size(), " output rows for ",
-                 offset_begin_.back(), " pairs");
+  PUMICE_ENSURES(pairs_.offset_begin.size() == window_.volume() + 1, pairs_.offset_begin.size(),
+                 " bounds for ", window_.volume(), " offsets");
+  PUMICE_ENSURES(pairs_.in.size() == pairs_.count.capacity() &&
+                     pairs_.out.size() == pairs_.count.capacity(),
+                 pairs_.in.size(), " input rows and ", pairs_.out.size(),
+                 " output rows where there is room for ", pairs_.count.capacity(), " pairs");
+  if (!pairs_.count.host_knows()) return;
+  const std::int64_t end = pairs_.offset_begin[window_.volume()];
+  PUMICE_ENSURES(end == pairs_.count.host(), pairs_.count.host(), " pairs, of which the offsets name ",
+                 end);
 }
 
 KernelMapView KernelMap::view() const {
-  return {.offsets = static_cast<std::int64_t>(offset_begin_.size()) - 1,
+  const auto count = static_cast<std::size_t>(pairs());
+  return {.offsets = pairs_.offset_begin.size() - 1,
           .in_rows = in_->size(),
           .out_rows = out_->size(),
-          .offset_begin = offset_begin_,
-          .in = in_rows_.span(),
-          .out = out_rows_.span(),
+          .offset_begin = pairs_.offset_begin.span(),
+          .in = pairs_.in.span().first(count),
+          .out = pairs_.out.span().first(count),
           .out_order = order_of(*out_),
           .in_order = order_of(*in_),
-          .sorted_by_out = sorted_by_out_,
-          .sorted_by_in = sorted_by_in_,
+          .sorted_by_out = pairs_.sorted_by_out,
+          .sorted_by_in = pairs_.sorted_by_in,
           .has_identity_offset = has_identity_offset_};
 }
 

@@ -76,26 +76,23 @@ struct KeyedPoints {
 };
 
 /// The keys of kept points, sorted, points of one voxel in their old order.
-KeyedPoints sorted_keys(const detail::CellGrid& grid, const Tensor& cloud_begin) {
-  const std::int64_t clouds = cloud_begin.elements() - 1;
-  const std::int64_t* begins = cloud_begin.data<std::int64_t>();
-  KeyedPoints keyed{layout_for_bounds(3, grid.low, grid.high, clouds),
-                    Buffer<std::uint64_t>(grid.kept_points()),
-                    Buffer<std::int32_t>(grid.kept_points())};
-  const std::int32_t* cell = grid.cell.data();
-  const std::uint8_t* kept = grid.kept.data();
+KeyedPoints sorted_keys(const detail::Quantiser& quantiser, std::int64_t clouds) {
+  const detail::CellBox box = quantiser.find_box();
+  KeyedPoints keyed{layout_for_bounds(3, box.low, box.high, clouds),
+                    Buffer<std::uint64_t>(box.kept_points()),
+                    Buffer<std::int32_t>(box.kept_points())};
   const KeyLayout layout = keyed.layout;
-  parallel_for(grid.points(), detail::kQuantiseChunk, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t slot = grid.before[begin / detail::kQuantiseChunk];
-    std::int64_t batch = 0;
-    for (std::int64_t point = begin; point < end; ++point) {
-      while (point >= begins[batch + 1]) ++batch;
-      if (kept != nullptr && kept[point] == 0) continue;
-      keyed.keys[slot] = encode_key(layout, batch, cell + 3 * point);
-      keyed.points[slot] = static_cast<std::int32_t>(point);
-      ++slot;
-    }
-  });
+  parallel_for(quantiser.points(), detail::kQuantiseChunk,
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::int64_t slot = box.before[begin / detail::kQuantiseChunk];
+                 quantiser.for_each_kept(
+                     begin, end,
+                     [&](std::int64_t point, std::int64_t batch, const std::int32_t* cell) {
+                       keyed.keys[slot] = encode_key(layout, batch, cell);
+                       keyed.points[slot] = static_cast<std::int32_t>(point);
+                       ++slot;
+                     });
+               });
   radix_sort_pairs(keyed.keys.span(), keyed.points.span(), key_bits(layout));
   return keyed;
 }
@@ -178,12 +175,12 @@ Voxels voxelize(const PointCloud& cloud, ConstTensorView features, const VoxelOp
 Voxels voxelize_batch(std::span<const FeaturedCloud> clouds, const VoxelOptions& options) {
   check_options(options);
   check_clouds(clouds);
-  const detail::CellGrid grid = detail::quantise(clouds, options);
+  const detail::Quantiser quantiser(clouds, options);
   Voxels voxels;
   voxels.cloud_begin = cloud_begins(clouds);
-  const KeyedPoints keyed = sorted_keys(grid, voxels.cloud_begin);
-  voxels.point_to_voxel = options.range ? Tensor::full({grid.points()}, DType::i64, -1)
-                                        : Tensor({grid.points()}, DType::i64);
+  const KeyedPoints keyed = sorted_keys(quantiser, static_cast<std::int64_t>(clouds.size()));
+  voxels.point_to_voxel = options.range ? Tensor::full({quantiser.points()}, DType::i64, -1)
+                                        : Tensor({quantiser.points()}, DType::i64);
   number_voxels(keyed, voxels);
   voxels.features = Tensor({voxels.size(), clouds[0].features.extent(1)}, DType::f32);
   detail::reduce_features(clouds, options.reduction, voxels);

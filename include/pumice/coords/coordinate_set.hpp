@@ -46,6 +46,12 @@ struct BlockIndexRef {
   std::int32_t rank_in_block(std::int64_t block, int local) const;
 };
 
+/// Smallest and largest coordinate of each axis, both included.
+struct CoordinateBounds {
+  Axes low{};
+  Axes high{};
+};
+
 struct CoordinateOptions {
   /// Cell size in cells of the finest level, per axis. Pure bookkeeping: it tells sets of
   /// different levels apart and lets coordinates be scaled back.
@@ -55,6 +61,11 @@ struct CoordinateOptions {
   std::optional<Axes> spatial_shape{};
   /// Number of batch items; absent: largest batch index + 1. Trailing empty items need saying.
   std::optional<std::int32_t> batch_size{};
+  /// Bounds that every coordinate is known to keep, which needs `batch_size` too; absent: those that
+  /// the coordinates have. Declared bounds make the layout of keys a constant, the same for every
+  /// set of a stream of scans, and save a pass over the coordinates. They are of this set and
+  /// of what is pruned from it; other sets made from it have none.
+  std::optional<CoordinateBounds> bounds{};
 };
 
 /// An immutable set of distinct integer coordinates (batch, axis 0 … axis D-1), D = 1 to 4,
@@ -63,7 +74,8 @@ struct CoordinateOptions {
 class CoordinateSet {
  public:
   /// coordinates: int32 [N, 1 + D], copied. UserError for a duplicate (naming both rows), a
-  /// negative batch index, a coordinate outside `spatial_shape`, or extents over 2^63 cells.
+  /// negative batch index, a coordinate outside `spatial_shape` or `bounds`, or extents over 2^63
+  /// cells.
   static CoordinateSetPtr create(ConstTensorView coordinates, const CoordinateOptions& options = {});
 
   /// From keys already sorted ascending and distinct: rows come in that order.

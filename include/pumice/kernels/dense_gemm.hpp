@@ -1,4 +1,4 @@
-// Dense products, through the BLAS that docs/decisions/0003-dense-products.md chose.
+// Dense products, through the library that docs/decisions/0003-dense-products.md chose.
 #pragma once
 
 #include <cstdint>

@@ -16,12 +16,12 @@ struct KernelMapView {
   std::int64_t offsets = 0;                       // K
   std::int64_t in_rows = 0;
   std::int64_t out_rows = 0;
-  std::span<const std::int64_t> offset_begin;     // [K + 1]
-  std::span<const std::int32_t> in;               // [pairs] input row
-  std::span<const std::int32_t> out;              // [pairs] output row
+  std::span<const std::int64_t> offset_begin{};   // [K + 1]
+  std::span<const std::int32_t> in{};             // [pairs] input row
+  std::span<const std::int32_t> out{};            // [pairs] output row
   /// rank -> output row: the order in which outputs are best visited; empty when rank == row.
-  std::span<const std::int32_t> out_order;
-  std::span<const std::int32_t> in_order;
+  std::span<const std::int32_t> out_order{};
+  std::span<const std::int32_t> in_order{};
   /// Whether `out` ranks ascend within an offset, so that a range of ranks is a range of pairs.
   bool sorted_by_out = false;
   bool sorted_by_in = false;
@@ -43,29 +43,35 @@ KernelMapView transposed(const KernelMapView& map);
 class KernelMap;
 using KernelMapPtr = std::shared_ptr<const KernelMap>;
 
+/// What a search for pairs yields, all of it in buffers and none of it counted on the host: a
+/// device fills the same fields.
+struct KernelPairs {
+  Buffer<std::int64_t> offset_begin;   // [K + 1]
+  Buffer<std::int32_t> in;             // [capacity of count] input row
+  Buffer<std::int32_t> out;            // [capacity of count] output row
+  RowCount count;                      // pairs
+  bool sorted_by_out = true;
+  bool sorted_by_in = false;
+};
+
 class KernelMap {
  public:
-  KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
-            std::vector<std::int64_t> offset_begin, Buffer<std::int32_t> in_rows,
-            Buffer<std::int32_t> out_rows, bool sorted_by_out, bool sorted_by_in,
+  KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out, KernelPairs pairs,
             bool has_identity_offset);
 
   const KernelWindow& window() const { return window_; }
   const CoordinateSetPtr& in() const { return in_; }
   const CoordinateSetPtr& out() const { return out_; }
-  std::int64_t pairs() const { return in_rows_.size(); }
-  /// Valid as long as this map.
+  const RowCount& pair_count() const { return pairs_.count; }
+  std::int64_t pairs() const { return pairs_.count.host(); }
+  /// For the host; valid as long as this map. InternalError where the pairs are on a device.
   KernelMapView view() const;
 
  private:
   KernelWindow window_;
   CoordinateSetPtr in_;
   CoordinateSetPtr out_;
-  std::vector<std::int64_t> offset_begin_;
-  Buffer<std::int32_t> in_rows_;
-  Buffer<std::int32_t> out_rows_;
-  bool sorted_by_out_;
-  bool sorted_by_in_;
+  KernelPairs pairs_;
   bool has_identity_offset_;
 };
 

@@ -74,6 +74,7 @@ KeyList divide_keys(std::span<const std::uint64_t> keys, const KeyLayout& layout
 
 CoordinateOptions coarser_options(const CoordinateSet& set, const Axes& factor) {
   CoordinateOptions options = set.options();
+  options.bounds.reset();
   for (int axis = 0; axis < set.dimension(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
     PUMICE_EXPECTS(factor[at] >= 1, "factor[", axis, "] = ", factor[at],

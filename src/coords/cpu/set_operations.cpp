@@ -78,6 +78,7 @@ UnionSet unite(const CoordinateSet& left, const CoordinateSet& right) {
   PUMICE_EXPECTS(elements <= std::numeric_limits<std::int32_t>::max(), "sets of ", left.size(),
                  " and ", right.size(), " rows; their union may hold at most 2147483647");
   CoordinateOptions options = left.options();
+  options.bounds.reset();
   options.spatial_shape = common_shape(left, right);
   const std::int32_t batch_size = std::max(left.batch_size(), right.batch_size());
   options.batch_size = batch_size;

@@ -10,7 +10,7 @@ namespace pumice {
 bool can_match_blocks(const KernelWindow& window);
 
 /// The lists that `search_rows` gives, from the same arguments.
-PairLists match_blocks(const CoordinateSet& in, const CoordinateSet& out,
+KernelPairs match_blocks(const CoordinateSet& in, const CoordinateSet& out,
                        const KernelWindow& window, Direction direction);
 
 }  // namespace pumice

@@ -38,7 +38,7 @@ bool can_pair_by_halving(const KernelWindow& window, const KeyLayout& fine,
   return true;
 }
 
-PairLists pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse) {
+KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse) {
   const int dimension = fine.dimension();
   const auto fine_keys = fine.sorted_keys();
   const auto coarse_keys = coarse.sorted_keys();
@@ -59,7 +59,7 @@ PairLists pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse
   const auto row = [](const CoordinateSet& set, std::int64_t rank) {
     return set.in_key_order() ? static_cast<std::int32_t>(rank) : set.index().order[rank];
   };
-  PairLists lists = make_pair_lists(
+  KernelPairs lists = make_pair_lists(
       std::size_t{1} << dimension, fine.size(), kChunk,
       [&](std::int64_t begin, std::int64_t end, std::int64_t* counts) {
         for_each_pair(begin, end,

@@ -12,6 +12,6 @@ bool can_pair_by_halving(const KernelWindow& window, const KeyLayout& fine,
                          const KeyLayout& coarse);
 
 /// The pairs, fine rows as inputs; sorted by both. Coarse cells that are not there have none.
-PairLists pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse);
+KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse);
 
 }  // namespace pumice

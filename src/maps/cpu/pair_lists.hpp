@@ -10,15 +10,9 @@
 
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/parallel.hpp>
+#include <pumice/maps/kernel_map.hpp>
 
 namespace pumice {
-
-struct PairLists {
-  std::vector<std::int64_t> offset_begin;   // [K + 1]
-  Buffer<std::int32_t> in;
-  Buffer<std::int32_t> out;
-  bool sorted_by_in = false;   // they always are by output rank
-};
 
 /// Where a chunk writes: the next pair of offset k goes to `next[k]`.
 struct PairWriter {
@@ -42,7 +36,7 @@ inline std::int64_t pair_grain(std::int64_t items, std::size_t offsets, std::int
 /// count(begin, end, counts) adds the pairs of items [begin, end) per offset; fill(begin, end,
 /// writer) writes them, within an offset in the order of their output ranks.
 template <class Count, class Fill>
-PairLists make_pair_lists(std::size_t offsets, std::int64_t items, std::int64_t grain,
+KernelPairs make_pair_lists(std::size_t offsets, std::int64_t items, std::int64_t grain,
                           Count&& count, Fill&& fill) {
   const auto chunks = static_cast<std::size_t>((items + grain - 1) / grain);
   std::vector<std::int64_t> next(chunks * offsets, 0);
@@ -53,18 +47,19 @@ PairLists make_pair_lists(std::size_t offsets, std::int64_t items, std::int64_t 
     count(begin, end, of_chunk(begin));
   });
 
-  PairLists lists;
-  lists.offset_begin.resize(offsets + 1);
+  KernelPairs lists;
+  lists.offset_begin = Buffer<std::int64_t>(static_cast<std::int64_t>(offsets) + 1);
   std::int64_t position = 0;
   for (std::size_t k = 0; k < offsets; ++k) {
-    lists.offset_begin[k] = position;
+    lists.offset_begin[static_cast<std::int64_t>(k)] = position;
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::int64_t pairs = next[chunk * offsets + k];
       next[chunk * offsets + k] = position;
       position += pairs;
     }
   }
-  lists.offset_begin[offsets] = position;
+  lists.offset_begin[static_cast<std::int64_t>(offsets)] = position;
+  lists.count = RowCount::exact(position);
   lists.in = Buffer<std::int32_t>(position);
   lists.out = Buffer<std::int32_t>(position);
   parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -128,11 +123,21 @@ class PairSink {
   FoundPair* first_;
 };
 
+/// Pairs that need no search: every output of `first_rank(item)` to `first_rank(item + 1)` meets
+/// itself through `offset`.
+template <class FirstRank>
+struct IdentityPairs {
+  std::size_t offset;
+  FirstRank first_rank;
+};
+
 /// For searches that cost more than remembering what they found: find(begin, end, sink) appends
-/// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk.
-template <class Find>
-PairLists collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::size_t offsets,
-                        std::int64_t items, std::int64_t grain, Find&& find) {
+/// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk. Those
+/// of `identity`, where it is not null, are added.
+template <class Find, class FirstRank>
+KernelPairs collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::size_t offsets,
+                          std::int64_t items, std::int64_t grain,
+                          const IdentityPairs<FirstRank>* identity, Find&& find) {
   PairStore store;
   std::vector<std::span<const FoundPair>> chunks(
       static_cast<std::size_t>((items + grain - 1) / grain));
@@ -144,9 +149,19 @@ PairLists collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::
         PairSink sink(store, offsets);
         find(begin, end, sink);
         for (const FoundPair& pair : sink.found()) ++counts[pair.offset];
+        if (identity != nullptr) {
+          counts[identity->offset] += identity->first_rank(end) - identity->first_rank(begin);
+        }
         chunks[static_cast<std::size_t>(begin / grain)] = sink.found();
       },
-      [&](std::int64_t begin, std::int64_t, const PairWriter& writer) {
+      [&](std::int64_t begin, std::int64_t end, const PairWriter& writer) {
+        if (identity != nullptr) {
+          for (std::int64_t rank = identity->first_rank(begin); rank < identity->first_rank(end);
+               ++rank) {
+            const auto row = out_order == nullptr ? static_cast<std::int32_t>(rank) : out_order[rank];
+            writer.write(identity->offset, row, row);
+          }
+        }
         for (const FoundPair& pair : chunks[static_cast<std::size_t>(begin / grain)]) {
           writer.write(pair.offset, in_order == nullptr ? pair.in_rank : in_order[pair.in_rank],
                        out_order == nullptr ? pair.out_rank : out_order[pair.out_rank]);

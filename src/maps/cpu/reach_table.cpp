@@ -67,8 +67,8 @@ AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
 class TableMaker {
  public:
   TableMaker(const OffsetAxes& offsets, std::array<AxisTargets, kMaxDimension> targets,
-             const KeyLayout& out)
-      : offsets_(offsets), targets_(std::move(targets)), out_(out) {}
+             const KeyLayout& out, std::optional<std::size_t> left_out)
+      : offsets_(offsets), targets_(std::move(targets)), out_(out), left_out_(left_out) {}
 
   ReachTable make() {
     for (int cell = 0; cell < kBlockCells; ++cell) gather(cell);
@@ -110,6 +110,7 @@ class TableMaker {
       row[at] = targets_[at].of[static_cast<std::size_t>(local)].data();
     }
     for (std::size_t k = 0; k < offsets_.offsets(); ++k) {
+      if (k == left_out_) continue;
       std::array<std::uint32_t, kMaxDimension> steps{};
       std::uint32_t local = 0;
       bool exists = true;
@@ -193,6 +194,7 @@ class TableMaker {
   const OffsetAxes& offsets_;
   std::array<AxisTargets, kMaxDimension> targets_;
   const KeyLayout& out_;
+  std::optional<std::size_t> left_out_;
   ReachTable table_;
   std::vector<Wanted> wanted_;                                   // of the cell at hand
   std::vector<std::uint32_t> first_want_;                        // of its reaches
@@ -203,7 +205,8 @@ class TableMaker {
 }  // namespace
 
 ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction,
-                         const KernelWindow& window, const KeyLayout& in, const KeyLayout& out)
+                         const KernelWindow& window, const KeyLayout& in, const KeyLayout& out,
+                         std::optional<std::size_t> left_out)
     : direction_(direction) {
   const bool divides = direction == Direction::in_to_out;
   std::size_t phases = 1;
@@ -221,7 +224,7 @@ ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction,
       targets[at] =
           find_targets(axis, phase, stride_[at], offsets.shifts(axis), direction, in, out);
     }
-    phases_.push_back(TableMaker(offsets, std::move(targets), out).make());
+    phases_.push_back(TableMaker(offsets, std::move(targets), out, left_out).make());
     const ReachTable& table = phases_.back();
     most_neighbours_ = std::max(most_neighbours_, table.neighbours.size());
     std::size_t steps = 0;

@@ -8,6 +8,8 @@
 // where asking for each offset would take 27 look-ups.
 #pragma once
 
+#include <optional>
+
 #include "maps/cpu/offset_axes.hpp"
 
 namespace pumice {
@@ -48,8 +50,9 @@ struct ReachTable {
 
 class ReachTables {
  public:
+  /// Of all offsets but the one `left_out`.
   ReachTables(const OffsetAxes& offsets, Direction direction, const KernelWindow& window,
-              const KeyLayout& in, const KeyLayout& out);
+              const KeyLayout& in, const KeyLayout& out, std::optional<std::size_t> left_out);
 
   /// The table of the output block at `block` (block coordinates), and where it lands.
   const ReachTable& of(const std::array<std::int64_t, kMaxDimension>& block,

@@ -63,11 +63,12 @@ class RowSearch {
 
 }  // namespace
 
-PairLists search_rows(const CoordinateSet& in, const CoordinateSet& out,
+KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
                       const KernelWindow& window, Direction direction) {
   const RowSearch search(in, out, window, direction);
+  const IdentityPairs<std::int64_t (*)(std::int64_t)>* none = nullptr;
   return collect_pairs(in, out, search.offsets(), out.size(),
-                       pair_grain(out.size(), search.offsets(), kLeastChunk),
+                       pair_grain(out.size(), search.offsets(), kLeastChunk), none,
                        [&](std::int64_t begin, std::int64_t end, PairSink& found) {
                          search.find(begin, end, found);
                        });

@@ -8,7 +8,7 @@ namespace pumice {
 
 /// Pairs between the cells of `out` and those of `in` that `window` sends them to. `direction` is
 /// the way from `out` to `in`: Direction::in_to_out for a transposed convolution.
-PairLists search_rows(const CoordinateSet& in, const CoordinateSet& out,
+KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
                       const KernelWindow& window, Direction direction);
 
 }  // namespace pumice

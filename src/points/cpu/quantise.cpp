@@ -5,15 +5,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include <pumice/core/parallel.hpp>
 
 namespace pumice::detail {
 namespace {
 
-constexpr std::int64_t kGroup = 8;            // points a step: 24 floats, three AVX2 vectors
-constexpr std::int64_t kLanes = 3 * kGroup;
+constexpr std::int64_t kGroup = kQuantiseLanes / 3;   // points a step
+constexpr std::int64_t kLanes = kQuantiseLanes;
 constexpr float kCellLimit = 0x1p31f;         // cells lie in [-2^31, 2^31)
 
 struct Chunk {
@@ -23,26 +22,11 @@ struct Chunk {
   std::int32_t high[3] = {0, 0, 0};
 };
 
-/// Origin and size of each of the 24 lanes, so that x y z x y z … needs no shuffles.
-struct Lanes {
-  std::array<float, kLanes> origin{};
-  std::array<float, kLanes> size{};
-};
-
-Lanes lanes_of(const VoxelOptions& options) {
-  Lanes lanes;
-  for (std::size_t lane = 0; lane < lanes.origin.size(); ++lane) {
-    lanes.origin[lane] = options.range ? (*options.range)[lane % 3] : 0.0f;
-    lanes.size[lane] = options.size[lane % 3];
-  }
-  return lanes;
-}
-
 bool fits(float cell) { return cell >= -kCellLimit && cell < kCellLimit; }   // false for NaN
 
 /// Writes the cells of `points` points; false when some point has none.
 bool quantise_points(const float* position, std::int32_t* cell, std::int64_t points,
-                     const Lanes& lanes) {
+                     const QuantiseLanes& lanes) {
   int misfits = 0;
   const std::int64_t whole = points / kGroup * kLanes;
   for (std::int64_t base = 0; base < whole; base += kLanes) {
@@ -130,69 +114,77 @@ Chunk bounds_of(const std::int32_t* cell, const std::uint8_t* kept, std::int64_t
   return chunk;
 }
 
-void unite_chunks(CellGrid& grid, const std::vector<Chunk>& chunks) {
-  bool any = false;
-  std::int64_t total = 0;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    grid.before[static_cast<std::int64_t>(i)] = total;
-    total += chunks[i].kept;
-    if (chunks[i].kept == 0) continue;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const std::int64_t low = chunks[i].low[axis];
-      const std::int64_t high = chunks[i].high[axis];
-      grid.low[axis] = any ? std::min(grid.low[axis], low) : low;
-      grid.high[axis] = any ? std::max(grid.high[axis], high) : high;
-    }
-    any = true;
+void take_in(Chunk& all, const Chunk& part) {
+  for (std::size_t axis = 0; part.kept > 0 && axis < 3; ++axis) {
+    all.low[axis] = all.kept > 0 ? std::min(all.low[axis], part.low[axis]) : part.low[axis];
+    all.high[axis] = all.kept > 0 ? std::max(all.high[axis], part.high[axis]) : part.high[axis];
   }
-  grid.before[static_cast<std::int64_t>(chunks.size())] = total;
+  all.kept += part.kept;
+  all.misfits |= part.misfits;
 }
 
 }  // namespace
 
-CellGrid quantise(std::span<const FeaturedCloud> clouds, const VoxelOptions& options) {
-  std::int64_t total = 0;
-  for (const FeaturedCloud& item : clouds) total += item.cloud->size();
-  const std::int64_t count = (total + kQuantiseChunk - 1) / kQuantiseChunk;
-  CellGrid grid;
-  grid.cell = Buffer<std::int32_t>(3 * total);
-  if (options.range) grid.kept = Buffer<std::uint8_t>(total);
-  grid.before = Buffer<std::int64_t>(count + 1);
-  std::vector<Chunk> chunks(static_cast<std::size_t>(count));
-  const Lanes lanes = lanes_of(options);
+Quantiser::Quantiser(std::span<const FeaturedCloud> clouds, const VoxelOptions& options)
+    : clouds_(clouds), options_(options) {
+  starts_.push_back(0);
+  for (const FeaturedCloud& item : clouds) starts_.push_back(starts_.back() + item.cloud->size());
+  for (std::size_t lane = 0; lane < lanes_.origin.size(); ++lane) {
+    lanes_.origin[lane] = options.range ? (*options.range)[lane % 3] : 0.0f;
+    lanes_.size[lane] = options.size[lane % 3];
+  }
+}
 
-  std::vector<std::int64_t> starts;
-  std::int64_t start = 0;
-  for (const FeaturedCloud& item : clouds) {
-    starts.push_back(start);
-    start += item.cloud->size();
+bool Quantiser::quantise(std::int64_t begin, std::int64_t end, Piece& piece) const {
+  bool all_fit = true;
+  for (std::size_t c = 0; c < clouds_.size(); ++c) {
+    const std::int64_t from = std::max(begin, starts_[c]);
+    const std::int64_t to = std::min(end, starts_[c + 1]);
+    if (from >= to) continue;
+    const float* position = clouds_[c].cloud->positions.data<float>() + 3 * (from - starts_[c]);
+    all_fit &= quantise_points(position, piece.cell.data() + 3 * (from - begin), to - from, lanes_);
+    if (!options_.range) continue;
+    std::uint8_t* kept = piece.kept.data() + (from - begin);
+    for (std::int64_t point = 0; point < to - from; ++point) {
+      kept[point] = in_range(position + 3 * point, *options_.range) ? 1 : 0;
+    }
   }
+  return all_fit;
+}
+
+CellBox Quantiser::find_box() const {
+  const std::int64_t count = (points() + kQuantiseChunk - 1) / kQuantiseChunk;
+  std::vector<Chunk> chunks(static_cast<std::size_t>(count));
   // A chunk may span clouds, so that chunk numbers follow from the point alone.
-  parallel_for(total, kQuantiseChunk, [&](std::int64_t begin, std::int64_t end) {
-    bool misfits = false;
-    for (std::size_t c = 0; c < clouds.size(); ++c) {
-      const std::int64_t from = std::max(begin, starts[c]);
-      const std::int64_t to = std::min(end, starts[c] + clouds[c].cloud->size());
-      if (from >= to) continue;
-      const float* position = clouds[c].cloud->positions.data<float>() + 3 * (from - starts[c]);
-      misfits |= !quantise_points(position, grid.cell.data() + 3 * from, to - from, lanes);
-      if (!options.range) continue;
-      for (std::int64_t point = 0; point < to - from; ++point) {
-        grid.kept[from + point] = in_range(position + 3 * point, *options.range) ? 1 : 0;
-      }
-    }
-    const std::uint8_t* kept = options.range ? grid.kept.data() + begin : nullptr;
+  parallel_for(points(), kQuantiseChunk, [&](std::int64_t begin, std::int64_t end) {
+    Piece piece;
     Chunk& chunk = chunks[static_cast<std::size_t>(begin / kQuantiseChunk)];
-    chunk = bounds_of(grid.cell.data() + 3 * begin, kept, end - begin);
-    chunk.misfits = misfits;
+    for (std::int64_t first = begin; first < end; first += kPiecePoints) {
+      const std::int64_t last = std::min(first + kPiecePoints, end);
+      const bool all_fit = quantise(first, last, piece);
+      Chunk part = bounds_of(piece.cell.data(), options_.range ? piece.kept.data() : nullptr,
+                             last - first);
+      part.misfits = !all_fit;
+      take_in(chunk, part);
+    }
   });
-  if (std::any_of(chunks.begin(), chunks.end(), [](const Chunk& chunk) { return chunk.misfits; })) {
-    for (std::size_t c = 0; c < clouds.size(); ++c) {
-      refuse_misfits(clouds[c].cloud->positions, c, options);
+
+  CellBox box;
+  box.before = Buffer<std::int64_t>(count + 1);
+  Chunk all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    box.before[i] = all.kept;
+    take_in(all, chunks[static_cast<std::size_t>(i)]);
+  }
+  box.before[count] = all.kept;
+  if (all.misfits) {
+    for (std::size_t c = 0; c < clouds_.size(); ++c) {
+      refuse_misfits(clouds_[c].cloud->positions, c, options_);
     }
   }
-  unite_chunks(grid, chunks);
-  return grid;
+  std::copy_n(all.low, 3, box.low);
+  std::copy_n(all.high, 3, box.high);
+  return box;
 }
 
 }  // namespace pumice::detail
