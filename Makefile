@@ -35,6 +35,7 @@ SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' 2>/dev/null)
 format:
 	@clang-format -i $(SOURCES)
 
+# clang-tidy 16 or later: older ones lack std::source_location.
 tidy: build
 	@clang-tidy -p $(BUILD) --quiet $(filter src/%.cpp cli/%.cpp,$(SOURCES))
 

@@ -17,6 +17,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "statistics.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -58,10 +59,9 @@ void time_into(Measurement& measurement, int repeat, const std::function<void()>
     body();
     samples.push_back(watch.ms());
   }
-  std::sort(samples.begin(), samples.end());
-  measurement.median_ms = samples[samples.size() / 2];
-  measurement.min_ms = samples.front();
-  measurement.max_ms = samples.back();
+  measurement.median_ms = median(samples);
+  measurement.min_ms = *std::min_element(samples.begin(), samples.end());
+  measurement.max_ms = *std::max_element(samples.begin(), samples.end());
 }
 
 Tensor random_tensor(Shape shape, DType dtype, std::uint64_t seed) {
@@ -93,7 +93,14 @@ std::vector<Measurement> bench_layers(const BenchArguments& arguments) {
     time_into(measurement, arguments.repeat, [&] { (void)voxelize(cloud, features, options); });
     results.push_back(measurement);
   }
-  CoordinateSetPtr level = voxel_set(voxelize(cloud, features, options), 1);
+  const Voxels voxels = voxelize(cloud, features, options);
+  CoordinateSetPtr level = voxel_set(voxels, 1);
+  {
+    // With "map level 0": what a map costs whoever has int32 coordinates and nothing else.
+    Measurement measurement{.name = "coordinates level 0", .rows = level->size()};
+    time_into(measurement, arguments.repeat, [&] { (void)voxel_set(voxels, 1); });
+    results.push_back(measurement);
+  }
   for (int k = 0; k < arguments.levels; ++k) {
     if (k > 0) level = coarsen(*level, axes(3, 2));
     const KernelMapPtr map = submanifold_map(level, window);

@@ -40,7 +40,12 @@ std::string library_state(const char* name) {
 struct Finding {
   std::string key;
   std::string name;
-  std::string value;
+  nlohmann::ordered_json value;   // as a machine wants it
+  std::string text{};             // as a person does; empty: the value itself
+  std::string shown() const {
+    if (!text.empty()) return text;
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
 };
 
 std::vector<Finding> findings() {
@@ -50,8 +55,8 @@ std::vector<Finding> findings() {
   return {
       {"version", "Pumice", PUMICE_VERSION},
       {"processor", "Processor", proc_value("/proc/cpuinfo", "model name")},
-      {"threads", "Processors usable", std::to_string(tbb::info::default_concurrency())},
-      {"memory_gib", "Memory", fmt::format("{:.1f} GiB", gib)},
+      {"threads", "Processors usable", tbb::info::default_concurrency()},
+      {"memory_gib", "Memory", gib, fmt::format("{:.1f} GiB", gib)},
       {"instructions", "Kernels run with", std::string(kernel_target())},
       {"bf16", "bf16 products",
        multiplies_bf16() ? "in hardware"
@@ -71,7 +76,7 @@ void doctor(bool json) {
   }
   Table table({"<what", "<here"});
   for (const Finding& finding : findings())
-    table.add({finding.name, finding.value});
+    table.add({finding.name, finding.shown()});
   fmt::print("{}", table.text());
 }
 

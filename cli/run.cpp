@@ -1,10 +1,10 @@
 // `pumice run`: a network over one or several scans, layer by layer.
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <optional>
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 
 #include <pumice/core/parallel.hpp>
 #include <pumice/core/safetensors.hpp>
@@ -14,6 +14,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "picture.hpp"
+#include "statistics.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -82,7 +83,7 @@ std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
   options.width_factor = arguments.width_factor;
   options.seed = arguments.seed;
   auto network = nn::make_network(arguments.network, options);
-  if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights);
+  if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights, {.convert = true});
   network->to(parse_dtype(arguments.precision));
   network->eval();
   nn::fold(*network);
@@ -115,10 +116,13 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   return forward;
 }
 
+/// From /proc, since getrusage counts what the parent had in use before it became this program.
 double peak_mebibytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024.0;   // Linux counts kibibytes
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;   // kibibytes
+  }
+  throw Error("/proc/self/status: VmHWM, the peak of resident memory, is missing");
 }
 
 std::string layer_table(const nn::Profile& profile) {
@@ -248,9 +252,9 @@ void run(const RunArguments& arguments) {
       with_commas(points), with_commas(batch.voxels.size()), batch.voxelize_ms, totals.back(),
       threads(), threads() == 1 ? "" : "s", arguments.precision);
   if (totals.size() > 1) {
-    std::sort(totals.begin(), totals.end());
-    fmt::print("{} runs: median {:.1f} ms, {:.1f} to {:.1f}\n", totals.size(),
-               totals[totals.size() / 2], totals.front(), totals.back());
+    fmt::print("{} runs: median {:.1f} ms, {:.1f} to {:.1f}\n", totals.size(), median(totals),
+               *std::min_element(totals.begin(), totals.end()),
+               *std::max_element(totals.begin(), totals.end()));
   }
   fmt::print("peak resident memory {:.0f} MiB\n", peak_mebibytes());
   if (arguments.weights.empty()) {
@@ -280,7 +284,8 @@ void add_run_command(CLI::App& app) {
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
   command->add_option("--weights", arguments->weights,
-                      "safetensors file; without it weights are random, named by --seed");
+                      "safetensors file of any floating type; without it weights are random, named by "
+                      "--seed");
   command->add_option("--seed", arguments->seed, "Names the random weights")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

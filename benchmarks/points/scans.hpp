@@ -1,5 +1,5 @@
-// The scans that benchmarks of points, coordinates and maps share: frame 0 of SemanticKITTI where the
-// environment variable PUMICE_DATA leads to it, a simulated sweep elsewhere.
+// The scans that benchmarks of points, coordinates and maps share: frame 0 of SemanticKITTI where
+// the environment variable PUMICE_DATA leads to it, a simulated sweep elsewhere.
 #pragma once
 
 #include <cmath>
@@ -38,8 +38,8 @@ inline const Scan& one_scan() {
   return scan;
 }
 
-/// `tiles` copies of the scan on a square grid 200 m apart, which is further than it reaches: voxels
-/// and pairs grow exactly as tiles do, so that times tell how the work grows.
+/// `tiles` copies of the scan on a square grid 200 m apart, which is further than it reaches:
+/// voxels and pairs grow exactly as tiles do, so that times tell how the work grows.
 inline Scan tiled_scan(std::int64_t tiles) {
   const Scan& one = one_scan();
   const std::int64_t points = one.cloud.size();
@@ -79,4 +79,4 @@ inline void count(benchmark::State& state, const std::string& name, std::int64_t
       benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
-}  // namespace pumice::bench
+}   // namespace pumice::bench

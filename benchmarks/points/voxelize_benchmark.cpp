@@ -11,7 +11,7 @@ namespace {
 void voxelize_tiles(benchmark::State& state, int thread_count) {
   const Scan scan = tiled_scan(state.range(0));
   set_threads(thread_count);
-  std::int64_t voxels = 0;
+  std::int64_t voxels = voxels_of(scan).size();   // first touches the memory, which costs more
   for (auto _ : state) {
     const Voxels result = voxels_of(scan);
     voxels = result.size();
@@ -22,9 +22,17 @@ void voxelize_tiles(benchmark::State& state, int thread_count) {
   count(state, "voxels", voxels);
 }
 BENCHMARK_CAPTURE(voxelize_tiles, one_thread, 1)
-    ->Arg(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(voxelize_tiles, two_threads, 2)
-    ->Arg(1)->Arg(3)->Arg(11)->Arg(33)->Arg(109)->Unit(benchmark::kMillisecond)->UseRealTime();
+    ->Arg(1)
+    ->Arg(3)
+    ->Arg(11)
+    ->Arg(33)
+    ->Arg(109)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 /// With the crop that detectors use, which leaves out about half of a scan.
 void voxelize_in_range(benchmark::State& state, Reduction reduction) {
@@ -33,16 +41,19 @@ void voxelize_in_range(benchmark::State& state, Reduction reduction) {
   const VoxelOptions options{.size = {0.05f, 0.05f, 0.05f},
                              .range = {{0.0f, -40.0f, -3.0f, 70.4f, 40.0f, 1.0f}},
                              .reduction = reduction};
-  std::int64_t voxels = 0;
-  for (auto _ : state) voxels = voxelize(scan.cloud, scan.features, options).size();
+  std::int64_t voxels = voxelize(scan.cloud, scan.features, options).size();
+  for (auto _ : state)
+    voxels = voxelize(scan.cloud, scan.features, options).size();
   set_threads(0);
   count(state, "points", scan.cloud.size());
   count(state, "voxels", voxels);
 }
 BENCHMARK_CAPTURE(voxelize_in_range, first, Reduction::first)
-    ->Unit(benchmark::kMillisecond)->UseRealTime();
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(voxelize_in_range, mean, Reduction::mean)
-    ->Unit(benchmark::kMillisecond)->UseRealTime();
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
-}  // namespace
-}  // namespace pumice::bench
+}   // namespace
+}   // namespace pumice::bench

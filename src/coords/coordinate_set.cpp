@@ -7,8 +7,8 @@ namespace pumice {
 
 std::int32_t CoordinateSet::find(std::span<const std::int32_t> coordinate) const {
   PUMICE_EXPECTS(coordinate.size() == static_cast<std::size_t>(dimension()) + 1,
-                 "coordinate: ", coordinate.size(), " numbers for a set of dimension ",
-                 dimension(), "; give the batch index and then one number an axis");
+                 "coordinate: ", coordinate.size(), " numbers for a set of dimension ", dimension(),
+                 "; give the batch index and then one number an axis");
   const std::int32_t batch = coordinate[0];
   if (batch < 0 || batch >= batch_size_) return -1;
   const std::int32_t* cell = coordinate.data() + 1;
@@ -29,4 +29,4 @@ bool CoordinateSet::same_rows(const CoordinateSet& other) const {
   return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -12,7 +12,7 @@
 namespace pumice {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTopics{"plan", "map", "kernel", "memory"};
+constexpr std::array<std::string_view, 2> kTopics{"plan", "map"};
 
 /// Bit mask of the topics named in a comma-separated list; unknown names are reported once.
 unsigned parse_topics(std::string_view list, spdlog::logger& logger) {
@@ -27,7 +27,7 @@ unsigned parse_topics(std::string_view list, spdlog::logger& logger) {
       if (name == kTopics[i]) bit = 1u << i;
     }
     if (bit == 0) {
-      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, kernel, memory, all", name);
+      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, all", name);
     } else if (!name.empty()) {
       mask |= bit;
     }

@@ -120,16 +120,18 @@ struct Packing {
 class Sorter {
  public:
   Sorter(std::int64_t size, int widest)
-      : size_(size), chunk_(chunk_for(size)), chunks_((size + chunk_ - 1) / chunk_),
+      : size_(size),
+        chunk_(chunk_for(size)),
+        chunks_((size + chunk_ - 1) / chunk_),
         counts_(chunks_ << widest) {}
 
-  template <class From, class To>
-  void sort(const From& from, const To& to, Digit digit) {
+  template <class From, class To> void sort(const From& from, const To& to, Digit digit) {
     const std::int64_t row = std::int64_t{1} << digit.bits;
     parallel_for(size_, chunk_, [&](std::int64_t begin, std::int64_t end) {
       std::uint32_t* mine = counts_.data() + begin / chunk_ * row;
       std::fill_n(mine, row, 0);
-      for (std::int64_t i = begin; i < end; ++i) ++mine[digit.of(from.word(i))];
+      for (std::int64_t i = begin; i < end; ++i)
+        ++mine[digit.of(from.word(i))];
     });
     counts_to_positions(row);
     parallel_for(size_, chunk_, [&](std::int64_t begin, std::int64_t end) {
@@ -141,10 +143,10 @@ class Sorter {
   }
 
   /// Copies without sorting.
-  template <class From, class To>
-  void copy(const From& from, const To& to) const {
+  template <class From, class To> void copy(const From& from, const To& to) const {
     parallel_for(size_, chunk_, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) to.store(i, from.load(i));
+      for (std::int64_t i = begin; i < end; ++i)
+        to.store(i, from.load(i));
     });
   }
 
@@ -155,10 +157,12 @@ class Sorter {
     std::vector<std::uint32_t> next(static_cast<std::size_t>(row), 0);
     const auto* count = counts_.data();
     for (std::int64_t chunk = 0; chunk < chunks_; ++chunk, count += row) {
-      for (std::size_t digit = 0; digit < next.size(); ++digit) next[digit] += count[digit];
+      for (std::size_t digit = 0; digit < next.size(); ++digit)
+        next[digit] += count[digit];
     }
     std::uint32_t position = 0;
-    for (std::uint32_t& first : next) position += std::exchange(first, position);
+    for (std::uint32_t& first : next)
+      position += std::exchange(first, position);
     auto* of_chunk = counts_.data();
     for (std::int64_t chunk = 0; chunk < chunks_; ++chunk, of_chunk += row) {
       for (std::size_t digit = 0; digit < next.size(); ++digit) {
@@ -174,7 +178,8 @@ class Sorter {
 };
 
 void sort_packed(const Packing& pairs, std::int64_t size, std::vector<Digit> digits, int widest) {
-  for (Digit& digit : digits) digit.shift += pairs.value_bits;
+  for (Digit& digit : digits)
+    digit.shift += pairs.value_bits;
   Buffer<std::uint64_t> spare(size);
   const Packed keys{pairs.keys};
   const Packed other{spare.data()};
@@ -207,7 +212,7 @@ void sort_apart(const Apart& pairs, std::int64_t size, const std::vector<Digit>&
   if (from.keys != pairs.keys) sorter.copy(from, to);
 }
 
-}  // namespace
+}   // namespace
 
 void radix_sort_pairs(std::span<std::uint64_t> keys, std::span<std::int32_t> values, int bits) {
   PUMICE_ENSURES(keys.size() == values.size(), keys.size(), " keys, ", values.size(), " values");
@@ -229,4 +234,4 @@ void radix_sort_pairs(std::span<std::uint64_t> keys, std::span<std::int32_t> val
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

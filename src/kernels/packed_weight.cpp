@@ -28,10 +28,10 @@ struct WeightSlice {
 /// [columns / panel][rows / step][panel][step], zeros beyond the matrix. `step` is 1, or 2 for
 /// processors that multiply pairs.
 template <class T, class S>
-void pack(const WeightSlice<S>& slice, std::int64_t rows, std::int64_t columns, std::int64_t panel,
-          std::int64_t step, T* out) {
+void pack(const WeightSlice<S>& slice, std::int64_t rows, std::int64_t padded_rows,
+          std::int64_t columns, std::int64_t panel, std::int64_t step, T* out) {
   for (std::int64_t first = 0; first < columns; first += panel) {
-    for (std::int64_t row = 0; row < rows; row += step) {
+    for (std::int64_t row = 0; row < padded_rows; row += step) {
       for (std::int64_t j = first; j < first + panel; ++j) {
         for (std::int64_t s = row; s < row + step; ++s, ++out) {
           if (s >= rows || j >= columns) {
@@ -63,11 +63,12 @@ PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool tra
   const std::int64_t rows = in_channels_ / groups;
   const std::int64_t columns = out_channels_ / groups;
   depthwise_ = groups > 1 && rows == 1 && columns == 1;
-  bf16_pairs_ = dtype_ == DType::bf16 && !depthwise_ && cpu::bf16_dot_kernels() != nullptr;
-  const auto& kernels = bf16_pairs_ ? *cpu::bf16_dot_kernels() : cpu::micro_kernels(dtype_);
+  bf16_pairs_ = dtype_ == DType::bf16 && !depthwise_ && cpu::bf16_pair_kernels() != nullptr;
+  const auto& kernels = bf16_pairs_ ? *cpu::bf16_pair_kernels() : cpu::micro_kernels(dtype_);
   panel_ = kernels.panel();
   const std::int64_t step = kernels.channel_step;
-  slice_ = depthwise_ ? 1 : round_up(rows, step) * round_up(columns, panel_);
+  const std::int64_t padded_rows = round_up(rows, kernels.channel_multiple);
+  slice_ = depthwise_ ? 1 : padded_rows * round_up(columns, panel_);
 
   dispatch_floating(dtype_, "PackedWeight", [&](auto zero) {
     using S = decltype(zero);
@@ -89,9 +90,11 @@ PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool tra
         const WeightSlice<S> slice = transpose ? WeightSlice<S>{first, 1, weight_columns}
                                                : WeightSlice<S>{first, weight_columns, 1};
         if (bf16_pairs_) {
-          pack(slice, rows, columns, panel_, step, reinterpret_cast<S*>(data_.data()) + i * slice_);
+          pack(slice, rows, padded_rows, columns, panel_, step,
+               reinterpret_cast<S*>(data_.data()) + i * slice_);
         } else {
-          pack(slice, rows, columns, panel_, step, reinterpret_cast<T*>(data_.data()) + i * slice_);
+          pack(slice, rows, padded_rows, columns, panel_, step,
+               reinterpret_cast<T*>(data_.data()) + i * slice_);
         }
       }
     });
@@ -99,6 +102,6 @@ PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool tra
 }
 
 std::string_view kernel_target() { return cpu::micro_kernels(DType::f32).target; }
-bool multiplies_bf16() { return cpu::bf16_dot_kernels() != nullptr; }
+bool multiplies_bf16() { return cpu::bf16_pair_kernels() != nullptr; }
 
 }  // namespace pumice

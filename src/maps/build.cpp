@@ -53,7 +53,7 @@ KernelPairs pair_with_itself(const CoordinateSet& set) {
 }
 
 KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
-                     const KernelWindow& window, Direction direction) {
+                       const KernelWindow& window, Direction direction) {
   if (&in == &out && window.volume() == 1 && window.symmetric()) return pair_with_itself(in);
   const bool out_is_coarse = direction == Direction::out_to_in;
   const CoordinateSet& fine = out_is_coarse ? in : out;
@@ -64,7 +64,7 @@ KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
     return lists;
   }
   KernelPairs lists = can_match_blocks(window) ? match_blocks(in, out, window, direction)
-                                             : search_rows(in, out, window, direction);
+                                               : search_rows(in, out, window, direction);
   lists.sorted_by_in = inputs_ascend(lists, in);
   return lists;
 }
@@ -84,11 +84,12 @@ CoordinateOptions finer_options(const CoordinateSet& coarse, const KernelWindow&
     const bool divides = options.stride[at] % window.stride[at] == 0;
     options.stride[at] = divides ? options.stride[at] / window.stride[at] : 1;
   }
-  if (coarse.spatial_shape()) options.spatial_shape = transposed_shape(*coarse.spatial_shape(), window);
+  if (coarse.spatial_shape())
+    options.spatial_shape = transposed_shape(*coarse.spatial_shape(), window);
   return options;
 }
 
-}  // namespace
+}   // namespace
 
 KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& window) {
   validate(window);
@@ -138,9 +139,9 @@ KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetP
 KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window) {
   validate(window);
   check_set("coarse", coarse, window);
-  const CoordinateSetPtr fine = reached_cells(*coarse, window, Direction::out_to_in,
-                                              finer_options(*coarse, window));
+  const CoordinateSetPtr fine =
+      reached_cells(*coarse, window, Direction::out_to_in, finer_options(*coarse, window));
   return make_map(coarse, fine, window, Direction::in_to_out, false);
 }
 
-}  // namespace pumice
+}   // namespace pumice

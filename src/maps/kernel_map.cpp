@@ -11,7 +11,7 @@ std::span<const std::int32_t> order_of(const CoordinateSet& set) {
   return {set.index().order, static_cast<std::size_t>(set.size())};
 }
 
-}  // namespace
+}   // namespace
 
 KernelMapView transposed(const KernelMapView& map) {
   KernelMapView result = map;
@@ -32,14 +32,14 @@ KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr 
   PUMICE_ENSURES(in_ != nullptr && out_ != nullptr, "a kernel map without coordinates");
   PUMICE_ENSURES(pairs_.offset_begin.size() == window_.volume() + 1, pairs_.offset_begin.size(),
                  " bounds for ", window_.volume(), " offsets");
-  PUMICE_ENSURES(pairs_.in.size() == pairs_.count.capacity() &&
-                     pairs_.out.size() == pairs_.count.capacity(),
-                 pairs_.in.size(), " input rows and ", pairs_.out.size(),
-                 " output rows where there is room for ", pairs_.count.capacity(), " pairs");
+  PUMICE_ENSURES(
+      pairs_.in.size() == pairs_.count.capacity() && pairs_.out.size() == pairs_.count.capacity(),
+      pairs_.in.size(), " input rows and ", pairs_.out.size(),
+      " output rows where there is room for ", pairs_.count.capacity(), " pairs");
   if (!pairs_.count.host_knows()) return;
   const std::int64_t end = pairs_.offset_begin[window_.volume()];
-  PUMICE_ENSURES(end == pairs_.count.host(), pairs_.count.host(), " pairs, of which the offsets name ",
-                 end);
+  PUMICE_ENSURES(end == pairs_.count.host(), pairs_.count.host(),
+                 " pairs, of which the offsets name ", end);
 }
 
 KernelMapView KernelMap::view() const {
@@ -57,4 +57,4 @@ KernelMapView KernelMap::view() const {
           .has_identity_offset = has_identity_offset_};
 }
 
-}  // namespace pumice
+}   // namespace pumice

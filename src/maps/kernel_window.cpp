@@ -91,7 +91,7 @@ void validate_custom(const KernelWindow& window) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 std::vector<Axes> KernelWindow::offsets() const {
   if (shape == KernelShape::custom) return custom_offsets;
@@ -194,4 +194,4 @@ std::string to_string(const KernelWindow& window) {
   return text.str();
 }
 
-}  // namespace pumice
+}   // namespace pumice

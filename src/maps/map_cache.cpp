@@ -17,10 +17,9 @@ void log_built(const KernelMap& map, double milliseconds) {
   log(LogTopic::map, text.str());
 }
 
-}  // namespace
+}   // namespace
 
-template <class Build>
-KernelMapPtr MapCache::find_or_build(const Key& key, Build&& build) {
+template <class Build> KernelMapPtr MapCache::find_or_build(const Key& key, Build&& build) {
   for (const Entry& entry : entries_) {
     if (entry.key == key) return entry.map;
   }
@@ -36,7 +35,8 @@ KernelMapPtr MapCache::find_or_build(const Key& key, Build&& build) {
 std::vector<KernelMapPtr> MapCache::maps() const {
   std::vector<KernelMapPtr> result;
   result.reserve(entries_.size());
-  for (const Entry& entry : entries_) result.push_back(entry.map);
+  for (const Entry& entry : entries_)
+    result.push_back(entry.map);
   return result;
 }
 
@@ -63,4 +63,4 @@ KernelMapPtr MapCache::generative(const CoordinateSetPtr& coarse, const KernelWi
                        [&] { return generative_map(coarse, window); });
 }
 
-}  // namespace pumice
+}   // namespace pumice

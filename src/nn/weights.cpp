@@ -48,7 +48,7 @@ std::string differences(const std::vector<NamedParameter>& parameters, const Saf
                (file.dtype(name) != value.dtype() && !options.convert)) {
       misfits.push_back(name + " is " + std::string(name_of(file.dtype(name))) + ", not " +
                         std::string(name_of(value.dtype())) +
-                        (is_floating(file.dtype(name)) ? " (ask for conversion)" : ""));
+                        (is_floating(file.dtype(name)) ? "; LoadOptions::convert takes it" : ""));
     }
   }
   for (const std::string& name : file.names()) {

@@ -2,6 +2,7 @@
 #include <pumice/ops/convolution.hpp>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
 
 #include "ops/convolution_checks.hpp"
 #include "ops/cpu/convolution_dataflows.hpp"
@@ -29,6 +30,7 @@ ConvolutionProblem describe(Direction direction, const KernelMapView& map, std::
 ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOptions& options) {
   ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
   if (options.chosen != nullptr) *options.chosen = plan;
+  if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, plan));
   return plan;
 }
 

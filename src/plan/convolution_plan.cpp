@@ -22,27 +22,39 @@ constexpr std::int64_t kTilesForBalance = 32;
 // Above this share of real pairs, going through the whole table costs less than keeping the lists.
 constexpr double kFullTable = 0.8;
 
+constexpr std::array kDataflows{Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
+                                Dataflow::implicit_gemm};
+
 struct Rule {
   Dataflow dataflow;
   bool (*applies)(const ConvolutionProblem&);
-  const char* why;       // it was chosen
-  const char* why_not;   // it was not
+  const char* why;
 };
 
 constexpr std::array kForwardRules{
-    Rule{Dataflow::gather_gemm_scatter,
-         [](const ConvolutionProblem& p) { return p.identity && p.groups == 1; },
-         "one offset that maps every row to itself is one dense product, nothing to gather",
-         "gathering and scattering through memory costs more than it saves unless the convolution is "
-         "one dense product"},
+    Rule{Dataflow::fetch_on_demand, [](const ConvolutionProblem& p) { return p.identity; },
+         "every row meets itself alone: whole tiles of rows are multiplied where they lie"},
     Rule{Dataflow::implicit_gemm,
          [](const ConvolutionProblem& p) { return p.out_rows > 0 && p.fullness() >= kFullTable; },
-         "nearly every output has every offset, so whole tiles multiply without lists of pairs",
-         "too few outputs have every offset: multiplying by the zeros in between would be wasted"},
+         "nearly every output has every offset, so whole tiles multiply without lists of pairs"},
     Rule{Dataflow::fetch_on_demand, [](const ConvolutionProblem&) { return true; },
-         "only pairs that exist are multiplied, and a tile's sums stay in cache over all offsets",
-         "a more regular structure was at hand"},
+         "only pairs that exist are multiplied, and a tile's sums stay in cache over all offsets"},
 };
+
+/// Why a dataflow was passed over that the rules did not take.
+const char* why_not(Dataflow dataflow) {
+  switch (dataflow) {
+    case Dataflow::gather_gemm_scatter:
+      return "copying rows together and adding products up in memory costs more than it saves: "
+             "tiles read rows where they lie, at the rate of a dense product";
+    case Dataflow::fetch_on_demand: return "a more regular structure was at hand";
+    case Dataflow::implicit_gemm:
+      return "too few outputs have every offset: multiplying by the zeros in between would be "
+             "wasted, or there is but one offset";
+  }
+  PUMICE_ENSURES(false, "dataflow ", static_cast<int>(dataflow));
+  return "";
+}
 
 constexpr const char* kWeightGradientReason =
     "a weight's gradient is one product per offset over its pairs, whatever the forward pass did";
@@ -86,8 +98,7 @@ std::string_view name_of(Dataflow dataflow) {
 }
 
 Dataflow parse_dataflow(std::string_view name) {
-  for (const Dataflow dataflow :
-       {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
+  for (const Dataflow dataflow : kDataflows) {
     if (name == name_of(dataflow)) return dataflow;
   }
   detail::raise_user("dataflow = \"", name,
@@ -143,13 +154,11 @@ std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& pl
   if (problem.groups > 1) text += fmt::format(" in {} groups", problem.groups);
   text += fmt::format(", {:.3g} GFLOP\n  {}: {}\n", problem.flop() * 1e-9, plan.name(), plan.reason);
   if (problem.direction == Direction::weight_gradient) return text;
-  for (const Rule& rule : kForwardRules) {
-    if (rule.dataflow != plan.dataflow) {
-      text += fmt::format("  not {}: {}\n", name_of(rule.dataflow),
-                          rule.applies(problem) && rule.dataflow == first_that_applies(problem).dataflow
-                              ? "another was asked for"
-                              : rule.why_not);
-    }
+  const Dataflow ruled = first_that_applies(problem).dataflow;
+  for (const Dataflow other : kDataflows) {
+    if (other == plan.dataflow) continue;
+    text += fmt::format("  not {}: {}\n", name_of(other),
+                        other == ruled ? "another was asked for" : why_not(other));
   }
   return text;
 }

@@ -71,8 +71,8 @@ Tensor cloud_begins(std::span<const FeaturedCloud> clouds) {
 
 struct KeyedPoints {
   KeyLayout layout;
-  Buffer<std::uint64_t> keys;     // [kept], ascending after `sort`
-  Buffer<std::int32_t> points;    // [kept]
+  Buffer<std::uint64_t> keys;    // [kept], ascending after `sort`
+  Buffer<std::int32_t> points;   // [kept]
 };
 
 /// The keys of kept points, sorted, points of one voxel in their old order.
@@ -82,17 +82,16 @@ KeyedPoints sorted_keys(const detail::Quantiser& quantiser, std::int64_t clouds)
                     Buffer<std::uint64_t>(box.kept_points()),
                     Buffer<std::int32_t>(box.kept_points())};
   const KeyLayout layout = keyed.layout;
-  parallel_for(quantiser.points(), detail::kQuantiseChunk,
-               [&](std::int64_t begin, std::int64_t end) {
-                 std::int64_t slot = box.before[begin / detail::kQuantiseChunk];
-                 quantiser.for_each_kept(
-                     begin, end,
-                     [&](std::int64_t point, std::int64_t batch, const std::int32_t* cell) {
-                       keyed.keys[slot] = encode_key(layout, batch, cell);
-                       keyed.points[slot] = static_cast<std::int32_t>(point);
-                       ++slot;
-                     });
-               });
+  parallel_for(
+      quantiser.points(), detail::kQuantiseChunk, [&](std::int64_t begin, std::int64_t end) {
+        std::int64_t slot = box.before[begin / detail::kQuantiseChunk];
+        quantiser.for_each_kept(
+            begin, end, [&](std::int64_t point, std::int64_t batch, const std::int32_t* cell) {
+              keyed.keys[slot] = encode_key(layout, batch, cell);
+              keyed.points[slot] = static_cast<std::int32_t>(point);
+              ++slot;
+            });
+      });
   radix_sort_pairs(keyed.keys.span(), keyed.points.span(), key_bits(layout));
   return keyed;
 }
@@ -107,7 +106,8 @@ std::vector<std::int64_t> voxels_before(const Buffer<std::uint64_t>& keys) {
       static_cast<std::size_t>((keys.size() + kRunChunk - 1) / kRunChunk) + 1, 0);
   parallel_for(keys.size(), kRunChunk, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t starts = 0;
-    for (std::int64_t i = begin; i < end; ++i) starts += starts_voxel(keys, i) ? 1 : 0;
+    for (std::int64_t i = begin; i < end; ++i)
+      starts += starts_voxel(keys, i) ? 1 : 0;
     before[static_cast<std::size_t>(begin / kRunChunk) + 1] = starts;
   });
   std::partial_sum(before.begin(), before.end(), before.begin());
@@ -146,7 +146,7 @@ void number_voxels(const KeyedPoints& keyed, Voxels& voxels) {
   voxel_begin[count] = kept;
 }
 
-}  // namespace
+}   // namespace
 
 Reduction parse_reduction(std::string_view name) {
   for (const Reduction reduction :
@@ -187,4 +187,4 @@ Voxels voxelize_batch(std::span<const FeaturedCloud> clouds, const VoxelOptions&
   return voxels;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -47,6 +47,8 @@ TEST_F(MachineTest, DoctorSaysWhatThisMachineOffers) {
        {"version", "processor", "threads", "memory_gib", "instructions", "bf16", "cuda_driver"}) {
     EXPECT_NE(found.at(key), "") << key;
   }
+  EXPECT_GE(found.at("threads"), 1);
+  EXPECT_GT(found.at("memory_gib"), 0.1);
   const Outcome words = run_well({"doctor"});
   EXPECT_NE(words.out.find(found.at("instructions").get<std::string>()), std::string::npos);
 }
@@ -64,13 +66,13 @@ TEST_F(MachineTest, BenchMeasuresLayersAndWritesTheSameNumbersAsCsv) {
     EXPECT_LE(m.at("min_ms"), m.at("median_ms")) << m.at("name");
     EXPECT_GE(m.at("max_ms"), m.at("median_ms")) << m.at("name");
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"voxelize", "map level 0", "forward level 0",
-                                             "input gradient level 0", "weight gradient level 0",
-                                             "map level 1", "forward level 1",
-                                             "input gradient level 1", "weight gradient level 1"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "voxelize", "coordinates level 0", "map level 0", "forward level 0",
+                       "input gradient level 0", "weight gradient level 0", "map level 1",
+                       "forward level 1", "input gradient level 1", "weight gradient level 1"}));
   const std::string csv = read_text(path("layers.csv"));
   EXPECT_TRUE(csv.starts_with("name,rows,pairs,in_channels,out_channels,median_ms"));
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 10);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 11);
 }
 
 TEST_F(MachineTest, BenchMeasuresTheNetworksAskedFor) {

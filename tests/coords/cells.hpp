@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <pumice/core/random.hpp>
 #include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/random.hpp>
 
 namespace pumice::testing {
 
@@ -17,7 +17,8 @@ using Cells = std::vector<Cell>;
 
 inline Tensor tensor_of(const Cells& cells, int dimension) {
   std::vector<std::int32_t> values;
-  for (const Cell& cell : cells) values.insert(values.end(), cell.begin(), cell.end());
+  for (const Cell& cell : cells)
+    values.insert(values.end(), cell.begin(), cell.end());
   return Tensor::from(std::span<const std::int32_t>(values),
                       Shape{static_cast<std::int64_t>(cells.size()), 1 + dimension});
 }
@@ -50,14 +51,14 @@ inline Cells distinct_cells(const Cells& cells, Random& random) {
   const std::set<Cell> all(cells.begin(), cells.end());
   Cells distinct(all.begin(), all.end());
   for (std::size_t i = distinct.size(); i > 1; --i) {
-    std::swap(distinct[i - 1], distinct[static_cast<std::size_t>(
-                                   random.integer(0, static_cast<std::int64_t>(i) - 1))]);
+    std::swap(
+        distinct[i - 1],
+        distinct[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(i) - 1))]);
   }
   return distinct;
 }
 
-template <class Call>
-std::string message_of(Call&& call) {
+template <class Call> std::string message_of(Call&& call) {
   try {
     call();
   } catch (const UserError& error) {
@@ -66,4 +67,4 @@ std::string message_of(Call&& call) {
   return "no error";
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::testing

@@ -38,7 +38,8 @@ void expect_consistent(const CoordinateSet& set) {
   ASSERT_GE(std::int64_t{index.slot_mask} + 1, 2 * index.blocks);
   for (std::size_t rank = 0; rank < keys.size(); ++rank) {
     ASSERT_TRUE(rank == 0 || keys[rank - 1] < keys[rank]);
-    const std::size_t row = index.order == nullptr ? rank : static_cast<std::size_t>(index.order[rank]);
+    const std::size_t row =
+        index.order == nullptr ? rank : static_cast<std::size_t>(index.order[rank]);
     ASSERT_EQ(encode_key(set.layout(), cells[row][0], cells[row].data() + 1), keys[rank]);
     ASSERT_EQ(index.find_row(keys[rank]), static_cast<std::int32_t>(row));
   }
@@ -145,7 +146,8 @@ TEST(CoordinateSet, TakesItsLayoutFromDeclaredBounds) {
       EXPECT_EQ(set->layout(), layout);
       EXPECT_EQ(cells_of(*set), cells);
       const auto measured = make(cells, dimension);
-      for (const Cell& probe : cells) EXPECT_EQ(set->find(probe), measured->find(probe));
+      for (const Cell& probe : cells)
+        EXPECT_EQ(set->find(probe), measured->find(probe));
     }
   }
   Cells many = distinct_cells(random_cells(90000, 4, 20, random), random);
@@ -159,16 +161,24 @@ TEST(CoordinateSet, TakesItsLayoutFromDeclaredBounds) {
 
 TEST(CoordinateSet, NamesTheRowOutsideDeclaredBounds) {
   const CoordinateOptions options{.batch_size = 2, .bounds = CoordinateBounds{{-4, 0}, {3, 9}}};
-  EXPECT_EQ(message_of([&] { make({{1, -4, 0}, {0, 3, 9}, {0, 4, 9}, {0, -9, 0}}, 2, options); }),
+  EXPECT_EQ(message_of([&] {
+              make({{1, -4, 0}, {0, 3, 9}, {0, 4, 9}, {0, -9, 0}}, 2, options);
+            }),
             "coordinates: 4 on axis 0 in row 2 lies outside the declared bounds, -4 to 3; crop the "
             "points or declare wider bounds");
-  EXPECT_EQ(message_of([&] { make({{0, 0, 0}, {0, 0, kLeast}}, 2, options); }),
+  EXPECT_EQ(message_of([&] {
+              make({{0, 0, 0}, {0, 0, kLeast}}, 2, options);
+            }),
             "coordinates: -2147483648 on axis 1 in row 1 lies outside the declared bounds, 0 to 9; "
             "crop the points or declare wider bounds");
-  EXPECT_EQ(message_of([&] { make({{0, 0, 0}, {2, 0, 0}}, 2, options); }),
+  EXPECT_EQ(message_of([&] {
+              make({{0, 0, 0}, {2, 0, 0}}, 2, options);
+            }),
             "coordinates: batch index 2 in row 1 where batch_size = 2; number batch items from 0 "
             "and raise batch_size to the number there are");
-  EXPECT_EQ(message_of([&] { make({{-1, 0, 0}}, 2, options); }),
+  EXPECT_EQ(message_of([&] {
+              make({{-1, 0, 0}}, 2, options);
+            }),
             "coordinates: batch index -1 in row 0 where batch_size = 2; number batch items from 0 "
             "and raise batch_size to the number there are");
   EXPECT_EQ(message_of([] { make({}, 2, {.bounds = CoordinateBounds{}}); }),
@@ -177,14 +187,13 @@ TEST(CoordinateSet, NamesTheRowOutsideDeclaredBounds) {
               make({}, 2, {.batch_size = 1, .bounds = CoordinateBounds{{0, 5}, {9, 4}}});
             }),
             "bounds on axis 1 go from 5 to 4; give the smallest coordinate first");
-  EXPECT_EQ(message_of([] {
-              make({{0, 6}}, 1,
-                   {.spatial_shape = Axes{6},
-                    .batch_size = 1,
-                    .bounds = CoordinateBounds{{-9}, {9}}});
-            }),
-            "coordinates: 6 on axis 0 in row 0 lies outside the declared bounds, 0 to 5; crop the "
-            "points or declare wider bounds");
+  EXPECT_EQ(
+      message_of([] {
+        make({{0, 6}}, 1,
+             {.spatial_shape = Axes{6}, .batch_size = 1, .bounds = CoordinateBounds{{-9}, {9}}});
+      }),
+      "coordinates: 6 on axis 0 in row 0 lies outside the declared bounds, 0 to 5; crop the "
+      "points or declare wider bounds");
 }
 
 TEST(CoordinateSet, SameRowsComparesSitesOrderAndLevel) {
@@ -215,50 +224,71 @@ TEST(CoordinateSet, IsTheSameForAnyNumberOfThreads) {
 }
 
 TEST(CoordinateSet, NamesBothRowsOfADuplicate) {
-  EXPECT_EQ(message_of([] { make({{0, 5, -2}, {1, 5, -2}, {0, 0, 0}, {0, 5, -2}}, 2); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 5, -2}, {1, 5, -2}, {0, 0, 0}, {0, 5, -2}}, 2);
+            }),
             "coordinates: rows 0 and 3 are both (batch 0; 5, -2); drop one, or merge duplicates "
             "with unique_coordinates and a reduction");
 }
 
 TEST(CoordinateSet, NamesTheRowThatIsOutside) {
-  EXPECT_EQ(message_of([] { make({{0, 1}, {-3, 1}}, 1); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1}, {-3, 1}}, 1);
+            }),
             "coordinates: batch index -3 in row 1; number batch items from 0");
-  EXPECT_EQ(message_of([] { make({{0, 1}, {4, 1}}, 1, {.batch_size = 4}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1}, {4, 1}}, 1, {.batch_size = 4});
+            }),
             "coordinates: batch index 4 in row 1 where batch_size = 4; raise batch_size to 5 or "
             "drop it");
-  EXPECT_EQ(message_of([] { make({{0, 1, 1}, {0, 1, 9}}, 2, {.spatial_shape = Axes{8, 9}}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1, 1}, {0, 1, 9}}, 2, {.spatial_shape = Axes{8, 9}});
+            }),
             "coordinates: 9 on axis 1 in row 1 lies outside spatial_shape, which has 9 cells "
             "there; crop the points, shift them to 0 or drop spatial_shape");
-  EXPECT_EQ(message_of([] { make({{0, -1, 1}}, 2, {.spatial_shape = Axes{8, 9}}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, -1, 1}}, 2, {.spatial_shape = Axes{8, 9}});
+            }),
             "coordinates: -1 on axis 0 in row 0 lies outside spatial_shape, which has 8 cells "
             "there; crop the points, shift them to 0 or drop spatial_shape");
 }
 
 TEST(CoordinateSet, RefusesWhatDoesNotFitAKey) {
   expect_consistent(*make({{0, kLeast, 0}, {0, kMost, kMost}}, 2));   // 63 bits
-  EXPECT_THROW(make({}, 2,
-                    {.batch_size = 1,
-                     .bounds = CoordinateBounds{{kLeast, kLeast}, {kMost, kMost}}}),
-               UserError);
-  EXPECT_EQ(message_of([] { make({{0, kLeast, -1}, {0, kMost, kMost}}, 2); }),
+  EXPECT_THROW(
+      make({}, 2, {.batch_size = 1, .bounds = CoordinateBounds{{kLeast, kLeast}, {kMost, kMost}}}),
+      UserError);
+  EXPECT_EQ(message_of([] {
+              make({{0, kLeast, -1}, {0, kMost, kMost}}, 2);
+            }),
             "coordinates span 4294967296 x 2147483649 cells in 1 batch items, which takes 64 bits "
             "of key where 63 are there; crop the range or use larger cells");
 }
 
 TEST(CoordinateSet, RefusesOtherShapesAndTypes) {
-  EXPECT_EQ(message_of([] { CoordinateSet::create(Tensor::zeros(Shape{3, 6}, DType::i32)); }),
+  EXPECT_EQ(message_of([] {
+              CoordinateSet::create(Tensor::zeros(Shape{3, 6}, DType::i32));
+            }),
             "coordinates: shape = [3, 6]; expected [N, 1 + D], the batch index and then D = 1 to 4 "
             "axes");
   EXPECT_EQ(message_of([] { CoordinateSet::create(Tensor::zeros(Shape{3}, DType::i32)); }),
             "coordinates: shape = [3]; expected [N, 1 + D], the batch index and then D = 1 to 4 "
             "axes");
-  EXPECT_EQ(message_of([] { CoordinateSet::create(Tensor::zeros(Shape{3, 4}, DType::i64)); }),
+  EXPECT_EQ(message_of([] {
+              CoordinateSet::create(Tensor::zeros(Shape{3, 4}, DType::i64));
+            }),
             "coordinates: dtype = i64; convert them to i32");
-  EXPECT_EQ(message_of([] { make({{0, 1}}, 1, {.stride = {0, 1, 1, 1}}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1}}, 1, {.stride = {0, 1, 1, 1}});
+            }),
             "stride[0] = 0: a cell is at least 1 cell of the finest level long");
-  EXPECT_EQ(message_of([] { make({{0, 1}}, 1, {.spatial_shape = Axes{0}}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1}}, 1, {.spatial_shape = Axes{0}});
+            }),
             "spatial_shape[0] = 0: every extent of the grid must be at least 1");
-  EXPECT_EQ(message_of([] { make({{0, 1}}, 1)->find(Cell{0, 1, 2}); }),
+  EXPECT_EQ(message_of([] {
+              make({{0, 1}}, 1)->find(Cell{0, 1, 2});
+            }),
             "coordinate: 3 numbers for a set of dimension 1; give the batch index and then one "
             "number an axis");
 }
@@ -274,5 +304,5 @@ TEST(CoordinateSet, RefusesKeysThatAreNotSorted) {
             "duplicates");
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

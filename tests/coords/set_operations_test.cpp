@@ -15,7 +15,9 @@ CoordinateSetPtr make(const Cells& cells, int dimension, const CoordinateOptions
   return CoordinateSet::create(tensor_of(cells, dimension), options);
 }
 
-std::set<Cell> as_set(const Cells& cells) { return {cells.begin(), cells.end()}; }
+std::set<Cell> as_set(const Cells& cells) {
+  return {cells.begin(), cells.end()};
+}
 
 std::set<Cell> coarse_cells(const Cells& cells, const Axes& factor) {
   std::set<Cell> coarse;
@@ -31,7 +33,7 @@ std::set<Cell> coarse_cells(const Cells& cells, const Axes& factor) {
 
 TEST(Coarsen, KeepsOneSiteForEachOccupiedCoarseCell) {
   Random random(1);
-  constexpr Axes kFactors[] = {{1, 1, 1, 1}, {2, 2, 2, 2}, {4, 4, 4, 4}, {3, 3, 3, 3},
+  constexpr Axes kFactors[] = {{1, 1, 1, 1}, {2, 2, 2, 2}, {4, 4, 4, 4},        {3, 3, 3, 3},
                                {6, 2, 4, 8}, {1, 2, 2, 3}, {128, 128, 128, 128}};
   for (int dimension = 1; dimension <= 4; ++dimension) {
     for (const Axes& factor : kFactors) {
@@ -56,7 +58,8 @@ TEST(Coarsen, CanBeRepeatedBeyondTheBitsOfTheFirstLayout) {
   Axes factor = axes(3, 1);
   for (int level = 0; level < 18; ++level) {
     set = coarsen(*set, axes(3, 2));
-    for (auto& f : factor) f *= 2;
+    for (auto& f : factor)
+      f *= 2;
     ASSERT_EQ(as_set(cells_of(*set)), coarse_cells(cells, factor)) << "level " << level;
   }
   EXPECT_LE(set->size(), 3 * 8);   // an octant each, per batch item
@@ -72,9 +75,13 @@ TEST(Coarsen, RoundsTheSpatialShapeUp) {
 
 TEST(Coarsen, RefusesFactorsBelowOneAndStridesBeyondInt32) {
   const auto set = make({{0, 6, 0}}, 2, {.stride = {1 << 20, 1, 1, 1}});
-  EXPECT_EQ(message_of([&] { coarsen(*set, {2, 0, 1, 1}); }),
+  EXPECT_EQ(message_of([&] {
+              coarsen(*set, {2, 0, 1, 1});
+            }),
             "factor[1] = 0: a coarse cell holds at least 1 cell an axis");
-  EXPECT_EQ(message_of([&] { coarsen(*set, {1 << 12, 2, 1, 1}); }),
+  EXPECT_EQ(message_of([&] {
+              coarsen(*set, {1 << 12, 2, 1, 1});
+            }),
             "factor[0] = 4096 makes a stride of 4294967296 cells; the largest is 2147483647");
 }
 
@@ -85,7 +92,8 @@ TEST(Unite, HoldsTheSitesOfEither) {
       for (const std::size_t other_size : {0u, 31u, 400u}) {
         const Cells left = distinct_cells(random_cells(size, dimension, 6, random), random);
         Cells right = distinct_cells(random_cells(other_size, dimension, 6, random), random);
-        for (Cell& cell : right) cell[1] += size == 500 ? 900 : 2;   // far apart, or overlapping
+        for (Cell& cell : right)
+          cell[1] += size == 500 ? 900 : 2;   // far apart, or overlapping
         const UnionSet both = unite(*make(left, dimension), *make(right, dimension));
         std::set<Cell> expected = as_set(left);
         expected.insert(right.begin(), right.end());
@@ -108,11 +116,17 @@ TEST(Unite, HoldsTheSitesOfEither) {
 
 TEST(Unite, WantsSetsOfOneGrid) {
   const auto set = make({{0, 1, 1}}, 2, {.spatial_shape = Axes{4, 4}});
-  EXPECT_EQ(message_of([&] { unite(*set, *make({{0, 1}}, 1)); }),
+  EXPECT_EQ(message_of([&] {
+              unite(*set, *make({{0, 1}}, 1));
+            }),
             "dimension 2 on the left, 1 on the right; unite sets of one grid");
-  EXPECT_EQ(message_of([&] { unite(*set, *make({{0, 1, 1}}, 2, {.stride = {1, 2, 1, 1}})); }),
+  EXPECT_EQ(message_of([&] {
+              unite(*set, *make({{0, 1, 1}}, 2, {.stride = {1, 2, 1, 1}}));
+            }),
             "stride[1] is 1 on the left, 2 on the right; unite sets of one level");
-  EXPECT_EQ(message_of([&] { unite(*set, *make({{0, 1, 1}}, 2, {.spatial_shape = Axes{4, 5}})); }),
+  EXPECT_EQ(message_of([&] {
+              unite(*set, *make({{0, 1, 1}}, 2, {.spatial_shape = Axes{4, 5}}));
+            }),
             "spatial_shape[1] is 4 on the left, 5 on the right; unite sets of one grid");
   EXPECT_TRUE(unite(*set, *set).set->spatial_shape().has_value());
   EXPECT_FALSE(unite(*set, *make({{0, 9, 9}}, 2)).set->spatial_shape().has_value());
@@ -123,7 +137,8 @@ TEST(PruneSet, KeepsRowsInTheirOldOrder) {
   for (int dimension = 1; dimension <= 4; ++dimension) {
     for (const std::size_t size : {0u, 1u, 33u, 600u}) {
       for (const bool in_key_order : {false, true}) {
-        auto set = make(distinct_cells(random_cells(size, dimension, 9, random), random), dimension);
+        auto set =
+            make(distinct_cells(random_cells(size, dimension, 9, random), random), dimension);
         if (in_key_order) set = coarsen(*set, axes(dimension, 1));
         const Cells cells = cells_of(*set);
         std::vector<std::uint8_t> keep(cells.size());
@@ -171,5 +186,5 @@ TEST(BatchRanges, CutRanksByBatchItem) {
   EXPECT_EQ(ranges(*make({}, 1, {.batch_size = 2})), (Ranges{0, 0, 0}));
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

@@ -41,9 +41,11 @@ TEST(UniqueCoordinates, OfOneCellOverAndOverIsThatCell) {
 }
 
 TEST(UniqueCoordinates, CheckTheirInputAsSetsDo) {
-  EXPECT_EQ(message_of([] { unique_coordinates(tensor_of({{-1, 0}}, 1)); }),
+  EXPECT_EQ(message_of([] {
+              unique_coordinates(tensor_of({{-1, 0}}, 1));
+            }),
             "coordinates: batch index -1 in row 0; number batch items from 0");
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

@@ -59,6 +59,9 @@ TEST(CpuAllocator, CountsCurrentAndPeakUse) {
 }
 
 TEST(CpuAllocator, HandsAFreedLargeBlockToTheNextWhoAsks) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "under AddressSanitizer every block is its own, so that overruns are seen";
+#endif
   release_cpu_cache();
   const std::byte* first = nullptr;
   {

@@ -33,13 +33,15 @@ Sorted stably_sorted(const std::vector<std::uint64_t>& keys) {
   const auto key = [&](std::int32_t i) { return keys[static_cast<std::size_t>(i)]; };
   std::stable_sort(sorted.values.begin(), sorted.values.end(),
                    [&](std::int32_t a, std::int32_t b) { return key(a) < key(b); });
-  for (const std::int32_t i : sorted.values) sorted.keys.push_back(key(i));
+  for (const std::int32_t i : sorted.values)
+    sorted.keys.push_back(key(i));
   return sorted;
 }
 
 std::vector<std::uint64_t> random_keys(std::size_t size, std::uint64_t mask, Random& random) {
   std::vector<std::uint64_t> keys(size);
-  for (auto& key : keys) key = random.bits() & mask;
+  for (auto& key : keys)
+    key = random.bits() & mask;
   return keys;
 }
 
@@ -49,7 +51,8 @@ TEST(RadixSort, IsAStableSortForEverySizeAndWidth) {
     for (const int bits : {1, 3, 8, 9, 33, 63, 64}) {
       const std::uint64_t mask = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
       const auto keys = random_keys(size, mask, random);
-      EXPECT_EQ(radix_sorted(keys, bits), stably_sorted(keys)) << size << " keys, " << bits << " bits";
+      EXPECT_EQ(radix_sorted(keys, bits), stably_sorted(keys))
+          << size << " keys, " << bits << " bits";
     }
   }
 }
@@ -57,7 +60,8 @@ TEST(RadixSort, IsAStableSortForEverySizeAndWidth) {
 TEST(RadixSort, SkipsBitsThatAllKeysShare) {
   Random random(2);
   auto keys = random_keys(5000, 0x00f0000000003c00u, random);
-  for (auto& key : keys) key |= 0x4000000000000001u;
+  for (auto& key : keys)
+    key |= 0x4000000000000001u;
   EXPECT_EQ(radix_sorted(keys, 63), stably_sorted(keys));
   const std::vector<std::uint64_t> same(5000, 77);
   EXPECT_EQ(radix_sorted(same, 63), stably_sorted(same));
@@ -68,6 +72,24 @@ TEST(RadixSort, LooksAtTheLowBitsOnly) {
   EXPECT_EQ(radix_sorted(keys, 0).keys, keys);
   EXPECT_EQ(radix_sorted(keys, 1).values, (std::vector<std::int32_t>{1, 0, 2}));
   EXPECT_EQ(radix_sorted(keys, 2).values, (std::vector<std::int32_t>{2, 1, 0}));
+}
+
+TEST(RadixSort, CarriesAnyValue) {
+  Random random(4);
+  for (const std::uint64_t mask : {0xffull, 0xffffffffull, 0x7fffffffffffffffull}) {
+    auto keys = random_keys(40000, mask, random);
+    std::vector<std::int32_t> values;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      values.push_back(static_cast<std::int32_t>(random.bits()));   // half of them negative
+    }
+    const auto sorted = stably_sorted(keys);
+    std::vector<std::int32_t> expected;
+    for (const std::int32_t i : sorted.values)
+      expected.push_back(values[static_cast<std::size_t>(i)]);
+    radix_sort_pairs(keys, values, 63);
+    EXPECT_EQ(keys, sorted.keys);
+    EXPECT_EQ(values, expected);
+  }
 }
 
 TEST(RadixSort, GivesTheSameForAnyNumberOfThreads) {
@@ -81,5 +103,5 @@ TEST(RadixSort, GivesTheSameForAnyNumberOfThreads) {
   set_threads(0);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -8,8 +8,7 @@
 namespace pumice::testing {
 namespace {
 
-template <class Call>
-std::string message_of(Call&& call) {
+template <class Call> std::string message_of(Call&& call) {
   try {
     call();
   } catch (const UserError& error) {
@@ -61,5 +60,5 @@ TEST(MapErrors, AKernelLargerThanTheGridLeavesNothing) {
             "dilation 1x1x1; use a smaller kernel or more padding");
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

@@ -20,16 +20,20 @@ using brute_force::Cells;
 constexpr std::uint64_t kProblems = 900;   // times six kinds of map
 
 /// The problem's number, dimension and windows go with every failure.
-#define PUMICE_TRACE(seed, window) SCOPED_TRACE(::testing::Message() << "seed " << seed << ": " << to_string(window))
+#define PUMICE_TRACE(seed, window) \
+  SCOPED_TRACE(::testing::Message() << "seed " << seed << ": " << to_string(window))
 
-std::set<Cell> distinct(const Cells& cells) { return {cells.begin(), cells.end()}; }
+std::set<Cell> distinct(const Cells& cells) {
+  return {cells.begin(), cells.end()};
+}
 
 /// A spatial shape that holds `cells`, sometimes with room to spare.
 Axes shape_around(const Cells& cells, int dimension, Random& random) {
   Axes shape = axes(dimension, 1);
   for (std::size_t at = 0; at < static_cast<std::size_t>(dimension); ++at) {
     std::int64_t extent = 1;
-    for (const Cell& cell : cells) extent = std::max(extent, cell[at + 1] + 1);
+    for (const Cell& cell : cells)
+      extent = std::max(extent, cell[at + 1] + 1);
     shape[at] = static_cast<std::int32_t>(extent + random.integer(0, 3));
   }
   return shape;
@@ -110,7 +114,8 @@ TEST(TransposedMap, MatchesTheReferenceOnRandomProblems) {
     const Cells fine = strew(fine_scatter, random);
     const auto map = transposed_map(make_set(coarse, dimension), make_set(fine, dimension), window);
     expect_well_formed(*map);
-    EXPECT_EQ(pair_set(map->view()), brute_force::transposed_pairs(coarse, fine, kernel_of(window)));
+    EXPECT_EQ(pair_set(map->view()),
+              brute_force::transposed_pairs(coarse, fine, kernel_of(window)));
   }
 }
 
@@ -155,7 +160,8 @@ TEST(GenerativeMap, MatchesTheReferenceOnRandomProblems) {
     const int dimension = static_cast<int>(1 + seed % 4);
     const bool bounded = random.integer(0, 2) == 0;
     Scatter scatter = random_scatter(dimension, bounded, random);
-    for (auto& origin : scatter.origin) origin = origin > 1000 || origin < -1000 ? 7 : origin;
+    for (auto& origin : scatter.origin)
+      origin = origin > 1000 || origin < -1000 ? 7 : origin;
     const Cells coarse = strew(scatter, random);
     const KernelWindow window = random_window(dimension, 3, random);
     CoordinateOptions options;
@@ -245,19 +251,19 @@ TEST(Maps, AreTheSameBitsForAnyNumberOfThreads) {
   std::vector<KernelMapPtr> first;
   for (const int count : {1, 2, 3}) {
     set_threads(count);
-    std::vector<KernelMapPtr> maps{submanifold_map(set, same),
-                                   strided_map(set, strided, StridedOutputs::dilating),
-                                   strided_map(set, strided, StridedOutputs::cell),
-                                   strided_map(set, halving, StridedOutputs::cell),
-                                   generative_map(set, halving)};
+    std::vector<KernelMapPtr> maps{
+        submanifold_map(set, same), strided_map(set, strided, StridedOutputs::dilating),
+        strided_map(set, strided, StridedOutputs::cell),
+        strided_map(set, halving, StridedOutputs::cell), generative_map(set, halving)};
     maps.push_back(transposed_map(maps[1]->out(), set, strided));
     if (first.empty()) first = maps;
     for (std::size_t i = 0; i < maps.size(); ++i) {
       const KernelMapView a = first[i]->view();
       const KernelMapView b = maps[i]->view();
       EXPECT_TRUE(first[i]->out()->same_rows(*maps[i]->out())) << i;
-      EXPECT_TRUE(std::equal(a.offset_begin.begin(), a.offset_begin.end(),
-                             b.offset_begin.begin(), b.offset_begin.end())) << i;
+      EXPECT_TRUE(std::equal(a.offset_begin.begin(), a.offset_begin.end(), b.offset_begin.begin(),
+                             b.offset_begin.end()))
+          << i;
       EXPECT_TRUE(std::equal(a.in.begin(), a.in.end(), b.in.begin(), b.in.end())) << i;
       EXPECT_TRUE(std::equal(a.out.begin(), a.out.end(), b.out.begin(), b.out.end())) << i;
     }
@@ -276,6 +282,77 @@ TEST(Maps, OfKernelsTwoByTwoAreSortedOnBothSides) {
   EXPECT_EQ(down->pairs(), set->size());
   const auto up = transposed_map(down->out(), set, halving);
   EXPECT_EQ(pair_set(up->view()), pair_set(transposed(down->view())));
+}
+
+TEST(Maps, OfOneOffsetThatGoesNowhereAreTheIdentity) {
+  Random random(10);
+  for (const bool in_key_order : {false, true}) {
+    const auto set = make_set(strew({.dimension = 2,
+                                     .size = 40000,
+                                     .origin = {-99, -99},
+                                     .extent = {198, 198},
+                                     .in_key_order = in_key_order},
+                                    random),
+                              2);
+    const auto map = submanifold_map(set, submanifold_window(2, {1, 1}, {1, 1}));
+    expect_well_formed(*map);
+    EXPECT_TRUE(map->view().has_identity_offset);
+    EXPECT_TRUE(map->view().sorted_by_in);
+    EXPECT_EQ(map->pairs(), set->size());
+    // The same offset somewhere else is not.
+    const auto aside = submanifold_map(
+        set, {.dimension = 2, .shape = KernelShape::custom, .custom_offsets = {Axes{1, 0}}});
+    EXPECT_LT(aside->pairs(), set->size());
+  }
+}
+
+TEST(Maps, CountTheirPairsBesideARoomForThem) {
+  const auto set = make_set({{0, 5}, {0, 0}, {0, 1}, {0, 2}}, 1);
+  const auto map = submanifold_map(set, submanifold_window(1, {3}, {1}));
+  EXPECT_TRUE(map->pair_count().host_knows());
+  EXPECT_EQ(map->pair_count().capacity(), 8);
+  EXPECT_EQ(map->pairs(), 8);
+  EXPECT_EQ(map->view().in.size(), 8u);
+
+  // As a device would fill it: room for ten, eight of them in use.
+  const auto pairs_in_use = [](std::int64_t count) {
+    KernelPairs pairs;
+    pairs.offset_begin = Buffer<std::int64_t>(4);
+    std::copy_n(std::array<std::int64_t, 4>{0, 2, 6, 8}.begin(), 4, pairs.offset_begin.data());
+    pairs.in = Buffer<std::int32_t>(10);
+    pairs.out = Buffer<std::int32_t>(10);
+    pairs.count = RowCount::on_device(std::make_shared<std::int64_t>(count), 10, {});
+    return pairs;
+  };
+  const KernelMap roomy(map->window(), set, set, pairs_in_use(8), true);
+  EXPECT_EQ(roomy.pairs(), 8);
+  EXPECT_EQ(roomy.view().in.size(), 8u);
+  EXPECT_EQ(roomy.view().out.size(), 8u);
+  EXPECT_THROW(KernelMap(map->window(), set, set, pairs_in_use(7), true), InternalError);
+  EXPECT_THROW(KernelMap(map->window(), set, set, pairs_in_use(11), true), UserError);
+}
+
+TEST(Maps, OfSetsWithDeclaredBoundsAreThoseOfTheirCoordinates) {
+  Random random(12);
+  const Cells cells = strew(
+      {.dimension = 3, .size = 700, .batches = 2, .origin = {-7, -7, -7}, .extent = {15, 15, 15}},
+      random);
+  const auto measured = make_set(cells, 3);
+  const auto declared = make_set(
+      cells, 3, {.batch_size = 2, .bounds = CoordinateBounds{axes(3, -500), axes(3, 500)}});
+  EXPECT_NE(measured->layout(), declared->layout());
+  const KernelWindow window = submanifold_window(3, {3, 3, 3}, {1, 1, 1});
+  EXPECT_EQ(pair_set(submanifold_map(declared, window)->view()),
+            pair_set(submanifold_map(measured, window)->view()));
+  for (const auto outputs : {StridedOutputs::dilating, StridedOutputs::cell}) {
+    const KernelWindow halving{.size = {3, 3, 3}, .stride = {2, 2, 2}, .padding = {1, 1, 1}};
+    const auto out = strided_set(declared, halving, outputs);
+    EXPECT_EQ(distinct(cells_of(*out)),
+              distinct(cells_of(*strided_set(measured, halving, outputs))));
+    EXPECT_FALSE(out->options().bounds);
+    EXPECT_EQ(pair_set(map_between(declared, out, halving)->view()),
+              pair_set(map_between(measured, out, halving)->view()));
+  }
 }
 
 TEST(TransposedView, SwapsSidesAndKeepsOffsets) {
@@ -305,5 +382,5 @@ TEST(StridedSet, CoversTheRowsOfTheExampleInTheHeader) {
   EXPECT_EQ(cells_of(*strided_set(set, window, StridedOutputs::cell)), (Cells{{0, 1}}));
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

@@ -32,7 +32,8 @@ TEST(KernelWindow, ListsAHypercubeWithItsLastAxisFastest) {
   EXPECT_EQ(window.volume(), 6);
   for (int dimension = 1; dimension <= 4; ++dimension) {
     window = {.dimension = dimension, .size = {3, 1, 4, 2}};
-    const auto expected = brute_force::box_offsets({window.size.begin(), window.size.begin() + dimension}, false);
+    const auto expected =
+        brute_force::box_offsets({window.size.begin(), window.size.begin() + dimension}, false);
     EXPECT_EQ(plain(window.offsets(), dimension), expected);
     EXPECT_EQ(window.volume(), static_cast<std::int64_t>(expected.size()));
   }
@@ -42,7 +43,8 @@ TEST(KernelWindow, ListsAHypercrossInTheOrderOfItsHypercube) {
   for (int dimension = 1; dimension <= 4; ++dimension) {
     const KernelWindow window{
         .dimension = dimension, .shape = KernelShape::hypercross, .size = {3, 5, 1, 3}};
-    const auto expected = brute_force::box_offsets({window.size.begin(), window.size.begin() + dimension}, true);
+    const auto expected =
+        brute_force::box_offsets({window.size.begin(), window.size.begin() + dimension}, true);
     EXPECT_EQ(plain(window.offsets(), dimension), expected);
     EXPECT_EQ(window.volume(), static_cast<std::int64_t>(expected.size()));
   }
@@ -73,8 +75,8 @@ TEST(SubmanifoldWindow, CentresOddAxesAndLeavesEvenOnes) {
 }
 
 TEST(KernelWindow, ShapesFollowTheArithmeticOfDenseConvolution) {
-  const KernelWindow window{.dimension = 2, .size = {3, 2}, .stride = {2, 3}, .padding = {1, 0},
-                            .dilation = {1, 4}};
+  const KernelWindow window{
+      .dimension = 2, .size = {3, 2}, .stride = {2, 3}, .padding = {1, 0}, .dilation = {1, 4}};
   const Axes out = strided_shape({41, 20}, window);
   EXPECT_EQ(out[0], 21);
   EXPECT_EQ(out[1], 6);
@@ -109,8 +111,9 @@ TEST(KernelWindow, ErrorsNameTheArgument) {
   EXPECT_EQ(message_of({.dilation = {0, 1, 1}}), "dilation[0] = 0: must be at least 1");
   EXPECT_EQ(message_of({.shape = KernelShape::hypercross, .size = {3, 3, 4}}),
             "kernel size[2] = 4: a hypercross has a centre, so its sizes are odd");
-  EXPECT_EQ(message_of({.size = {1024, 1024, 2}}),
-            "kernel size 1024x1024x2 has more than 1048576 offsets; use a smaller one, or dilation");
+  EXPECT_EQ(
+      message_of({.size = {1024, 1024, 2}}),
+      "kernel size 1024x1024x2 has more than 1048576 offsets; use a smaller one, or dilation");
   EXPECT_EQ(message_of({.size = {2147483647, 2147483647, 2147483647}}),
             "kernel size 2147483647x2147483647x2147483647 has more than 1048576 offsets; use a "
             "smaller one, or dilation");
@@ -126,5 +129,5 @@ TEST(KernelWindow, ErrorsNameTheArgument) {
   EXPECT_EQ(message_of({.size = {3, 3, 3}, .stride = {2, 2, 2}, .padding = {1, 1, 1}}), "no error");
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -54,5 +54,5 @@ TEST(MapCache, LeavesLevelsWithOneSetSoThatTheirMapsAreShared) {
   EXPECT_EQ(cache.built(), 2);
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

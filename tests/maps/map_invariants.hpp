@@ -86,4 +86,4 @@ inline void expect_well_formed(const KernelMap& map) {
   }
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::testing

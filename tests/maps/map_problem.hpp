@@ -26,7 +26,8 @@ inline CoordinateSetPtr make_set(const brute_force::Cells& cells, int dimension,
                                  const CoordinateOptions& options = {}) {
   std::vector<std::int32_t> values;
   for (const auto& cell : cells) {
-    for (const std::int64_t value : cell) values.push_back(static_cast<std::int32_t>(value));
+    for (const std::int64_t value : cell)
+      values.push_back(static_cast<std::int32_t>(value));
   }
   return CoordinateSet::create(
       ConstTensorView(values.data(), DType::i32,
@@ -78,9 +79,9 @@ inline Scatter random_scatter(int dimension, bool non_negative, Random& random) 
                   .in_key_order = random.integer(0, 2) == 0};
   const std::int64_t crowding = random.integer(1, 4);
   for (int axis = 0; axis < dimension; ++axis) {
-    scatter.origin.push_back(
-        non_negative ? random.integer(0, 2)
-                     : kOrigins[random.integer(0, random.integer(0, 9) == 0 ? 5 : 3)]);
+    scatter.origin.push_back(non_negative
+                                 ? random.integer(0, 2)
+                                 : kOrigins[random.integer(0, random.integer(0, 9) == 0 ? 5 : 3)]);
     const std::int64_t longest = dimension == 1 ? 100 : dimension == 2 ? 14 : 8;
     scatter.extent.push_back(random.integer(1, longest * crowding / 2 + 1));
   }
@@ -97,9 +98,8 @@ inline KernelWindow random_window(int dimension, std::int32_t most_stride, Rando
   window.dimension = dimension;
   window.shape = static_cast<KernelShape>(pick(0, 2));
   for (std::size_t at = 0; at < static_cast<std::size_t>(dimension); ++at) {
-    window.size[at] = window.shape == KernelShape::hypercross
-                          ? 1 + 2 * pick(0, 2)
-                          : pick(1, dimension == 4 ? 3 : 5);
+    window.size[at] = window.shape == KernelShape::hypercross ? 1 + 2 * pick(0, 2)
+                                                              : pick(1, dimension == 4 ? 3 : 5);
     window.stride[at] = pick(1, most_stride);
     window.padding[at] = pick(0, 3);
     window.dilation[at] = pick(1, 3);
@@ -144,4 +144,4 @@ inline brute_force::Kernel kernel_of(const KernelWindow& window) {
   return kernel;
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::testing

@@ -17,17 +17,17 @@
 namespace pumice::testing {
 namespace {
 
-KernelWindow three_cubed() { return submanifold_window(3, {3, 3, 3}, {1, 1, 1}); }
+KernelWindow three_cubed() {
+  return submanifold_window(3, {3, 3, 3}, {1, 1, 1});
+}
 
-template <class Number>
-std::vector<Number> numbers_in(const std::vector<char>& bytes) {
+template <class Number> std::vector<Number> numbers_in(const std::vector<char>& bytes) {
   std::vector<Number> numbers(bytes.size() / sizeof(Number));
   std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(Number));
   return numbers;
 }
 
-template <class Number>
-std::vector<Number> read_numbers(const std::filesystem::path& path) {
+template <class Number> std::vector<Number> read_numbers(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return numbers_in<Number>({std::istreambuf_iterator<char>(file), {}});
 }
@@ -73,9 +73,9 @@ TEST(RealMaps, OfACenterPointInputHaveItsKnownCount) {
   ASSERT_EQ(numbers[0], 0x33FF1101);
   const std::int64_t rows = numbers[3];
   ASSERT_EQ(static_cast<std::int64_t>(numbers.size()), 5 + rows * 4);
-  const auto set = CoordinateSet::create(
-      ConstTensorView(numbers.data() + 5, DType::i32, Shape{rows, 4}),
-      {.spatial_shape = Axes{1440, 1440, 41}});
+  const auto set =
+      CoordinateSet::create(ConstTensorView(numbers.data() + 5, DType::i32, Shape{rows, 4}),
+                            {.spatial_shape = Axes{1440, 1440, 41}});
   EXPECT_EQ(set->size(), 79745);
   EXPECT_EQ(submanifold_map(set, three_cubed())->pairs(), 591581);
 }
@@ -100,7 +100,9 @@ RecordedMap read_recorded_map(const std::filesystem::path& path) {
   const auto begin = numbers_in<std::int32_t>(entries.at("archive/data/1"));
   const auto rows = numbers_in<std::int32_t>(entries.at("archive/data/2"));
   const auto middle = rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2);
-  return {.begin = {begin.begin(), begin.end()}, .in = {rows.begin(), middle}, .out = {middle, rows.end()}};
+  return {.begin = {begin.begin(), begin.end()},
+          .in = {rows.begin(), middle},
+          .out = {middle, rows.end()}};
 }
 
 TEST(RecordedMap, HoldsTheInvariantsOurMapsHold) {
@@ -114,7 +116,8 @@ TEST(RecordedMap, HoldsTheInvariantsOurMapsHold) {
   EXPECT_TRUE(rows_are_distinct_within_offsets(view, view.out));
   EXPECT_EQ(view.pairs_of(13), map.voxels);   // the centre is recorded too
   std::set<brute_force::Pair> mirrored;
-  for (const auto& [offset, in, out] : pair_set(view)) mirrored.emplace(26 - offset, out, in);
+  for (const auto& [offset, in, out] : pair_set(view))
+    mirrored.emplace(26 - offset, out, in);
   EXPECT_EQ(mirrored, pair_set(view));
 }
 
@@ -170,11 +173,13 @@ std::vector<std::int32_t> rebuild_coordinates(const RecordedMap& map) {
       low = std::min(low, cell[voxel][0]);
       high = std::max(high, cell[voxel][0]);
     }
-    for (const std::size_t voxel : component) cell[voxel][0] += clear - low;
+    for (const std::size_t voxel : component)
+      cell[voxel][0] += clear - low;
     clear += high - low + 3;
   }
   std::vector<std::int32_t> coordinates;
-  for (const Cell& c : cell) coordinates.insert(coordinates.end(), {0, c[0], c[1], c[2]});
+  for (const Cell& c : cell)
+    coordinates.insert(coordinates.end(), {0, c[0], c[1], c[2]});
   return coordinates;
 }
 
@@ -189,5 +194,5 @@ TEST(RecordedMap, ComesBackFromCoordinatesRebuiltFromItsOffsets) {
   EXPECT_EQ(pair_set(map->view()), pair_set(recorded.view()));
 }
 
-}  // namespace
-}  // namespace pumice::testing
+}   // namespace
+}   // namespace pumice::testing

@@ -34,12 +34,14 @@ TEST(ConvolutionPlan, AFullTableIsAnImplicitProduct) {
   EXPECT_FALSE(plan.sort_by_mask);
 }
 
-TEST(ConvolutionPlan, APointwiseLayerIsOneDenseProduct) {
+TEST(ConvolutionPlan, APointwiseLayerMultipliesRowsWhereTheyLie) {
   ConvolutionProblem problem = lidar_layer();
   problem.offsets = 1;
   problem.pairs = problem.out_rows;
   problem.identity = true;
-  EXPECT_EQ(plan_convolution(problem).dataflow, Dataflow::gather_gemm_scatter);
+  const ConvolutionPlan plan = plan_convolution(problem);
+  EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
+  EXPECT_NE(plan.reason.find("where they lie"), std::string::npos) << plan.reason;
 }
 
 TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {

@@ -67,8 +67,7 @@ Expected expected_voxels(const std::vector<RandomCloud>& clouds, const VoxelOpti
         const float p = positions[i + axis];
         const float origin = options.range ? (*options.range)[axis] : 0.0f;
         if (options.range && (p < origin || p >= (*options.range)[axis + 3])) cell[0] = -1;
-        cell[axis + 1] =
-            static_cast<std::int32_t>(std::floor((p - origin) / options.size[axis]));
+        cell[axis + 1] = static_cast<std::int32_t>(std::floor((p - origin) / options.size[axis]));
       }
       expected.cell_of.push_back(cell);
       if (cell[0] >= 0) expected.members[cell].push_back(index);
@@ -81,7 +80,8 @@ float reduced(const std::vector<float>& values, Reduction reduction) {
   if (reduction == Reduction::first) return values[0];
   if (reduction == Reduction::max) return *std::max_element(values.begin(), values.end());
   double sum = 0.0;
-  for (const float value : values) sum += value;
+  for (const float value : values)
+    sum += value;
   if (reduction == Reduction::mean) sum /= static_cast<double>(values.size());
   return static_cast<float>(sum);
 }
@@ -182,6 +182,31 @@ TEST(Voxelising, FloorsBelowZeroAndHalvesIntervalsOpenAbove) {
   EXPECT_EQ(kept[2], -1) << "x = 2 is the open end";
 }
 
+TEST(Voxelising, FloorsEveryKindOfNumber) {
+  std::vector<float> xs{0.0f,         -0.0f,           1.0f,      -1.0f,       0.99999994f,
+                        -0.99999994f, 1e-38f,          -1e-38f,   1e-45f,      -1e-45f,
+                        8388607.5f,   -8388607.5f,     8388608.f, -16777216.f, 0x1p31f - 128.f,
+                        -0x1p31f,     -0x1p31f + 128.f};
+  Random random(21);
+  for (int i = 0; i < 5000; ++i) {
+    const double magnitude = std::exp2(random.uniform(-20, 30.9));
+    xs.push_back(static_cast<float>(random.uniform(-1, 1) < 0 ? -magnitude : magnitude));
+  }
+  std::vector<float> positions;
+  for (const float x : xs)
+    positions.insert(positions.end(), {x, 0.5f, -0.5f});
+  const PointCloud cloud = cloud_at(positions);
+  const Voxels voxels =
+      voxelize(cloud, point_features(cloud), {.size = {1.0f, 1.0f, 1.0f}, .range = {}});
+  const auto rows = voxels.coordinates.span<std::int32_t>();
+  for (std::size_t point = 0; point < xs.size(); ++point) {
+    const auto voxel = static_cast<std::size_t>(voxels.point_to_voxel.span<std::int64_t>()[point]);
+    ASSERT_EQ(static_cast<double>(rows[4 * voxel + 1]), std::floor(xs[point])) << xs[point];
+    ASSERT_EQ(rows[4 * voxel + 2], 0);
+    ASSERT_EQ(rows[4 * voxel + 3], -1);
+  }
+}
+
 TEST(Voxelising, OrdersVoxelsByKey) {
   const RandomCloud item = random_cloud(5000, 4, 8);
   const Voxels voxels =
@@ -276,7 +301,9 @@ TEST(Voxelising, RefusesFeaturesOfOtherPoints) {
                        {.size = {1.0f, 1.0f, 1.0f}, .range = {}});
             }),
             "features of cloud 0 have shape [2, 4] f32; expected [1, C] f32");
-  EXPECT_EQ(message_of([&] { voxelize_batch({}, {.size = {1.0f, 1.0f, 1.0f}, .range = {}}); }),
+  EXPECT_EQ(message_of([&] {
+              voxelize_batch({}, {.size = {1.0f, 1.0f, 1.0f}, .range = {}});
+            }),
             "voxelise: there is no cloud; give at least one");
 }
 
@@ -302,14 +329,14 @@ TEST(RealScans, HaveTheKnownNumberOfVoxels) {
   PUMICE_NEEDS_DATA(kitti, "lidar/semantickitti/seq00_000000.bin");
   PUMICE_NEEDS_DATA(spconv, "lidar/other/spconv_benchmark_cloud.npz");
   const PointCloud frame = read_points(kitti);
-  EXPECT_EQ(voxelize(frame, point_features(frame), {.size = {0.05f, 0.05f, 0.05f}, .range = {}})
-                .size(),
-            91767);
+  EXPECT_EQ(
+      voxelize(frame, point_features(frame), {.size = {0.05f, 0.05f, 0.05f}, .range = {}}).size(),
+      91767);
   const PointCloud cloud = read_points(spconv);
   const VoxelOptions options{.size = {0.1f, 0.1f, 0.1f},
                              .range = std::array<float, 6>{-80, -80, -2, 80, 80, 6}};
   EXPECT_EQ(voxelize(cloud, point_features(cloud), options).size(), 125562);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

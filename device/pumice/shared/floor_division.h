@@ -17,4 +17,4 @@ PUMICE_SHARED constexpr int64_t ceil_divide(int64_t value, int64_t divisor) {
   return quotient + (value % divisor > 0 ? 1 : 0);
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
+#include <pumice/shared/key_layout.h>
 #include <pumice/core/key_layout.hpp>
 #include <pumice/core/row_count.hpp>
 #include <pumice/core/tensor.hpp>
-#include <pumice/shared/key_layout.h>
 
 namespace pumice {
 
@@ -19,7 +19,8 @@ namespace pumice {
 using Axes = std::array<std::int32_t, kMaxDimension>;
 constexpr Axes axes(int dimension, std::int32_t value) {
   Axes result{};
-  for (int axis = 0; axis < dimension; ++axis) result[static_cast<std::size_t>(axis)] = value;
+  for (int axis = 0; axis < dimension; ++axis)
+    result[static_cast<std::size_t>(axis)] = value;
   return result;
 }
 
@@ -31,11 +32,11 @@ using CoordinateSetPtr = std::shared_ptr<const CoordinateSet>;
 struct BlockIndexRef {
   KeyLayout layout{};
   std::int64_t blocks = 0;
-  const std::uint64_t* block_key = nullptr;    // [blocks], ascending: key >> kBlockBits
-  const std::uint64_t* occupancy = nullptr;    // [blocks], bit = local cell
-  const std::int32_t* base_rank = nullptr;     // [blocks], rank of the block's first cell
-  const std::int32_t* order = nullptr;         // [rows], rank -> row; null when they are equal
-  const std::int32_t* slots = nullptr;         // [slot_mask + 1], open addressing, -1 when free
+  const std::uint64_t* block_key = nullptr;   // [blocks], ascending: key >> kBlockBits
+  const std::uint64_t* occupancy = nullptr;   // [blocks], bit = local cell
+  const std::int32_t* base_rank = nullptr;    // [blocks], rank of the block's first cell
+  const std::int32_t* order = nullptr;        // [rows], rank -> row; null when they are equal
+  const std::int32_t* slots = nullptr;        // [slot_mask + 1], open addressing, -1 when free
   std::uint32_t slot_mask = 0;
 
   /// Block number of `block_key`, or -1.
@@ -61,9 +62,9 @@ struct CoordinateOptions {
   std::optional<Axes> spatial_shape{};
   /// Number of batch items; absent: largest batch index + 1. Trailing empty items need saying.
   std::optional<std::int32_t> batch_size{};
-  /// Bounds that every coordinate is known to keep, which needs `batch_size` too; absent: those that
-  /// the coordinates have. Declared bounds make the layout of keys a constant, the same for every
-  /// set of a stream of scans, and save a pass over the coordinates. They are of this set and
+  /// Bounds that every coordinate is known to keep, which needs `batch_size` too; absent: those
+  /// that the coordinates have. Declared bounds make the layout of keys a constant, the same for
+  /// every set of a stream of scans, and save a pass over the coordinates. They are of this set and
   /// of what is pruned from it; other sets made from it have none.
   std::optional<CoordinateBounds> bounds{};
 };
@@ -76,7 +77,8 @@ class CoordinateSet {
   /// coordinates: int32 [N, 1 + D], copied. UserError for a duplicate (naming both rows), a
   /// negative batch index, a coordinate outside `spatial_shape` or `bounds`, or extents over 2^63
   /// cells.
-  static CoordinateSetPtr create(ConstTensorView coordinates, const CoordinateOptions& options = {});
+  static CoordinateSetPtr create(ConstTensorView coordinates,
+                                 const CoordinateOptions& options = {});
 
   /// From keys already sorted ascending and distinct: rows come in that order.
   static CoordinateSetPtr from_sorted_keys(Buffer<std::uint64_t> keys, const KeyLayout& layout,
@@ -141,4 +143,4 @@ inline std::int32_t BlockIndexRef::find_row(std::uint64_t key) const {
   return order == nullptr ? rank : order[rank];
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -26,8 +26,8 @@ struct PrunedSet {
 /// Keeps the rows where `keep` (u8 [N]) is not zero.
 PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep);
 
-/// Rows [begin[b], begin[b + 1]) hold batch item b when rows come in key order; int64 [batch_size + 1]
-/// of ranks otherwise (use `index().order`).
+/// Rows [begin[b], begin[b + 1]) hold batch item b when rows come in key order; int64 [batch_size +
+/// 1] of ranks otherwise (use `index().order`).
 Tensor batch_ranges(const CoordinateSet& set);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -6,13 +6,13 @@
 namespace pumice {
 
 struct UniqueCoordinates {
-  CoordinateSetPtr set;         // rows in key order
-  Tensor row_of;                // int32 [P]: row of the set each input coordinate fell into
-  Tensor first;                 // int32 [N]: smallest input index that fell into the row
+  CoordinateSetPtr set;   // rows in key order
+  Tensor row_of;          // int32 [P]: row of the set each input coordinate fell into
+  Tensor first;           // int32 [N]: smallest input index that fell into the row
 };
 
 /// coordinates: int32 [P, 1 + D], duplicates allowed.
 UniqueCoordinates unique_coordinates(ConstTensorView coordinates,
                                      const CoordinateOptions& options = {});
 
-}  // namespace pumice
+}   // namespace pumice

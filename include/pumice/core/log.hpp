@@ -5,9 +5,9 @@
 
 namespace pumice {
 
-enum class LogTopic : unsigned char { plan, map, kernel, memory };
+enum class LogTopic : unsigned char { plan, map };
 
-/// Whether PUMICE_LOG names `topic` ("plan", "map,kernel" or "all").
+/// Whether PUMICE_LOG names `topic` ("plan", "plan,map" or "all").
 bool logging(LogTopic topic);
 void log(LogTopic topic, const std::string& message);
 

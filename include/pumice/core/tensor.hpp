@@ -46,8 +46,9 @@ template <bool Const> class BasicTensorView {
       : data_(data), dtype_(dtype), device_(device), shape_(shape) {}
   /// A mutable view is usable as a const one.
   template <bool OtherConst>
-  requires(Const && !OtherConst) BasicTensorView(
-      const BasicTensorView<OtherConst>& other)   // NOLINT(google-explicit-constructor)
+  requires(Const && !OtherConst)
+      // NOLINTNEXTLINE(google-explicit-constructor)
+      BasicTensorView(const BasicTensorView<OtherConst>& other)
       : BasicTensorView(other.raw(), other.dtype(), other.shape(), other.device()) {}
 
   Byte* raw() const { return data_; }

@@ -36,4 +36,4 @@ KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetP
 /// `coarse` divided by the window's; where that is no whole number they are a new finest level, 1.
 KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -13,7 +13,7 @@ namespace pumice {
 /// Looks at a kernel map, in either direction. Pairs are grouped by offset: those of offset k are
 /// [offset_begin[k], offset_begin[k + 1]). Within an offset no output row and no input row repeats.
 struct KernelMapView {
-  std::int64_t offsets = 0;                       // K
+  std::int64_t offsets = 0;   // K
   std::int64_t in_rows = 0;
   std::int64_t out_rows = 0;
   std::span<const std::int64_t> offset_begin{};   // [K + 1]
@@ -75,4 +75,4 @@ class KernelMap {
   bool has_identity_offset_;
 };
 
-}  // namespace pumice
+}   // namespace pumice

@@ -19,7 +19,7 @@ enum class KernelShape : unsigned char { hypercube, hypercross, custom };
 struct KernelWindow {
   int dimension = 3;
   KernelShape shape = KernelShape::hypercube;
-  Axes size{3, 3, 3, 1};        // extent per axis (hypercube, hypercross: odd for the latter)
+  Axes size{3, 3, 3, 1};   // extent per axis (hypercube, hypercross: odd for the latter)
   Axes stride{1, 1, 1, 1};
   Axes padding{0, 0, 0, 0};
   Axes dilation{1, 1, 1, 1};
@@ -45,11 +45,12 @@ KernelWindow submanifold_window(int dimension, const Axes& size, const Axes& dil
 /// volumes, more than 2^20 offsets, duplicates among custom offsets.
 void validate(const KernelWindow& window);
 
-/// Grid extents after a strided convolution: (in + 2·padding − dilation·(size − 1) − 1) / stride + 1.
+/// Grid extents after a strided convolution: (in + 2·padding − dilation·(size − 1) − 1) / stride
+/// + 1.
 Axes strided_shape(const Axes& shape, const KernelWindow& window);
 /// Grid extents after a transposed one: (in − 1)·stride − 2·padding + dilation·(size − 1) + 1.
 Axes transposed_shape(const Axes& shape, const KernelWindow& window);
 
 std::string to_string(const KernelWindow& window);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -40,11 +40,10 @@ class MapCache {
     Key key;
     KernelMapPtr map;
   };
-  template <class Build>
-  KernelMapPtr find_or_build(const Key& key, Build&& build);
+  template <class Build> KernelMapPtr find_or_build(const Key& key, Build&& build);
 
   std::vector<Entry> entries_;   // some dozen in a network, so looking through them is quick
   double build_ms_ = 0;
 };
 
-}  // namespace pumice
+}   // namespace pumice

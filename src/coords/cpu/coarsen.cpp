@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <limits>
 
+#include <pumice/shared/floor_division.h>
+#include <pumice/coords/set_operations.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/core/radix_sort.hpp>
-#include <pumice/coords/set_operations.hpp>
-#include <pumice/shared/floor_division.h>
 
 #include "coords/cpu/compact.hpp"
 #include "coords/cpu/coordinate_set_builder.hpp"
@@ -70,7 +70,7 @@ KeyList divide_keys(std::span<const std::uint64_t> keys, const KeyLayout& layout
   return list;
 }
 
-}  // namespace
+}   // namespace
 
 CoordinateOptions coarser_options(const CoordinateSet& set, const Axes& factor) {
   CoordinateOptions options = set.options();
@@ -97,7 +97,8 @@ CoordinateSetPtr coarsen_to(const CoordinateSet& set, const Axes& factor,
   while (all_even(left, dimension) && can_halve(layout)) {
     layout = halved(layout);
     shift += dimension;
-    for (int axis = 0; axis < dimension; ++axis) left[static_cast<std::size_t>(axis)] /= 2;
+    for (int axis = 0; axis < dimension; ++axis)
+      left[static_cast<std::size_t>(axis)] /= 2;
   }
   Buffer<std::uint64_t> keys = distinct_keys(set.sorted_keys(), shift);
   if (!all_one(left, dimension)) {
@@ -129,4 +130,4 @@ CoordinateSetPtr coarsen(const CoordinateSet& set, const Axes& factor) {
   return coarsen_to(set, factor, options);
 }
 
-}  // namespace pumice
+}   // namespace pumice

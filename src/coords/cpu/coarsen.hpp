@@ -12,4 +12,4 @@ CoordinateOptions coarser_options(const CoordinateSet& set, const Axes& factor);
 CoordinateSetPtr coarsen_to(const CoordinateSet& set, const Axes& factor,
                             const CoordinateOptions& options);
 
-}  // namespace pumice
+}   // namespace pumice

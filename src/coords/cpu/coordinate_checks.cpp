@@ -16,11 +16,12 @@ constexpr std::int64_t kChunk = std::int64_t{1} << 14;
 std::int64_t row_with(ConstTensorView coordinates, std::int64_t column, std::int32_t value) {
   const auto* data = coordinates.data<std::int32_t>();
   std::int64_t row = 0;
-  while (data[row * coordinates.extent(1) + column] != value) ++row;
+  while (data[row * coordinates.extent(1) + column] != value)
+    ++row;
   return row;
 }
 
-}  // namespace
+}   // namespace
 
 ColumnBounds column_bounds(ConstTensorView coordinates) {
   const auto columns = static_cast<std::size_t>(coordinates.extent(1));
@@ -45,13 +46,14 @@ ColumnBounds column_bounds(ConstTensorView coordinates) {
     partial[static_cast<std::size_t>(begin / kChunk)] = mine;
   });
   ColumnBounds all = nothing;
-  for (const ColumnBounds& chunk : partial) take_in(all, chunk.low.data(), chunk.high.data());
+  for (const ColumnBounds& chunk : partial)
+    take_in(all, chunk.low.data(), chunk.high.data());
   return all;
 }
 
 void check_shape(ConstTensorView coordinates) {
-  PUMICE_EXPECTS(coordinates.dtype() == DType::i32, "coordinates: dtype = ",
-                 name_of(coordinates.dtype()), "; convert them to i32");
+  PUMICE_EXPECTS(coordinates.dtype() == DType::i32,
+                 "coordinates: dtype = ", name_of(coordinates.dtype()), "; convert them to i32");
   PUMICE_EXPECTS(coordinates.rank() == 2 && coordinates.extent(1) >= 2 &&
                      coordinates.extent(1) <= 1 + kMaxDimension,
                  "coordinates: shape = ", to_string(coordinates.shape()),
@@ -71,8 +73,9 @@ void check_options(int dimension, const CoordinateOptions& options) {
                    axis, "] = ", options.spatial_shape ? (*options.spatial_shape)[at] : 0,
                    ": every extent of the grid must be at least 1");
   }
-  PUMICE_EXPECTS(!options.batch_size || *options.batch_size >= 0, "batch_size = ",
-                 options.batch_size.value_or(0), ": give the number of batch items, or none");
+  PUMICE_EXPECTS(!options.batch_size || *options.batch_size >= 0,
+                 "batch_size = ", options.batch_size.value_or(0),
+                 ": give the number of batch items, or none");
   if (!options.bounds) return;
   PUMICE_EXPECTS(options.batch_size.has_value(),
                  "bounds are declared without batch_size; declare the number of batch items too");
@@ -88,8 +91,8 @@ void check_batch(ConstTensorView coordinates, std::int32_t low, std::int32_t hig
                  const CoordinateOptions& options) {
   PUMICE_EXPECTS(low >= 0, "coordinates: batch index ", low, " in row ",
                  row_with(coordinates, 0, low), "; number batch items from 0");
-  PUMICE_EXPECTS(high < std::numeric_limits<std::int32_t>::max(), "coordinates: batch index ",
-                 high, " in row ", row_with(coordinates, 0, high),
+  PUMICE_EXPECTS(high < std::numeric_limits<std::int32_t>::max(), "coordinates: batch index ", high,
+                 " in row ", row_with(coordinates, 0, high),
                  "; the largest possible is 2147483646");
   PUMICE_EXPECTS(!options.batch_size || high < *options.batch_size, "coordinates: batch index ",
                  high, " in row ", row_with(coordinates, 0, high),
@@ -100,8 +103,8 @@ void check_batch(ConstTensorView coordinates, std::int32_t low, std::int32_t hig
 void check_extent(ConstTensorView coordinates, int axis, std::int32_t low, std::int32_t high,
                   std::int32_t extent) {
   const std::int32_t outside = low < 0 ? low : high;
-  PUMICE_EXPECTS(low >= 0 && high < extent, "coordinates: ", outside, " on axis ", axis,
-                 " in row ", row_with(coordinates, axis + 1, outside),
+  PUMICE_EXPECTS(low >= 0 && high < extent, "coordinates: ", outside, " on axis ", axis, " in row ",
+                 row_with(coordinates, axis + 1, outside),
                  " lies outside spatial_shape, which has ", extent,
                  " cells there; crop the points, shift them to 0 or drop spatial_shape");
 }
@@ -137,4 +140,4 @@ void refuse_first(ConstTensorView coordinates, const ColumnBounds& allowed,
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

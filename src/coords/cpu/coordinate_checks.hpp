@@ -32,4 +32,4 @@ ColumnBounds allowed_columns(int dimension, const CoordinateOptions& options);
 void refuse_first(ConstTensorView coordinates, const ColumnBounds& allowed,
                   const CoordinateOptions& options);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -29,7 +29,7 @@ std::size_t first_not_ascending(std::span<const std::uint64_t> keys) {
   return found == keys.end() ? keys.size() : static_cast<std::size_t>(found - keys.begin()) + 1;
 }
 
-}  // namespace
+}   // namespace
 
 CoordinateSetPtr CoordinateSet::create(ConstTensorView coordinates,
                                        const CoordinateOptions& options) {
@@ -42,8 +42,8 @@ CoordinateSetPtr CoordinateSet::create(ConstTensorView coordinates,
     const std::size_t repeated = first_not_ascending(keys);
     if (repeated < keys.size()) {
       const auto rank = static_cast<std::int64_t>(repeated);
-      detail::raise_user("coordinates: rows ", order[rank - 1], " and ", order[rank],
-                         " are both ", describe_cell(list.layout, keys[repeated]),
+      detail::raise_user("coordinates: rows ", order[rank - 1], " and ", order[rank], " are both ",
+                         describe_cell(list.layout, keys[repeated]),
                          "; drop one, or merge duplicates with unique_coordinates and a reduction");
     }
   }
@@ -65,12 +65,12 @@ CoordinateSetPtr CoordinateSet::from_sorted_keys(Buffer<std::uint64_t> keys,
                    "keys: the last key has more than the ", key_bits(layout),
                    " bits of the layout; encode keys with the layout given");
     const std::int64_t needed = decode_batch(layout, last) + 1;
-    PUMICE_EXPECTS(!options.batch_size || needed <= *options.batch_size, "batch_size = ",
-                   options.batch_size.value_or(0), " where the last key is of batch item ",
-                   needed - 1, "; raise it or drop it");
+    PUMICE_EXPECTS(!options.batch_size || needed <= *options.batch_size,
+                   "batch_size = ", options.batch_size.value_or(0),
+                   " where the last key is of batch item ", needed - 1, "; raise it or drop it");
     if (!options.batch_size) batch_size = static_cast<std::int32_t>(needed);
   }
   return CoordinateSetBuilder::build(std::move(keys), {}, {}, layout, batch_size, options);
 }
 
-}  // namespace pumice
+}   // namespace pumice

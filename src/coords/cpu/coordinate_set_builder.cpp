@@ -71,13 +71,14 @@ Buffer<std::int32_t> make_slots(std::span<const std::uint64_t> block_keys) {
   std::fill_n(slots.data(), size, -1);
   for (std::size_t block = 0; block < block_keys.size(); ++block) {
     std::uint64_t slot = block_hash(block_keys[block]) & (size - 1);
-    while (slots[static_cast<std::int64_t>(slot)] >= 0) slot = (slot + 1) & (size - 1);
+    while (slots[static_cast<std::int64_t>(slot)] >= 0)
+      slot = (slot + 1) & (size - 1);
     slots[static_cast<std::int64_t>(slot)] = static_cast<std::int32_t>(block);
   }
   return slots;
 }
 
-}  // namespace
+}   // namespace
 
 CoordinateSetPtr CoordinateSetBuilder::build(Buffer<std::uint64_t> keys, Buffer<std::int32_t> order,
                                              Tensor coordinates, const KeyLayout& layout,
@@ -109,4 +110,4 @@ CoordinateSetPtr CoordinateSetBuilder::build(Buffer<std::uint64_t> keys, Buffer<
   return set;
 }
 
-}  // namespace pumice
+}   // namespace pumice

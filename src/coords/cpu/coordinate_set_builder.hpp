@@ -13,4 +13,4 @@ struct CoordinateSetBuilder {
                                 std::int32_t batch_size, const CoordinateOptions& options);
 };
 
-}  // namespace pumice
+}   // namespace pumice

@@ -35,8 +35,8 @@ Bounds measure(ConstTensorView coordinates, const CoordinateOptions& options,
   return bounds;
 }
 
-/// Encodes rows in `layout`. Where `allowed` is given a row may lie outside, and whether one does is
-/// returned; its key is meaningless.
+/// Encodes rows in `layout`. Where `allowed` is given a row may lie outside, and whether one does
+/// is returned; its key is meaningless.
 template <int kDimension>
 bool encode(ConstTensorView coordinates, const KeyLayout& layout, const ColumnBounds* allowed,
             std::uint64_t* keys) {
@@ -59,11 +59,13 @@ bool encode(ConstTensorView coordinates, const KeyLayout& layout, const ColumnBo
   return outside;
 }
 
-}  // namespace
+}   // namespace
 
 KeyLayout roomy_layout(int dimension, const Bounds& bounds, std::int64_t batch_size) {
   const int batch_bits =
-      batch_size <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(batch_size) - 1));
+      batch_size <= 1
+          ? 0
+          : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(batch_size) - 1));
   const auto most_bits = [&](int levels) {   // aligning the origin costs at most one bit more
     int total = batch_bits;
     for (int axis = 0; axis < dimension; ++axis) {
@@ -75,7 +77,8 @@ KeyLayout roomy_layout(int dimension, const Bounds& bounds, std::int64_t batch_s
     return total;
   };
   int levels = kDefaultHalvings;
-  while (levels > 0 && most_bits(levels) > 63) --levels;
+  while (levels > 0 && most_bits(levels) > 63)
+    --levels;
   return layout_for_bounds(dimension, bounds.low, bounds.high, batch_size, levels);
 }
 
@@ -146,4 +149,4 @@ Buffer<std::int32_t> identity_order(std::int64_t size) {
   return order;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -36,4 +36,4 @@ Buffer<std::uint64_t> keys_in_layout(const CoordinateSet& set, const KeyLayout& 
 /// [0, size) as int32: the payload that a sort turns into an order.
 Buffer<std::int32_t> identity_order(std::int64_t size);
 
-}  // namespace pumice
+}   // namespace pumice

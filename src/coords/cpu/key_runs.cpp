@@ -5,12 +5,11 @@
 
 namespace pumice {
 
-KeyRuns find_runs(std::span<const std::uint64_t> sorted_keys,
-                  std::span<const std::int32_t> order) {
+KeyRuns find_runs(std::span<const std::uint64_t> sorted_keys, std::span<const std::int32_t> order) {
   const auto size = static_cast<std::int64_t>(sorted_keys.size());
   const auto* keys = sorted_keys.data();
-  const Compaction starts(
-      size, [keys](std::int64_t at) { return at == 0 || keys[at] != keys[at - 1]; });
+  const Compaction starts(size,
+                          [keys](std::int64_t at) { return at == 0 || keys[at] != keys[at - 1]; });
   KeyRuns runs{Buffer<std::uint64_t>(starts.kept()), Tensor(Shape{size}, DType::i32),
                Tensor(Shape{starts.kept()}, DType::i32)};
   auto* run_of = runs.run_of.data<std::int32_t>();
@@ -39,4 +38,4 @@ Buffer<std::uint64_t> distinct_keys(std::span<const std::uint64_t> sorted_keys, 
   return distinct;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -19,4 +19,4 @@ KeyRuns find_runs(std::span<const std::uint64_t> sorted_keys, std::span<const st
 /// The distinct ones among sorted keys, each shifted right by `shift` first.
 Buffer<std::uint64_t> distinct_keys(std::span<const std::uint64_t> sorted_keys, int shift);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -22,8 +22,8 @@ std::optional<Axes> common_shape(const CoordinateSet& left, const CoordinateSet&
   if (!left.spatial_shape() || !right.spatial_shape()) return std::nullopt;
   for (int axis = 0; axis < left.dimension(); ++axis) {
     const auto at = static_cast<std::size_t>(axis);
-    PUMICE_EXPECTS((*left.spatial_shape())[at] == (*right.spatial_shape())[at],
-                   "spatial_shape[", axis, "] is ", (*left.spatial_shape())[at], " on the left, ",
+    PUMICE_EXPECTS((*left.spatial_shape())[at] == (*right.spatial_shape())[at], "spatial_shape[",
+                   axis, "] is ", (*left.spatial_shape())[at], " on the left, ",
                    (*right.spatial_shape())[at], " on the right; unite sets of one grid");
   }
   return left.spatial_shape();
@@ -63,7 +63,7 @@ Tensor slice(const Tensor& values, std::int64_t first, std::int64_t size) {
                       Shape{size});
 }
 
-}  // namespace
+}   // namespace
 
 UnionSet unite(const CoordinateSet& left, const CoordinateSet& right) {
   PUMICE_EXPECTS(left.dimension() == right.dimension(), "dimension ", left.dimension(),
@@ -127,9 +127,8 @@ PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep) {
   });
   const auto new_ranks = new_order.span();
   if (std::is_sorted(new_ranks.begin(), new_ranks.end())) new_order = {};
-  return {CoordinateSetBuilder::build(std::move(keys), std::move(new_order),
-                                      std::move(coordinates), set.layout(), set.batch_size(),
-                                      set.options()),
+  return {CoordinateSetBuilder::build(std::move(keys), std::move(new_order), std::move(coordinates),
+                                      set.layout(), set.batch_size(), set.options()),
           std::move(kept)};
 }
 
@@ -138,14 +137,12 @@ Tensor batch_ranges(const CoordinateSet& set) {
   const auto keys = set.sorted_keys();
   auto* begin = ranges.data<std::int64_t>();
   for (std::int64_t batch = 0; batch <= set.batch_size(); ++batch) {
-    begin[batch] =
-        std::partition_point(keys.begin(), keys.end(),
-                             [&](std::uint64_t key) {
-                               return decode_batch(set.layout(), key) < batch;
-                             }) -
-        keys.begin();
+    begin[batch] = std::partition_point(
+                       keys.begin(), keys.end(),
+                       [&](std::uint64_t key) { return decode_batch(set.layout(), key) < batch; }) -
+                   keys.begin();
   }
   return ranges;
 }
 
-}  // namespace pumice
+}   // namespace pumice

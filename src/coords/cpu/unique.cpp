@@ -20,4 +20,4 @@ UniqueCoordinates unique_coordinates(ConstTensorView coordinates,
           std::move(runs.run_of), std::move(runs.first)};
 }
 
-}  // namespace pumice
+}   // namespace pumice

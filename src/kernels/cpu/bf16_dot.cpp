@@ -1,8 +1,8 @@
-// The register tile for processors that multiply bf16: AVX-512-BF16 (Zen 4, Cooper Lake, Sapphire
-// Rapids). Highway 1.0 has no target for it, so the intrinsics stand here.
+// The register tile for AVX-512-BF16 (Zen 4 and later, Cooper Lake, Sapphire Rapids). Highway 1.0
+// has no target for it, so the intrinsics stand here.
 //
 // One instruction multiplies a pair of neighbouring channels with a pair of weights and adds both
-// products to a float: twice the rate of f32. It adds without FMA's single rounding and flushes
+// products to a float. It adds without FMA's single rounding and flushes
 // subnormals, so results differ in the last bits from processors without it; for one processor they
 // are the same for any tiling and number of threads, as everywhere.
 #include "kernels/cpu/multiply.hpp"
@@ -117,6 +117,7 @@ MicroKernels make_table() {
   table.lanes = kLanes;
   table.reads_storage = true;
   table.channel_step = 2;
+  table.channel_multiple = 2;
   add_rows<1, 8>(table);
   add_rows<2, 4>(table);
   add_rows<3, 4>(table);

@@ -8,23 +8,6 @@
 
 namespace pumice::cpu {
 
-/// Packed panels of a matrix [channels, columns].
-struct Panels {
-  const std::byte* data = nullptr;
-  std::int64_t element_bytes = 0;
-  std::int64_t channels = 0;   // padded to the kernel's step
-  std::int64_t columns = 0;
-};
-
-/// Rows lie anywhere; column 0 of the operands is `input_offset` and `sums_offset` elements in.
-struct BlockRows {
-  const void* const* input = nullptr;
-  void* const* sums = nullptr;
-  std::int64_t count = 0;
-  std::int64_t input_offset = 0;
-  std::int64_t sums_offset = 0;
-};
-
 /// Channels multiplied before going on to the next row: 384 × 16 floats of a panel are 24 KiB, which
 /// leaves room in a first-level cache of 32 KiB for six rows beside them. Sums are stored and loaded
 /// again in between, which is exact.
@@ -60,6 +43,7 @@ struct RowGroups {
 inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
                            const Panels& panels) {
   if (block.count == 0) return;
+  if (kernels.multiply_rows != nullptr) return kernels.multiply_rows(block, panels);
   const RowGroups groups(block.count);
   const std::int64_t panel = kernels.panel();
   const std::int64_t vectors = (panels.columns + kernels.lanes - 1) / kernels.lanes;

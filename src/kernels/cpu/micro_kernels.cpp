@@ -36,4 +36,19 @@ const MicroKernels& micro_kernels(DType storage) {
                      " cannot be multiplied; use f64, f32, f16 or bf16");
 }
 
+/// AMX multiplies bf16 at eight times the rate of AVX-512's f32. AVX-512-BF16 doubles that rate on
+/// AMD's processors and halves it on Intel's: MinkUNet42 took 1.42 s with it on a Sapphire Rapids,
+/// 0.96 s widened to f32.
+const MicroKernels* bf16_pair_kernels() {
+  static const MicroKernels* const chosen = [] {
+    const MicroKernels* matrix = bf16_matrix_kernels();
+    if (matrix != nullptr) return matrix;
+#if defined(__x86_64__)
+    if (__builtin_cpu_is("amd")) return bf16_dot_kernels();
+#endif
+    return static_cast<const MicroKernels*>(nullptr);
+  }();
+  return chosen;
+}
+
 }  // namespace pumice::cpu

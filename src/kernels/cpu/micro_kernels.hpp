@@ -35,6 +35,23 @@ using Multiply = void (*)(const void* const* input, std::int64_t input_offset, v
                           std::int64_t sums_offset, const void* panels, std::int64_t panel_stride,
                           std::int64_t channels);
 
+/// Packed panels of a matrix [channels, columns].
+struct Panels {
+  const std::byte* data = nullptr;
+  std::int64_t element_bytes = 0;
+  std::int64_t channels = 0;   // padded to the kernel's step
+  std::int64_t columns = 0;
+};
+
+/// Rows lie anywhere; column 0 of the operands is `input_offset` and `sums_offset` elements in.
+struct BlockRows {
+  const void* const* input = nullptr;
+  void* const* sums = nullptr;
+  std::int64_t count = 0;
+  std::int64_t input_offset = 0;
+  std::int64_t sums_offset = 0;
+};
+
 /// One row on its way out of the sums. Pointers may be null.
 struct FinishRow {
   const void* sums = nullptr;   // compute type
@@ -57,8 +74,12 @@ struct MicroKernels {
   int widest[kGroupRows] = {};
   /// The input of `multiply` is the storage type itself. Otherwise rows are widened first.
   bool reads_storage = false;
-  /// Channels that `multiply` takes in one step; rows are padded with zeros to a multiple.
+  /// Neighbouring channels that lie together in a panel: 2 where the processor multiplies pairs.
   std::int64_t channel_step = 1;
+  /// Rows are padded with zeros to a multiple of so many channels.
+  std::int64_t channel_multiple = 1;
+  /// Where the processor multiplies matrices: all rows of a block at once, in place of `multiply`.
+  void (*multiply_rows)(const BlockRows& block, const Panels& panels) = nullptr;
   /// storage row -> compute row
   void (*widen)(const void* row, void* out, std::int64_t channels) = nullptr;
   /// sums[c] += row[c] · weight[c]: depthwise. row is of the storage type.
@@ -72,8 +93,12 @@ struct MicroKernels {
 /// The table for features of that type on this processor.
 const MicroKernels& micro_kernels(DType storage);
 
-/// For bf16 where the processor multiplies it: pairs of channels times pairs of weights, panels of
-/// [channels / 2][panel][2]. Null elsewhere.
-const MicroKernels* bf16_dot_kernels();
+/// For bf16 where the processor multiplies it faster than widened to f32: pairs of channels times
+/// pairs of weights, panels of [channels / 2][panel][2]. Null elsewhere.
+const MicroKernels* bf16_pair_kernels();
+
+/// The tables to choose from, null where the processor lacks the instructions.
+const MicroKernels* bf16_dot_kernels();      // AVX-512-BF16
+const MicroKernels* bf16_matrix_kernels();   // AMX-BF16
 
 }  // namespace pumice::cpu

@@ -9,7 +9,7 @@
 namespace pumice::cpu {
 
 /// What a piece of work needs memory for at the same time.
-enum class ScratchUse : std::size_t { sums, rows, product, count };
+enum class ScratchUse : std::size_t { sums, rows, product, matrix, count };
 
 /// At least `size` elements, uninitialised, aligned to a cache line; valid until the same thread
 /// asks again for the same use. Do not hold it across a parallel loop: a thread that waits there may

@@ -173,7 +173,8 @@ void check(const TileMmaArguments& arguments) {
 Job make_job(const TileMmaArguments& arguments) {
   const PackedWeight& weight = *arguments.weight;
   Job job;
-  job.kernels = weight.bf16_pairs() ? cpu::bf16_dot_kernels() : &cpu::micro_kernels(weight.dtype());
+  job.kernels = weight.bf16_pairs() ? cpu::bf16_pair_kernels()
+                                    : &cpu::micro_kernels(weight.dtype());
   job.weight = &weight;
   job.tiles = arguments.tiles;
   job.input = static_cast<const std::byte*>(arguments.input.raw());
@@ -183,9 +184,9 @@ Job make_job(const TileMmaArguments& arguments) {
   job.input_pitch = weight.in_channels() * job.storage_bytes;
   job.in_channels = weight.in_channels() / weight.groups();
   job.out_channels = weight.out_channels() / weight.groups();
-  const std::int64_t step = job.kernels->channel_step;
+  const std::int64_t multiple = job.kernels->channel_multiple;
   const std::int64_t lanes = job.kernels->lanes;
-  job.padded_in = (job.in_channels + step - 1) / step * step;
+  job.padded_in = (job.in_channels + multiple - 1) / multiple * multiple;
   job.padded_out = (job.out_channels + lanes - 1) / lanes * lanes;
   job.in_place = job.kernels->reads_storage && job.padded_in == job.in_channels;
   const bool depthwise = weight.depthwise();

@@ -15,8 +15,8 @@ BlockFinder::BlockFinder(const BlockIndexRef& index) {
   groups_ = Buffer<Group>(starts.kept());
   starts.for_each([&](std::int64_t first, std::int64_t at) {
     Group group{key[first] >> kBlockBits, 0, static_cast<std::int32_t>(first)};
-    for (std::int64_t block = first;
-         block < index.blocks && key[block] >> kBlockBits == group.key; ++block) {
+    for (std::int64_t block = first; block < index.blocks && key[block] >> kBlockBits == group.key;
+         ++block) {
       group.blocks |= std::uint64_t{1} << (key[block] & (kBlockCells - 1));
     }
     groups_[at] = group;
@@ -28,9 +28,10 @@ BlockFinder::BlockFinder(const BlockIndexRef& index) {
   std::fill_n(slots_.data(), size, -1);
   for (std::int64_t group = 0; group < groups_.size(); ++group) {
     std::uint32_t slot = block_hash(groups_[group].key) & slot_mask_;
-    while (slots_[slot] >= 0) slot = (slot + 1) & slot_mask_;
+    while (slots_[slot] >= 0)
+      slot = (slot + 1) & slot_mask_;
     slots_[slot] = static_cast<std::int32_t>(group);
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -16,13 +16,14 @@ class BlockFinder {
 
  private:
   struct Group {
-    std::uint64_t key;         // block key >> kBlockBits
-    std::uint64_t blocks;      // which of the 64 there are
+    std::uint64_t key;      // block key >> kBlockBits
+    std::uint64_t blocks;   // which of the 64 there are
     std::int32_t first_block;
   };
   Group find_group(std::uint64_t key) const {
     std::uint32_t slot = block_hash(key) & slot_mask_;
-    while (slots_[slot] >= 0 && groups_[slots_[slot]].key != key) slot = (slot + 1) & slot_mask_;
+    while (slots_[slot] >= 0 && groups_[slots_[slot]].key != key)
+      slot = (slot + 1) & slot_mask_;
     return slots_[slot] < 0 ? Group{key, 0, 0} : groups_[slots_[slot]];
   }
 
@@ -60,4 +61,4 @@ class BlockFinder {
   };
 };
 
-}  // namespace pumice
+}   // namespace pumice

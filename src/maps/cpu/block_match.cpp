@@ -18,8 +18,7 @@ constexpr std::int64_t kMostTableEntries = std::int64_t{1} << 22;
 
 using BlockVector = std::array<std::int64_t, kMaxDimension>;
 
-template <int kDimension>
-class BlockMatcher {
+template <int kDimension> class BlockMatcher {
  public:
   BlockMatcher(const CoordinateSet& in, const CoordinateSet& out, const ReachTables& tables)
       : in_(in.index()),
@@ -83,7 +82,8 @@ class BlockMatcher {
         const int number = std::countr_zero(left);
         const std::uint32_t* steps = displacements[number].data();
         std::uint64_t wanted = batch_part;
-        for (int axis = 0; axis < kDimension; ++axis) wanted |= parts[steps[axis]];
+        for (int axis = 0; axis < kDimension; ++axis)
+          wanted |= parts[steps[axis]];
         if ((wanted & kNoBlock) != 0) {
           neighbours[number] = {};
           continue;
@@ -101,8 +101,8 @@ class BlockMatcher {
     BlockVector position{};
     BlockVector landing{};
     for (int axis = 0; axis < kDimension; ++axis) {
-      position[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(
-          extract_bits(key, out_.layout.mask[axis] >> kBlockBits));
+      position[static_cast<std::size_t>(axis)] =
+          static_cast<std::int64_t>(extract_bits(key, out_.layout.mask[axis] >> kBlockBits));
     }
     const ReachTable& table = tables_.of(position, landing);
     std::size_t part = 0;
@@ -173,7 +173,7 @@ KernelPairs match(const CoordinateSet& in, const CoordinateSet& out, const Offse
                        });
 }
 
-}  // namespace
+}   // namespace
 
 bool can_match_blocks(const KernelWindow& window) {
   std::int64_t entries = window.volume() * kBlockCells;
@@ -185,7 +185,7 @@ bool can_match_blocks(const KernelWindow& window) {
 }
 
 KernelPairs match_blocks(const CoordinateSet& in, const CoordinateSet& out,
-                       const KernelWindow& window, Direction direction) {
+                         const KernelWindow& window, Direction direction) {
   const OffsetAxes offsets(window, direction);
   // Nobody need look for the pairs of a site with itself: a quarter of all in a scan.
   std::optional<std::size_t> identity;
@@ -199,4 +199,4 @@ KernelPairs match_blocks(const CoordinateSet& in, const CoordinateSet& out,
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -22,7 +22,7 @@ std::array<std::uint8_t, std::size_t{1} << kMaxDimension> offset_of_bits(int dim
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 bool can_pair_by_halving(const KernelWindow& window, const KeyLayout& fine,
                          const KeyLayout& coarse) {
@@ -49,7 +49,8 @@ KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coar
     auto parent = std::lower_bound(coarse_keys.begin(), coarse_keys.end(), first);
     for (std::int64_t rank = begin; rank < end; ++rank) {
       const std::uint64_t key = fine_keys[static_cast<std::size_t>(rank)];
-      while (parent != coarse_keys.end() && *parent < key >> dimension) ++parent;
+      while (parent != coarse_keys.end() && *parent < key >> dimension)
+        ++parent;
       if (parent == coarse_keys.end()) return;
       if (*parent != key >> dimension) continue;
       take(offset_of[static_cast<std::size_t>(key & local_mask)], rank,
@@ -62,8 +63,7 @@ KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coar
   KernelPairs lists = make_pair_lists(
       std::size_t{1} << dimension, fine.size(), kChunk,
       [&](std::int64_t begin, std::int64_t end, std::int64_t* counts) {
-        for_each_pair(begin, end,
-                      [&](std::size_t k, std::int64_t, std::int64_t) { ++counts[k]; });
+        for_each_pair(begin, end, [&](std::size_t k, std::int64_t, std::int64_t) { ++counts[k]; });
       },
       [&](std::int64_t begin, std::int64_t end, const PairWriter& writer) {
         for_each_pair(begin, end, [&](std::size_t k, std::int64_t child, std::int64_t parent) {
@@ -74,4 +74,4 @@ KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coar
   return lists;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -14,4 +14,4 @@ bool can_pair_by_halving(const KernelWindow& window, const KeyLayout& fine,
 /// The pairs, fine rows as inputs; sorted by both. Coarse cells that are not there have none.
 KernelPairs pair_by_halving(const CoordinateSet& fine, const CoordinateSet& coarse);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -25,7 +25,8 @@ OffsetAxes::OffsetAxes(const KernelWindow& window, Direction direction)
       return std::int64_t{offset[at]} * window.dilation[at] - window.padding[at];
     };
     auto& shifts = shifts_[at];
-    for (const Axes& offset : offsets) shifts.push_back(shift_of(offset));
+    for (const Axes& offset : offsets)
+      shifts.push_back(shift_of(offset));
     std::sort(shifts.begin(), shifts.end());
     shifts.erase(std::unique(shifts.begin(), shifts.end()), shifts.end());
     for (std::size_t k = 0; k < offsets.size(); ++k) {
@@ -68,4 +69,4 @@ void OffsetAxes::find_parts(const KeyLayout& layout, const AxisRanges& ranges,
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

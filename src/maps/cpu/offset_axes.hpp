@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <pumice/maps/kernel_window.hpp>
 #include <pumice/shared/floor_division.h>
+#include <pumice/maps/kernel_window.hpp>
 
 namespace pumice {
 
@@ -69,4 +69,4 @@ class OffsetAxes {
   std::vector<std::array<std::uint32_t, kMaxDimension>> component_;   // [K], index of a part
 };
 
-}  // namespace pumice
+}   // namespace pumice

@@ -4,7 +4,8 @@
 namespace pumice {
 
 PairStore::Piece PairStore::take(std::int64_t pairs) {
-  constexpr std::int64_t kPiece = (std::int64_t{2} << 20) / static_cast<std::int64_t>(sizeof(FoundPair));
+  constexpr std::int64_t kPiece =
+      (std::int64_t{2} << 20) / static_cast<std::int64_t>(sizeof(FoundPair));
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(free_.begin(), free_.end(), [&](const Piece& piece) {
     return piece.end - piece.next >= pairs;
@@ -31,4 +32,4 @@ void PairSink::move_on() {
   first_ = larger.next;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -37,15 +37,14 @@ inline std::int64_t pair_grain(std::int64_t items, std::size_t offsets, std::int
 /// writer) writes them, within an offset in the order of their output ranks.
 template <class Count, class Fill>
 KernelPairs make_pair_lists(std::size_t offsets, std::int64_t items, std::int64_t grain,
-                          Count&& count, Fill&& fill) {
+                            Count&& count, Fill&& fill) {
   const auto chunks = static_cast<std::size_t>((items + grain - 1) / grain);
   std::vector<std::int64_t> next(chunks * offsets, 0);
   const auto of_chunk = [&](std::int64_t begin) {
     return next.data() + static_cast<std::size_t>(begin / grain) * offsets;
   };
-  parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) {
-    count(begin, end, of_chunk(begin));
-  });
+  parallel_for(items, grain,
+               [&](std::int64_t begin, std::int64_t end) { count(begin, end, of_chunk(begin)); });
 
   KernelPairs lists;
   lists.offset_begin = Buffer<std::int64_t>(static_cast<std::int64_t>(offsets) + 1);
@@ -125,15 +124,14 @@ class PairSink {
 
 /// Pairs that need no search: every output of `first_rank(item)` to `first_rank(item + 1)` meets
 /// itself through `offset`.
-template <class FirstRank>
-struct IdentityPairs {
+template <class FirstRank> struct IdentityPairs {
   std::size_t offset;
   FirstRank first_rank;
 };
 
 /// For searches that cost more than remembering what they found: find(begin, end, sink) appends
-/// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk. Those
-/// of `identity`, where it is not null, are added.
+/// the pairs of items [begin, end), output ranks ascending, and is called once for each chunk.
+/// Those of `identity`, where it is not null, are added.
 template <class Find, class FirstRank>
 KernelPairs collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std::size_t offsets,
                           std::int64_t items, std::int64_t grain,
@@ -148,7 +146,8 @@ KernelPairs collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std
       [&](std::int64_t begin, std::int64_t end, std::int64_t* counts) {
         PairSink sink(store, offsets);
         find(begin, end, sink);
-        for (const FoundPair& pair : sink.found()) ++counts[pair.offset];
+        for (const FoundPair& pair : sink.found())
+          ++counts[pair.offset];
         if (identity != nullptr) {
           counts[identity->offset] += identity->first_rank(end) - identity->first_rank(begin);
         }
@@ -158,7 +157,8 @@ KernelPairs collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std
         if (identity != nullptr) {
           for (std::int64_t rank = identity->first_rank(begin); rank < identity->first_rank(end);
                ++rank) {
-            const auto row = out_order == nullptr ? static_cast<std::int32_t>(rank) : out_order[rank];
+            const auto row =
+                out_order == nullptr ? static_cast<std::int32_t>(rank) : out_order[rank];
             writer.write(identity->offset, row, row);
           }
         }
@@ -169,4 +169,4 @@ KernelPairs collect_pairs(const CoordinateSet& in, const CoordinateSet& out, std
       });
 }
 
-}  // namespace pumice
+}   // namespace pumice

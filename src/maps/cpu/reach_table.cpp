@@ -11,8 +11,8 @@ namespace {
 /// Where a local coordinate goes on one axis under one shift.
 struct AxisTarget {
   bool exists = false;
-  std::uint32_t step = 0;        // index of the neighbour's step
-  std::uint32_t local_bits = 0;  // the axis' share of the Morton number in the neighbour
+  std::uint32_t step = 0;         // index of the neighbour's step
+  std::uint32_t local_bits = 0;   // the axis' share of the Morton number in the neighbour
 };
 
 /// Targets of one axis by [local coordinate][shift], and the steps they take.
@@ -33,7 +33,8 @@ AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
   AxisTargets targets;
   targets.of.resize(static_cast<std::size_t>(extent));
   std::vector<std::pair<AxisTarget*, std::int64_t>> step_of;
-  for (auto& row : targets.of) row.resize(shifts.size());
+  for (auto& row : targets.of)
+    row.resize(shifts.size());
   for (std::int64_t local = 0; local < extent; ++local) {
     for (std::size_t i = 0; i < shifts.size(); ++i) {
       // Cell numbers relative to where the block lands, so that they stay small.
@@ -48,15 +49,14 @@ AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
       const std::int64_t step = floor_divide(cell, extent);
       AxisTarget& target = targets.of[static_cast<std::size_t>(local)][i];
       target.exists = true;
-      target.local_bits = static_cast<std::uint32_t>(deposit_bits(
-          static_cast<std::uint64_t>(cell - step * extent), local_mask(in, axis)));
+      target.local_bits = static_cast<std::uint32_t>(
+          deposit_bits(static_cast<std::uint64_t>(cell - step * extent), local_mask(in, axis)));
       step_of.emplace_back(&target, step);
       targets.steps.push_back(step);
     }
   }
   std::sort(targets.steps.begin(), targets.steps.end());
-  targets.steps.erase(std::unique(targets.steps.begin(), targets.steps.end()),
-                      targets.steps.end());
+  targets.steps.erase(std::unique(targets.steps.begin(), targets.steps.end()), targets.steps.end());
   for (auto& [target, step] : step_of) {
     const auto found = std::lower_bound(targets.steps.begin(), targets.steps.end(), step);
     target->step = static_cast<std::uint32_t>(found - targets.steps.begin());
@@ -71,7 +71,8 @@ class TableMaker {
       : offsets_(offsets), targets_(std::move(targets)), out_(out), left_out_(left_out) {}
 
   ReachTable make() {
-    for (int cell = 0; cell < kBlockCells; ++cell) gather(cell);
+    for (int cell = 0; cell < kBlockCells; ++cell)
+      gather(cell);
     table_.begin[kBlockCells] = static_cast<std::uint32_t>(table_.words.size());
     find_needs();
     number_steps();
@@ -95,8 +96,9 @@ class TableMaker {
     for (const Wanted& wanted : wanted_) {
       const ReachTable::Reach& reach = table_.reaches[wanted.reach];
       const std::uint64_t below = reach.wanted & ((std::uint64_t{1} << wanted.local) - 1);
-      table_.wants[first_want_[wanted.reach - first] + static_cast<std::size_t>(std::popcount(below))] =
-          {wanted.offset, reach.neighbour * kBlockCells + wanted.local};
+      table_.wants[first_want_[wanted.reach - first] +
+                   static_cast<std::size_t>(std::popcount(below))] = {
+          wanted.offset, reach.neighbour * kBlockCells + wanted.local};
     }
   }
 
@@ -170,7 +172,8 @@ class TableMaker {
     std::uint32_t first = 0;
     for (std::size_t at = 0; at < static_cast<std::size_t>(offsets_.dimension()); ++at) {
       table_.steps[at] = std::move(targets_[at].steps);
-      for (auto& neighbour : table_.neighbours) neighbour[at] += first;
+      for (auto& neighbour : table_.neighbours)
+        neighbour[at] += first;
       first += static_cast<std::uint32_t>(table_.steps[at].size());
     }
   }
@@ -202,10 +205,10 @@ class TableMaker {
   std::vector<std::uint32_t> reach_of_;                          // by neighbour: its latest one
 };
 
-}  // namespace
+}   // namespace
 
-ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction,
-                         const KernelWindow& window, const KeyLayout& in, const KeyLayout& out,
+ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction, const KernelWindow& window,
+                         const KeyLayout& in, const KeyLayout& out,
                          std::optional<std::size_t> left_out)
     : direction_(direction) {
   const bool divides = direction == Direction::in_to_out;
@@ -228,9 +231,10 @@ ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction,
     const ReachTable& table = phases_.back();
     most_neighbours_ = std::max(most_neighbours_, table.neighbours.size());
     std::size_t steps = 0;
-    for (const auto& of_axis : table.steps) steps += of_axis.size();
+    for (const auto& of_axis : table.steps)
+      steps += of_axis.size();
     most_steps_ = std::max(most_steps_, steps);
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

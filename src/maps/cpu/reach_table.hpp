@@ -58,7 +58,8 @@ class ReachTables {
   const ReachTable& of(const std::array<std::int64_t, kMaxDimension>& block,
                        std::array<std::int64_t, kMaxDimension>& landing) const {
     if (direction_ == Direction::out_to_in) {
-      for (std::size_t at = 0; at < kMaxDimension; ++at) landing[at] = block[at] * stride_[at];
+      for (std::size_t at = 0; at < kMaxDimension; ++at)
+        landing[at] = block[at] * stride_[at];
       return phases_.front();
     }
     std::size_t phase = 0;
@@ -81,4 +82,4 @@ class ReachTables {
   std::size_t most_steps_ = 0;
 };
 
-}  // namespace pumice
+}   // namespace pumice

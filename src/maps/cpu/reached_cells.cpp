@@ -1,6 +1,6 @@
 // Reached cells are gathered as bits of blocks, never as a list of keys: each chunk of inputs fills
-// a small table of blocks, and only these few are sorted and merged. A 3x3x3 kernel reaches 27 cells
-// an input but, in a scan, only some 1.5 blocks.
+// a small table of blocks, and only these few are sorted and merged. A 3x3x3 kernel reaches 27
+// cells an input but, in a scan, only some 1.5 blocks.
 #include "maps/cpu/reached_cells.hpp"
 
 #include <algorithm>
@@ -142,25 +142,22 @@ Blocks merge(const std::vector<BlockTable>& tables, int bits) {
                  "outputs: over 2147483647 blocks are reached; use a smaller kernel or input");
   Buffer<std::uint64_t> keys(first.back());
   Buffer<std::uint64_t> words(first.back());
-  parallel_for(static_cast<std::int64_t>(tables.size()), 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end);
-                      ++i) {
-                   std::copy(tables[i].keys().begin(), tables[i].keys().end(),
-                             keys.data() + first[i]);
-                   std::copy(tables[i].words().begin(), tables[i].words().end(),
-                             words.data() + first[i]);
-                 }
-               });
+  parallel_for(
+      static_cast<std::int64_t>(tables.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+          std::copy(tables[i].keys().begin(), tables[i].keys().end(), keys.data() + first[i]);
+          std::copy(tables[i].words().begin(), tables[i].words().end(), words.data() + first[i]);
+        }
+      });
   Buffer<std::int32_t> order = identity_order(keys.size());
   radix_sort_pairs(keys.span(), order.span(), bits);
-  const Compaction starts(keys.size(), [&keys](std::int64_t i) {
-    return i == 0 || keys[i] != keys[i - 1];
-  });
+  const Compaction starts(keys.size(),
+                          [&keys](std::int64_t i) { return i == 0 || keys[i] != keys[i - 1]; });
   Blocks blocks{Buffer<std::uint64_t>(starts.kept()), Buffer<std::uint64_t>(starts.kept())};
   starts.for_each([&](std::int64_t i, std::int64_t block) {
     std::uint64_t word = 0;
-    for (std::int64_t j = i; j < keys.size() && keys[j] == keys[i]; ++j) word |= words[order[j]];
+    for (std::int64_t j = i; j < keys.size() && keys[j] == keys[i]; ++j)
+      word |= words[order[j]];
     blocks.keys[block] = keys[i];
     blocks.words[block] = word;
   });
@@ -176,23 +173,24 @@ Buffer<std::uint64_t> cells_of(const Blocks& blocks) {
     first[static_cast<std::size_t>(block / kBlocksPerChunk) + 1] +=
         std::popcount(blocks.words[block]);
   }
-  for (std::size_t chunk = 1; chunk < first.size(); ++chunk) first[chunk] += first[chunk - 1];
-  PUMICE_EXPECTS(first.back() <= std::numeric_limits<std::int32_t>::max(), "outputs: ",
-                 first.back(), " cells are reached; a set holds at most 2147483647");
+  for (std::size_t chunk = 1; chunk < first.size(); ++chunk)
+    first[chunk] += first[chunk - 1];
+  PUMICE_EXPECTS(first.back() <= std::numeric_limits<std::int32_t>::max(),
+                 "outputs: ", first.back(), " cells are reached; a set holds at most 2147483647");
   Buffer<std::uint64_t> keys(first.back());
   parallel_for(size, kBlocksPerChunk, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t position = first[static_cast<std::size_t>(begin / kBlocksPerChunk)];
     for (std::int64_t block = begin; block < end; ++block) {
       for (std::uint64_t left = blocks.words[block]; left != 0; left &= left - 1) {
-        keys[position++] = blocks.keys[block] << kBlockBits |
-                           static_cast<std::uint64_t>(std::countr_zero(left));
+        keys[position++] =
+            blocks.keys[block] << kBlockBits | static_cast<std::uint64_t>(std::countr_zero(left));
       }
     }
   });
   return keys;
 }
 
-}  // namespace
+}   // namespace
 
 CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& window,
                                Direction direction, const CoordinateOptions& options) {
@@ -215,4 +213,4 @@ CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& wi
   return CoordinateSetBuilder::build(cells_of(blocks), {}, {}, layout, from.batch_size(), options);
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -11,4 +11,4 @@ namespace pumice {
 CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& window,
                                Direction direction, const CoordinateOptions& options);
 
-}  // namespace pumice
+}   // namespace pumice

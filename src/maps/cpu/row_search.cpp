@@ -61,10 +61,10 @@ class RowSearch {
   AxisRanges ranges_;
 };
 
-}  // namespace
+}   // namespace
 
 KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
-                      const KernelWindow& window, Direction direction) {
+                        const KernelWindow& window, Direction direction) {
   const RowSearch search(in, out, window, direction);
   const IdentityPairs<std::int64_t (*)(std::int64_t)>* none = nullptr;
   return collect_pairs(in, out, search.offsets(), out.size(),
@@ -74,4 +74,4 @@ KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
                        });
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -9,6 +9,6 @@ namespace pumice {
 /// Pairs between the cells of `out` and those of `in` that `window` sends them to. `direction` is
 /// the way from `out` to `in`: Direction::in_to_out for a transposed convolution.
 KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
-                      const KernelWindow& window, Direction direction);
+                        const KernelWindow& window, Direction direction);
 
-}  // namespace pumice
+}   // namespace pumice

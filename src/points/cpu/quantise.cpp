@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kGroup = kQuantiseLanes / 3;   // points a step
 constexpr std::int64_t kLanes = kQuantiseLanes;
-constexpr float kCellLimit = 0x1p31f;         // cells lie in [-2^31, 2^31)
+constexpr float kCellLimit = 0x1p31f;   // cells lie in [-2^31, 2^31)
 
 struct Chunk {
   std::int64_t kept = 0;
@@ -22,28 +23,54 @@ struct Chunk {
   std::int32_t high[3] = {0, 0, 0};
 };
 
-bool fits(float cell) { return cell >= -kCellLimit && cell < kCellLimit; }   // false for NaN
+bool fits(float cell) {
+  return cell >= -kCellLimit && cell < kCellLimit;
+}   // false for NaN
+
+/// Writes the cells of kLanes numbers; returns a bit that is set where one has none. Integers do
+/// what std::floor and comparisons of floats would: those may trap, so compilers leave them scalar,
+/// which takes four times as long.
+std::uint32_t quantise_lanes(const float* position, std::int32_t* cell,
+                             const QuantiseLanes& lanes) {
+  std::array<float, kLanes> exact;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    exact[lane] = (position[lane] - lanes.origin[lane]) / lanes.size[lane];
+  }
+  auto bits = std::bit_cast<std::array<std::uint32_t, kLanes>>(exact);
+  std::array<std::uint32_t, kLanes> misfit;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {   // as `fits` has it
+    const bool fit = ((bits[lane] & 0x7fffffffu) < std::bit_cast<std::uint32_t>(kCellLimit)) |
+                     (bits[lane] == std::bit_cast<std::uint32_t>(-kCellLimit));
+    misfit[lane] = fit ? 0u : ~0u;
+    bits[lane] &= ~misfit[lane];
+  }
+  exact = std::bit_cast<std::array<float, kLanes>>(bits);
+  std::array<float, kLanes> above;   // how far rounding towards zero went up
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    cell[lane] = static_cast<std::int32_t>(exact[lane]);
+    above[lane] = static_cast<float>(cell[lane]) - exact[lane];
+  }
+  const auto went_up = std::bit_cast<std::array<std::int32_t, kLanes>>(above);
+  std::uint32_t misfits = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    cell[lane] -= went_up[lane] > 0 ? 1 : 0;
+    misfits |= misfit[lane];
+  }
+  return misfits;
+}
 
 /// Writes the cells of `points` points; false when some point has none.
 bool quantise_points(const float* position, std::int32_t* cell, std::int64_t points,
                      const QuantiseLanes& lanes) {
-  int misfits = 0;
+  std::uint32_t misfits = 0;
   const std::int64_t whole = points / kGroup * kLanes;
   for (std::int64_t base = 0; base < whole; base += kLanes) {
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const float exact = (position[base + static_cast<std::int64_t>(lane)] - lanes.origin[lane]) /
-                          lanes.size[lane];
-      const float floored = std::floor(exact);
-      const bool fit = fits(floored);
-      misfits |= fit ? 0 : 1;
-      cell[base + static_cast<std::int64_t>(lane)] =
-          static_cast<std::int32_t>(fit ? floored : 0.0f);
-    }
+    misfits |= quantise_lanes(position + base, cell + base, lanes);
   }
   for (std::int64_t i = whole; i < 3 * points; ++i) {
     const auto axis = static_cast<std::size_t>(i % 3);
     const float floored = std::floor((position[i] - lanes.origin[axis]) / lanes.size[axis]);
-    misfits |= fits(floored) ? 0 : 1;
+    misfits |= fits(floored) ? 0u : 1u;
     cell[i] = fits(floored) ? static_cast<std::int32_t>(floored) : 0;
   }
   return misfits == 0;
@@ -123,12 +150,13 @@ void take_in(Chunk& all, const Chunk& part) {
   all.misfits |= part.misfits;
 }
 
-}  // namespace
+}   // namespace
 
 Quantiser::Quantiser(std::span<const FeaturedCloud> clouds, const VoxelOptions& options)
     : clouds_(clouds), options_(options) {
   starts_.push_back(0);
-  for (const FeaturedCloud& item : clouds) starts_.push_back(starts_.back() + item.cloud->size());
+  for (const FeaturedCloud& item : clouds)
+    starts_.push_back(starts_.back() + item.cloud->size());
   for (std::size_t lane = 0; lane < lanes_.origin.size(); ++lane) {
     lanes_.origin[lane] = options.range ? (*options.range)[lane % 3] : 0.0f;
     lanes_.size[lane] = options.size[lane % 3];
@@ -162,8 +190,8 @@ CellBox Quantiser::find_box() const {
     for (std::int64_t first = begin; first < end; first += kPiecePoints) {
       const std::int64_t last = std::min(first + kPiecePoints, end);
       const bool all_fit = quantise(first, last, piece);
-      Chunk part = bounds_of(piece.cell.data(), options_.range ? piece.kept.data() : nullptr,
-                             last - first);
+      Chunk part =
+          bounds_of(piece.cell.data(), options_.range ? piece.kept.data() : nullptr, last - first);
       part.misfits = !all_fit;
       take_in(chunk, part);
     }
@@ -187,4 +215,4 @@ CellBox Quantiser::find_box() const {
   return box;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -49,7 +49,8 @@ class Quantiser {
       const std::int64_t last = std::min(first + kPiecePoints, end);
       quantise(first, last, piece);
       for (std::int64_t point = first; point < last; ++point) {
-        while (point >= starts_[static_cast<std::size_t>(batch) + 1]) ++batch;
+        while (point >= starts_[static_cast<std::size_t>(batch) + 1])
+          ++batch;
         if (options_.range && piece.kept[static_cast<std::size_t>(point - first)] == 0) continue;
         visit(point, batch, piece.cell.data() + 3 * (point - first));
       }
@@ -71,4 +72,4 @@ class Quantiser {
   QuantiseLanes lanes_;
 };
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

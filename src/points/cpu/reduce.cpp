@@ -38,12 +38,13 @@ class PointRows {
 };
 
 /// A NaN wins, so that it is not lost.
-float larger(float best, float value) { return value > best || std::isnan(value) ? value : best; }
+float larger(float best, float value) {
+  return value > best || std::isnan(value) ? value : best;
+}
 
 /// Calls `body(first channel, width)` for steps of kLanes channels and a shorter last one; a full
 /// width is a constant to the compiler.
-template <class Body>
-void for_lanes(std::int64_t channels, Body&& body) {
+template <class Body> void for_lanes(std::int64_t channels, Body&& body) {
   std::int64_t first = 0;
   for (; first + kLanes <= channels; first += kLanes) {
     body(first, std::integral_constant<std::int64_t, kLanes>{});
@@ -53,7 +54,8 @@ void for_lanes(std::int64_t channels, Body&& body) {
 
 void copy_row(const float* row, float* out, std::int64_t channels) {
   for_lanes(channels, [&](std::int64_t first, auto width) {
-    for (std::int64_t c = 0; c < width; ++c) out[first + c] = row[first + c];
+    for (std::int64_t c = 0; c < width; ++c)
+      out[first + c] = row[first + c];
   });
 }
 
@@ -62,7 +64,8 @@ void reduce_max(const PointRows& rows, std::span<const std::int64_t> members, fl
   copy_row(rows[members[0]], out, channels);
   for (const std::int64_t point : members.subspan(1)) {
     const float* row = rows[point];
-    for (std::int64_t c = 0; c < channels; ++c) out[c] = larger(out[c], row[c]);
+    for (std::int64_t c = 0; c < channels; ++c)
+      out[c] = larger(out[c], row[c]);
   }
 }
 
@@ -73,7 +76,8 @@ void reduce_sum(const PointRows& rows, std::span<const std::int64_t> members, do
     std::array<double, kLanes> sum{};
     for (const std::int64_t point : members) {
       const float* row = rows[point] + first;
-      for (std::int64_t c = 0; c < width; ++c) sum[static_cast<std::size_t>(c)] += row[c];
+      for (std::int64_t c = 0; c < width; ++c)
+        sum[static_cast<std::size_t>(c)] += row[c];
     }
     for (std::int64_t c = 0; c < width; ++c) {
       out[first + c] = static_cast<float>(sum[static_cast<std::size_t>(c)] / divisor);
@@ -81,7 +85,7 @@ void reduce_sum(const PointRows& rows, std::span<const std::int64_t> members, do
   });
 }
 
-}  // namespace
+}   // namespace
 
 void reduce_features(std::span<const FeaturedCloud> clouds, Reduction reduction, Voxels& voxels) {
   if (voxels.size() == 0) return;
@@ -108,4 +112,4 @@ void reduce_features(std::span<const FeaturedCloud> clouds, Reduction reduction,
   });
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -11,4 +11,4 @@ namespace pumice::detail {
 /// Fills `voxels.features` from the clouds' features by way of `voxel_begin` and `voxel_points`.
 void reduce_features(std::span<const FeaturedCloud> clouds, Reduction reduction, Voxels& voxels);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail
