@@ -283,9 +283,10 @@ void add_run_command(CLI::App& app) {
       ->required();
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
-  command->add_option("--weights", arguments->weights,
-                      "safetensors file of any floating type; without it weights are random, named by "
-                      "--seed");
+  command->add_option(
+      "--weights", arguments->weights,
+      "safetensors file of any floating type; without it weights are random, named by "
+      "--seed");
   command->add_option("--seed", arguments->seed, "Names the random weights")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -1,5 +1,5 @@
-// Libraries for dense products, on the shapes of gather-GEMM-scatter, called from one thread and from
-// two at once as pumice calls them. Besides our own choice it measures every library named in
+// Libraries for dense products, on the shapes of gather-GEMM-scatter, called from one thread and
+// from two at once as pumice calls them. Besides our own choice it measures every library named in
 // PUMICE_DENSE_LIBRARIES, a list of paths separated by ':' that export cblas_sgemm or dnnl_sgemm:
 //
 //   PUMICE_DENSE_LIBRARIES=/usr/lib/x86_64-linux-gnu/openblas-serial/libopenblas.so.0
@@ -23,16 +23,14 @@
 namespace {
 
 /// c [m, n] = a [m, k] · b [k, n], row-major and dense.
-using Product =
-    std::function<void(int m, int n, int k, const float* a, const float* b, float* c)>;
+using Product = std::function<void(int m, int n, int k, const float* a, const float* b, float* c)>;
 
 struct Library {
   std::string name;
   Product product;
 };
 
-template <class Function>
-Function* symbol(void* library, const char* name) {
+template <class Function> Function* symbol(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
@@ -57,10 +55,10 @@ Product foreign_product(void* library) {
 }
 
 std::vector<Library> libraries() {
-  std::vector<Library> result{{"eigen", [](int m, int n, int k, const float* a, const float* b,
-                                           float* c) {
-                                 pumice::dense_gemm(m, n, k, a, k, b, n, c, n, false);
-                               }}};
+  std::vector<Library> result{
+      {"eigen", [](int m, int n, int k, const float* a, const float* b, float* c) {
+         pumice::dense_gemm(m, n, k, a, k, b, n, c, n, false);
+       }}};
   const char* named = std::getenv("PUMICE_DENSE_LIBRARIES");
   std::istringstream paths(named == nullptr ? "" : named);
   for (std::string path; std::getline(paths, path, ':');) {
@@ -80,7 +78,8 @@ std::vector<Library> libraries() {
 std::vector<float> integers(std::int64_t size, std::uint64_t seed) {
   pumice::Random random(seed);
   std::vector<float> values(static_cast<std::size_t>(size));
-  for (float& value : values) value = static_cast<float>(random.integer(-3, 3));
+  for (float& value : values)
+    value = static_cast<float>(random.integer(-3, 3));
   return values;
 }
 
@@ -93,17 +92,19 @@ void measure(benchmark::State& state, const Product& product) {
   std::vector<float> c(static_cast<std::size_t>(m) * static_cast<std::size_t>(n));
   std::vector<float> expected(c.size());
   for (std::size_t i = 0; i < c.size(); ++i) {
-    const std::size_t row = i / static_cast<std::size_t>(n), column = i % static_cast<std::size_t>(n);
+    const std::size_t row = i / static_cast<std::size_t>(n),
+                      column = i % static_cast<std::size_t>(n);
     for (std::size_t x = 0; x < static_cast<std::size_t>(k); ++x) {
-      expected[i] += a[row * static_cast<std::size_t>(k) + x] *
-                     b[x * static_cast<std::size_t>(n) + column];
+      expected[i] +=
+          a[row * static_cast<std::size_t>(k) + x] * b[x * static_cast<std::size_t>(n) + column];
     }
   }
   std::int64_t wrong = 0;
   for (auto _ : state) {
     product(m, n, k, a.data(), b.data(), c.data());
     benchmark::ClobberMemory();
-    for (std::size_t i = 0; i < c.size(); i += 97) wrong += c[i] != expected[i];
+    for (std::size_t i = 0; i < c.size(); i += 97)
+      wrong += c[i] != expected[i];
   }
   const double flop = 2.0 * m * n * k * static_cast<double>(state.iterations());
   state.counters["GFLOP/s"] = benchmark::Counter(flop * 1e-9, benchmark::Counter::kIsRate);
@@ -113,16 +114,25 @@ void measure(benchmark::State& state, const Product& product) {
 const bool registered = [] {
   for (const Library& library : libraries()) {
     benchmark::RegisterBenchmark(
-        library.name.c_str(), [product = library.product](benchmark::State& state) {
-          measure(state, product);
-        })
+        library.name.c_str(),
+        [product = library.product](benchmark::State& state) { measure(state, product); })
         ->ArgNames({"m", "k", "n"})
-        ->Args({128, 16, 16})->Args({128, 96, 96})->Args({128, 256, 256})->Args({1024, 4, 32})
-        ->Args({1024, 32, 32})->Args({1024, 96, 96})->Args({1024, 128, 128})
-        ->Args({1024, 256, 256})->Args({1024, 384, 256})->Args({32768, 96, 96})
-        ->Threads(1)->Threads(2)->UseRealTime()->Unit(benchmark::kMicrosecond);
+        ->Args({128, 16, 16})
+        ->Args({128, 96, 96})
+        ->Args({128, 256, 256})
+        ->Args({1024, 4, 32})
+        ->Args({1024, 32, 32})
+        ->Args({1024, 96, 96})
+        ->Args({1024, 128, 128})
+        ->Args({1024, 256, 256})
+        ->Args({1024, 384, 256})
+        ->Args({32768, 96, 96})
+        ->Threads(1)
+        ->Threads(2)
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
   }
   return true;
 }();
 
-}  // namespace
+}   // namespace

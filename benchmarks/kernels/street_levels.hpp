@@ -41,18 +41,19 @@ struct Layer {
 
 /// The distinct 3³ layers of MinkUNet42 with the `spvnas` widths, and the two single layers that
 /// other systems publish (32 and 96 channels at the finest level).
-inline constexpr std::array kLayers{
-    Layer{0, 4, 32},    Layer{0, 32, 32},   Layer{0, 96, 96},   Layer{0, 128, 96},
-    Layer{1, 32, 32},   Layer{1, 96, 96},   Layer{1, 128, 96},  Layer{2, 32, 64},
-    Layer{2, 64, 64},   Layer{2, 192, 128}, Layer{2, 128, 128}, Layer{3, 64, 128},
-    Layer{3, 128, 128}, Layer{3, 384, 256}, Layer{3, 256, 256}, Layer{4, 128, 256},
-    Layer{4, 256, 256}};
+inline constexpr std::array kLayers{Layer{0, 4, 32},    Layer{0, 32, 32},   Layer{0, 96, 96},
+                                    Layer{0, 128, 96},  Layer{1, 32, 32},   Layer{1, 96, 96},
+                                    Layer{1, 128, 96},  Layer{2, 32, 64},   Layer{2, 64, 64},
+                                    Layer{2, 192, 128}, Layer{2, 128, 128}, Layer{3, 64, 128},
+                                    Layer{3, 128, 128}, Layer{3, 384, 256}, Layer{3, 256, 256},
+                                    Layer{4, 128, 256}, Layer{4, 256, 256}};
 
 inline Tensor random_tensor(Shape shape, DType dtype, std::uint64_t seed) {
   Tensor values(shape, DType::f32);
   Random random(seed);
-  for (float& value : values.span<float>()) value = static_cast<float>(random.uniform(-1, 1));
+  for (float& value : values.span<float>())
+    value = static_cast<float>(random.uniform(-1, 1));
   return values.to(dtype);
 }
 
-}  // namespace pumice::bench
+}   // namespace pumice::bench

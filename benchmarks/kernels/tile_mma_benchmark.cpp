@@ -2,9 +2,9 @@
 // a dense product of the same channels in the same run. Arguments: index of the layer, rows of a
 // tile (0: those of the plan), threads.
 //
-// Counters are those of the fastest run. `ms` and `GFLOP/s` are wall clock and need an idle machine;
-// `core` (GFLOP a second of processor time) and `sgemm_percent` (of SGEMM's `core`) stand some
-// company.
+// Counters are those of the fastest run. `ms` and `GFLOP/s` are wall clock and need an idle
+// machine; `core` (GFLOP a second of processor time) and `sgemm_percent` (of SGEMM's `core`) stand
+// some company.
 #include <algorithm>
 
 #include <benchmark/benchmark.h>
@@ -56,17 +56,16 @@ double sgemm_rate(std::int64_t in_channels, std::int64_t out_channels) {
   Seconds best;
   for (int repetition = 0; repetition < 5; ++repetition) {
     keep_best(best, seconds_of([&] {
-      parallel_for(kPieces, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t piece = begin; piece < end; ++piece) {
-          dense_gemm(kRows, out_channels, in_channels, a.data<float>(), in_channels,
-                     b.data<float>(), out_channels,
-                     c.data<float>() + piece * kRows * out_channels, out_channels, false);
-        }
-      });
-    }));
+                parallel_for(kPieces, 1, [&](std::int64_t begin, std::int64_t end) {
+                  for (std::int64_t piece = begin; piece < end; ++piece) {
+                    dense_gemm(kRows, out_channels, in_channels, a.data<float>(), in_channels,
+                               b.data<float>(), out_channels,
+                               c.data<float>() + piece * kRows * out_channels, out_channels, false);
+                  }
+                });
+              }));
   }
-  return 2e-9 * static_cast<double>(kPieces * kRows * in_channels * out_channels) /
-         best.processor;
+  return 2e-9 * static_cast<double>(kPieces * kRows * in_channels * out_channels) / best.processor;
 }
 
 std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
@@ -98,8 +97,8 @@ struct Case {
   }
 
   void report(benchmark::State& state, const Seconds& best) const {
-    const double flop = 2.0 * static_cast<double>(map.pairs()) * layer.in_channels *
-                        layer.out_channels;
+    const double flop =
+        2.0 * static_cast<double>(map.pairs()) * layer.in_channels * layer.out_channels;
     state.SetLabel(detail::concatenate(map.out_rows, " rows, ", layer.in_channels, " -> ",
                                        layer.out_channels, ", tiles of ", tile_rows));
     const double core = flop / best.processor * 1e-9;
@@ -168,10 +167,13 @@ void pack_of(benchmark::State& state) {
 }
 
 void layers(benchmark::internal::Benchmark* benchmark, std::initializer_list<int> tile_rows) {
-  benchmark->ArgNames({"layer", "tile_rows", "threads"})->UseManualTime()->Unit(benchmark::kMillisecond);
+  benchmark->ArgNames({"layer", "tile_rows", "threads"})
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
   for (std::size_t layer = 0; layer < kLayers.size(); ++layer) {
     for (const int rows : tile_rows) {
-      for (const int count : {1, 2}) benchmark->Args({static_cast<int>(layer), rows, count});
+      for (const int count : {1, 2})
+        benchmark->Args({static_cast<int>(layer), rows, count});
     }
   }
 }
@@ -186,4 +188,4 @@ BENCHMARK(gather_gemm_scatter_of)->Apply([](auto* b) { layers(b, {0, 4096}); });
 BENCHMARK(weight_gradient_of)->Apply([](auto* b) { layers(b, {0}); });
 BENCHMARK(pack_of)->Apply([](auto* b) { layers(b, {0, 1}); });
 
-}  // namespace
+}   // namespace

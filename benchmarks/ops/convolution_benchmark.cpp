@@ -1,6 +1,7 @@
-// Whole convolutions on the maps of a simulated sweep: which dataflow is fastest where, what cutting
-// the structure costs beside the products, and how many rows a tile should have. The thresholds of
-// src/plan/convolution_plan.cpp come from here. One thread, so that its CPU time is the work done.
+// Whole convolutions on the maps of a simulated sweep: which dataflow is fastest where, what
+// cutting the structure costs beside the products, and how many rows a tile should have. The
+// thresholds of src/plan/convolution_plan.cpp come from here. One thread, so that its CPU time is
+// the work done.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -41,7 +42,8 @@ const KernelMapPtr& dense_grid_map() {
     std::vector<std::int32_t> sites;
     for (std::int32_t x = 0; x < kSide; ++x) {
       for (std::int32_t y = 0; y < kSide; ++y) {
-        for (std::int32_t z = 0; z < kSide; ++z) sites.insert(sites.end(), {0, x, y, z});
+        for (std::int32_t z = 0; z < kSide; ++z)
+          sites.insert(sites.end(), {0, x, y, z});
       }
     }
     const auto rows = static_cast<std::int64_t>(sites.size()) / 4;
@@ -103,7 +105,8 @@ void weight_gradient_of(benchmark::State& state, const KernelMapView& map, std::
 /// What a layer pays before its first product.
 void cut_tiles(benchmark::State& state, const KernelMapView& map, std::int64_t tile_rows) {
   set_threads(1);
-  for (auto _ : state) benchmark::DoNotOptimize(RelationTiles(map, tile_rows).view().begin);
+  for (auto _ : state)
+    benchmark::DoNotOptimize(RelationTiles(map, tile_rows).view().begin);
   state.SetItemsProcessed(state.iterations() * map.pairs());
 }
 
@@ -151,8 +154,7 @@ void dense(benchmark::State& state, std::int64_t rows, std::int64_t in_channels,
   count_flop(state, 2.0 * static_cast<double>(rows * in_channels * out_channels));
 }
 
-template <class Body>
-void add(const std::string& name, Body body) {
+template <class Body> void add(const std::string& name, Body body) {
   benchmark::RegisterBenchmark(name.c_str(), body)->Unit(benchmark::kMillisecond);
 }
 
@@ -165,8 +167,8 @@ const int kRegistered = [] {
     add("forward/plan/" + layer, [l](benchmark::State& state) {
       forward(state, map_of(l.level), l.in_channels, l.out_channels, std::nullopt);
     });
-    for (const Dataflow dataflow : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
-                                    Dataflow::implicit_gemm}) {
+    for (const Dataflow dataflow :
+         {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
       add(fmt::format("forward/{}/{}", name_of(dataflow), layer), [l, dataflow](auto& state) {
         forward(state, map_of(l.level), l.in_channels, l.out_channels, dataflow);
       });
@@ -194,8 +196,8 @@ const int kRegistered = [] {
     }
   }
   for (const int level : {0, 2}) {
-    for (const Dataflow dataflow : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
-                                    Dataflow::implicit_gemm}) {
+    for (const Dataflow dataflow :
+         {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
       add(fmt::format("halving/{}/L{}/96->96", name_of(dataflow), level),
           [level, dataflow](benchmark::State& state) {
             forward(state, halving_map(level)->view(), 96, 96, dataflow);
@@ -206,8 +208,8 @@ const int kRegistered = [] {
           });
     }
   }
-  for (const Dataflow dataflow : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
-                                  Dataflow::implicit_gemm}) {
+  for (const Dataflow dataflow :
+       {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
     for (const std::int64_t channels : {32, 96}) {
       add(fmt::format("dense_grid/{}/{}", name_of(dataflow), channels),
           [dataflow, channels](benchmark::State& state) {
@@ -231,5 +233,5 @@ const int kRegistered = [] {
   return 0;
 }();
 
-}  // namespace
-}  // namespace pumice::bench
+}   // namespace
+}   // namespace pumice::bench

@@ -16,8 +16,8 @@ namespace pumice {
 namespace {
 
 // Touching fresh memory costs 0.8 ms/MiB in 4 KiB pages on a virtual machine, 0.15–0.4 in 2 MiB
-// pages, against 0.07 to write memory that is there already. So large blocks are carved from regions
-// of huge pages, and freed ones serve the next layer.
+// pages, against 0.07 to write memory that is there already. So large blocks are carved from
+// regions of huge pages, and freed ones serve the next layer.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kLarge = std::numeric_limits<std::size_t>::max();   // each block on its own
 #else
@@ -30,8 +30,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t step) {
   return (bytes + step - 1) / step * step;
 }
 
-/// Regions without a block in use are kept as long as all together are no more than what was once in
-/// use at a time.
+/// Regions without a block in use are kept as long as all together are no more than what was once
+/// in use at a time.
 class CpuAllocator final : public Allocator {
  public:
   ~CpuAllocator() override { release(); }

@@ -21,7 +21,9 @@ namespace {
 
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;   // Linux moves less than 2 GiB a call
 
-std::string reason(int error) { return std::strerror(error); }
+std::string reason(int error) {
+  return std::strerror(error);
+}
 
 class Descriptor {
  public:
@@ -93,7 +95,7 @@ std::filesystem::path resolved(const std::filesystem::path& path) {
   return real;
 }
 
-}  // namespace
+}   // namespace
 
 std::unique_ptr<ByteSource> open_file(const std::filesystem::path& path) {
   return std::make_unique<FileSource>(path);
@@ -134,14 +136,14 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   // Without the fsync a crash after the rename could leave an empty file under the good name.
-  PUMICE_EXPECTS(::fsync(descriptor_) == 0, target_.string(), ": cannot be written: ",
-                 reason(errno));
+  PUMICE_EXPECTS(::fsync(descriptor_) == 0, target_.string(),
+                 ": cannot be written: ", reason(errno));
   const int descriptor = std::exchange(descriptor_, -1);
-  PUMICE_EXPECTS(::close(descriptor) == 0, target_.string(), ": cannot be written: ",
-                 reason(errno));
+  PUMICE_EXPECTS(::close(descriptor) == 0, target_.string(),
+                 ": cannot be written: ", reason(errno));
   PUMICE_EXPECTS(std::rename(temporary_.c_str(), target_.c_str()) == 0, target_.string(),
                  ": cannot be written: ", reason(errno));
   temporary_.clear();
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -45,4 +45,4 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

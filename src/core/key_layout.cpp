@@ -25,7 +25,7 @@ void interleave(KeyLayout& layout) {
   }
 }
 
-}  // namespace
+}   // namespace
 
 KeyLayout layout_for_bounds(int dimension, std::span<const std::int64_t> low,
                             std::span<const std::int64_t> high, std::int64_t batch_size,
@@ -63,4 +63,4 @@ KeyLayout layout_for_bounds(int dimension, std::span<const std::int64_t> low,
   return layout;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -40,7 +40,8 @@ std::string_view stored_name(DType dtype) {
 /// Hostile text for an error message: at most 60 characters, printable ones only.
 std::string in_quotes(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text.substr(0, 60)) result += c < ' ' || c > '~' ? '?' : c;
+  for (const char c : text.substr(0, 60))
+    result += c < ' ' || c > '~' ? '?' : c;
   return result + (text.size() > 60 ? "…\"" : "\"");
 }
 
@@ -89,7 +90,7 @@ bool to_count(const Json& value, std::int64_t& out) {
   return true;
 }
 
-}  // namespace
+}   // namespace
 
 struct SafetensorsParser {
   using Entry = SafetensorsFile::Entry;
@@ -144,8 +145,9 @@ struct SafetensorsParser {
                    file.name_, ": data_offsets of tensor ", in_quotes(name),
                    " are not two ascending whole numbers");
     const std::uint64_t room = file.source_->size() - data;
-    PUMICE_EXPECTS(static_cast<std::uint64_t>(end) <= room, file.name_, ": tensor ", in_quotes(name),
-                   " ends at byte ", end, " of ", room, "; the file is truncated or damaged");
+    PUMICE_EXPECTS(static_cast<std::uint64_t>(end) <= room, file.name_, ": tensor ",
+                   in_quotes(name), " ends at byte ", end, " of ", room,
+                   "; the file is truncated or damaged");
     PUMICE_EXPECTS(end - begin == bytes, file.name_, ": tensor ", in_quotes(name), " of shape ",
                    value.at("shape").dump(), " ", stored_name(entry.dtype), " takes ", bytes,
                    " bytes, but has ", end - begin);
@@ -190,7 +192,8 @@ struct SafetensorsParser {
   /// The tensors must lie end to end from the first byte of data to the last.
   void check_cover(std::uint64_t data, std::uint64_t size) const {
     std::vector<std::pair<const std::string*, const Entry*>> order;
-    for (const auto& [name, entry] : file.entries_) order.emplace_back(&name, &entry);
+    for (const auto& [name, entry] : file.entries_)
+      order.emplace_back(&name, &entry);
     std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
       return std::pair(a.second->begin, a.second->end) < std::pair(b.second->begin, b.second->end);
     });
@@ -227,11 +230,14 @@ SafetensorsFile SafetensorsFile::from_bytes(std::span<const std::byte> bytes,
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> result;
-  for (const auto& [name, entry] : entries_) result.push_back(name);
+  for (const auto& [name, entry] : entries_)
+    result.push_back(name);
   return result;
 }
 
-bool SafetensorsFile::contains(std::string_view name) const { return entries_.contains(name); }
+bool SafetensorsFile::contains(std::string_view name) const {
+  return entries_.contains(name);
+}
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(std::string_view name) const {
   const auto found = entries_.find(name);
@@ -240,8 +246,12 @@ const SafetensorsFile::Entry& SafetensorsFile::entry(std::string_view name) cons
   return found->second;
 }
 
-const Shape& SafetensorsFile::shape(std::string_view name) const { return entry(name).shape; }
-DType SafetensorsFile::dtype(std::string_view name) const { return entry(name).dtype; }
+const Shape& SafetensorsFile::shape(std::string_view name) const {
+  return entry(name).shape;
+}
+DType SafetensorsFile::dtype(std::string_view name) const {
+  return entry(name).dtype;
+}
 
 Tensor SafetensorsFile::get(std::string_view name) const {
   const Entry& found = entry(name);
@@ -260,7 +270,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
     PUMICE_EXPECTS(name != kMetadata, "write_safetensors: a tensor may not be named ", kMetadata);
     PUMICE_EXPECTS(!header.contains(name), "write_safetensors: two tensors are named ",
                    in_quotes(name));
-    PUMICE_EXPECTS(tensor.defined(), "write_safetensors: tensor ", in_quotes(name), " is undefined");
+    PUMICE_EXPECTS(tensor.defined(), "write_safetensors: tensor ", in_quotes(name),
+                   " is undefined");
     const std::uint64_t begin = offset;
     offset += static_cast<std::uint64_t>(tensor.elements()) * size_of(tensor.dtype());
     const auto extents = tensor.shape().extents();
@@ -288,4 +299,4 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   file.commit();
 }
 
-}  // namespace pumice
+}   // namespace pumice

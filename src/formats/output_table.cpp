@@ -73,7 +73,7 @@ std::vector<std::int32_t> ranks_by_mask(const KernelMapView& map, const Relation
   return ranks;
 }
 
-}  // namespace
+}   // namespace
 
 OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits)
     : offsets_(map.offsets), out_rows_(map.out_rows), pairs_(map.pairs()), splits_(splits) {
@@ -95,11 +95,10 @@ OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits
     }
     parallel_for(out_rows_, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const auto rank = sort_by_mask ? ranks[static_cast<std::size_t>(i)]
-                                       : static_cast<std::int32_t>(i);
+        const auto rank =
+            sort_by_mask ? ranks[static_cast<std::size_t>(i)] : static_cast<std::int32_t>(i);
         if (sort_by_mask) position[rank] = static_cast<std::int32_t>(i);
-        order_[split * out_rows_ + i] =
-            pieces.out_order == nullptr ? rank : pieces.out_order[rank];
+        order_[split * out_rows_ + i] = pieces.out_order == nullptr ? rank : pieces.out_order[rank];
       }
     });
     parallel_for(pieces.tiles, 1, [&](std::int64_t tile, std::int64_t) {
@@ -170,4 +169,4 @@ RelationTiles OutputTable::tiles(int split, std::int64_t tile_rows) const {
   return result;
 }
 
-}  // namespace pumice
+}   // namespace pumice

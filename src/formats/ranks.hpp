@@ -28,4 +28,4 @@ class RankOfRow {
   Buffer<std::int32_t> rank_;
 };
 
-}  // namespace pumice
+}   // namespace pumice

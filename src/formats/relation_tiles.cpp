@@ -64,7 +64,8 @@ struct Cut {
       }
     }
     begin[tiles * map.offsets] = running;
-    PUMICE_ENSURES(running == map.pairs(), running, " pairs in tiles, ", map.pairs(), " in the map");
+    PUMICE_ENSURES(running == map.pairs(), running, " pairs in tiles, ", map.pairs(),
+                   " in the map");
   }
 };
 
@@ -83,8 +84,10 @@ void cut_sorted(const Cut& cut) {
       std::int64_t high = std::min(end, pair + cut.tile_rows);
       while (low < high) {
         const std::int64_t middle = (low + high) / 2;
-        if (cut.rank_of_pair(middle) < last_rank) low = middle + 1;
-        else high = middle;
+        if (cut.rank_of_pair(middle) < last_rank)
+          low = middle + 1;
+        else
+          high = middle;
       }
       first[k * cut.tiles + tile] = pair;
       count[k * cut.tiles + tile] = low - pair;
@@ -109,7 +112,8 @@ void cut_sorted(const Cut& cut) {
 }
 
 /// Puts `size` pairs with distinct `local_out` in ascending order: each into its own slot, then the
-/// set slots read off a bitmap. `input_of` has room for a tile's rows, `present` for its bits, all 0.
+/// set slots read off a bitmap. `input_of` has room for a tile's rows, `present` for its bits, all
+/// 0.
 void sort_by_local_out(std::int32_t* in, std::int32_t* local_out, std::int64_t size,
                        std::vector<std::int32_t>& input_of, std::vector<std::uint64_t>& present) {
   if (std::is_sorted(local_out, local_out + size)) return;
@@ -168,12 +172,13 @@ void cut_unsorted(const Cut& cut) {
   });
 }
 
-}  // namespace
+}   // namespace
 
 RelationTiles::RelationTiles(const KernelMapView& map, std::int64_t tile_rows)
     : tile_rows_(tile_rows), offsets_(map.offsets), out_rows_(map.out_rows) {
   PUMICE_EXPECTS(tile_rows >= 1 && tile_rows <= std::numeric_limits<std::int32_t>::max(),
-                 "tile_rows = ", tile_rows, ": a tile holds at least one output and fewer than 2^31");
+                 "tile_rows = ", tile_rows,
+                 ": a tile holds at least one output and fewer than 2^31");
   PUMICE_ENSURES(static_cast<std::int64_t>(map.offset_begin.size()) == offsets_ + 1, "map of ",
                  offsets_, " offsets has ", map.offset_begin.size(), " boundaries");
   tiles_ = (out_rows_ + tile_rows_ - 1) / tile_rows_;
@@ -196,8 +201,8 @@ RelationTiles::RelationTiles(const KernelMapView& map, std::int64_t tile_rows)
 }
 
 RelationTilesView RelationTiles::view() const {
-  return {tile_rows_,  tiles_,           offsets_,          out_rows_, begin_.data(),
-          in_.data(), local_out_.data(), out_order_.data()};
+  return {tile_rows_,    tiles_,     offsets_,          out_rows_,
+          begin_.data(), in_.data(), local_out_.data(), out_order_.data()};
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -15,8 +15,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 }
 
 /// One offset of one group of W or Wᵀ, as a matrix [rows of the product's input, columns].
-template <class S>
-struct WeightSlice {
+template <class S> struct WeightSlice {
   const S* first;
   std::int64_t row_step;
   std::int64_t column_step;
@@ -47,7 +46,7 @@ void pack(const WeightSlice<S>& slice, std::int64_t rows, std::int64_t padded_ro
   }
 }
 
-}  // namespace
+}   // namespace
 
 PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool transpose)
     : groups_(groups), dtype_(weight.dtype()), defined_(true) {
@@ -74,34 +73,39 @@ PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool tra
     using S = decltype(zero);
     using T = compute_t<S>;
     const S* from = weight.data<S>();
-    const std::int64_t element =
-        bf16_pairs_ ? static_cast<std::int64_t>(sizeof(BFloat16)) : static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t element = bf16_pairs_ ? static_cast<std::int64_t>(sizeof(BFloat16))
+                                             : static_cast<std::int64_t>(sizeof(T));
     data_ = Buffer<std::byte>(groups_ * offsets_ * slice_ * element);
     // [groups][offsets][slice]; depthwise [offsets][groups], where a slice is one number.
-    parallel_for(groups_ * offsets_, depthwise_ ? 4096 : 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        if (depthwise_) {
-          reinterpret_cast<T*>(data_.data())[i] = widen(from[i]);
-          continue;
-        }
-        const std::int64_t group = i / offsets_;
-        const S* first = from + (i % offsets_) * weight_rows * weight_columns +
-                         group * (weight_columns / groups_);
-        const WeightSlice<S> slice = transpose ? WeightSlice<S>{first, 1, weight_columns}
-                                               : WeightSlice<S>{first, weight_columns, 1};
-        if (bf16_pairs_) {
-          pack(slice, rows, padded_rows, columns, panel_, step,
-               reinterpret_cast<S*>(data_.data()) + i * slice_);
-        } else {
-          pack(slice, rows, padded_rows, columns, panel_, step,
-               reinterpret_cast<T*>(data_.data()) + i * slice_);
-        }
-      }
-    });
+    parallel_for(
+        groups_ * offsets_, depthwise_ ? 4096 : 1, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            if (depthwise_) {
+              reinterpret_cast<T*>(data_.data())[i] = widen(from[i]);
+              continue;
+            }
+            const std::int64_t group = i / offsets_;
+            const S* first = from + (i % offsets_) * weight_rows * weight_columns +
+                             group * (weight_columns / groups_);
+            const WeightSlice<S> slice = transpose ? WeightSlice<S>{first, 1, weight_columns}
+                                                   : WeightSlice<S>{first, weight_columns, 1};
+            if (bf16_pairs_) {
+              pack(slice, rows, padded_rows, columns, panel_, step,
+                   reinterpret_cast<S*>(data_.data()) + i * slice_);
+            } else {
+              pack(slice, rows, padded_rows, columns, panel_, step,
+                   reinterpret_cast<T*>(data_.data()) + i * slice_);
+            }
+          }
+        });
   });
 }
 
-std::string_view kernel_target() { return cpu::micro_kernels(DType::f32).target; }
-bool multiplies_bf16() { return cpu::bf16_pair_kernels() != nullptr; }
+std::string_view kernel_target() {
+  return cpu::micro_kernels(DType::f32).target;
+}
+bool multiplies_bf16() {
+  return cpu::bf16_pair_kernels() != nullptr;
+}
 
-}  // namespace pumice
+}   // namespace pumice

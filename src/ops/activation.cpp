@@ -15,7 +15,7 @@ void check(ConstTensorView features, double slope, const char* op) {
   PUMICE_EXPECTS(std::isfinite(slope), op, ": slope = ", slope, "; pass a finite number");
 }
 
-}  // namespace
+}   // namespace
 
 Tensor activate(ConstTensorView features, Activation activation, double slope) {
   check(features, slope, "activate");
@@ -38,4 +38,4 @@ Tensor activation_gradient(ConstTensorView features, ConstTensorView grad_output
   return grad;
 }
 
-}  // namespace pumice
+}   // namespace pumice

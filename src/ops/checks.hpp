@@ -9,7 +9,9 @@
 namespace pumice::checks {
 
 /// f64 for f64, f32 for the other floating types: what sums, statistics and parameters are kept in.
-inline DType compute_dtype(DType storage) { return storage == DType::f64 ? storage : DType::f32; }
+inline DType compute_dtype(DType storage) {
+  return storage == DType::f64 ? storage : DType::f32;
+}
 
 /// A matrix of f64, f32, f16 or bf16 in memory the CPU sees.
 inline void features(ConstTensorView tensor, std::string_view op, std::string_view name) {
@@ -23,8 +25,8 @@ inline void features(ConstTensorView tensor, std::string_view op, std::string_vi
 
 inline void same_dtype(ConstTensorView tensor, DType dtype, std::string_view op,
                        std::string_view name, std::string_view other) {
-  PUMICE_EXPECTS(tensor.dtype() == dtype, op, ": ", name, " holds ", name_of(tensor.dtype()), " but ",
-                 other, " holds ", name_of(dtype), "; convert one of them");
+  PUMICE_EXPECTS(tensor.dtype() == dtype, op, ": ", name, " holds ", name_of(tensor.dtype()),
+                 " but ", other, " holds ", name_of(dtype), "; convert one of them");
 }
 
 inline void extent(ConstTensorView tensor, int axis, std::int64_t expected, std::string_view op,
@@ -53,4 +55,4 @@ inline void same_shape(ConstTensorView tensor, ConstTensorView other, std::strin
   same_dtype(tensor, other.dtype(), op, name, other_name);
 }
 
-}  // namespace pumice::checks
+}   // namespace pumice::checks

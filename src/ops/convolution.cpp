@@ -57,7 +57,7 @@ Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weig
   return output;
 }
 
-}  // namespace
+}   // namespace
 
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
                    const ConvolutionOptions& options) {
@@ -104,4 +104,4 @@ Tensor bias_gradient(ConstTensorView grad_output) {
   return cpu::sum_rows(grad_output);
 }
 
-}  // namespace pumice
+}   // namespace pumice

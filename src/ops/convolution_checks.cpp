@@ -6,7 +6,9 @@
 namespace pumice {
 namespace {
 
-DType compute_dtype(DType storage) { return storage == DType::f64 ? DType::f64 : DType::f32; }
+DType compute_dtype(DType storage) {
+  return storage == DType::f64 ? DType::f64 : DType::f32;
+}
 
 void check_channel_vector(const char* name, ConstTensorView values, std::int64_t channels,
                           DType dtype) {
@@ -18,7 +20,7 @@ void check_channel_vector(const char* name, ConstTensorView values, std::int64_t
                  ": it is applied where the sum is computed, so convert it to ", name_of(dtype));
 }
 
-}  // namespace
+}   // namespace
 
 void check_features(const char* name, ConstTensorView features, const ExpectedRows& expected) {
   PUMICE_EXPECTS(features.rank() == 2, name, " has shape ", to_string(features.shape()),
@@ -87,4 +89,4 @@ void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t
                  ": pack this weight (transposed for an input gradient)");
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -27,4 +27,4 @@ void check_no_epilogue(const Epilogue& epilogue);
 void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
                   std::int64_t out_channels, std::int64_t groups, DType dtype);
 
-}  // namespace pumice
+}   // namespace pumice

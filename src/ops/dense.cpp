@@ -71,7 +71,8 @@ cpu::DenseLayout bev_layout(std::int64_t channels, const DenseGrid& grid, int di
 std::string site_of(const CoordinateSet& set, std::int64_t row) {
   const auto* site = set.coordinates().data<std::int32_t>() + row * (set.dimension() + 1);
   std::string text = "(batch " + std::to_string(site[0]);
-  for (int axis = 1; axis <= set.dimension(); ++axis) text += ", " + std::to_string(site[axis]);
+  for (int axis = 1; axis <= set.dimension(); ++axis)
+    text += ", " + std::to_string(site[axis]);
   return text + ")";
 }
 
@@ -113,9 +114,8 @@ void check_axis(int axis, int dimension, const char* op) {
 void check_array(ConstTensorView dense, const Shape& expected, const char* op, const char* name) {
   PUMICE_EXPECTS(is_floating(dense.dtype()), op, ": ", name, " holds ", name_of(dense.dtype()),
                  "; convert it to f64, f32, f16 or bf16");
-  PUMICE_EXPECTS(dense.shape() == expected, op, ": ", name, " has shape ",
-                 to_string(dense.shape()), "; for this set and grid it must be ",
-                 to_string(expected));
+  PUMICE_EXPECTS(dense.shape() == expected, op, ": ", name, " has shape ", to_string(dense.shape()),
+                 "; for this set and grid it must be ", to_string(expected));
 }
 
 Tensor place(ConstTensorView features, const CoordinateSet& set, const cpu::DenseLayout& layout,
@@ -134,7 +134,7 @@ Tensor pick(ConstTensorView dense, const CoordinateSet& set, const cpu::DenseLay
   return features;
 }
 
-}  // namespace
+}   // namespace
 
 DenseGrid grid_of(const CoordinateSet& set) {
   DenseGrid grid;
@@ -146,7 +146,8 @@ DenseGrid grid_of(const CoordinateSet& set) {
   const auto* site = set.coordinates().data<std::int32_t>();
   if (set.size() == 0) return grid;
   Axes high{};
-  for (std::size_t axis = 0; axis < dimension; ++axis) grid.low[axis] = high[axis] = site[axis + 1];
+  for (std::size_t axis = 0; axis < dimension; ++axis)
+    grid.low[axis] = high[axis] = site[axis + 1];
   for (std::int64_t row = 1; row < set.size(); ++row) {
     site += dimension + 1;
     for (std::size_t axis = 0; axis < dimension; ++axis) {
@@ -205,10 +206,10 @@ Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int a
   check_axis(axis, set.dimension(), op);
   const DenseGrid grid = grid_for(set, options, op);
   const std::int64_t depth = grid.shape[static_cast<std::size_t>(axis)];
-  PUMICE_EXPECTS(grad_bev.rank() == set.dimension() + 1 && depth > 0 &&
-                     grad_bev.extent(1) % depth == 0,
-                 op, ": grad_bev has shape ", to_string(grad_bev.shape()), "; it must be [B, C · ",
-                 depth, ", ", set.dimension() - 1, " spatial axes]");
+  PUMICE_EXPECTS(
+      grad_bev.rank() == set.dimension() + 1 && depth > 0 && grad_bev.extent(1) % depth == 0, op,
+      ": grad_bev has shape ", to_string(grad_bev.shape()), "; it must be [B, C · ", depth, ", ",
+      set.dimension() - 1, " spatial axes]");
   const std::int64_t channels = grad_bev.extent(1) / depth;
   check_array(grad_bev, bev_shape(set.batch_size(), channels, grid, set.dimension(), axis), op,
               "grad_bev");
@@ -260,8 +261,8 @@ SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
     }
   });
   result.set = CoordinateSet::create(
-      coordinates, {.stride = options.stride,
-                    .batch_size = static_cast<std::int32_t>(dense.extent(0))});
+      coordinates,
+      {.stride = options.stride, .batch_size = static_cast<std::int32_t>(dense.extent(0))});
   const cpu::DenseLayout layout = dense_layout(dense.extent(1), result.grid, dimension);
   result.features = pick(dense, *result.set, layout, dense.extent(1), false, op);
   return result;
@@ -277,4 +278,4 @@ Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& s
                dense_shape(set.batch_size(), channels, grid, set.dimension()), false, op);
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -51,7 +51,7 @@ void check_sides(ConstTensorView left, ConstTensorView right, const UnionSet& si
   checks::same_dtype(right, left.dtype(), op, "right", "left");
 }
 
-}  // namespace
+}   // namespace
 
 Tensor add(ConstTensorView left, ConstTensorView right) {
   return combine(left, right, cpu::Binary::add, "add");
@@ -164,4 +164,4 @@ UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int6
   return result;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -17,7 +17,8 @@ void check_rows(ConstTensorView features, const CoordinateSet& set, const char* 
   checks::extent(features, 0, set.size(), op, name, "the rows of the coordinate set");
 }
 
-void check_items(ConstTensorView items, const CoordinateSet& set, const char* op, const char* name) {
+void check_items(ConstTensorView items, const CoordinateSet& set, const char* op,
+                 const char* name) {
   checks::features(items, op, name);
   checks::extent(items, 0, set.batch_size(), op, name, "the batch size of the coordinate set");
 }
@@ -47,7 +48,7 @@ Tensor spread(ConstTensorView items, const CoordinateSet& set, bool average, con
   return output;
 }
 
-}  // namespace
+}   // namespace
 
 GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set) {
   check_rows(features, set, "global_max_pool", "features");
@@ -139,4 +140,4 @@ BroadcastGradients broadcast_concatenate_gradient(ConstTensorView grad_output,
   return {std::move(parts[0]), global_sum_pool(parts[1], set)};
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -13,7 +13,7 @@ void check_map(const InterpolationMap& map, const char* op) {
                  op, ": the map is incomplete; pass what interpolation_map returned");
 }
 
-}  // namespace
+}   // namespace
 
 InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
                                    const InterpolationOptions& options) {
@@ -52,4 +52,4 @@ Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap&
   return grad;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -13,7 +13,7 @@ void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, 
   checks::same_dtype(weight, rows.dtype(), op, "weight", name);
 }
 
-}  // namespace
+}   // namespace
 
 Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias) {
   check_weight(weight, features, "linear", "features");
@@ -53,4 +53,4 @@ Tensor linear_bias_gradient(ConstTensorView grad_output) {
   return sums;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -31,27 +31,30 @@ void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, 
 }
 
 void check_gradient(ConstTensorView features, ConstTensorView grad_output, ConstTensorView weight,
-                    ConstTensorView mean, ConstTensorView inverse_deviation, const Shape& statistics,
-                    const char* op) {
+                    ConstTensorView mean, ConstTensorView inverse_deviation,
+                    const Shape& statistics, const char* op) {
   check_input(features, weight, {}, 0, op);
   checks::same_shape(grad_output, features, op, "grad_output", "features");
   check_statistic(mean, statistics, features.dtype(), op, "mean");
   check_statistic(inverse_deviation, statistics, features.dtype(), op, "inverse_deviation");
 }
 
-template <class C>
-void store(const std::vector<double>& values, TensorView to) {
-  for (std::size_t i = 0; i < values.size(); ++i) to.data<C>()[i] = static_cast<C>(values[i]);
+template <class C> void store(const std::vector<double>& values, TensorView to) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    to.data<C>()[i] = static_cast<C>(values[i]);
 }
 
 /// Stores `values` in the compute type.
 void store(const std::vector<double>& values, TensorView to) {
-  if (to.dtype() == DType::f64) store<double>(values, to);
-  else store<float>(values, to);
+  if (to.dtype() == DType::f64)
+    store<double>(values, to);
+  else
+    store<float>(values, to);
 }
 
 std::vector<double> inverse_deviations(std::vector<double> variance, double epsilon) {
-  for (double& value : variance) value = 1.0 / std::sqrt(value + epsilon);
+  for (double& value : variance)
+    value = 1.0 / std::sqrt(value + epsilon);
   return variance;
 }
 
@@ -68,8 +71,10 @@ void move_towards(TensorView running, const std::vector<double>& target, double 
 void move_towards(TensorView running, const std::vector<double>& target, double momentum,
                   double correction) {
   if (!running.defined()) return;
-  if (running.dtype() == DType::f64) move_towards<double>(running, target, momentum, correction);
-  else move_towards<float>(running, target, momentum, correction);
+  if (running.dtype() == DType::f64)
+    move_towards<double>(running, target, momentum, correction);
+  else
+    move_towards<float>(running, target, momentum, correction);
 }
 
 NormGradients empty_gradients(ConstTensorView features) {
@@ -86,12 +91,14 @@ Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
       result.data<C>()[c] = static_cast<C>(1.0 / std::sqrt(value + epsilon));
     }
   };
-  if (variance.dtype() == DType::f64) fill(double{});
-  else fill(float{});
+  if (variance.dtype() == DType::f64)
+    fill(double{});
+  else
+    fill(float{});
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
@@ -226,4 +233,4 @@ NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView g
   return result;
 }
 
-}  // namespace pumice
+}   // namespace pumice

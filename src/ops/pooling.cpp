@@ -17,7 +17,7 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
   checks::extent(grad_output, 0, map.out_rows, op, "grad_output", "the output rows of the map");
 }
 
-}  // namespace
+}   // namespace
 
 MaxPooled max_pool(ConstTensorView features, const KernelMapView& map) {
   check_input(features, map, "max_pool");
@@ -67,4 +67,4 @@ Tensor sum_pool_gradient(ConstTensorView grad_output, const KernelMapView& map) 
   return grad;
 }
 
-}  // namespace pumice
+}   // namespace pumice

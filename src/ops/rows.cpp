@@ -17,7 +17,7 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
   return Shape(extents);
 }
 
-}  // namespace
+}   // namespace
 
 Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
   PUMICE_EXPECTS(features.rank() >= 1, "take_rows: features is undefined; pass a tensor with rows");
@@ -89,4 +89,4 @@ Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
   return grad;
 }
 
-}  // namespace pumice
+}   // namespace pumice

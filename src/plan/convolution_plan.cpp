@@ -68,14 +68,15 @@ std::int64_t tile_rows_for(const ConvolutionProblem& problem) {
   const std::int64_t sum_bytes = problem.dtype == DType::f64 ? 8 : 4;
   const auto row_bytes =
       static_cast<std::uint64_t>(std::max<std::int64_t>(problem.out_channels, 1) * sum_bytes);
-  const auto fitting = static_cast<std::int64_t>(
-      std::bit_floor(std::max<std::uint64_t>(kSumBytes / row_bytes, 1)));
+  const auto fitting =
+      static_cast<std::int64_t>(std::bit_floor(std::max<std::uint64_t>(kSumBytes / row_bytes, 1)));
   std::int64_t rows = std::clamp(fitting, kMinTileRows, kMaxTileRows);
-  while (rows > kMinTileRows && problem.out_rows < rows * kTilesForBalance) rows /= 2;
+  while (rows > kMinTileRows && problem.out_rows < rows * kTilesForBalance)
+    rows /= 2;
   return rows;
 }
 
-}  // namespace
+}   // namespace
 
 std::string_view name_of(Direction direction) {
   switch (direction) {
@@ -137,8 +138,7 @@ ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
                     ? fmt::format("asked for; the rules would take {}", name_of(rule.dataflow))
                     : rule.why;
   // A full table has one mask: sorting it finds nothing.
-  plan.sort_by_mask =
-      plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
+  plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
   return plan;
 }
 
@@ -152,7 +152,8 @@ std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& pl
           static_cast<double>(std::max<std::int64_t>(problem.out_rows, 1)),
       100 * problem.fullness(), problem.in_channels, problem.out_channels);
   if (problem.groups > 1) text += fmt::format(" in {} groups", problem.groups);
-  text += fmt::format(", {:.3g} GFLOP\n  {}: {}\n", problem.flop() * 1e-9, plan.name(), plan.reason);
+  text +=
+      fmt::format(", {:.3g} GFLOP\n  {}: {}\n", problem.flop() * 1e-9, plan.name(), plan.reason);
   if (problem.direction == Direction::weight_gradient) return text;
   const Dataflow ruled = first_that_applies(problem).dataflow;
   for (const Dataflow other : kDataflows) {
@@ -163,4 +164,4 @@ std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& pl
   return text;
 }
 
-}  // namespace pumice
+}   // namespace pumice

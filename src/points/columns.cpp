@@ -14,8 +14,7 @@
 namespace pumice::detail {
 namespace {
 
-template <class T>
-T load(const std::byte* at, bool swapped) {
+template <class T> T load(const std::byte* at, bool swapped) {
   std::array<std::byte, sizeof(T)> bytes;
   std::memcpy(bytes.data(), at, sizeof(T));
   if (swapped) std::reverse(bytes.begin(), bytes.end());
@@ -23,8 +22,7 @@ T load(const std::byte* at, bool swapped) {
 }
 
 /// Calls `body(T{})` with the type behind `type`.
-template <class Body>
-decltype(auto) dispatch(Scalar type, Body&& body) {
+template <class Body> decltype(auto) dispatch(Scalar type, Body&& body) {
   switch (type) {
     case Scalar::i8: return body(std::int8_t{});
     case Scalar::u8: return body(std::uint8_t{});
@@ -41,14 +39,16 @@ decltype(auto) dispatch(Scalar type, Body&& body) {
   raise_internal(std::source_location::current(), "scalar ", static_cast<int>(type));
 }
 
-float as_float(Half value) { return to_float(value); }
-template <class T>
-float as_float(T value) {
+float as_float(Half value) {
+  return to_float(value);
+}
+template <class T> float as_float(T value) {
   return static_cast<float>(value);
 }
-double as_double(Half value) { return to_float(value); }
-template <class T>
-double as_double(T value) {
+double as_double(Half value) {
+  return to_float(value);
+}
+template <class T> double as_double(T value) {
   return static_cast<double>(value);
 }
 
@@ -155,7 +155,7 @@ std::vector<std::int64_t> bad_points(const PointCloud& cloud, NotFinite policy,
   return bad;
 }
 
-}  // namespace
+}   // namespace
 
 std::int64_t size_of(Scalar type) {
   return dispatch(type, [](auto value) { return static_cast<std::int64_t>(sizeof(value)); });
@@ -163,9 +163,8 @@ std::int64_t size_of(Scalar type) {
 
 double value_at(const Column& column, std::int64_t point) {
   const std::byte* at = column.first + point * column.stride;
-  return dispatch(column.type, [&](auto type) {
-    return as_double(load<decltype(type)>(at, column.swapped));
-  });
+  return dispatch(column.type,
+                  [&](auto type) { return as_double(load<decltype(type)>(at, column.swapped)); });
 }
 
 std::optional<Role> role_of(std::string_view field) {
@@ -221,4 +220,4 @@ PointCloud assemble(const PointColumns& columns, NotFinite policy, std::string_v
   return cloud;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

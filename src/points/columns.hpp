@@ -20,7 +20,7 @@ struct Column {
   const std::byte* first = nullptr;   // null when the file has no such column
   std::int64_t stride = 0;
   Scalar type = Scalar::f32;
-  bool swapped = false;               // stored in the other byte order
+  bool swapped = false;   // stored in the other byte order
 };
 
 /// What a column means.
@@ -47,4 +47,4 @@ PointCloud assemble(const PointColumns& columns, NotFinite policy, std::string_v
 /// Values of a column as doubles, for looking at them.
 double value_at(const Column& column, std::int64_t point);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -43,4 +43,4 @@ PointCloud read_npy_points(Bytes bytes, std::string_view name);
 PointCloud read_npz(Bytes bytes, std::string_view name);
 Tensor read_npy_array(Bytes bytes, std::string_view name);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

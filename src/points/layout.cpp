@@ -24,7 +24,7 @@ constexpr int kMostColumns = 64;
 
 constexpr std::int64_t kSample = 4096;   // rows looked at: a few turns of 32 beams
 
-}  // namespace
+}   // namespace
 
 std::optional<RawLayout> parse_layout(std::string_view text) {
   for (const TypeName& type : kTypes) {
@@ -43,15 +43,15 @@ std::optional<RawLayout> parse_layout(std::string_view text) {
 
 std::string to_string(const RawLayout& layout) {
   for (const TypeName& type : kTypes) {
-    if (type.type == layout.type) return std::string(type.name) + "x" + std::to_string(layout.columns);
+    if (type.type == layout.type)
+      return std::string(type.name) + "x" + std::to_string(layout.columns);
   }
   raise_internal(std::source_location::current(), "a raw layout of an integer type");
 }
 
 std::optional<RawLayout> layout_of_name(std::string_view name) {
-  const std::size_t dot = name.find('.', name.find_last_of('/') == std::string_view::npos
-                                             ? 0
-                                             : name.find_last_of('/'));
+  const std::size_t dot =
+      name.find('.', name.find_last_of('/') == std::string_view::npos ? 0 : name.find_last_of('/'));
   const std::string_view stem = name.substr(0, dot);
   const std::size_t underscore = stem.find_last_of('_');
   if (underscore == std::string_view::npos) return std::nullopt;
@@ -127,4 +127,4 @@ std::optional<RawLayout> likely_layout(Bytes bytes) {
   return best;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

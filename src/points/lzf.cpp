@@ -1,5 +1,6 @@
-// A stream of commands. 000lllll: l + 1 bytes follow, literally. nnnooooo oooooooo: copy n + 2 bytes
-// from o + 1 bytes back; n = 7 means that another length byte stands before the low offset byte.
+// A stream of commands. 000lllll: l + 1 bytes follow, literally. nnnooooo oooooooo: copy n + 2
+// bytes from o + 1 bytes back; n = 7 means that another length byte stands before the low offset
+// byte.
 #include "points/lzf.hpp"
 
 #include <algorithm>
@@ -27,13 +28,13 @@ bool lzf_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
     }
     length += 2;
     if (read == in.size()) return false;
-    const std::size_t back =
-        ((command & 31) << 8 | std::to_integer<std::size_t>(in[read++])) + 1;
+    const std::size_t back = ((command & 31) << 8 | std::to_integer<std::size_t>(in[read++])) + 1;
     if (back > written || length > out.size() - written) return false;
     // Byte by byte: source and target may overlap, which is how runs are stored.
-    for (; length > 0; --length, ++written) out[written] = out[written - back];
+    for (; length > 0; --length, ++written)
+      out[written] = out[written - back];
   }
   return written == out.size();
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

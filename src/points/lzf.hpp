@@ -12,4 +12,4 @@ inline constexpr std::size_t kLzfLargestGrowth = 88;
 /// Fills all of `out`; false when `in` is not LZF of exactly that length.
 bool lzf_decompress(std::span<const std::byte> in, std::span<std::byte> out);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

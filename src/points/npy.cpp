@@ -201,7 +201,8 @@ void copy_elements(const std::byte* from, std::byte* to, const Header& header, s
     std::int64_t source = target;
     if (header.fortran_order) {
       source = 0;
-      for (std::size_t axis = axes; axis-- > 0;) source = source * header.shape[axis] + index[axis];
+      for (std::size_t axis = axes; axis-- > 0;)
+        source = source * header.shape[axis] + index[axis];
       for (std::size_t axis = axes; axis-- > 0;) {
         if (++index[axis] < header.shape[axis]) break;
         index[axis] = 0;
@@ -217,7 +218,7 @@ void copy_elements(const std::byte* from, std::byte* to, const Header& header, s
   }
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_npy_points(Bytes bytes, std::string_view name) {
   const Header header = parse_header(bytes, name);
@@ -258,4 +259,4 @@ Tensor read_npy_array(Bytes bytes, std::string_view name) {
   return result;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

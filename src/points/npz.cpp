@@ -22,9 +22,8 @@ std::string listed(const std::vector<ZipMember>& members) {
 const ZipMember& points_member(const std::vector<ZipMember>& members, std::string_view name) {
   PUMICE_EXPECTS(!members.empty(), name, ": holds no array");
   for (const std::string_view wanted : {"points.npy", "xyz.npy", "coords.npy"}) {
-    const auto found =
-        std::find_if(members.begin(), members.end(),
-                     [&](const ZipMember& member) { return member.name == wanted; });
+    const auto found = std::find_if(members.begin(), members.end(),
+                                    [&](const ZipMember& member) { return member.name == wanted; });
     if (found != members.end()) return *found;
   }
   PUMICE_EXPECTS(members.size() == 1 && members[0].name.ends_with(kEnding), name,
@@ -33,7 +32,7 @@ const ZipMember& points_member(const std::vector<ZipMember>& members, std::strin
   return members[0];
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_npz(Bytes bytes, std::string_view name) {
   const std::vector<ZipMember> members = list_members(bytes, name);
@@ -42,4 +41,4 @@ PointCloud read_npz(Bytes bytes, std::string_view name) {
   return read_npy_points(array.span(), std::string(name) + "/" + excerpt(member.name));
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -27,7 +27,8 @@ struct Header {
 
   std::int64_t row_bytes() const {
     std::int64_t bytes = 0;
-    for (const Field& field : fields) bytes += field.count * size_of(field.type);
+    for (const Field& field : fields)
+      bytes += field.count * size_of(field.type);
     return bytes;
   }
 };
@@ -89,8 +90,8 @@ Scalar field_type(std::string_view type, std::int64_t size, std::string_view nam
     Scalar type;
   };
   static constexpr Row kRows[] = {
-      {'F', 4, Scalar::f32}, {'F', 8, Scalar::f64}, {'I', 1, Scalar::i8},  {'I', 2, Scalar::i16},
-      {'I', 4, Scalar::i32}, {'I', 8, Scalar::i64}, {'U', 1, Scalar::u8},  {'U', 2, Scalar::u16},
+      {'F', 4, Scalar::f32}, {'F', 8, Scalar::f64}, {'I', 1, Scalar::i8}, {'I', 2, Scalar::i16},
+      {'I', 4, Scalar::i32}, {'I', 8, Scalar::i64}, {'U', 1, Scalar::u8}, {'U', 2, Scalar::u16},
       {'U', 4, Scalar::u32}, {'U', 8, Scalar::u64},
   };
   for (const Row& row : kRows) {
@@ -129,9 +130,9 @@ Header parse_header(std::string_view text, std::string_view name) {
   PUMICE_EXPECTS(header.points <= kMostPoints, name, ": announces ", header.points,
                  " points; at most 2^31 - 1 fit");
   const std::string_view storage = lines.data.empty() ? std::string_view{} : lines.data[0];
-  PUMICE_EXPECTS(
-      storage == "ascii" || storage == "binary" || storage == "binary_compressed", name,
-      ": DATA is \"", excerpt(storage), "\"; expected ascii, binary or binary_compressed");
+  PUMICE_EXPECTS(storage == "ascii" || storage == "binary" || storage == "binary_compressed", name,
+                 ": DATA is \"", excerpt(storage),
+                 "\"; expected ascii, binary or binary_compressed");
   header.storage = storage == "ascii"    ? Storage::ascii
                    : storage == "binary" ? Storage::binary
                                          : Storage::compressed;
@@ -139,8 +140,7 @@ Header parse_header(std::string_view text, std::string_view name) {
 }
 
 /// Enters a field where it means something.
-void place(PointColumns& columns, const Field& field, const Column& column,
-           std::string_view name) {
+void place(PointColumns& columns, const Field& field, const Column& column, std::string_view name) {
   const std::optional<Role> role = role_of(field.name);
   if (!role) return;
   PUMICE_EXPECTS(field.count == 1, name, ": field ", excerpt(field.name), " has COUNT ",
@@ -152,7 +152,8 @@ void place(PointColumns& columns, const Field& field, const Column& column,
 
 PointCloud from_text(std::string_view text, const Header& header, std::string_view name) {
   std::int64_t width = 0;
-  for (const Field& field : header.fields) width += field.count;
+  for (const Field& field : header.fields)
+    width += field.count;
   const TextTable table = read_table(text, header.points, width, name);
   static constexpr double kNothing = 0.0;
   const double* first = header.points == 0 ? &kNothing : table.values.data();
@@ -172,9 +173,9 @@ PointCloud from_text(std::string_view text, const Header& header, std::string_vi
 PointCloud from_rows(Bytes rows, const Header& header, std::string_view name) {
   const std::int64_t row_bytes = header.row_bytes();
   const std::optional<std::int64_t> needed = product(header.points, row_bytes);
-  PUMICE_EXPECTS(needed && *needed <= static_cast<std::int64_t>(rows.size()), name,
-                 ": announces ", header.points, " points of ", row_bytes, " bytes, but only ",
-                 rows.size(), " bytes follow; it is truncated");
+  PUMICE_EXPECTS(needed && *needed <= static_cast<std::int64_t>(rows.size()), name, ": announces ",
+                 header.points, " points of ", row_bytes, " bytes, but only ", rows.size(),
+                 " bytes follow; it is truncated");
   static constexpr std::byte kNothing{};
   PointColumns columns{header.points, {}};
   std::int64_t offset = 0;
@@ -188,7 +189,8 @@ PointCloud from_rows(Bytes rows, const Header& header, std::string_view name) {
 
 std::uint32_t word_at(Bytes bytes, std::size_t at) {
   std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+  for (std::size_t i = 4; i-- > 0;)
+    value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
   return value;
 }
 
@@ -199,9 +201,9 @@ PointCloud from_compressed(Bytes bytes, const Header& header, std::string_view n
   PUMICE_EXPECTS(packed <= bytes.size() - 8, name, ": announces ", packed,
                  " compressed bytes, but only ", bytes.size() - 8, " follow; it is truncated");
   const std::optional<std::int64_t> needed = product(header.points, header.row_bytes());
-  PUMICE_EXPECTS(needed && static_cast<std::size_t>(*needed) == unpacked, name, ": ",
-                 header.points, " points of ", header.row_bytes(), " bytes do not make the ",
-                 unpacked, " bytes that its compressed data should have");
+  PUMICE_EXPECTS(needed && static_cast<std::size_t>(*needed) == unpacked, name, ": ", header.points,
+                 " points of ", header.row_bytes(), " bytes do not make the ", unpacked,
+                 " bytes that its compressed data should have");
   PUMICE_EXPECTS(unpacked <= packed * kLzfLargestGrowth, name, ": ", packed,
                  " compressed bytes cannot hold ", unpacked, "; it is damaged");
   Buffer<std::byte> data(static_cast<std::int64_t>(unpacked));
@@ -219,7 +221,7 @@ PointCloud from_compressed(Bytes bytes, const Header& header, std::string_view n
   return assemble(columns, NotFinite::drop, name);
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_pcd(Bytes bytes, std::string_view name) {
   const Header header = parse_header(as_text(bytes), name);
@@ -232,4 +234,4 @@ PointCloud read_pcd(Bytes bytes, std::string_view name) {
   raise_internal(std::source_location::current(), "storage of a .pcd file");
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -20,4 +20,4 @@ bool can_be_metres(const PointColumns& columns);
 /// above 0.6 when the columns are mixed up.
 double disorder(const PointColumns& columns);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

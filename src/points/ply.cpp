@@ -29,7 +29,8 @@ struct Element {
   }
   std::int64_t row_bytes() const {
     std::int64_t bytes = 0;
-    for (const Property& property : properties) bytes += size_of(property.type);
+    for (const Property& property : properties)
+      bytes += size_of(property.type);
     return bytes;
   }
 };
@@ -49,9 +50,9 @@ Scalar property_type(std::string_view type, std::string_view name) {
     Scalar type;
   };
   static constexpr Row kRows[] = {
-      {"char", "int8", Scalar::i8},     {"uchar", "uint8", Scalar::u8},
-      {"short", "int16", Scalar::i16},  {"ushort", "uint16", Scalar::u16},
-      {"int", "int32", Scalar::i32},    {"uint", "uint32", Scalar::u32},
+      {"char", "int8", Scalar::i8},      {"uchar", "uint8", Scalar::u8},
+      {"short", "int16", Scalar::i16},   {"ushort", "uint16", Scalar::u16},
+      {"int", "int32", Scalar::i32},     {"uint", "uint32", Scalar::u32},
       {"float", "float32", Scalar::f32}, {"double", "float64", Scalar::f64},
   };
   for (const Row& row : kRows) {
@@ -181,8 +182,8 @@ PointCloud from_bytes(Bytes data, const Header& header, std::size_t vertices,
   for (std::size_t i = 0; i <= vertices; ++i) {
     const Element& element = header.elements[i];
     const std::optional<std::int64_t> needed = product(element.count, element.row_bytes());
-    PUMICE_EXPECTS(needed && *needed <= static_cast<std::int64_t>(data.size()), name,
-                   ": element ", excerpt(element.name), " announces ", element.count, " rows of ",
+    PUMICE_EXPECTS(needed && *needed <= static_cast<std::int64_t>(data.size()), name, ": element ",
+                   excerpt(element.name), " announces ", element.count, " rows of ",
                    element.row_bytes(), " bytes, but only ", data.size(),
                    " bytes follow; it is truncated");
     if (i < vertices) data = data.subspan(static_cast<std::size_t>(*needed));
@@ -199,7 +200,7 @@ PointCloud from_bytes(Bytes data, const Header& header, std::size_t vertices,
   return assemble(columns, NotFinite::refuse, name);
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_ply(Bytes bytes, std::string_view name) {
   const Header header = parse_header(as_text(bytes), name);
@@ -209,4 +210,4 @@ PointCloud read_ply(Bytes bytes, std::string_view name) {
                                           : from_bytes(data, header, vertices, name);
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -15,11 +15,12 @@ Tensor point_features(const PointCloud& cloud) {
   float* row = features.data<float>();
   parallel_for(points, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      for (int axis = 0; axis < 3; ++axis) row[4 * i + axis] = position[3 * i + axis];
+      for (int axis = 0; axis < 3; ++axis)
+        row[4 * i + axis] = position[3 * i + axis];
       row[4 * i + 3] = intensity == nullptr ? 0.0f : intensity[i];
     }
   });
   return features;
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -6,9 +6,9 @@
 namespace pumice::detail {
 namespace {
 
-constexpr std::int64_t kOrderRows = 64;      // fewer say nothing about the order of columns
-constexpr double kMixedUp = 0.3;             // disorder above which another layout is considered
-constexpr double kMuchBetter = 0.5;          // and this share of it makes that one the likely one
+constexpr std::int64_t kOrderRows = 64;   // fewer say nothing about the order of columns
+constexpr double kMixedUp = 0.3;          // disorder above which another layout is considered
+constexpr double kMuchBetter = 0.5;       // and this share of it makes that one the likely one
 
 /// "; it looks like f16x5, so pass --layout f16x5"
 std::string advice(Bytes bytes, const RawLayout& given) {
@@ -65,7 +65,7 @@ void check_order(Bytes bytes, const PointColumns& columns, const RawLayout& layo
                  ", or --layout ", to_string(layout), " if it is that after all");
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_raw(Bytes bytes, const RawOptions& options, std::string_view name) {
   const RawLayout& layout = options.layout;
@@ -79,4 +79,4 @@ PointCloud read_raw(Bytes bytes, const RawOptions& options, std::string_view nam
   return assemble(columns, NotFinite::refuse, name);
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

@@ -57,7 +57,7 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   return PointFormat::raw;
 }
 
-}  // namespace
+}   // namespace
 
 PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format,
                             const ReadOptions& options, std::string_view name) {
@@ -99,4 +99,4 @@ Tensor read_npy(const std::filesystem::path& path) {
   return detail::read_npy_array(bytes.span(), path.string());
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -43,4 +43,4 @@ TextTable read_table(std::string_view text, std::int64_t rows, std::int64_t widt
   return table;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

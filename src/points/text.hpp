@@ -62,8 +62,7 @@ inline std::vector<std::string_view> words(std::string_view line) {
 }
 
 /// The whole of `word` as a number; nothing when it is not one or does not fit.
-template <class T>
-std::optional<T> parse_number(std::string_view word) {
+template <class T> std::optional<T> parse_number(std::string_view word) {
   if (word.starts_with('+')) word.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
@@ -88,4 +87,4 @@ inline std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
   return result;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

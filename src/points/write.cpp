@@ -28,8 +28,7 @@ class Gathering {
     if (pending_.size() >= kFlush) flush();
   }
   /// The shortest text that reads back to the same value.
-  template <class T>
-  void number(T value) {
+  template <class T> void number(T value) {
     std::array<char, 32> digits;
     const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
     PUMICE_ENSURES(error == std::errc{}, "a number longer than 32 characters");
@@ -75,8 +74,8 @@ std::vector<Property> properties_of(const PointCloud& cloud, ConstTensorView col
   static constexpr const char* kAxes[] = {"x", "y", "z"};
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const auto* first = static_cast<const std::byte*>(positions.raw());
-    properties.push_back({"float", kAxes[axis], first == nullptr ? first : first + 4 * axis, 12,
-                          DType::f32});
+    properties.push_back(
+        {"float", kAxes[axis], first == nullptr ? first : first + 4 * axis, 12, DType::f32});
   }
   add_column(properties, cloud.intensity, "float", "intensity", points, DType::f32);
   add_column(properties, cloud.time, "float", "time", points, DType::f32);
@@ -95,8 +94,7 @@ std::vector<Property> properties_of(const PointCloud& cloud, ConstTensorView col
   return properties;
 }
 
-template <class T>
-T load(const std::byte* at) {
+template <class T> T load(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
@@ -129,7 +127,8 @@ std::string numpy_type(DType dtype) {
 /// Magic, version 1.0, and a dictionary padded so that the elements begin at a multiple of 64.
 std::string numpy_header(const ConstTensorView& array) {
   std::string shape;
-  for (const std::int64_t extent : array.shape().extents()) shape += std::to_string(extent) + ", ";
+  for (const std::int64_t extent : array.shape().extents())
+    shape += std::to_string(extent) + ", ";
   std::string text = "{'descr': '" + numpy_type(array.dtype()) +
                      "', 'fortran_order': False, 'shape': (" + shape + "), }";
   constexpr std::size_t kBefore = 10;   // magic, version, length
@@ -142,7 +141,7 @@ std::string numpy_header(const ConstTensorView& array) {
   return header + text;
 }
 
-}  // namespace
+}   // namespace
 
 void write_ply(const std::filesystem::path& path, const PointCloud& cloud,
                const PlyOptions& options) {
@@ -183,4 +182,4 @@ void write_npy(const std::filesystem::path& path, ConstTensorView array) {
   file.commit();
 }
 
-}  // namespace pumice
+}   // namespace pumice

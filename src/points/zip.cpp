@@ -1,5 +1,5 @@
-// A zip archive is read from its end: the end record names the directory, the directory the members.
-// Sizes and offsets of 2^32 - 1 mean that a 64-bit record holds the true ones.
+// A zip archive is read from its end: the end record names the directory, the directory the
+// members. Sizes and offsets of 2^32 - 1 mean that a 64-bit record holds the true ones.
 #include "points/zip.hpp"
 
 #include <zlib.h>
@@ -20,8 +20,8 @@ constexpr std::uint64_t kEntryBytes = 46;
 constexpr std::uint64_t kLocalBytes = 30;
 constexpr std::uint32_t kFull16 = 0xffffu;
 constexpr std::uint32_t kFull32 = 0xffffffffu;
-constexpr std::uint64_t kLargestGrowth = 1032;                          // of deflate
-constexpr std::uint64_t kLargestMember = std::uint64_t{16} << 30;       // 16 GiB of points
+constexpr std::uint64_t kLargestGrowth = 1032;                      // of deflate
+constexpr std::uint64_t kLargestMember = std::uint64_t{16} << 30;   // 16 GiB of points
 
 /// Little-endian numbers at any place of the archive; a place outside is an error, not a read.
 class Archive {
@@ -72,7 +72,8 @@ std::uint64_t find_end(const Archive& archive) {
   const std::uint64_t last = archive.size() - kEndBytes;
   const std::uint64_t first = last > kFull16 ? last - kFull16 : 0;
   for (std::uint64_t at = last + 1; at-- > first;) {
-    if (archive.has_signature(at, kEndSignature) && at + kEndBytes + archive.u16(at + 20) == archive.size()) {
+    if (archive.has_signature(at, kEndSignature) &&
+        at + kEndBytes + archive.u16(at + 20) == archive.size()) {
       return at;
     }
   }
@@ -82,8 +83,8 @@ std::uint64_t find_end(const Archive& archive) {
 Directory find_directory(const Archive& archive) {
   const std::uint64_t end = find_end(archive);
   Directory directory{archive.u16(end + 10), archive.u32(end + 16), archive.u32(end + 12)};
-  const bool full = directory.entries == kFull16 || directory.offset == kFull32 ||
-                    directory.bytes == kFull32;
+  const bool full =
+      directory.entries == kFull16 || directory.offset == kFull32 || directory.bytes == kFull32;
   if (full && end >= kLocator64Bytes &&
       archive.has_signature(end - kLocator64Bytes, kLocator64Signature)) {
     const std::uint64_t at = archive.u64(end - kLocator64Bytes + 8);
@@ -93,13 +94,14 @@ Directory find_directory(const Archive& archive) {
     directory = {archive.u64(at + 32), archive.u64(at + 48), archive.u64(at + 40)};
   }
   archive.slice(directory.offset, directory.bytes);
-  PUMICE_EXPECTS(directory.entries <= directory.bytes / kEntryBytes, archive.name(),
-                 ": announces ", directory.entries, " members in a directory of ",
-                 directory.bytes, " bytes; it is damaged");
+  PUMICE_EXPECTS(directory.entries <= directory.bytes / kEntryBytes, archive.name(), ": announces ",
+                 directory.entries, " members in a directory of ", directory.bytes,
+                 " bytes; it is damaged");
   return directory;
 }
 
-/// Replaces sizes of 2^32 - 1 by those of the 64-bit extra field, which lists just the missing ones.
+/// Replaces sizes of 2^32 - 1 by those of the 64-bit extra field, which lists just the missing
+/// ones.
 void apply_extra(const Archive& archive, std::uint64_t at, std::uint64_t length,
                  ZipMember& member) {
   const std::uint64_t end = at + length;
@@ -149,24 +151,24 @@ ZipMember parse_entry(const Archive& archive, std::uint64_t& at) {
 void check_members(const Archive& archive, const std::vector<ZipMember>& members,
                    std::uint64_t directory) {
   std::vector<const ZipMember*> order;
-  for (const ZipMember& member : members) order.push_back(&member);
-  std::sort(order.begin(), order.end(), [](const ZipMember* a, const ZipMember* b) {
-    return a->header < b->header;
-  });
+  for (const ZipMember& member : members)
+    order.push_back(&member);
+  std::sort(order.begin(), order.end(),
+            [](const ZipMember* a, const ZipMember* b) { return a->header < b->header; });
   for (std::size_t i = 0; i < order.size(); ++i) {
     const std::uint64_t limit = i + 1 < order.size() ? order[i + 1]->header : directory;
     const std::uint64_t begin = order[i]->header;
     const std::uint64_t room = begin <= limit ? limit - begin : 0;
-    PUMICE_EXPECTS(limit <= directory && room >= kLocalBytes &&
-                       order[i]->packed <= room - kLocalBytes,
-                   archive.name(), ": member ", excerpt(order[i]->name),
-                   " overlaps another one or lies outside the file; it is damaged");
+    PUMICE_EXPECTS(
+        limit <= directory && room >= kLocalBytes && order[i]->packed <= room - kLocalBytes,
+        archive.name(), ": member ", excerpt(order[i]->name),
+        " overlaps another one or lies outside the file; it is damaged");
   }
   std::sort(order.begin(), order.end(),
             [](const ZipMember* a, const ZipMember* b) { return a->name < b->name; });
-  const auto twin = std::adjacent_find(
-      order.begin(), order.end(),
-      [](const ZipMember* a, const ZipMember* b) { return a->name == b->name; });
+  const auto twin =
+      std::adjacent_find(order.begin(), order.end(),
+                         [](const ZipMember* a, const ZipMember* b) { return a->name == b->name; });
   PUMICE_EXPECTS(twin == order.end(), archive.name(), ": has two members named ",
                  twin == order.end() ? std::string() : excerpt((*twin)->name));
 }
@@ -204,14 +206,15 @@ std::uint32_t checksum(Bytes bytes) {
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-}  // namespace
+}   // namespace
 
 std::vector<ZipMember> list_members(Bytes bytes, std::string_view name) {
   const Archive archive(bytes, name);
   const Directory directory = find_directory(archive);
   std::vector<ZipMember> members;
   std::uint64_t at = directory.offset;
-  for (std::uint64_t i = 0; i < directory.entries; ++i) members.push_back(parse_entry(archive, at));
+  for (std::uint64_t i = 0; i < directory.entries; ++i)
+    members.push_back(parse_entry(archive, at));
   check_members(archive, members, directory.offset);
   return members;
 }
@@ -220,8 +223,8 @@ Buffer<std::byte> read_member(Bytes bytes, const ZipMember& member, std::string_
   const Archive archive(bytes, name);
   PUMICE_EXPECTS((member.flags & 1u) == 0, name, ": member ", excerpt(member.name),
                  " is encrypted; store it openly");
-  PUMICE_EXPECTS(member.method == 0 || member.method == 8, name, ": member ",
-                 excerpt(member.name), " is compressed by method ", member.method,
+  PUMICE_EXPECTS(member.method == 0 || member.method == 8, name, ": member ", excerpt(member.name),
+                 " is compressed by method ", member.method,
                  "; only stored and deflated ones are known");
   PUMICE_EXPECTS(archive.has_signature(member.header, kLocalSignature), name, ": member ",
                  excerpt(member.name), " is damaged");
@@ -247,4 +250,4 @@ Buffer<std::byte> read_member(Bytes bytes, const ZipMember& member, std::string_
   return out;
 }
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

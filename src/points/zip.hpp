@@ -18,7 +18,7 @@ struct ZipMember {
   std::uint64_t packed = 0;     // bytes in the archive
   std::uint64_t unpacked = 0;   // bytes once inflated, as declared
   std::uint32_t crc = 0;
-  unsigned method = 0;          // 0 stored, 8 deflated
+  unsigned method = 0;   // 0 stored, 8 deflated
   unsigned flags = 0;
 };
 
@@ -28,4 +28,4 @@ std::vector<ZipMember> list_members(Bytes archive, std::string_view name);
 /// The bytes of one member: never more than it declares, and its checksum holds.
 Buffer<std::byte> read_member(Bytes archive, const ZipMember& member, std::string_view name);
 
-}  // namespace pumice::detail
+}   // namespace pumice::detail

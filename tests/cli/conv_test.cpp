@@ -6,7 +6,7 @@
 
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 using Line = std::map<std::int32_t, double>;   // place on the line -> its one channel
@@ -250,4 +250,4 @@ INSTANTIATE_TEST_SUITE_P(Lines, ConvTest,
                          story_name);
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

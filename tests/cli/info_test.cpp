@@ -1,7 +1,7 @@
 // `pumice info`: the fields, and the numbers of a scan small enough to count by hand.
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 // With 1 m voxels: two points in (0,0,0), its neighbours (1,0,0) and (-1,0,0), and (5,5,0) alone.
@@ -87,4 +87,4 @@ TEST_F(InfoTest, PointsThatAreNotFiniteAreCountedWhereTheFormatAllowsThem) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -4,7 +4,7 @@
 
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 class MachineTest : public ProgramTest {
@@ -111,4 +111,4 @@ TEST_F(MachineTest, TheProgressBarMovesOnATerminal) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -21,7 +21,7 @@
 #include <pumice/core/safetensors.hpp>
 #include <pumice/core/tensor.hpp>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 struct Outcome {
   int code = -1;
@@ -181,4 +181,4 @@ std::vector<std::pair<std::vector<std::int32_t>, std::vector<T>>> rows_of(const 
   return rows;
 }
 
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -3,7 +3,7 @@
 #include "program.hpp"
 #include "support/data.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 class RealDataTest : public ProgramTest {};
@@ -49,4 +49,4 @@ TEST_F(RealDataTest, TheCloudOfSpconvsBenchmarkHasItsKnownVoxelsAndPairs) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -4,7 +4,7 @@
 
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 class RefusalTest : public ProgramTest {
@@ -237,4 +237,4 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -7,7 +7,7 @@
 
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 class RunTest : public ProgramTest {
@@ -252,4 +252,4 @@ TEST_F(RunTest, TheTableForPeopleSaysThatTheWeightsAreUntrained) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

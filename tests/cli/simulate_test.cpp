@@ -1,7 +1,7 @@
 // `pumice simulate`, `voxelize` and `view`: files that come out the same every time.
 #include "program.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 class SimulateTest : public ProgramTest {};
@@ -93,4 +93,4 @@ TEST_F(SimulateTest, ViewDrawsEveryColouring) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -10,7 +10,9 @@
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/random.hpp>
 
-namespace pumice::testing {
+#include "support/message_of.hpp"
+
+namespace pumice::test {
 
 using Cell = std::vector<std::int32_t>;   // batch item, then one coordinate per axis
 using Cells = std::vector<Cell>;
@@ -58,13 +60,4 @@ inline Cells distinct_cells(const Cells& cells, Random& random) {
   return distinct;
 }
 
-template <class Call> std::string message_of(Call&& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-}   // namespace pumice::testing
+}   // namespace pumice::test

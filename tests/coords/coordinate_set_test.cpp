@@ -11,7 +11,7 @@
 
 #include "coords/cells.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
@@ -305,4 +305,4 @@ TEST(CoordinateSet, RefusesKeysThatAreNotSorted) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -8,7 +8,7 @@
 
 #include "coords/cells.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 CoordinateSetPtr make(const Cells& cells, int dimension, const CoordinateOptions& options = {}) {
@@ -187,4 +187,4 @@ TEST(BatchRanges, CutRanksByBatchItem) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

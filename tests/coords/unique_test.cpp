@@ -7,7 +7,7 @@
 
 #include "coords/cells.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 TEST(UniqueCoordinates, SendEveryInputToTheRowOfItsCell) {
@@ -48,4 +48,4 @@ TEST(UniqueCoordinates, CheckTheirInputAsSetsDo) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -80,8 +80,8 @@ TEST(BlockHeap, BlocksInUseNeverOverlap) {
       taken.push_back({begin, begin + bytes});
       in_use += bytes;
     } else {
-      const auto at = static_cast<std::size_t>(
-          random.integer(0, static_cast<std::int64_t>(taken.size()) - 1));
+      const auto at =
+          static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(taken.size()) - 1));
       const std::uintptr_t bytes = taken[at].end - taken[at].begin;
       ASSERT_EQ(heap.give_back(address(taken[at].begin)), bytes);
       in_use -= bytes;

@@ -90,8 +90,7 @@ TEST(Safetensors, AlignTheElementsWhateverTheNames) {
 }
 
 TEST(Safetensors, SayWhichTensorsThereAre) {
-  const SafetensorsFile file =
-      parse(file_of("{\"a\":" + tensor("F32", "[2]", "[0,8]") + "}", 8));
+  const SafetensorsFile file = parse(file_of("{\"a\":" + tensor("F32", "[2]", "[0,8]") + "}", 8));
   EXPECT_EQ(message_of([&] { (void)file.get("b"); }),
             "w.safetensors: has no tensor \"b\"; it has \"a\"");
 }
@@ -127,8 +126,8 @@ TEST(HostileSafetensors, WithBadJsonAreRefused) {
 }
 
 TEST(HostileSafetensors, WithBadTensorsAreRefused) {
-  const auto of = [](const std::string& dtype, const std::string& shape,
-                     const std::string& offsets, std::size_t data = 8) {
+  const auto of = [](const std::string& dtype, const std::string& shape, const std::string& offsets,
+                     std::size_t data = 8) {
     return complaint("{\"a\":" + tensor(dtype, shape, offsets) + "}", data);
   };
   EXPECT_EQ(complaint(R"({"a":{"dtype":"F32","shape":[1]}})"),
@@ -144,11 +143,13 @@ TEST(HostileSafetensors, WithBadTensorsAreRefused) {
             "w.safetensors: shape of tensor \"a\" is \"[-2]\"; extents are whole numbers from 0");
   EXPECT_EQ(of("F32", "[2.0]", "[0,8]"),
             "w.safetensors: shape of tensor \"a\" is \"[2.0]\"; extents are whole numbers from 0");
-  EXPECT_EQ(of("F32", "[4294967296,4294967296]", "[0,8]"),
-            "w.safetensors: tensor \"a\" of shape [4294967296,4294967296] has more than 2^63 bytes");
+  EXPECT_EQ(
+      of("F32", "[4294967296,4294967296]", "[0,8]"),
+      "w.safetensors: tensor \"a\" of shape [4294967296,4294967296] has more than 2^63 bytes");
   EXPECT_EQ(of("F32", "[1,1,1,1,1,1,2]", "[0,8]"),
             "w.safetensors: tensor \"a\" has 7 axes; at most 6 are known");
-  for (const char* offsets : {"[8,0]", "[0]", "[-8,0]", "[0,18446744073709551615]", "[0,8,9]", "8"}) {
+  for (const char* offsets :
+       {"[8,0]", "[0]", "[-8,0]", "[0,18446744073709551615]", "[0,8,9]", "8"}) {
     EXPECT_EQ(of("F32", "[2]", offsets),
               "w.safetensors: data_offsets of tensor \"a\" are not two ascending whole numbers");
   }
@@ -156,8 +157,8 @@ TEST(HostileSafetensors, WithBadTensorsAreRefused) {
 
 TEST(HostileSafetensors, WithOverlapsAndHolesAreRefused) {
   const auto two = [](const std::string& a, const std::string& b, std::size_t data) {
-    return complaint("{\"a\":" + tensor("F32", "[2]", a) + ",\"b\":" + tensor("F32", "[2]", b) + "}",
-                     data);
+    return complaint(
+        "{\"a\":" + tensor("F32", "[2]", a) + ",\"b\":" + tensor("F32", "[2]", b) + "}", data);
   };
   EXPECT_EQ(two("[0,8]", "[4,12]", 12),
             "w.safetensors: tensor \"b\" overlaps another one; the file is damaged");
@@ -201,5 +202,5 @@ TEST(WritingSafetensors, LeavesTheOldFileWhenItFails) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -19,8 +19,8 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {1, 0, 0, 1.0},      {27, 0, 31, 1.0},       {27, 33, 0, 1.0},       {1, 1, 1, 1.0},
-    {27, 31, 33, 0.3},   {64, 33, 31, 1.0},      {65, 33, 31, 0.5},      {125, 31, 31, 0.2},
+    {1, 0, 0, 1.0},       {27, 0, 31, 1.0},       {27, 33, 0, 1.0},        {1, 1, 1, 1.0},
+    {27, 31, 33, 0.3},    {64, 33, 31, 1.0},      {65, 33, 31, 0.5},       {125, 31, 31, 0.2},
     {343, 700, 900, 0.1}, {1, 65537, 65537, 1.0}, {27, 65537, 65537, 0.3}, {8, 30000, 65537, 0.9},
 };
 
@@ -94,7 +94,8 @@ TEST(OutputTable, ATileTakesPartWithAllItsRowsOrNone) {
       const std::int64_t size = tiles.begin[tile * 27 + k + 1] - begin;
       ASSERT_TRUE(size == 0 || size == rows);
       skipped += size == 0 ? 1 : 0;
-      for (std::int64_t i = 0; i < size; ++i) ASSERT_EQ(tiles.local_out[begin + i], i);
+      for (std::int64_t i = 0; i < size; ++i)
+        ASSERT_EQ(tiles.local_out[begin + i], i);
     }
   }
   EXPECT_GT(skipped, 0);
@@ -107,7 +108,8 @@ TEST(OutputTable, SortingByMaskWastesFewerMultiplies) {
   SyntheticMap map{27, 8192, 8192, {0}, {}, {}, {}, {}};
   Random random(24);
   std::vector<std::int32_t> kind(8192);
-  for (std::int32_t& value : kind) value = static_cast<std::int32_t>(random.integer(0, 7));
+  for (std::int32_t& value : kind)
+    value = static_cast<std::int32_t>(random.integer(0, 7));
   for (std::int64_t k = 0; k < 27; ++k) {
     for (std::int32_t row = 0; row < 8192; ++row) {
       if ((k * 5 + kind[static_cast<std::size_t>(row)]) % 8 < 2) {
@@ -150,5 +152,5 @@ TEST(OutputTable, MoreSplitsThanOffsetsAreRefused) {
   EXPECT_THROW(OutputTable(map.view(), false, 0), UserError);
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -21,10 +21,11 @@ struct Case {
 
 // The sizes that break loops, and the kernel volumes of 1³, 3³, 5³ and 7³.
 const Case kCases[] = {
-    {1, 0, 0, 1.0},     {27, 0, 0, 1.0},   {27, 0, 31, 1.0},       {27, 33, 0, 1.0},
-    {1, 1, 1, 1.0},     {27, 1, 1, 0.5},   {27, 31, 33, 0.3},      {27, 33, 31, 1.0},
-    {125, 31, 31, 0.2}, {343, 33, 33, 1.0}, {343, 700, 900, 0.05}, {1, 65537, 65537, 1.0},
-    {27, 65537, 65537, 0.3},               {27, 40000, 65537, 0.1}, {125, 5000, 65537, 0.02},
+    {1, 0, 0, 1.0},          {27, 0, 0, 1.0},         {27, 0, 31, 1.0},
+    {27, 33, 0, 1.0},        {1, 1, 1, 1.0},          {27, 1, 1, 0.5},
+    {27, 31, 33, 0.3},       {27, 33, 31, 1.0},       {125, 31, 31, 0.2},
+    {343, 33, 33, 1.0},      {343, 700, 900, 0.05},   {1, 65537, 65537, 1.0},
+    {27, 65537, 65537, 0.3}, {27, 40000, 65537, 0.1}, {125, 5000, 65537, 0.02},
 };
 
 void expect_well_formed(const KernelMapView& map, std::int64_t tile_rows) {
@@ -58,8 +59,8 @@ TEST(RelationTiles, HoldEveryPairOnceInAscendingOrder) {
           synthetic_map(c.offsets, c.in_rows, c.out_rows, c.density, ordered_rows, 11);
       for (const std::int64_t tile_rows : {1, 33, 512}) {
         if (tile_rows == 1 && c.out_rows > 1000) continue;   // 65,537 tiles of 125 offsets each
-        SCOPED_TRACE(testing::Message() << "offsets " << c.offsets << ", rows " << c.in_rows << " to "
-                                        << c.out_rows << ", tile_rows " << tile_rows);
+        SCOPED_TRACE(testing::Message() << "offsets " << c.offsets << ", rows " << c.in_rows
+                                        << " to " << c.out_rows << ", tile_rows " << tile_rows);
         expect_well_formed(map.view(), tile_rows);
         expect_well_formed(transposed(map.view()), tile_rows);
       }
@@ -139,5 +140,5 @@ TEST(RelationTiles, ARepeatedOutputIsABugThatIsFound) {
   EXPECT_THROW(RelationTiles(view, 4), InternalError);
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -87,8 +87,8 @@ inline std::vector<Meeting> sorted_meetings(const KernelMapView& map) {
   for (std::int64_t k = 0; k < map.offsets; ++k) {
     for (std::int64_t pair = map.offset_begin[static_cast<std::size_t>(k)];
          pair < map.offset_begin[static_cast<std::size_t>(k) + 1]; ++pair) {
-      all.push_back({k, map.in[static_cast<std::size_t>(pair)],
-                     map.out[static_cast<std::size_t>(pair)]});
+      all.push_back(
+          {k, map.in[static_cast<std::size_t>(pair)], map.out[static_cast<std::size_t>(pair)]});
     }
   }
   std::sort(all.begin(), all.end());
@@ -104,9 +104,9 @@ inline std::vector<Meeting> sorted_meetings(const RelationTilesView& tiles) {
       for (std::int64_t pair = range[0]; pair < range[1]; ++pair) {
         if (tiles.in[pair] < 0) continue;
         const std::int64_t rank = tile * tiles.tile_rows + tiles.local_out[pair];
-        all.push_back({k, tiles.in[pair],
-                       tiles.out_order == nullptr ? static_cast<std::int32_t>(rank)
-                                                  : tiles.out_order[rank]});
+        all.push_back(
+            {k, tiles.in[pair],
+             tiles.out_order == nullptr ? static_cast<std::int32_t>(rank) : tiles.out_order[rank]});
       }
     }
   }
@@ -114,4 +114,4 @@ inline std::vector<Meeting> sorted_meetings(const RelationTilesView& tiles) {
   return all;
 }
 
-}  // namespace pumice::test
+}   // namespace pumice::test

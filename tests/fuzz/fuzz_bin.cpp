@@ -20,7 +20,7 @@ constexpr std::array<Choice, 6> kChoices{{{"", "scan.bin"},
                                           {"f32x3", "scan.bin"},
                                           {"f64x6", "scan.bin"}}};
 
-}  // namespace
+}   // namespace
 
 bool read_and_check(Bytes bytes) {
   if (bytes.empty()) return false;
@@ -34,9 +34,9 @@ bool read_and_check(Bytes bytes) {
 std::vector<std::string> seeds() {
   const std::vector<testing::Row> rows = testing::scan_rows(100);   // enough to judge the order by
   using namespace std::string_literals;
-  return {"\0"s + testing::raw_bytes<float>(rows, 4), "\1"s + testing::raw_bytes<float>(rows, 5),
+  return {"\0"s + testing::raw_bytes<float>(rows, 4),  "\1"s + testing::raw_bytes<float>(rows, 5),
           "\2"s + testing::raw_bytes<double>(rows, 4), "\3"s + testing::raw_bytes<Half>(rows, 5),
-          "\4"s + testing::raw_bytes<float>(rows, 3), "\5"s + testing::raw_bytes<double>(rows, 6)};
+          "\4"s + testing::raw_bytes<float>(rows, 3),  "\5"s + testing::raw_bytes<double>(rows, 6)};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

@@ -24,4 +24,4 @@ std::vector<std::string> seeds() {
           testing::npy_bytes<Half>(rows, 5, {"<f2", false, 3}), testing::npy_bytes<float>({}, 3)};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

@@ -13,8 +13,9 @@ bool read_and_check(Bytes bytes) {
 std::vector<std::string> seeds() {
   const std::vector<testing::Row> rows = testing::scan_rows(8);
   const std::string array = testing::npy_bytes<float>(rows, 4);
-  return {testing::zip_bytes({{"only.npy", array}}), testing::zip_bytes({{"only.npy", array, true}}),
+  return {testing::zip_bytes({{"only.npy", array}}),
+          testing::zip_bytes({{"only.npy", array, true}}),
           testing::zip_bytes({{"a.npy", array, true, true}, {"points.npy", array, false, true}})};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

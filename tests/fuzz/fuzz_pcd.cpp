@@ -21,4 +21,4 @@ std::vector<std::string> seeds() {
           testing::pcd_compressed(still), mixed};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

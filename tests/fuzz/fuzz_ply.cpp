@@ -17,4 +17,4 @@ std::vector<std::string> seeds() {
           testing::ply_bytes(rows, PlyStorage::big), testing::ply_bytes({}, PlyStorage::little)};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

@@ -27,13 +27,12 @@ std::vector<std::string> seeds() {
     testing::append(bytes, static_cast<std::uint64_t>(header.size()));
     return bytes + header + std::string(data, '\1');
   };
-  return {file("{}", 0),
-          file(R"({"__metadata__":{"format":"pt"},)"
-               R"("a.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
-               R"("a.bias":{"dtype":"BF16","shape":[3],"data_offsets":[24,30]},)"
-               R"("n":{"dtype":"I64","shape":[],"data_offsets":[30,38]},)"
-               R"("none":{"dtype":"U8","shape":[0,5],"data_offsets":[38,38]}}  )",
-               38)};
+  return {file("{}", 0), file(R"({"__metadata__":{"format":"pt"},)"
+                              R"("a.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"
+                              R"("a.bias":{"dtype":"BF16","shape":[3],"data_offsets":[24,30]},)"
+                              R"("n":{"dtype":"I64","shape":[],"data_offsets":[30,38]},)"
+                              R"("none":{"dtype":"U8","shape":[0,5],"data_offsets":[38,38]}}  )",
+                              38)};
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

@@ -18,9 +18,18 @@ constexpr int kInputs = 5000;
 constexpr std::int64_t kMostMutations = 6;
 
 /// Numbers at which counts and sizes break.
-constexpr std::array<std::uint64_t, 12> kEdges{
-    0,           1,          0x7f,       0xff,       0x7fff,             0xffff,
-    0x7fffffff,  0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff, 0xffffffffffffffff};
+constexpr std::array<std::uint64_t, 12> kEdges{0,
+                                               1,
+                                               0x7f,
+                                               0xff,
+                                               0x7fff,
+                                               0xffff,
+                                               0x7fffffff,
+                                               0x80000000,
+                                               0xffffffff,
+                                               0x100000000,
+                                               0x7fffffffffffffff,
+                                               0xffffffffffffffff};
 constexpr std::array<std::string_view, 10> kWords{
     "-1", "0", "4294967296", "9223372036854775807", "1e400", "nan", "-inf", "\n", " ", "99999999"};
 
@@ -31,7 +40,8 @@ class Mutator {
 
   std::string next() {
     std::string bytes = files_[below(files_.size())];
-    for (std::int64_t i = random_.integer(1, kMostMutations); i > 0; --i) mutate(bytes);
+    for (std::int64_t i = random_.integer(1, kMostMutations); i > 0; --i)
+      mutate(bytes);
     return bytes;
   }
 
@@ -86,7 +96,9 @@ class Mutator {
   Random random_;
 };
 
-bool run(const std::string& bytes) { return read_and_check(std::as_bytes(std::span(bytes))); }
+bool run(const std::string& bytes) {
+  return read_and_check(std::as_bytes(std::span(bytes)));
+}
 
 void write_corpus(const std::string& folder) {
   int number = 0;
@@ -105,14 +117,15 @@ int smoke(int inputs) {
   }
   Mutator mutator(files, /*seed=*/1);
   int accepted = 0;
-  for (int i = 0; i < inputs; ++i) accepted += run(mutator.next()) ? 1 : 0;
+  for (int i = 0; i < inputs; ++i)
+    accepted += run(mutator.next()) ? 1 : 0;
   std::printf("%d inputs: %d accepted, %d refused\n", inputs, accepted, inputs - accepted);
   // Mutations that are all refused, or never, do not get to where the reader could break.
   return accepted > 0 && accepted < inputs ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-}  // namespace
-}  // namespace pumice::fuzz
+}   // namespace
+}   // namespace pumice::fuzz
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--corpus") {

@@ -13,14 +13,15 @@ namespace {
 
 void check_column(const Tensor& column, DType dtype, std::int64_t points) {
   if (!column.defined()) return;
-  if (column.dtype() != dtype || column.shape() != Shape{points}) found("a column of another shape");
+  if (column.dtype() != dtype || column.shape() != Shape{points})
+    found("a column of another shape");
   if (dtype != DType::f32) return;
   for (const float value : column.span<float>()) {
     if (!std::isfinite(value)) found("a value that is not finite");
   }
 }
 
-}  // namespace
+}   // namespace
 
 void check_cloud(const PointCloud& cloud) {
   const std::int64_t points = cloud.size();
@@ -37,4 +38,4 @@ void check_cloud(const PointCloud& cloud) {
   if (cloud.dropped_points < 0) found("a negative count of dropped points");
 }
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

@@ -1,6 +1,6 @@
-// What a fuzz target is: a reader fed with any bytes at all. It may refuse them with a UserError; it
-// may not crash, read out of bounds, throw anything else, break its promises about what it returns,
-// or take memory out of proportion to its input.
+// What a fuzz target is: a reader fed with any bytes at all. It may refuse them with a UserError;
+// it may not crash, read out of bounds, throw anything else, break its promises about what it
+// returns, or take memory out of proportion to its input.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,7 @@ inline std::int64_t memory_limit(Bytes bytes) {
 }
 
 /// Runs `read` on bytes, taking a UserError for an answer.
-template <class Read>
-bool accepts(Bytes bytes, Read&& read) {
+template <class Read> bool accepts(Bytes bytes, Read&& read) {
   reset_cpu_memory_peak();
   const std::int64_t before = cpu_memory_use().current_bytes;
   bool accepted = true;
@@ -55,4 +54,4 @@ bool accepts(Bytes bytes, Read&& read) {
 /// Checks the promises of a cloud that a reader returned.
 void check_cloud(const PointCloud& cloud);
 
-}  // namespace pumice::fuzz
+}   // namespace pumice::fuzz

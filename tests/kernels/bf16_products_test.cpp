@@ -98,5 +98,5 @@ TEST(Bf16Products, matrix_tiles_add_the_products_of_any_number_of_rows_and_colum
   }
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -69,5 +69,5 @@ TEST(DenseGemm, refuses_rows_that_overlap) {
   EXPECT_THROW(dense_gemm(-1, 4, 4, a.data(), 4, b.data(), 4, c.data(), 4, false), InternalError);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -14,9 +14,9 @@ namespace {
 using namespace pumice::test;
 
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-constexpr Activation kActivations[] = {
-    Activation::none, Activation::relu,    Activation::leaky_relu, Activation::silu,
-    Activation::gelu, Activation::sigmoid, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::leaky_relu,
+                                       Activation::silu, Activation::gelu, Activation::sigmoid,
+                                       Activation::tanh};
 
 double activated(double x, Activation activation, double slope) {
   switch (activation) {
@@ -31,13 +31,16 @@ double activated(double x, Activation activation, double slope) {
   return 0;
 }
 
-DType compute_type(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+DType compute_type(DType dtype) {
+  return dtype == DType::f64 ? DType::f64 : DType::f32;
+}
 
 /// One output row per input row through the identity, so that a test chooses the sums.
 Tensor through(const Tensor& sums, const Epilogue& epilogue) {
   const std::int64_t rows = sums.rows(), channels = sums.extent(1);
   Tensor identity = Tensor::zeros(Shape{1, channels, channels}, DType::f64);
-  for (std::int64_t c = 0; c < channels; ++c) identity.data<double>()[c * channels + c] = 1;
+  for (std::int64_t c = 0; c < channels; ++c)
+    identity.data<double>()[c * channels + c] = 1;
   const PackedWeight weight(identity.to(sums.dtype()), 1, false);
   std::vector<std::int64_t> begin{0, rows};
   std::vector<std::int32_t> row(static_cast<std::size_t>(rows));
@@ -73,7 +76,8 @@ TEST(Epilogue, scales_shifts_adds_and_activates_in_that_order) {
           epilogue.activation = activation;
           epilogue.slope = 0.25;
           Expected expected(static_cast<std::size_t>(9 * channels));
-          const auto x = doubles(sums), a = doubles(scale), b = doubles(shift), r = doubles(residual);
+          const auto x = doubles(sums), a = doubles(scale), b = doubles(shift),
+                     r = doubles(residual);
           for (std::size_t i = 0; i < x.size(); ++i) {
             const std::size_t c = i % static_cast<std::size_t>(channels);
             double y = x[i];
@@ -84,8 +88,8 @@ TEST(Epilogue, scales_shifts_adds_and_activates_in_that_order) {
             // Arguments are at most 3 and no activation's slope is above 1.13.
             expected.magnitude[i] = 1.13 * 3 + std::abs(expected.value[i]);
           }
-          SCOPED_TRACE(detail::concatenate(name_of(dtype), ", ", channels, " channels, parts ", parts,
-                                           ", activation ", static_cast<int>(activation)));
+          SCOPED_TRACE(detail::concatenate(name_of(dtype), ", ", channels, " channels, parts ",
+                                           parts, ", activation ", static_cast<int>(activation)));
           // Three roundings before the activation, up to 4 units in the last place inside it.
           expect_close(through(sums, epilogue), expected, 8);
         }
@@ -155,5 +159,5 @@ TEST(Epilogue, refuses_vectors_and_residuals_that_do_not_fit) {
   EXPECT_THROW(through(sums, {.residual = residual}), UserError);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -12,9 +12,8 @@ using namespace pumice::test;
 
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
 
-Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight,
-           std::int64_t groups, std::int64_t tile_rows, bool transpose = false,
-           const Epilogue& epilogue = {}) {
+Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight, std::int64_t groups,
+           std::int64_t tile_rows, bool transpose = false, const Epilogue& epilogue = {}) {
   const RelationTiles tiles(map, tile_rows);
   const std::int64_t out_channels = transpose ? weight.extent(1) * groups : weight.extent(2);
   Tensor output = Tensor::full(Shape{map.out_rows, out_channels}, weight.dtype(), 99);
@@ -127,7 +126,8 @@ TEST(ScatterAddRows, adds_repeated_rows_in_order) {
       const Tensor product = random_tensor(Shape{400, 70}, dtype, 1);
       Random random(2);
       std::vector<std::int32_t> rows(400);
-      for (auto& row : rows) row = static_cast<std::int32_t>(random.integer(-1, 20));
+      for (auto& row : rows)
+        row = static_cast<std::int32_t>(random.integer(-1, 20));
       Tensor sums = random_tensor(Shape{21, 70}, dtype, 3);
       Tensor expected = sums.clone();
       dispatch_floating(dtype, "test", [&](auto zero) {
@@ -148,5 +148,5 @@ TEST(ScatterAddRows, adds_repeated_rows_in_order) {
   }
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

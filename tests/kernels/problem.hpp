@@ -21,7 +21,8 @@ namespace pumice::test {
 inline Tensor random_tensor(Shape shape, DType dtype, std::uint64_t seed) {
   Tensor values(shape, DType::f64);
   Random random(seed, 7);
-  for (double& value : values.span<double>()) value = random.uniform(-1, 1);
+  for (double& value : values.span<double>())
+    value = random.uniform(-1, 1);
   return values.to(dtype);
 }
 
@@ -56,8 +57,8 @@ inline double unit(DType dtype) {
 }
 
 /// n roundings in the compute type are at most n · u · Σ|term| (and a little more, hence the 1.01);
-/// storing rounds once more, f16 with its smallest subnormal 2^-24. bf16 multiplied by the processor
-/// flushes terms below 2^-126. `roundings` come on top of one for each term.
+/// storing rounds once more, f16 with its smallest subnormal 2^-24. bf16 multiplied by the
+/// processor flushes terms below 2^-126. `roundings` come on top of one for each term.
 inline void expect_close(const Tensor& actual, const Expected& expected, double roundings = 4) {
   const DType compute = actual.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const std::vector<double> values = doubles(actual);
@@ -66,9 +67,10 @@ inline void expect_close(const Tensor& actual, const Expected& expected, double 
   for (std::size_t i = 0; i < values.size() && wrong < 5; ++i) {
     const double summing =
         1.01 * (expected.terms[i] + roundings) * unit(compute) * expected.magnitude[i];
-    const double storing = actual.dtype() == compute
-                               ? 0
-                               : 1.01 * unit(actual.dtype()) * std::abs(expected.value[i]) + 0x1p-25;
+    const double storing =
+        actual.dtype() == compute
+            ? 0
+            : 1.01 * unit(actual.dtype()) * std::abs(expected.value[i]) + 0x1p-25;
     if (!(std::abs(values[i] - expected.value[i]) <= summing + storing + 0x1p-120)) {
       ++wrong;
       ADD_FAILURE() << "element " << i << " of " << to_string(actual.shape()) << ": " << values[i]
@@ -110,9 +112,9 @@ inline Expected convolve(const KernelMapView& map, const Tensor& input, const Te
       for (std::int64_t n = 0; n < channels.out; ++n) {
         const std::int64_t g = n / out_group;
         for (std::int64_t c = 0; c < in_group; ++c) {
-          const std::int64_t at = transpose
-                                      ? (k * out_group + n % out_group) * channels.in + g * in_group + c
-                                      : (k * in_group + c) * channels.out + n;
+          const std::int64_t at =
+              transpose ? (k * out_group + n % out_group) * channels.in + g * in_group + c
+                        : (k * in_group + c) * channels.out + n;
           y.add(static_cast<std::size_t>(o * channels.out + n),
                 x[static_cast<std::size_t>(i * channels.in + g * in_group + c)] *
                     w[static_cast<std::size_t>(at)]);
@@ -148,4 +150,4 @@ inline Expected weight_product(const KernelMapView& map, const Tensor& input, co
   return result;
 }
 
-}  // namespace pumice::test
+}   // namespace pumice::test

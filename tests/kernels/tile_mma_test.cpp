@@ -11,9 +11,8 @@ namespace {
 
 using namespace pumice::test;
 
-Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight,
-           std::int64_t groups, std::int64_t tile_rows, const Epilogue& epilogue = {},
-           bool transpose = false) {
+Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight, std::int64_t groups,
+           std::int64_t tile_rows, const Epilogue& epilogue = {}, bool transpose = false) {
   const PackedWeight packed(weight, groups, transpose);
   const RelationTiles tiles(map, tile_rows);
   Tensor output = Tensor::full(Shape{map.out_rows, packed.out_channels()}, weight.dtype(), 99);
@@ -27,8 +26,8 @@ Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight,
 
 void expect_right(const KernelMapView& map, const Channels& channels, DType dtype) {
   SCOPED_TRACE(detail::concatenate(map.in_rows, " -> ", map.out_rows, " rows, ", map.offsets,
-                                   " offsets, ", channels.in, " -> ", channels.out,
-                                   " channels in ", channels.groups, " groups, ", name_of(dtype)));
+                                   " offsets, ", channels.in, " -> ", channels.out, " channels in ",
+                                   channels.groups, " groups, ", name_of(dtype)));
   const Tensor input = random_tensor(Shape{map.in_rows, channels.in}, dtype, 1);
   const Tensor weight =
       random_tensor(Shape{map.offsets, channels.in / channels.groups, channels.out}, dtype, 2);
@@ -78,7 +77,8 @@ TEST(TileMma, multiplies_every_remainder_of_a_group_of_six_alike) {
   for (std::int32_t pairs = 1; pairs < 20; ++pairs) {
     std::vector<std::int64_t> begin{0, pairs};
     std::vector<std::int32_t> in(static_cast<std::size_t>(pairs), 0), local;
-    for (std::int32_t p = 0; p < pairs; ++p) local.push_back(p);
+    for (std::int32_t p = 0; p < pairs; ++p)
+      local.push_back(p);
     const PackedWeight packed(weight, 1, false);
     Tensor output(Shape{pairs, 200}, DType::f32);
     tile_mma({.input = input,
@@ -102,9 +102,16 @@ TEST(TileMma, multiplies_every_remainder_of_a_group_of_six_alike) {
 TEST(TileMma, multiplies_in_groups_and_channel_by_channel) {
   const SyntheticMap map = synthetic_map(9, 120, 110, 0.6, false, 6);
   for (const DType dtype : kTypes) {
-    for (const Channels& channels :
-         {Channels{8, 8, 2}, {6, 10, 2}, {33, 33, 33}, {32, 32, 32}, {5, 15, 5}, {15, 5, 5},
-          {64, 64, 4}, {21, 63, 3}, {1, 1, 1}, {17, 17, 17}}) {
+    for (const Channels& channels : {Channels{8, 8, 2},
+                                     {6, 10, 2},
+                                     {33, 33, 33},
+                                     {32, 32, 32},
+                                     {5, 15, 5},
+                                     {15, 5, 5},
+                                     {64, 64, 4},
+                                     {21, 63, 3},
+                                     {1, 1, 1},
+                                     {17, 17, 17}}) {
       expect_right(map.view(), channels, dtype);
     }
   }
@@ -115,8 +122,8 @@ TEST(TileMma, multiplies_with_transposed_weights) {
   for (const DType dtype : kTypes) {
     for (const Channels& channels : {Channels{5, 33, 1}, {48, 16, 1}, {12, 30, 3}, {9, 9, 9}}) {
       const Tensor input = random_tensor(Shape{map.in_rows, channels.in}, dtype, 1);
-      const Tensor weight = random_tensor(
-          Shape{map.offsets, channels.out / channels.groups, channels.in}, dtype, 2);
+      const Tensor weight =
+          random_tensor(Shape{map.offsets, channels.out / channels.groups, channels.in}, dtype, 2);
       expect_close(run(map.view(), input, weight, channels.groups, 32, {}, true),
                    convolve(map.view(), input, weight, channels, true));
     }
@@ -152,8 +159,8 @@ TEST(TileMma, gives_the_same_bits_for_any_tiles_and_threads) {
   for (const DType dtype : kTypes) {
     for (const Channels& channels : {Channels{31, 33, 1}, {96, 96, 1}, {8, 24, 4}, {32, 32, 32}}) {
       const Tensor input = random_tensor(Shape{map.in_rows, channels.in}, dtype, 1);
-      const Tensor weight = random_tensor(
-          Shape{map.offsets, channels.in / channels.groups, channels.out}, dtype, 2);
+      const Tensor weight =
+          random_tensor(Shape{map.offsets, channels.in / channels.groups, channels.out}, dtype, 2);
       Tensor first;
       for (const int threads : {1, 2, 3}) {
         const WithThreads with(threads);
@@ -174,12 +181,13 @@ TEST(TileMma, adds_to_a_partial_result_and_leaves_the_output_alone) {
     for (const Channels& channels : {Channels{7, 19, 1}, {12, 10, 2}, {11, 11, 11}}) {
       const DType compute = dtype == DType::f64 ? DType::f64 : DType::f32;
       const Tensor input = random_tensor(Shape{map.in_rows, channels.in}, dtype, 1);
-      const Tensor weight = random_tensor(
-          Shape{map.offsets, channels.in / channels.groups, channels.out}, dtype, 2);
+      const Tensor weight =
+          random_tensor(Shape{map.offsets, channels.in / channels.groups, channels.out}, dtype, 2);
       Tensor partial = random_tensor(Shape{map.out_rows, channels.out}, compute, 3);
       Expected expected = convolve(map.view(), input, weight, channels);
       const std::vector<double> before = doubles(partial);
-      for (std::size_t i = 0; i < before.size(); ++i) expected.add(i, before[i]);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        expected.add(i, before[i]);
       const PackedWeight packed(weight, channels.groups, false);
       const RelationTiles tiles(map.view(), 32);
       Tensor output = Tensor::full(partial.shape(), dtype, 5);
@@ -215,5 +223,5 @@ TEST(TileMma, refuses_operands_that_do_not_fit_each_other) {
   EXPECT_THROW(PackedWeight(weight, 4, false), UserError);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -43,8 +43,8 @@ TEST(WeightGradient, takes_any_number_of_rows_and_offsets_without_pairs) {
 TEST(WeightGradient, multiplies_in_groups_and_channel_by_channel) {
   const SyntheticMap map = synthetic_map(9, 400, 410, 0.6, false, 5);
   for (const DType dtype : kTypes) {
-    for (const Channels& channels : {Channels{8, 8, 2}, {6, 10, 2}, {33, 33, 33}, {5, 15, 5},
-                                     {15, 5, 5}, {64, 64, 4}}) {
+    for (const Channels& channels :
+         {Channels{8, 8, 2}, {6, 10, 2}, {33, 33, 33}, {5, 15, 5}, {15, 5, 5}, {64, 64, 4}}) {
       expect_right(map.view(), channels, dtype);
     }
   }
@@ -83,5 +83,5 @@ TEST(WeightGradient, refuses_rows_that_are_not_the_map_s) {
   EXPECT_THROW(weight_gradient(input, grad, map.view(), 4), UserError);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -4,18 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "maps/map_problem.hpp"
+#include "support/message_of.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
-
-template <class Call> std::string message_of(Call&& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(MapErrors, NameTheArgument) {
   const auto flat = make_set({{0, 1, 2}}, 2);
@@ -61,4 +53,4 @@ TEST(MapErrors, AKernelLargerThanTheGridLeavesNothing) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -11,7 +11,7 @@
 #include "maps/map_invariants.hpp"
 #include "maps/map_problem.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 using brute_force::Cell;
@@ -383,4 +383,4 @@ TEST(StridedSet, CoversTheRowsOfTheExampleInTheHeader) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

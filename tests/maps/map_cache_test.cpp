@@ -5,7 +5,7 @@
 
 #include "maps/map_problem.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 const KernelWindow kHalving{.size = {2, 2, 2}, .stride = {2, 2, 2}};
@@ -55,4 +55,4 @@ TEST(MapCache, LeavesLevelsWithOneSetSoThatTheirMapsAreShared) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

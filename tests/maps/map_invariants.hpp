@@ -11,7 +11,7 @@
 
 #include "reference/brute_force_map.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 
 inline std::vector<std::int32_t> ranks_by_row(std::span<const std::int32_t> order,
                                               std::int64_t rows) {
@@ -86,4 +86,4 @@ inline void expect_well_formed(const KernelMap& map) {
   }
 }
 
-}   // namespace pumice::testing
+}   // namespace pumice::test

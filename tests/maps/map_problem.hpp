@@ -9,7 +9,7 @@
 
 #include "reference/brute_force_map.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 
 inline brute_force::Cells cells_of(const CoordinateSet& set) {
   const auto columns = static_cast<std::size_t>(set.dimension()) + 1;
@@ -144,4 +144,4 @@ inline brute_force::Kernel kernel_of(const KernelWindow& window) {
   return kernel;
 }
 
-}   // namespace pumice::testing
+}   // namespace pumice::test

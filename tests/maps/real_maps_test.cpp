@@ -14,7 +14,7 @@
 #include "support/data.hpp"
 #include "support/stored_zip.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
 KernelWindow three_cubed() {
@@ -195,4 +195,4 @@ TEST(RecordedMap, ComesBackFromCoordinatesRebuiltFromItsOffsets) {
 }
 
 }   // namespace
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -40,10 +40,12 @@ TEST(MinkUNetOnARealSweep, has_the_voxels_and_pairs_known_for_it_on_every_level)
   Context context{.profile = &profile};
   const SparseTensor y = network->forward(x, context);
   EXPECT_EQ(y.features.shape(), Shape({91'767, 19}));
-  for (const float score : y.features.span<float>()) ASSERT_TRUE(std::isfinite(score));
+  for (const float score : y.features.span<float>())
+    ASSERT_TRUE(std::isfinite(score));
 
   std::map<std::string, LayerRecord> layers;
-  for (const LayerRecord& layer : profile.layers) layers[layer.name] = layer;
+  for (const LayerRecord& layer : profile.layers)
+    layers[layer.name] = layer;
   EXPECT_NEAR(static_cast<double>(layers["stem.0"].pairs) / 91'767, 3.77, 0.005);
 
   std::set<Site> level;
@@ -73,5 +75,5 @@ TEST(MinkUNetOnARealSweep, has_the_voxels_and_pairs_known_for_it_on_every_level)
   }
 }
 
-}  // namespace
-}  // namespace pumice::nn
+}   // namespace
+}   // namespace pumice::nn

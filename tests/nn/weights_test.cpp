@@ -75,8 +75,9 @@ TEST_F(WeightFiles, change_their_type_only_when_asked) {
   half->to(DType::f16);
   const std::uint64_t before = fingerprint(*half);
   const std::string message = message_of([&] { load_weights(*half, file("f32.safetensors")); });
-  EXPECT_NE(message.find("mismatched: stem.0.weight is f32, not f16; LoadOptions::convert takes it"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("mismatched: stem.0.weight is f32, not f16; LoadOptions::convert takes it"),
+      std::string::npos)
       << message;
   EXPECT_EQ(fingerprint(*half), before);
   load_weights(*half, file("f32.safetensors"), {.convert = true});

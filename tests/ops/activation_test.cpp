@@ -8,13 +8,17 @@
 namespace pumice::test {
 namespace {
 
-constexpr Activation kAll[] = {Activation::none, Activation::relu,    Activation::leaky_relu,
-                               Activation::silu, Activation::gelu,    Activation::sigmoid,
+constexpr Activation kAll[] = {Activation::none, Activation::relu, Activation::leaky_relu,
+                               Activation::silu, Activation::gelu, Activation::sigmoid,
                                Activation::tanh};
 constexpr double kSlope = 0.2;
 
-long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
-long double normal(long double x) { return std::erfc(-x / std::sqrt(2.0L)) / 2; }
+long double sigmoid(long double x) {
+  return 1 / (1 + std::exp(-x));
+}
+long double normal(long double x) {
+  return std::erfc(-x / std::sqrt(2.0L)) / 2;
+}
 
 long double value_of(Activation activation, long double x) {
   switch (activation) {
@@ -95,14 +99,14 @@ TEST(Activation, float_functions_stay_within_four_units_in_the_last_place) {
       const long double expected = value_of(activation, argument);
       // x times a subnormal factor carries the factor's last bit x-fold.
       const long double carried = product ? std::abs(argument) * 0x1p-149L : 0;
-      const long double off = (std::abs(y.data<float>()[i] - expected) - carried) / unit_of(expected);
+      const long double off =
+          (std::abs(y.data<float>()[i] - expected) - carried) / unit_of(expected);
       if (off <= worst) continue;
       worst = off;
       worst_at = x.data<float>()[i];
     }
     EXPECT_LE(worst, 4) << "activation " << static_cast<int>(activation) << " at " << worst_at;
-    RecordProperty("worst_" + std::to_string(static_cast<int>(activation)),
-                   std::to_string(worst));
+    RecordProperty("worst_" + std::to_string(static_cast<int>(activation)), std::to_string(worst));
   }
 }
 
@@ -154,9 +158,11 @@ TEST(Activation, wrong_arguments_are_sentences) {
   expect_sentence([&] { activate(Tensor({3}, DType::i32), Activation::relu); }, {"i32", "f32"});
   expect_sentence([&] { activate(x, Activation::leaky_relu, NAN); }, {"slope"});
   expect_sentence(
-      [&] { activation_gradient(x, chance_tensor({3, 2}, DType::f32, 1), Activation::relu); },
+      [&] {
+        activation_gradient(x, chance_tensor({3, 2}, DType::f32, 1), Activation::relu);
+      },
       {"grad_output", "[3, 2]", "[3, 3]"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/random.hpp>
 #include <pumice/core/tensor.hpp>
-#include <pumice/coords/coordinate_set.hpp>
 #include <pumice/maps/build.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
@@ -47,7 +47,8 @@ struct ConvolutionCase {
 
   std::int64_t volume() const {
     std::int64_t volume = 1;
-    for (const int extent : geometry.size) volume *= extent;
+    for (const int extent : geometry.size)
+      volume *= extent;
     return volume;
   }
 };
@@ -55,7 +56,8 @@ struct ConvolutionCase {
 inline std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
   const auto list = [&](const char* name, const std::vector<int>& values) {
     out << ' ' << name;
-    for (const int value : values) out << ' ' << value;
+    for (const int value : values)
+      out << ' ' << value;
     out << ',';
   };
   out << "seed " << c.seed << ": " << name_of(c.mode) << ' ' << pumice::name_of(c.dataflow) << ' '
@@ -92,9 +94,9 @@ inline reference::Sites draw_sites(std::int64_t count, int dimension, int batche
   while (static_cast<std::int64_t>(sites.size()) < count) {
     reference::Site site{static_cast<int>(random.integer(0, batches - 1))};
     for (int axis = 0; axis < dimension; ++axis) {
-      site.push_back(static_cast<int>(
-          shape ? random.integer(0, (*shape)[static_cast<std::size_t>(axis)] - 1)
-                : random.integer(0, extent - 1) - extent / 2));
+      site.push_back(
+          static_cast<int>(shape ? random.integer(0, (*shape)[static_cast<std::size_t>(axis)] - 1)
+                                 : random.integer(0, extent - 1) - extent / 2));
     }
     if (distinct.insert(site).second) sites.push_back(site);
   }
@@ -106,8 +108,8 @@ inline reference::Sites draw_sites(std::int64_t count, int dimension, int batche
 /// a strided axis), the others anywhere near.
 inline reference::Sites draw_targets(const ConvolutionCase& c, std::int64_t count, int batches,
                                      Random& random) {
-  reference::Sites sites =
-      draw_sites(c.in.empty() ? count : count / 3, c.dimension, batches, std::nullopt, true, random);
+  reference::Sites sites = draw_sites(c.in.empty() ? count : count / 3, c.dimension, batches,
+                                      std::nullopt, true, random);
   std::set<reference::Site> distinct(sites.begin(), sites.end());
   for (std::int64_t attempt = 0; !c.in.empty() && attempt < count - count / 3; ++attempt) {
     reference::Site site = c.in[static_cast<std::size_t>(
@@ -149,8 +151,8 @@ inline ConvolutionCase draw_case(std::uint64_t seed) {
   const bool own_stride = c.mode != Mode::submanifold;
   // Every output of a dilating or generative case is looked up once for each offset, and there can
   // be volume · rows of them: keep one case to milliseconds.
-  const bool spreads = c.mode == Mode::dilating || c.mode == Mode::generative ||
-                       c.mode == Mode::inverse;
+  const bool spreads =
+      c.mode == Mode::dilating || c.mode == Mode::generative || c.mode == Mode::inverse;
   const std::int64_t largest = large ? 27 : spreads ? 100 : chance(0.05) ? 625 : 150;
   do {
     c.geometry = {};
@@ -209,4 +211,4 @@ inline ConvolutionCase draw_case(std::uint64_t seed) {
   return c;
 }
 
-}  // namespace pumice::test
+}   // namespace pumice::test

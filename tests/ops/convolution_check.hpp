@@ -30,7 +30,9 @@ inline double unit_roundoff(DType type) {
     default: return 0x1p-24;
   }
 }
-inline DType compute_type(DType type) { return type == DType::f64 ? DType::f64 : DType::f32; }
+inline DType compute_type(DType type) {
+  return type == DType::f64 ? DType::f64 : DType::f32;
+}
 
 /// A tensor of the case's type and, exactly, its values as the reference sees them.
 struct Values {
@@ -40,7 +42,8 @@ struct Values {
   Values() = default;
   Values(const Shape& shape, DType type, Random& random) {
     std::vector<double> drawn(static_cast<std::size_t>(shape.elements()));
-    for (double& value : drawn) value = random.uniform(-1, 1);
+    for (double& value : drawn)
+      value = random.uniform(-1, 1);
     tensor = Tensor::from<double>(drawn, shape).to(type);
     const Tensor widened = tensor.to(DType::f64);
     exact.assign(widened.span<double>().begin(), widened.span<double>().end());
@@ -67,7 +70,8 @@ inline std::string compare(const char* what, const Tensor& result, const referen
     return text.str();
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double bound = tolerance(expected.value[i], expected.magnitude[i], expected.terms[i], type);
+    const double bound =
+        tolerance(expected.value[i], expected.magnitude[i], expected.terms[i], type);
     if (!(std::abs(values[i] - expected.value[i]) <= bound)) {   // NaN fails too
       text << what << '[' << i << "] = " << values[i] << ", expected " << expected.value[i] << " ± "
            << bound << " (" << expected.terms[i] << " terms)";
@@ -97,7 +101,8 @@ inline Axes to_axes(const std::vector<int>& values, std::int32_t rest) {
 inline CoordinateSetPtr to_set(const reference::Sites& sites, int dimension,
                                const std::optional<std::vector<int>>& shape) {
   std::vector<std::int32_t> flat;
-  for (const reference::Site& site : sites) flat.insert(flat.end(), site.begin(), site.end());
+  for (const reference::Site& site : sites)
+    flat.insert(flat.end(), site.begin(), site.end());
   CoordinateOptions options;
   if (shape) options.spatial_shape = to_axes(*shape, 1);
   return CoordinateSet::create(
@@ -127,7 +132,8 @@ inline std::vector<int> strided_extent(const ConvolutionCase& c) {
   std::vector<int> result;
   for (std::size_t i = 0; i < c.geometry.size.size(); ++i) {
     const int reach = c.geometry.dilation[i] * (c.geometry.size[i] - 1) + 1;
-    result.push_back(((*c.shape)[i] + 2 * c.geometry.padding[i] - reach) / c.geometry.stride[i] + 1);
+    result.push_back(((*c.shape)[i] + 2 * c.geometry.padding[i] - reach) / c.geometry.stride[i] +
+                     1);
   }
   return result;
 }
@@ -136,7 +142,8 @@ inline std::vector<int> transposed_extent(const ConvolutionCase& c) {
   std::vector<int> result;
   for (std::size_t i = 0; i < c.geometry.size.size(); ++i) {
     const int reach = c.geometry.dilation[i] * (c.geometry.size[i] - 1) + 1;
-    result.push_back(((*c.shape)[i] - 1) * c.geometry.stride[i] - 2 * c.geometry.padding[i] + reach);
+    result.push_back(((*c.shape)[i] - 1) * c.geometry.stride[i] - 2 * c.geometry.padding[i] +
+                     reach);
   }
   return result;
 }
@@ -158,8 +165,7 @@ inline CaseMap build_case_map(const ConvolutionCase& c) {
     case Mode::inverse:
       result.map = strided_map(in, window, StridedOutputs::dilating);
       expected = reference::dilating_outputs(
-          c.in, c.geometry,
-          c.shape ? std::optional(strided_extent(c)) : std::nullopt);
+          c.in, c.geometry, c.shape ? std::optional(strided_extent(c)) : std::nullopt);
       break;
     case Mode::cell:
       result.map = strided_map(in, window, StridedOutputs::cell);
@@ -181,7 +187,8 @@ inline CaseMap build_case_map(const ConvolutionCase& c) {
       break;
   }
   const reference::Sites out = sites_of(*result.map->out());
-  if (std::set<reference::Site>(out.begin(), out.end()) != expected || out.size() != expected.size()) {
+  if (std::set<reference::Site>(out.begin(), out.end()) != expected ||
+      out.size() != expected.size()) {
     result.complaint = "output sites differ: " + std::to_string(out.size()) + ", expected " +
                        std::to_string(expected.size());
   }
@@ -260,23 +267,23 @@ inline std::string check_case(const ConvolutionCase& c) {
   if (complaint.empty() && ran.dataflow != c.dataflow) complaint = "ran as " + ran.name();
   options.epilogue = {};
   if (complaint.empty()) {
-    complaint = compare(
-        "grad_features",
-        convolution_input_gradient(grad_output.tensor, weight.tensor, view, options),
-        reference::input_gradient(problem, grad_output.exact, weight.exact), c.dtype);
+    complaint =
+        compare("grad_features",
+                convolution_input_gradient(grad_output.tensor, weight.tensor, view, options),
+                reference::input_gradient(problem, grad_output.exact, weight.exact), c.dtype);
   }
   if (complaint.empty()) {
-    complaint = compare(
-        "grad_weight",
-        convolution_weight_gradient(features.tensor, grad_output.tensor, view, options),
-        reference::weight_gradient(problem, features.exact, grad_output.exact), c.dtype);
+    complaint =
+        compare("grad_weight",
+                convolution_weight_gradient(features.tensor, grad_output.tensor, view, options),
+                reference::weight_gradient(problem, features.exact, grad_output.exact), c.dtype);
   }
   if (complaint.empty()) {
-    complaint = compare("grad_bias", bias_gradient(grad_output.tensor),
-                        reference::bias_gradient(problem, grad_output.exact),
-                        compute_type(c.dtype));
+    complaint =
+        compare("grad_bias", bias_gradient(grad_output.tensor),
+                reference::bias_gradient(problem, grad_output.exact), compute_type(c.dtype));
   }
   return complaint;
 }
 
-}  // namespace pumice::test
+}   // namespace pumice::test

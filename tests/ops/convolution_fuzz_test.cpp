@@ -1,5 +1,5 @@
-// Twelve thousand generated convolutions and a few large ones, each against the reference: output and
-// every gradient. A failure prints the case; `PUMICE_CASE=<seed>` runs that one alone.
+// Twelve thousand generated convolutions and a few large ones, each against the reference: output
+// and every gradient. A failure prints the case; `PUMICE_CASE=<seed>` runs that one alone.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -74,7 +74,9 @@ TEST(ConvolutionFuzz, DrawsEveryKindOfCase) {
     depthwise += c.groups > 2 && c.groups == c.in_channels ? 1 : 0;
     shaped += c.shape ? 1 : 0;
     padded += std::any_of(c.geometry.padding.begin(), c.geometry.padding.end(),
-                          [](int p) { return p > 0; }) ? 1 : 0;
+                          [](int p) { return p > 0; })
+                  ? 1
+                  : 0;
     for (const reference::Site& site : c.in) {
       batches.insert(site[0]);
       negative += std::any_of(site.begin() + 1, site.end(), [](int x) { return x < 0; }) ? 1 : 0;
@@ -88,8 +90,10 @@ TEST(ConvolutionFuzz, DrawsEveryKindOfCase) {
   EXPECT_EQ(dilations, (std::set<int>{1, 2, 3}));
   EXPECT_EQ(sizes, (std::set<int>{1, 2, 3, 4, 5}));
   EXPECT_EQ(batches, (std::set<int>{0, 1, 2, 3}));
-  for (const std::size_t size : {0u, 1u, 31u, 33u}) EXPECT_TRUE(rows.contains(size)) << size;
-  for (const int count : {grouped, depthwise, shaped, padded}) EXPECT_GT(count, 500);
+  for (const std::size_t size : {0u, 1u, 31u, 33u})
+    EXPECT_TRUE(rows.contains(size)) << size;
+  for (const int count : {grouped, depthwise, shaped, padded})
+    EXPECT_GT(count, 500);
   EXPECT_GT(negative, 10'000);
 }
 
@@ -108,5 +112,5 @@ TEST(ConvolutionFuzz, DuplicateSitesAreRefused) {
   EXPECT_GT(refused, 150);
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

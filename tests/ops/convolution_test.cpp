@@ -25,7 +25,8 @@ CoordinateSetPtr scattered_set(std::int64_t rows, std::uint64_t seed) {
 }
 
 KernelMapPtr submanifold3(std::int64_t rows, std::uint64_t seed) {
-  return submanifold_map(scattered_set(rows, seed), submanifold_window(3, {3, 3, 3, 1}, axes(3, 1)));
+  return submanifold_map(scattered_set(rows, seed),
+                         submanifold_window(3, {3, 3, 3, 1}, axes(3, 1)));
 }
 
 KernelMapPtr strided2(std::int64_t rows, std::uint64_t seed) {
@@ -131,15 +132,17 @@ TEST(Convolution, WithoutRowsOrPairsIsTheEpilogueOfNothing) {
   const Tensor w = random_tensor({27, 5, 3}, DType::f32, 42);
   const Tensor shift = Tensor::from<float>(std::vector<float>{1.5f, -2.0f, 0.25f}, {3});
   for (const Dataflow dataflow : kDataflows) {
-    const Tensor y = convolution(x, w, none->view(),
-                                 {.epilogue = {.shift = shift, .activation = Activation::relu},
-                                  .dataflow = dataflow});
+    const Tensor y = convolution(
+        x, w, none->view(),
+        {.epilogue = {.shift = shift, .activation = Activation::relu}, .dataflow = dataflow});
     EXPECT_EQ(std::vector<float>(y.span<float>().begin(), y.span<float>().end()),
               (std::vector<float>{1.5f, 0, 0.25f, 1.5f, 0, 0.25f}));
     const Tensor dx = convolution_input_gradient(y, w, none->view(), {.dataflow = dataflow});
-    for (const float value : dx.span<float>()) EXPECT_EQ(value, 0);
+    for (const float value : dx.span<float>())
+      EXPECT_EQ(value, 0);
     const Tensor dw = convolution_weight_gradient(x, y, none->view(), {.dataflow = dataflow});
-    for (const float value : dw.span<float>()) EXPECT_EQ(value, 0);
+    for (const float value : dw.span<float>())
+      EXPECT_EQ(value, 0);
   }
   const KernelMapPtr empty = submanifold3(0, 43);
   const Tensor nothing({0, 5}, DType::f32);
@@ -149,7 +152,8 @@ TEST(Convolution, WithoutRowsOrPairsIsTheEpilogueOfNothing) {
     EXPECT_EQ(convolution_weight_gradient(nothing, y, empty->view()).shape(), Shape({27, 5, 3}));
   }
   const Tensor db = bias_gradient(Tensor({0, 3}, DType::f32));
-  for (const float value : db.span<float>()) EXPECT_EQ(value, 0);
+  for (const float value : db.span<float>())
+    EXPECT_EQ(value, 0);
 }
 
 TEST(Convolution, AOneByOneKernelIsADenseProduct) {
@@ -184,8 +188,11 @@ TEST(Convolution, SplitsOfTheOffsetsAddUp) {
   for (const int splits : {2, 3, 27}) {
     Tensor parts({3000, 16}, DType::f32);
     cpu::run({.input = x, .weight = w, .epilogue = epilogue, .output = parts.view()}, map->view(),
-             {.dataflow = Dataflow::implicit_gemm, .tile_rows = 128, .sort_by_mask = true,
-              .splits = splits, .reason = {}});
+             {.dataflow = Dataflow::implicit_gemm,
+              .tile_rows = 128,
+              .sort_by_mask = true,
+              .splits = splits,
+              .reason = {}});
     for (std::int64_t i = 0; i < whole.elements(); ++i) {
       // |x|, |w| <= 1: Σ|x||w| is at most 27 · 8, once for either sum.
       ASSERT_NEAR(parts.data<float>()[i], whole.data<float>()[i],
@@ -204,9 +211,9 @@ TEST(Convolution, APackedWeightGivesTheSameBits) {
     EXPECT_TRUE(same_bits(convolution(x, w, map->view()),
                           convolution(x, w, map->view(), {.packed = &packed})));
     const Tensor gradient = random_tensor({500, 20}, type, 74);
-    EXPECT_TRUE(same_bits(
-        convolution_input_gradient(gradient, w, map->view()),
-        convolution_input_gradient(gradient, w, map->view(), {.packed = &packed_back})));
+    EXPECT_TRUE(
+        same_bits(convolution_input_gradient(gradient, w, map->view()),
+                  convolution_input_gradient(gradient, w, map->view(), {.packed = &packed_back})));
   }
 }
 
@@ -227,8 +234,7 @@ TEST(Convolution, AMissingNeighbourNeverMeetsAWeight) {
 }
 
 /// The sentence of the UserError that `body` throws.
-template <class Body>
-std::string complaint_of(Body&& body) {
+template <class Body> std::string complaint_of(Body&& body) {
   try {
     body();
   } catch (const UserError& error) {
@@ -265,8 +271,7 @@ TEST(Convolution, MistakesAreSentences) {
   EXPECT_EQ(forward(random_tensor({40, 6, 1}, DType::f32, 1), w),
             "features has shape [40, 6, 1]: give a matrix with one row per site and one column per "
             "channel");
-  EXPECT_EQ(forward(Tensor({40, 0}, DType::f32), w),
-            "features has no channels: give at least one");
+  EXPECT_EQ(forward(Tensor({40, 0}, DType::f32), w), "features has no channels: give at least one");
   EXPECT_EQ(forward(x, w, {.groups = 0}), "groups = 0: give at least 1");
   EXPECT_EQ(forward(x, w, {.groups = 3}),
             "groups = 3 does not divide the 8 channels of weight: choose a divisor");
@@ -301,5 +306,5 @@ TEST(Convolution, MistakesAreSentences) {
             "channel");
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

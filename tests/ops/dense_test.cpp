@@ -9,8 +9,7 @@ namespace pumice::test {
 namespace {
 
 /// Calls body(index) for every index of `shape` in order.
-template <class Body>
-void for_indices(const Shape& shape, const Body& body) {
+template <class Body> void for_indices(const Shape& shape, const Body& body) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()), 0);
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
     body(i, index);
@@ -25,7 +24,8 @@ void for_indices(const Shape& shape, const Body& body) {
 std::map<reference::Site, std::int64_t> rows_of(const CoordinateSet& set) {
   std::map<reference::Site, std::int64_t> rows;
   std::int64_t row = 0;
-  for (const reference::Site& site : sites_of(set)) rows[site] = row++;
+  for (const reference::Site& site : sites_of(set))
+    rows[site] = row++;
   return rows;
 }
 
@@ -96,8 +96,9 @@ TEST(Dense, a_grid_crops_or_refuses) {
 
 TEST(Dense, the_spatial_shape_is_the_grid) {
   const std::int32_t sites[] = {0, 1, 2, 1, 0, 3};
-  const CoordinateSetPtr set = CoordinateSet::create(
-      Tensor::from(std::span<const std::int32_t>(sites), {2, 3}), {.spatial_shape = Axes{4, 6, 0, 0}});
+  const CoordinateSetPtr set =
+      CoordinateSet::create(Tensor::from(std::span<const std::int32_t>(sites), {2, 3}),
+                            {.spatial_shape = Axes{4, 6, 0, 0}});
   const Tensor dense = to_dense(Tensor::full({2, 1}, DType::f32, 7), *set);
   EXPECT_EQ(dense.shape(), (Shape{2, 1, 4, 6}));
   EXPECT_EQ(dense.data<float>()[1 * 6 + 2], 7);
@@ -206,9 +207,16 @@ TEST(Dense, threads_do_not_change_a_bit) {
 TEST(Dense, wrong_shapes_are_sentences) {
   const CoordinateSetPtr set = chance_set(31, 12);
   const Tensor x = chance_tensor({31, 2}, DType::f32, 1);
-  expect_sentence([&] { to_dense(chance_tensor({30, 2}, DType::f32, 1), *set); }, {"features", "31"});
-  expect_sentence([&] { to_dense(x, *set, {.grid = DenseGrid{{0}, {1, -1, 1, 1}}}); },
-                  {"grid.shape[1] = -1"});
+  expect_sentence(
+      [&] {
+        to_dense(chance_tensor({30, 2}, DType::f32, 1), *set);
+      },
+      {"features", "31"});
+  expect_sentence(
+      [&] {
+        to_dense(x, *set, {.grid = DenseGrid{{0}, {1, -1, 1, 1}}});
+      },
+      {"grid.shape[1] = -1"});
   expect_sentence([&] { to_bev(x, *set, 3); }, {"axis = 3", "0 to 2"});
   expect_sentence([&] { to_bev(x, *chance_set(31, 1, 1), 0); }, {"to_dense"});
   expect_sentence([&] { to_dense_gradient(x, *set); }, {"grad_dense", "3 spatial axes"});
@@ -219,8 +227,11 @@ TEST(Dense, wrong_shapes_are_sentences) {
         to_dense(x, *set, {.grid = DenseGrid{{0}, {1 << 30, 1 << 30, 1 << 30, 0}}, .crop = true});
       },
       {"2^63"});
-  expect_sentence([&] { from_dense(ConstTensorView(nullptr, DType::f32, {1, 0, huge})); },
-                  {"axis 0", "int32"});
+  expect_sentence(
+      [&] {
+        from_dense(ConstTensorView(nullptr, DType::f32, {1, 0, huge}));
+      },
+      {"axis 0", "int32"});
   expect_sentence(
       [&] {
         from_dense(chance_tensor({1, 1, 4}, DType::f32, 1), {.mask = Tensor({1, 3}, DType::u8)});
@@ -228,5 +239,5 @@ TEST(Dense, wrong_shapes_are_sentences) {
       {"mask", "[1, 3]", "[1, 4]"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

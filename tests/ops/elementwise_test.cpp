@@ -46,7 +46,8 @@ TEST(Elementwise, agrees_with_loops_at_all_sizes_and_types) {
 reference::Rows rows_in(const CoordinateSet& whole, const CoordinateSet& side) {
   std::map<reference::Site, std::int64_t> known;
   std::int64_t row = 0;
-  for (const reference::Site& site : sites_of(side)) known[site] = row++;
+  for (const reference::Site& site : sites_of(side))
+    known[site] = row++;
   reference::Rows rows;
   for (const reference::Site& site : sites_of(whole)) {
     const auto found = known.find(site);
@@ -74,9 +75,10 @@ TEST(Elementwise, different_sets_meet_on_their_union) {
       expect_equal(sum.left, reference::scatter(matrix_of(g), left_of, left->size()), "left");
       expect_equal(sum.right, reference::scatter(matrix_of(g), right_of, right->size()), "right");
       const UnionGradients joined = union_concatenate_gradient(g, 1, sites);
-      expect_equal(joined.left,
-                   reference::scatter(reference::columns(matrix_of(g), 0, 1), left_of, left->size()),
-                   "left columns");
+      expect_equal(
+          joined.left,
+          reference::scatter(reference::columns(matrix_of(g), 0, 1), left_of, left->size()),
+          "left columns");
       expect_equal(
           joined.right,
           reference::scatter(reference::columns(matrix_of(g), 1, 3), right_of, right->size()),
@@ -129,5 +131,5 @@ TEST(Elementwise, wrong_shapes_are_sentences) {
   expect_sentence([&] { add(a, a, sites); }, {"right", "[9, 4]", "8"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -48,8 +48,8 @@ void check_broadcasts(const CoordinateSet& set, DType type, std::int64_t channel
   expect_equal(broadcast(y, set), spread, "broadcast");
   expect_near(broadcast_add(x, y, set), reference::elementwise(matrix_of(x), spread, '+'), 1, 2,
               "add");
-  expect_near(broadcast_multiply(x, y, set), reference::elementwise(matrix_of(x), spread, '*'), 1, 1,
-              "multiply");
+  expect_near(broadcast_multiply(x, y, set), reference::elementwise(matrix_of(x), spread, '*'), 1,
+              1, "multiply");
   expect_equal(broadcast_concatenate(x, y, set), reference::beside(matrix_of(x), spread),
                "concatenate");
 
@@ -135,13 +135,16 @@ TEST(GlobalPooling, threads_do_not_change_a_bit) {
 TEST(GlobalPooling, wrong_shapes_are_sentences) {
   const CoordinateSetPtr set = chance_set(31, 9);
   const Tensor x = chance_tensor({31, 2}, DType::f32, 1);
-  expect_sentence([&] { global_sum_pool(Tensor({30, 2}, DType::f32), *set); },
-                  {"global_sum_pool", "[30, 2]", "31"});
+  expect_sentence(
+      [&] {
+        global_sum_pool(Tensor({30, 2}, DType::f32), *set);
+      },
+      {"global_sum_pool", "[30, 2]", "31"});
   expect_sentence([&] { broadcast(x, *set); }, {"broadcast", "5", "batch size"});
   expect_sentence([&] { broadcast_add(x, Tensor({5, 3}, DType::f32), *set); }, {"items", "2"});
   expect_sentence([&] { broadcast_add(x, Tensor({5, 2}, DType::f16), *set); }, {"f16", "f32"});
   expect_sentence([&] { broadcast_concatenate_gradient(x, 3, *set); }, {"channels = 3", "2"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

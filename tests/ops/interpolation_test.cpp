@@ -48,10 +48,10 @@ TEST(Interpolation, agrees_with_loops_at_all_sizes_and_types) {
         for (const bool renormalize : {false, true}) {
           const InterpolationMap map =
               interpolation_map(*set, points, {.renormalize = renormalize});
-          expect_near(interpolate(x, map),
-                      reference::interpolate(matrix_of(x), sites_of(*set), matrix_of(points),
-                                             renormalize),
-                      20, 1, "linear");
+          expect_near(
+              interpolate(x, map),
+              reference::interpolate(matrix_of(x), sites_of(*set), matrix_of(points), renormalize),
+              20, 1, "linear");
         }
         const InterpolationMap nearest =
             interpolation_map(*set, points, {.mode = Interpolation::nearest});
@@ -135,16 +135,25 @@ TEST(Interpolation, wrong_points_are_sentences) {
   expect_sentence([&] { with(7 * 4, 0.5f); }, {"point 7", "batch index 0.5", "0 to 4"});
   expect_sentence([&] { with(0, 5); }, {"point 0", "batch index 5"});
   expect_sentence([&] { with(0, std::numeric_limits<float>::infinity()); }, {"point 0"});
-  expect_sentence([&] { interpolation_map(*set, chance_tensor({9, 3}, DType::f32, 1)); },
-                  {"[9, 3]", "[P, 4]"});
+  expect_sentence(
+      [&] {
+        interpolation_map(*set, chance_tensor({9, 3}, DType::f32, 1));
+      },
+      {"[9, 3]", "[P, 4]"});
   expect_sentence([&] { interpolation_map(*set, chance_tensor({9, 4}, DType::f16, 1)); }, {"f16"});
   const InterpolationMap map = interpolation_map(*set, points);
-  expect_sentence([&] { interpolate(chance_tensor({32, 4}, DType::f32, 1), map); },
-                  {"features", "33"});
-  expect_sentence([&] { interpolate_gradient(chance_tensor({8, 4}, DType::f32, 1), map); },
-                  {"grad_output", "9"});
+  expect_sentence(
+      [&] {
+        interpolate(chance_tensor({32, 4}, DType::f32, 1), map);
+      },
+      {"features", "33"});
+  expect_sentence(
+      [&] {
+        interpolate_gradient(chance_tensor({8, 4}, DType::f32, 1), map);
+      },
+      {"grad_output", "9"});
   expect_sentence([&] { interpolate(chance_tensor({33, 4}, DType::f32, 1), {}); }, {"incomplete"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

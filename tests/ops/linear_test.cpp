@@ -8,8 +8,8 @@ namespace {
 
 TEST(Linear, agrees_with_loops_at_all_sizes_and_types) {
   for (const std::int64_t rows : kSizes) {
-    for (const auto& [in, out] : {std::pair<std::int64_t, std::int64_t>{3, 5}, {96, 33}, {1, 1},
-                                  {0, 4}, {4, 0}}) {
+    for (const auto& [in, out] :
+         {std::pair<std::int64_t, std::int64_t>{3, 5}, {96, 33}, {1, 1}, {0, 4}, {4, 0}}) {
       if (rows > 1000 && in > 5) continue;
       for (const DType type : kFloating) {
         SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(in) + " to " +
@@ -25,7 +25,8 @@ TEST(Linear, agrees_with_loops_at_all_sizes_and_types) {
         expect_near(linear(x, w), y, k, k, "without bias");
         const Matrix bias = matrix_of(b);
         for (std::int64_t r = 0; r < rows; ++r) {
-          for (std::int64_t c = 0; c < out; ++c) y.at(r, c) += bias.at(0, c);
+          for (std::int64_t c = 0; c < out; ++c)
+            y.at(r, c) += bias.at(0, c);
         }
         expect_near(linear(x, w, b), y, k + 1, k + 1, "with bias");
         expect_near(linear_input_gradient(g, w),
@@ -35,8 +36,8 @@ TEST(Linear, agrees_with_loops_at_all_sizes_and_types) {
                     reference::product(reference::transpose(matrix_of(x)), matrix_of(g)), n, n,
                     "weight gradient");
         expect_near(linear_bias_gradient(g),
-                    reference::item_sum(matrix_of(g), reference::Rows(static_cast<std::size_t>(rows)),
-                                        1, false),
+                    reference::item_sum(matrix_of(g),
+                                        reference::Rows(static_cast<std::size_t>(rows)), 1, false),
                     type == DType::f64 ? n : 1, type == DType::f64 ? n : 0, "bias gradient");
       }
     }
@@ -71,14 +72,20 @@ TEST(Linear, threads_do_not_change_a_bit) {
 TEST(Linear, wrong_shapes_are_sentences) {
   const Tensor x = chance_tensor({9, 4}, DType::f32, 1);
   const Tensor w = chance_tensor({4, 3}, DType::f32, 2);
-  expect_sentence([&] { linear(x, chance_tensor({3, 4}, DType::f32, 2)); },
-                  {"[3, 4]", "[9, 4]", "transposed"});
+  expect_sentence(
+      [&] {
+        linear(x, chance_tensor({3, 4}, DType::f32, 2));
+      },
+      {"[3, 4]", "[9, 4]", "transposed"});
   expect_sentence([&] { linear(x, chance_tensor({4, 3}, DType::f64, 2)); }, {"f64", "f32"});
   expect_sentence([&] { linear(x, w, chance_tensor({4}, DType::f32, 2)); }, {"bias", "[4]", "[3]"});
   expect_sentence([&] { linear_input_gradient(x, w); }, {"grad_output", "3"});
-  expect_sentence([&] { linear_weight_gradient(x, chance_tensor({8, 3}, DType::f32, 2)); },
-                  {"grad_output", "9"});
+  expect_sentence(
+      [&] {
+        linear_weight_gradient(x, chance_tensor({8, 3}, DType::f32, 2));
+      },
+      {"grad_output", "9"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

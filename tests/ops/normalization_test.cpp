@@ -8,7 +8,8 @@ namespace {
 
 Matrix variance_of(const Tensor& inverse_deviation, double epsilon) {
   Matrix result = matrix_of(inverse_deviation);
-  for (double& value : result.values) value = 1 / (value * value) - epsilon;
+  for (double& value : result.values)
+    value = 1 / (value * value) - epsilon;
   return result;
 }
 
@@ -69,8 +70,8 @@ TEST(BatchNorm, a_large_offset_costs_no_accuracy_of_the_variance) {
   // Mean 4096 and deviation 0.29: squares summed in float would lose the variance altogether.
   const Tensor x = chance_tensor({65537, 2}, DType::f32, 1, 4096, 4097);
   const reference::Rows one(65537, 0);
-  const reference::Norm expected = reference::item_norm(matrix_of(x), one, 1, Matrix(1, 2, 1),
-                                                        Matrix(1, 2), 0);
+  const reference::Norm expected =
+      reference::item_norm(matrix_of(x), one, 1, Matrix(1, 2, 1), Matrix(1, 2), 0);
   const Normalized got = batch_norm_training(x, {}, {}, {}, {}, {.epsilon = 0});
   const Matrix variance = variance_of(got.inverse_deviation, 0);
   for (std::int64_t c = 0; c < 2; ++c) {
@@ -185,7 +186,8 @@ TEST(Normalization, gradients_are_central_differences) {
   const Tensor variance = chance_tensor({4}, DType::f64, 5, 0.5, 1);
   using Run = std::function<Tensor(const Tensor&, const Tensor&, const Tensor&)>;
   const auto check = [&](const char* what, const NormGradients& got, const Run& run) {
-    expect_gradient([&](const Tensor& t) { return run(t, weight, bias); }, x, g, got.features, what);
+    expect_gradient([&](const Tensor& t) { return run(t, weight, bias); }, x, g, got.features,
+                    what);
     expect_gradient([&](const Tensor& t) { return run(x, t, bias); }, weight, g, got.weight, what);
     expect_gradient([&](const Tensor& t) { return run(x, weight, t); }, bias, g, got.bias, what);
   };
@@ -234,8 +236,8 @@ TEST(Normalization, threads_do_not_change_a_bit) {
     const Normalized instance = instance_norm(x, *set, {}, {});
     const NormGradients three =
         instance_norm_gradient(x, g, *set, {}, instance.mean, instance.inverse_deviation);
-    return std::vector<Tensor>{batch.output, one.features, one.weight,     one.bias,
-                               layer.output, two.features, two.weight,     two.bias,
+    return std::vector<Tensor>{batch.output,    one.features,   one.weight,   one.bias,
+                               layer.output,    two.features,   two.weight,   two.bias,
                                instance.output, three.features, three.weight, three.bias};
   });
 }
@@ -257,5 +259,5 @@ TEST(Normalization, what_cannot_be_normalised_is_a_sentence) {
   expect_sentence([&] { layer_norm(Tensor({4, 0}, DType::f32), {}, {}); }, {"no channels"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -25,7 +25,9 @@ using reference::Matrix;
 inline constexpr DType kFloating[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
 inline constexpr std::int64_t kSizes[] = {0, 1, 31, 33, 65537};
 
-inline DType compute_of(DType type) { return type == DType::f64 ? type : DType::f32; }
+inline DType compute_of(DType type) {
+  return type == DType::f64 ? type : DType::f32;
+}
 
 /// Half a unit in the last place of 1.
 inline double rounding_of(DType type) {
@@ -42,7 +44,8 @@ inline Tensor chance_tensor(Shape shape, DType type, std::uint64_t seed, double 
                             double high = 1) {
   Tensor result(shape, DType::f64);
   Random random(seed);
-  for (double& value : result.span<double>()) value = random.uniform(low, high);
+  for (double& value : result.span<double>())
+    value = random.uniform(low, high);
   return result.to(type);
 }
 
@@ -68,7 +71,8 @@ inline Tensor tensor_of(const Matrix& matrix, DType type) {
 }
 
 /// Compares with float64: `work` is how often values of at most `scale` are rounded to the compute
-/// type on the way; storing rounds once more. Half an f16 subnormal (2^-25) is always allowed there.
+/// type on the way; storing rounds once more. Half an f16 subnormal (2^-25) is always allowed
+/// there.
 inline void expect_near(const Tensor& actual, const Matrix& expected, double work, double scale,
                         const char* what) {
   const Matrix got = matrix_of(actual);
@@ -152,8 +156,8 @@ void expect_sentence(const Body& body, std::initializer_list<const char*> words)
   ADD_FAILURE() << "nothing was thrown";
 }
 
-/// `rows` distinct sites of both signs in 5 batch items, of which 2 and 4 stay empty; rows in chance
-/// order, or batch by batch.
+/// `rows` distinct sites of both signs in 5 batch items, of which 2 and 4 stay empty; rows in
+/// chance order, or batch by batch.
 inline CoordinateSetPtr chance_set(std::int64_t rows, std::uint64_t seed, int dimension = 3,
                                    bool shuffled = true) {
   Random random(seed);
@@ -194,8 +198,9 @@ inline reference::Sites sites_of(const CoordinateSet& set) {
 
 inline reference::Rows items_of(const CoordinateSet& set) {
   reference::Rows items;
-  for (const reference::Site& site : sites_of(set)) items.push_back(site[0]);
+  for (const reference::Site& site : sites_of(set))
+    items.push_back(site[0]);
   return items;
 }
 
-}  // namespace pumice::test
+}   // namespace pumice::test

@@ -10,8 +10,8 @@
 namespace pumice::test {
 namespace {
 
-/// Pairs (out + k) mod rows -> out, two in five of them there: no pair repeats, and every thirteenth
-/// output has none.
+/// Pairs (out + k) mod rows -> out, two in five of them there: no pair repeats, and every
+/// thirteenth output has none.
 struct ChanceMap {
   std::vector<std::int64_t> begin{0};
   std::vector<std::int32_t> in, out, order;
@@ -32,8 +32,14 @@ struct ChanceMap {
     }
     order.resize(static_cast<std::size_t>(rows));
     std::iota(order.rbegin(), order.rend(), 0);
-    view = {.offsets = offsets, .in_rows = rows, .out_rows = rows, .offset_begin = begin, .in = in,
-            .out = out, .out_order = order, .in_order = {}};
+    view = {.offsets = offsets,
+            .in_rows = rows,
+            .out_rows = rows,
+            .offset_begin = begin,
+            .in = in,
+            .out = out,
+            .out_order = order,
+            .in_order = {}};
   }
 };
 
@@ -85,7 +91,8 @@ TEST(Pooling, agrees_with_loops_at_all_sizes_and_types) {
 
 TEST(Pooling, wide_rows_pass_in_pieces) {
   const ChanceMap map(33, 8);
-  for (const DType type : kFloating) check_pooling(map.view, map.meetings, type, 2500);
+  for (const DType type : kFloating)
+    check_pooling(map.view, map.meetings, type, 2500);
 }
 
 TEST(Pooling, strided_maps_of_real_sets) {
@@ -94,9 +101,8 @@ TEST(Pooling, strided_maps_of_real_sets) {
     window.size = axes(3, dilating ? 3 : 2);
     window.stride = axes(3, 2);
     window.padding = axes(3, dilating ? 1 : 0);
-    const KernelMapPtr map =
-        strided_map(chance_set(5000, 3), window,
-                    dilating ? StridedOutputs::dilating : StridedOutputs::cell);
+    const KernelMapPtr map = strided_map(
+        chance_set(5000, 3), window, dilating ? StridedOutputs::dilating : StridedOutputs::cell);
     check_pooling(map->view(), meetings_of(map->view()), DType::f32, 16);
   }
 }
@@ -118,8 +124,14 @@ TEST(Pooling, ties_go_to_the_first_offset_and_nan_wins) {
   const std::int64_t begin[] = {0, 1, 2, 3};
   const std::int32_t in[] = {2, 0, 1};
   const std::int32_t out[] = {0, 0, 0};
-  const KernelMapView map{.offsets = 3, .in_rows = 3, .out_rows = 1, .offset_begin = begin,
-                          .in = in, .out = out, .out_order = {}, .in_order = {}};
+  const KernelMapView map{.offsets = 3,
+                          .in_rows = 3,
+                          .out_rows = 1,
+                          .offset_begin = begin,
+                          .in = in,
+                          .out = out,
+                          .out_order = {},
+                          .in_order = {}};
   const float inf = INFINITY;
   const float values[] = {5, NAN, -inf, 5, 1, -inf, 5, 2, -inf};
   const MaxPooled pooled = max_pool(Tensor::from(std::span<const float>(values), {3, 3}), map);
@@ -147,9 +159,12 @@ TEST(Pooling, threads_do_not_change_a_bit) {
   expect_same_on_threads([&] {
     MaxPooled pooled = max_pool(x, map.view);
     Tensor gradient = max_pool_gradient(x, pooled.argmax, map.view);
-    return std::vector<Tensor>{pooled.output,          pooled.argmax,
-                               gradient,               average_pool(x, map.view),
-                               sum_pool(x, map.view),  average_pool_gradient(x, map.view),
+    return std::vector<Tensor>{pooled.output,
+                               pooled.argmax,
+                               gradient,
+                               average_pool(x, map.view),
+                               sum_pool(x, map.view),
+                               average_pool_gradient(x, map.view),
                                sum_pool_gradient(x, map.view)};
   });
 }
@@ -169,5 +184,5 @@ TEST(Pooling, wrong_shapes_are_sentences) {
       {"argmax", "[31, 3]", "[31, 4]"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -23,7 +23,8 @@ reference::Rows chance_rows(std::int64_t count, std::int64_t limit, bool distinc
     }
     std::copy_n(all.begin(), count, rows.begin());
   } else {
-    for (auto& row : rows) row = limit == 0 ? -1 : random.integer(0, limit - 1);
+    for (auto& row : rows)
+      row = limit == 0 ? -1 : random.integer(0, limit - 1);
   }
   for (auto& row : rows) {
     if (random.integer(0, 8) == 0) row = -1;
@@ -34,8 +35,10 @@ reference::Rows chance_rows(std::int64_t count, std::int64_t limit, bool distinc
 Tensor tensor_of_rows(const reference::Rows& rows, DType type) {
   Tensor result({static_cast<std::int64_t>(rows.size())}, type);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (type == DType::i32) result.data<std::int32_t>()[i] = static_cast<std::int32_t>(rows[i]);
-    else result.data<std::int64_t>()[i] = rows[i];
+    if (type == DType::i32)
+      result.data<std::int32_t>()[i] = static_cast<std::int32_t>(rows[i]);
+    else
+      result.data<std::int64_t>()[i] = rows[i];
   }
   return result;
 }
@@ -46,15 +49,18 @@ TEST(Rows, take_and_scatter_agree_with_loops_at_all_sizes_and_types) {
       const reference::Rows rows = chance_rows(size, size, distinct, 1);
       std::map<std::int64_t, int> repeats;
       int most = 1;
-      for (const auto row : rows) most = std::max(most, row < 0 ? 0 : ++repeats[row]);
+      for (const auto row : rows)
+        most = std::max(most, row < 0 ? 0 : ++repeats[row]);
       for (const DType type : kFloating) {
         const Tensor list = tensor_of_rows(rows, type == DType::f16 ? DType::i64 : DType::i32);
         const Tensor x = chance_tensor({size, 7}, type, 2);
         const Tensor g = chance_tensor({size, 7}, type, 3);
         expect_equal(take_rows(x, list), reference::take(matrix_of(x), rows), "take");
         const Matrix expected = reference::scatter(matrix_of(g), rows, size);
-        if (distinct) expect_equal(scatter_rows(g, list, size), expected, "scatter");
-        else expect_near(scatter_rows(g, list, size), expected, most, most, "scatter");
+        if (distinct)
+          expect_equal(scatter_rows(g, list, size), expected, "scatter");
+        else
+          expect_near(scatter_rows(g, list, size), expected, most, most, "scatter");
       }
     }
   }
@@ -117,8 +123,8 @@ TEST(Rows, gradients_are_central_differences) {
   for (const Reduction reduction :
        {Reduction::sum, Reduction::mean, Reduction::max, Reduction::first}) {
     const ReducedRows reduced = reduce_rows(x, row_of, 12, reduction);
-    expect_gradient([&](const Tensor& t) { return reduce_rows(t, row_of, 12, reduction).output; }, x,
-                    g, reduce_rows_gradient(g, row_of, reduced.source, reduction), "reduction");
+    expect_gradient([&](const Tensor& t) { return reduce_rows(t, row_of, 12, reduction).output; },
+                    x, g, reduce_rows_gradient(g, row_of, reduced.source, reduction), "reduction");
   }
   const Tensor rows = tensor_of_rows(chance_rows(12, 33, false, 4), DType::i32);
   expect_gradient([&](const Tensor& t) { return take_rows(t, rows); }, x, g,
@@ -137,20 +143,27 @@ TEST(Rows, threads_do_not_change_a_bit) {
 
 TEST(Rows, wrong_rows_are_sentences) {
   const Tensor x = chance_tensor({3, 2}, DType::f32, 1);
-  expect_sentence([&] { take_rows(x, tensor_of_rows({0, 3}, DType::i32)); },
-                  {"take_rows", "rows[1] = 3", "0 to 2"});
-  expect_sentence([&] { take_rows(x, tensor_of_rows({-2}, DType::i64)); }, {"rows[0] = -2"});
-  expect_sentence([&] { take_rows(x, x); }, {"vector"});
-  expect_sentence([&] { scatter_rows(x, tensor_of_rows({0, 1}, DType::i32), 2); },
-                  {"grad_output", "[3, 2]", "2"});
-  expect_sentence([&] { reduce_rows(x, tensor_of_rows({0, 1, 2}, DType::i32), 2, Reduction::sum); },
-                  {"row_of[2] = 2", "0 to 1"});
   expect_sentence(
       [&] {
-        reduce_rows_gradient(x, tensor_of_rows({0}, DType::i32), {}, Reduction::max);
+        take_rows(x, tensor_of_rows({0, 3}, DType::i32));
       },
+      {"take_rows", "rows[1] = 3", "0 to 2"});
+  expect_sentence([&] { take_rows(x, tensor_of_rows({-2}, DType::i64)); }, {"rows[0] = -2"});
+  expect_sentence([&] { take_rows(x, x); }, {"vector"});
+  expect_sentence(
+      [&] {
+        scatter_rows(x, tensor_of_rows({0, 1}, DType::i32), 2);
+      },
+      {"grad_output", "[3, 2]", "2"});
+  expect_sentence(
+      [&] {
+        reduce_rows(x, tensor_of_rows({0, 1, 2}, DType::i32), 2, Reduction::sum);
+      },
+      {"row_of[2] = 2", "0 to 1"});
+  expect_sentence(
+      [&] { reduce_rows_gradient(x, tensor_of_rows({0}, DType::i32), {}, Reduction::max); },
       {"source", "reduce_rows returned"});
 }
 
-}  // namespace
-}  // namespace pumice::test
+}   // namespace
+}   // namespace pumice::test

@@ -125,5 +125,5 @@ TEST(Dataflow, NamesGoThereAndBack) {
   }
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

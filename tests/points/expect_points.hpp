@@ -7,7 +7,7 @@
 
 #include "points/scan_bytes.hpp"
 
-namespace pumice::testing {
+namespace pumice::test {
 
 inline constexpr std::int64_t kSizes[] = {0, 1, 31, 33, 65537};
 
@@ -26,4 +26,4 @@ inline void expect_points(const PointCloud& cloud, const std::vector<Row>& rows,
   EXPECT_EQ(wrong, 0) << "of " << rows.size() << " rows";
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

@@ -11,15 +11,17 @@ namespace pumice {
 namespace {
 
 bool unpack(const std::string& packed, std::string& out) {
-  return detail::lzf_decompress(testing::as_bytes(packed),
-                                std::as_writable_bytes(std::span(out)));
+  return detail::lzf_decompress(testing::as_bytes(packed), std::as_writable_bytes(std::span(out)));
 }
 
 TEST(Lzf, CopiesLiteralsAndEarlierBytes) {
   std::string out(3 + 8 + 14, '?');
   // "abc"; 8 bytes from 3 back; 14 bytes (7 + 5 + 2) from 2 back.
-  ASSERT_TRUE(unpack(std::string("\x02") + "abc" + "\xc0\x02" + std::string("\xe0\x05\x01", 3), out));
-  EXPECT_EQ(out, "abcabcabcab" "ababababababab");
+  ASSERT_TRUE(
+      unpack(std::string("\x02") + "abc" + "\xc0\x02" + std::string("\xe0\x05\x01", 3), out));
+  EXPECT_EQ(out,
+            "abcabcabcab"
+            "ababababababab");
 }
 
 TEST(Lzf, UndoesWhatAnEncoderDid) {
@@ -48,5 +50,5 @@ TEST(Lzf, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(unpack(std::string("\x00") + "a" + std::string("\x60\x00", 2), out)) << "too long";
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

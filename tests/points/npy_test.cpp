@@ -43,17 +43,19 @@ TEST(NpyScan, OfHalfFloatsIsWidened) {
   std::vector<Row> rows = scan_rows(33);
   const std::string bytes = npy_bytes<Half>(rows, 4, {"<f2", false, 1});
   for (Row& row : rows) {
-    for (float& value : row) value = to_float(to_half(value));
+    for (float& value : row)
+      value = to_float(to_half(value));
   }
   expect_points(read_npy_bytes(bytes), rows);
 }
 
 TEST(NpyScan, MayWriteItsHeaderInAnyOrder) {
   std::string elements;
-  for (const float value : {1.0f, 2.0f, 3.0f}) append(elements, value);
-  expect_points(
-      read_npy_bytes(npy_of("{\"shape\":(1,3),\"fortran_order\":False ,\"descr\":\"<f4\"}", elements)),
-      {{1, 2, 3, 0}}, false);
+  for (const float value : {1.0f, 2.0f, 3.0f})
+    append(elements, value);
+  expect_points(read_npy_bytes(npy_of(
+                    "{\"shape\":(1,3),\"fortran_order\":False ,\"descr\":\"<f4\"}", elements)),
+                {{1, 2, 3, 0}}, false);
 }
 
 TEST(NpyScan, ThatIsCutShortAnywhereIsRefused) {
@@ -73,8 +75,9 @@ TEST(NpyScan, SaysWhatIsWrongWithIt) {
             "numbers");
   EXPECT_EQ(complaint(npy_of("{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }")),
             "scan.npy: has shape [3, 2]; points are [P, 3] or [P, 4 and more]");
-  EXPECT_EQ(complaint(npy_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "1234")),
-            "scan.npy: its shape needs 24 bytes, but 4 follow; it is truncated or damaged");
+  EXPECT_EQ(
+      complaint(npy_of("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "1234")),
+      "scan.npy: its shape needs 24 bytes, but 4 follow; it is truncated or damaged");
   EXPECT_EQ(complaint(npy_of("{'descr': '<f4', 'fortran_order': False, "
                              "'shape': (4611686018427387904, 3), }")),
             "scan.npy: its shape has more than 2^63 bytes");
@@ -84,5 +87,5 @@ TEST(NpyScan, SaysWhatIsWrongWithIt) {
             "scan.npy: its header lacks descr, fortran_order or shape");
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

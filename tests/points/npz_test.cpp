@@ -19,8 +19,7 @@ std::string complaint(const std::string& bytes) {
 }
 
 /// Overwrites the little-endian number at `at`.
-template <class T>
-std::string with_number(std::string bytes, std::size_t at, T value) {
+template <class T> std::string with_number(std::string bytes, std::size_t at, T value) {
   std::string raw;
   append(raw, value);
   return bytes.replace(at, raw.size(), raw);
@@ -111,5 +110,5 @@ TEST(NpzScan, ThatIsABombIsRefusedBeforeAnythingIsInflated) {
             "damaged");
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

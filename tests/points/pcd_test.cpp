@@ -44,8 +44,8 @@ TEST(PcdScan, OfRepeatedPointsCompressesToCopiesThatOverlap) {
 TEST(PcdScan, DropsPointsThatAreNotFiniteAndCountsThem) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<Row> rows{{nan, nan, nan, 0}, {1, 2, 3, 4}, {1, -infinity, 3, 4},
-                              {5, 6, 7, 8},       {1, 2, 3, nan}};
+  const std::vector<Row> rows{
+      {nan, nan, nan, 0}, {1, 2, 3, 4}, {1, -infinity, 3, 4}, {5, 6, 7, 8}, {1, 2, 3, nan}};
   for (const std::string& bytes : {pcd_ascii(rows), pcd_binary(rows), pcd_compressed(rows)}) {
     const PointCloud cloud = read_pcd_bytes(bytes);
     EXPECT_EQ(cloud.dropped_points, 3);
@@ -87,7 +87,8 @@ TEST(PcdScan, SaysWhatIsWrongWithIt) {
   const std::vector<Row> rows = scan_rows(3);
   const std::string ascii = pcd_ascii(rows);
   const std::string binary = pcd_binary(rows);
-  EXPECT_EQ(complaint("\x7f""ELF\x02\x01\x01"),
+  EXPECT_EQ(complaint("\x7f"
+                      "ELF\x02\x01\x01"),
             "scan.pcd: header line \"?ELF???\" is none of a .pcd file, so it is not one");
   EXPECT_EQ(complaint(""), "scan.pcd: has no DATA line; it is not a .pcd file or is truncated");
   EXPECT_EQ(complaint(binary.substr(0, binary.size() - 1)),
@@ -111,8 +112,8 @@ TEST(PcdScan, SaysWhatIsWrongWithIt) {
 
 TEST(PcdScan, ThatAnnouncesTooMuchAllocatesNothing) {
   const std::string binary = pcd_binary(scan_rows(3));
-  const std::string huge = replaced(replaced(binary, "WIDTH 3", "WIDTH 2147483647"), "POINTS 3",
-                                    "POINTS 2147483647");
+  const std::string huge =
+      replaced(replaced(binary, "WIDTH 3", "WIDTH 2147483647"), "POINTS 3", "POINTS 2147483647");
   EXPECT_EQ(complaint(huge),
             "scan.pcd: announces 2147483647 points of 16 bytes, but only 48 bytes follow; it is "
             "truncated");
@@ -126,5 +127,5 @@ TEST(PcdScan, ThatAnnouncesTooMuchAllocatesNothing) {
             "scan.pcd: 10 compressed bytes cannot hold 1600000000; it is damaged");
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

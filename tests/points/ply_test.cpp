@@ -77,5 +77,5 @@ TEST(PlyScan, SaysWhatIsWrongWithIt) {
             "scan.ply: point 0 is (1, nan, 3), which is not finite; remove such points first");
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -33,7 +33,8 @@ TEST(RawScan, OfHalfFloatsIsWidened) {
   std::vector<Row> rows = scan_rows(33);
   const std::string bytes = raw_bytes<Half>(rows, 5);
   for (Row& row : rows) {
-    for (float& value : row) value = to_float(to_half(value));
+    for (float& value : row)
+      value = to_float(to_half(value));
   }
   expect_points(read_raw_bytes(bytes, "f16x5"), rows);
 }
@@ -41,7 +42,8 @@ TEST(RawScan, OfHalfFloatsIsWidened) {
 TEST(RawScan, HasTimeInItsFifthColumnAndTheRingInAPcdBin) {
   std::string bytes;
   for (int i = 0; i < 3; ++i) {
-    for (const float value : {1.0f, 2.0f, 3.0f, 0.5f, static_cast<float>(i)}) append(bytes, value);
+    for (const float value : {1.0f, 2.0f, 3.0f, 0.5f, static_cast<float>(i)})
+      append(bytes, value);
   }
   const PointCloud timed = read_raw_bytes(bytes, "f32x5");
   EXPECT_EQ(timed.time.span<float>()[2], 2.0f);
@@ -56,8 +58,7 @@ TEST(RawScan, MayNameItsLayout) {
   expect_points(read_raw_bytes(raw_bytes<double>(rows, 4), {}, "/data/run_7/ouster_f64x4.bin"),
                 rows);
   EXPECT_EQ(detail::layout_of_name("dir_f16x5/scan.bin"), std::nullopt);
-  EXPECT_EQ(detail::layout_of_name("scan_f16x5.bin"),
-            (detail::RawLayout{detail::Scalar::f16, 5}));
+  EXPECT_EQ(detail::layout_of_name("scan_f16x5.bin"), (detail::RawLayout{detail::Scalar::f16, 5}));
   EXPECT_EQ(detail::layout_of_name("scan_000001.bin"), std::nullopt);
 }
 
@@ -99,7 +100,8 @@ TEST(RawScan, InNoOrderAtAllIsNotMistakenForAnotherLayout) {
 TEST(RawScan, OfNoiseIsRefused) {
   Random random(3);
   std::string bytes;
-  for (int i = 0; i < 4000; ++i) append(bytes, random.bits());
+  for (int i = 0; i < 4000; ++i)
+    append(bytes, random.bits());
   const std::string message = message_of([&] { read_raw_bytes(bytes); });
   EXPECT_NE(message.find("which cannot be metres; no usual layout fits either, so this may not be "
                          "a point cloud or may be truncated"),
@@ -109,7 +111,8 @@ TEST(RawScan, OfNoiseIsRefused) {
 
 TEST(RawScan, OfDenormalsIsRefused) {
   std::string bytes;
-  for (std::uint32_t i = 0; i < 400; ++i) append(bytes, i + 1);
+  for (std::uint32_t i = 0; i < 400; ++i)
+    append(bytes, i + 1);
   EXPECT_EQ(message_of([&] { read_raw_bytes(bytes); }),
             "scan.bin: read as f32x4, 300 of 300 coordinates are NaN or below a micrometre, which "
             "cannot be metres; no usual layout fits either, so this may not be a point cloud or "
@@ -139,5 +142,5 @@ TEST(RawScan, RefusesLayoutsThatAreNone) {
   }
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "points/expect_points.hpp"
-#include "support/temporary_folder.hpp"
 #include "support/data.hpp"
 #include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace pumice {
 namespace {
@@ -50,10 +50,9 @@ TEST(Reading, ANameThatTellsNothingNeedsALayout) {
 }
 
 TEST(Reading, AFormatThatDescribesItselfTakesNoLayout) {
-  EXPECT_EQ(message_of([] {
-              read_points_from({}, PointFormat::ply, {.layout = "f32x4"}, "a.ply");
-            }),
-            "a.ply: describes its layout itself; leave --layout f32x4 out");
+  EXPECT_EQ(
+      message_of([] { read_points_from({}, PointFormat::ply, {.layout = "f32x4"}, "a.ply"); }),
+      "a.ply: describes its layout itself; leave --layout f32x4 out");
 }
 
 TEST(Reading, WhatIsNotThereSaysSo) {
@@ -69,15 +68,16 @@ TEST(Reading, WhatIsNotThereSaysSo) {
 TEST(Reading, LabelsAreTheLowHalf) {
   const TemporaryFolder folder;
   std::string bytes;
-  for (const std::uint32_t label : {0u, 40u, 0x0007'00fdu, 0xffff'ffffu}) append(bytes, label);
+  for (const std::uint32_t label : {0u, 40u, 0x0007'00fdu, 0xffff'ffffu})
+    append(bytes, label);
   write_bytes(folder / "a.label", bytes);
   const Tensor labels = read_labels(folder / "a.label");
   const std::vector<std::int32_t> expected{0, 40, 253, 65535};
   EXPECT_TRUE(std::ranges::equal(labels.span<std::int32_t>(), expected));
   write_bytes(folder / "b.label", bytes + "x");
-  EXPECT_EQ(message_of([&] { read_labels(folder / "b.label"); }),
-            (folder / "b.label").string() +
-                ": 17 bytes are not a whole number of labels of 4 bytes");
+  EXPECT_EQ(
+      message_of([&] { read_labels(folder / "b.label"); }),
+      (folder / "b.label").string() + ": 17 bytes are not a whole number of labels of 4 bytes");
 }
 
 TEST(RealScans, AreReadWithoutBeingTold) {
@@ -104,10 +104,11 @@ TEST(RealScans, InAnotherLayoutNameTheirOwn) {
   PUMICE_NEEDS_DATA(ouster, "lidar/other/ouster_second_000000_f64x4.bin");
   const TemporaryFolder folder;
   std::filesystem::copy_file(ouster, folder / "plain.bin");
-  EXPECT_EQ(message_of([&] { read_points(folder / "plain.bin"); }),
-            (folder / "plain.bin").string() +
-                ": read as f32x4, point 0 is at (3.68935e+19, 2.11136, -2), which cannot be metres; "
-                "it looks like f64x4, so pass --layout f64x4");
+  EXPECT_EQ(
+      message_of([&] { read_points(folder / "plain.bin"); }),
+      (folder / "plain.bin").string() +
+          ": read as f32x4, point 0 is at (3.68935e+19, 2.11136, -2), which cannot be metres; "
+          "it looks like f64x4, so pass --layout f64x4");
   for (const char* layout : {"f32x4", "f32x5", "f64x5"}) {
     const std::string message = message_of([&] { read_points(sweeps, {.layout = layout}); });
     EXPECT_TRUE(message.ends_with("; it looks like f16x5, so pass --layout f16x5")) << message;
@@ -123,5 +124,5 @@ TEST(RealScans, HaveALabelForEveryPoint) {
   EXPECT_LE(std::ranges::max(values), 259) << "the largest class of SemanticKITTI";
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

@@ -17,7 +17,7 @@
 #include <pumice/core/half.hpp>
 #include <pumice/core/random.hpp>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 using Row = std::array<float, 4>;   // x y z intensity
 
@@ -40,8 +40,7 @@ inline std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
-template <class T>
-void append(std::string& bytes, T value, bool big_endian = false) {
+template <class T> void append(std::string& bytes, T value, bool big_endian = false) {
   char raw[sizeof(T)];
   std::memcpy(raw, &value, sizeof value);
   if (big_endian) std::reverse(raw, raw + sizeof value);
@@ -49,18 +48,19 @@ void append(std::string& bytes, T value, bool big_endian = false) {
 }
 
 /// Converts a float to T: Half rounds, the others cast.
-template <class T>
-T element(float value) {
-  if constexpr (std::is_same_v<T, Half>) return to_half(value);
-  else return static_cast<T>(value);
+template <class T> T element(float value) {
+  if constexpr (std::is_same_v<T, Half>)
+    return to_half(value);
+  else
+    return static_cast<T>(value);
 }
 
 /// Rows of `columns` values of type T: x y z intensity, then 0.
-template <class T>
-std::string raw_bytes(const std::vector<Row>& rows, std::size_t columns) {
+template <class T> std::string raw_bytes(const std::vector<Row>& rows, std::size_t columns) {
   std::string bytes;
   for (const Row& row : rows) {
-    for (std::size_t c = 0; c < columns; ++c) append(bytes, element<T>(c < 4 ? row[c] : 0.0f));
+    for (std::size_t c = 0; c < columns; ++c)
+      append(bytes, element<T>(c < 4 ? row[c] : 0.0f));
   }
   return bytes;
 }
@@ -96,7 +96,8 @@ inline std::string lzf_bytes(std::string_view in) {
   };
   while (at < in.size()) {
     std::size_t run = 0;
-    while (at > 0 && at + run < in.size() && in[at + run] == in[at - 1] && run < 264) ++run;
+    while (at > 0 && at + run < in.size() && in[at + run] == in[at - 1] && run < 264)
+      ++run;
     if (run < 3) {
       literals += in[at++];
       continue;
@@ -119,7 +120,8 @@ inline std::string lzf_bytes(std::string_view in) {
 inline std::string pcd_ascii(const std::vector<Row>& rows) {
   std::string bytes = pcd_header(rows.size(), "ascii");
   for (const Row& row : rows) {
-    for (std::size_t c = 0; c < 4; ++c) bytes += text_of(row[c]) + (c < 3 ? " " : "\n");
+    for (std::size_t c = 0; c < 4; ++c)
+      bytes += text_of(row[c]) + (c < 3 ? " " : "\n");
   }
   return bytes;
 }
@@ -131,7 +133,8 @@ inline std::string pcd_binary(const std::vector<Row>& rows) {
 inline std::string pcd_compressed(const std::vector<Row>& rows) {
   std::string columns;
   for (std::size_t c = 0; c < 4; ++c) {
-    for (const Row& row : rows) append(columns, row[c]);
+    for (const Row& row : rows)
+      append(columns, row[c]);
   }
   const std::string packed = lzf_bytes(columns);
   std::string bytes = pcd_header(rows.size(), "binary_compressed");
@@ -183,10 +186,11 @@ struct NpyStyle {
 
 /// An array [rows, columns] of T, which must be what `style.descr` says.
 template <class T>
-std::string npy_bytes(const std::vector<Row>& rows, std::size_t columns, const NpyStyle& style = {}) {
-  std::string dictionary = "{'descr': '" + style.descr + "', 'fortran_order': " +
-                           (style.fortran ? "True" : "False") + ", 'shape': (" +
-                           std::to_string(rows.size()) + ", " + std::to_string(columns) + "), }\n";
+std::string npy_bytes(const std::vector<Row>& rows, std::size_t columns,
+                      const NpyStyle& style = {}) {
+  std::string dictionary =
+      "{'descr': '" + style.descr + "', 'fortran_order': " + (style.fortran ? "True" : "False") +
+      ", 'shape': (" + std::to_string(rows.size()) + ", " + std::to_string(columns) + "), }\n";
   std::string bytes = "\x93NUMPY";
   bytes += static_cast<char>(style.version);
   bytes += '\0';
@@ -202,11 +206,13 @@ std::string npy_bytes(const std::vector<Row>& rows, std::size_t columns, const N
   };
   if (style.fortran) {
     for (std::size_t c = 0; c < columns; ++c) {
-      for (std::size_t r = 0; r < rows.size(); ++r) put(r, c);
+      for (std::size_t r = 0; r < rows.size(); ++r)
+        put(r, c);
     }
   } else {
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      for (std::size_t c = 0; c < columns; ++c) put(r, c);
+      for (std::size_t c = 0; c < columns; ++c)
+        put(r, c);
     }
   }
   return bytes;
@@ -285,4 +291,4 @@ inline std::string zip_bytes(const std::vector<ZipPart>& parts) {
   return bytes;
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

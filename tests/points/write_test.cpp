@@ -44,8 +44,7 @@ PointCloud cloud_of(const std::vector<Row>& rows) {
   return cloud;
 }
 
-template <class T>
-bool equal(const Tensor& a, const Tensor& b) {
+template <class T> bool equal(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::ranges::equal(a.span<T>(), b.span<T>());
 }
 
@@ -94,8 +93,8 @@ TEST(WritingPly, RefusesColumnsOfAnotherLength) {
 TEST(WritingNpy, KeepsEveryTypeAndShape) {
   const TemporaryFolder folder;
   for (const std::int64_t size : kSizes) {
-    for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::i64, DType::i32,
-                              DType::i16, DType::u8}) {
+    for (const DType dtype :
+         {DType::f64, DType::f32, DType::f16, DType::i64, DType::i32, DType::i16, DType::u8}) {
       const Tensor array = Tensor::full({size, 3}, dtype, 7.0);
       write_npy(folder / "a.npy", array);
       const Tensor back = read_npy(folder / "a.npy");
@@ -121,8 +120,7 @@ TEST(WritingNpy, WritesTheHeaderNumPyWrites) {
 TEST(WritingNpy, ReadsColumnMajorArraysRowByRow) {
   const TemporaryFolder folder;
   const std::vector<Row> rows = scan_rows(33);
-  std::ofstream(folder / "a.npy", std::ios::binary)
-      << npy_bytes<double>(rows, 4, {">f8", true, 1});
+  std::ofstream(folder / "a.npy", std::ios::binary) << npy_bytes<double>(rows, 4, {">f8", true, 1});
   const Tensor array = read_npy(folder / "a.npy");
   ASSERT_EQ(array.shape(), (Shape{33, 4}));
   for (std::size_t i = 0; i < 33 * 4; ++i) {
@@ -152,5 +150,5 @@ TEST(Writing, ReplacesAFileAtOnceOrNotAtAll) {
   EXPECT_EQ(folder.files(), 2);
 }
 
-}  // namespace
-}  // namespace pumice
+}   // namespace
+}   // namespace pumice

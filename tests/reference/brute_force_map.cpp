@@ -37,7 +37,7 @@ std::int64_t floor_of(std::int64_t value, std::int64_t divisor) {
       std::floor(static_cast<long double>(value) / static_cast<long double>(divisor)));
 }
 
-}  // namespace
+}   // namespace
 
 std::vector<std::vector<std::int64_t>> box_offsets(const std::vector<std::int64_t>& size,
                                                    bool cross) {
@@ -126,4 +126,4 @@ std::set<Cell> generated_outputs(const Cells& coarse, const Kernel& kernel,
   return result;
 }
 
-}  // namespace pumice::brute_force
+}   // namespace pumice::brute_force

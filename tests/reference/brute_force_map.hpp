@@ -45,4 +45,4 @@ std::set<Cell> cell_outputs(const Cells& in, const std::vector<std::int64_t>& st
 std::set<Cell> generated_outputs(const Cells& coarse, const Kernel& kernel,
                                  const std::optional<Extents>& shape);
 
-}  // namespace pumice::brute_force
+}   // namespace pumice::brute_force

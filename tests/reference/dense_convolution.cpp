@@ -7,7 +7,9 @@
 namespace pumice::reference {
 namespace {
 
-int floor_divide(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+int floor_divide(int a, int b) {
+  return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
 
 std::map<Site, std::int64_t> rows_of(const Sites& sites) {
   std::map<Site, std::int64_t> rows;
@@ -36,8 +38,7 @@ bool inside(const Site& site, const std::optional<std::vector<int>>& shape) {
 }
 
 /// Calls body(in channel, out channel, index into the weight) for all channels that meet.
-template <class Body>
-void for_channels(const Problem& p, std::int64_t offset, Body&& body) {
+template <class Body> void for_channels(const Problem& p, std::int64_t offset, Body&& body) {
   const std::int64_t in_per_group = p.in_channels / p.groups;
   const std::int64_t out_per_group = p.out_channels / p.groups;
   for (std::int64_t out = 0; out < p.out_channels; ++out) {
@@ -52,7 +53,7 @@ double at(const std::vector<double>& values, std::int64_t index) {
   return values.at(static_cast<std::size_t>(index));
 }
 
-}  // namespace
+}   // namespace
 
 std::vector<std::vector<int>> Geometry::offsets() const {
   std::vector<std::vector<int>> all{{}};
@@ -119,7 +120,8 @@ Meetings meetings(const Sites& in, const Sites& out, const Geometry& g) {
     for (std::size_t row = 0; row < out.size(); ++row) {
       const auto found = row_of_in.find(in_of(out[row], offsets[k], g));
       if (found == row_of_in.end()) continue;
-      result.push_back({static_cast<std::int64_t>(k), found->second, static_cast<std::int64_t>(row)});
+      result.push_back(
+          {static_cast<std::int64_t>(k), found->second, static_cast<std::int64_t>(row)});
     }
   }
   return result;
@@ -131,7 +133,8 @@ Meetings transposed_meetings(const Sites& coarse, const Sites& fine, const Geome
 
 Meetings inverse(const Meetings& meetings) {
   Meetings result;
-  for (const Meeting& m : meetings) result.push_back({m.offset, m.out, m.in});
+  for (const Meeting& m : meetings)
+    result.push_back({m.offset, m.out, m.in});
   return result;
 }
 
@@ -188,4 +191,4 @@ Sum bias_gradient(const Problem& p, const std::vector<double>& grad_output) {
   return result;
 }
 
-}  // namespace pumice::reference
+}   // namespace pumice::reference

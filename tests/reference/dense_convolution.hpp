@@ -70,8 +70,8 @@ struct Sum {
   void add(std::int64_t at, double term);
 
   std::vector<double> value;
-  std::vector<double> magnitude;      // Σ |term|
-  std::vector<std::int64_t> terms;    // how many
+  std::vector<double> magnitude;     // Σ |term|
+  std::vector<std::int64_t> terms;   // how many
 };
 
 /// features: [in_rows, in_channels]; weight: [offsets, in_channels / groups, out_channels].
@@ -83,4 +83,4 @@ Sum weight_gradient(const Problem& problem, const std::vector<double>& features,
                     const std::vector<double>& grad_output);
 Sum bias_gradient(const Problem& problem, const std::vector<double>& grad_output);
 
-}  // namespace pumice::reference
+}   // namespace pumice::reference

@@ -1,5 +1,5 @@
-// The loops, written for reading. Long sums are kept in long double: a plain sum of 65,537 doubles would
-// be less accurate than what it is to check.
+// The loops, written for reading. Long sums are kept in long double: a plain sum of 65,537 doubles
+// would be less accurate than what it is to check.
 #include "reference/reference_ops.hpp"
 
 #include <cmath>
@@ -25,7 +25,7 @@ std::map<Site, std::int64_t> rows_of(const Sites& sites) {
   return rows;
 }
 
-}  // namespace
+}   // namespace
 
 Matrix max_pool(const Matrix& x, const Meetings& pairs, std::int64_t out_rows, Matrix& source) {
   Matrix y(out_rows, x.columns);
@@ -46,11 +46,13 @@ Matrix sum_pool(const Matrix& x, const Meetings& pairs, std::int64_t out_rows, b
   std::map<std::int64_t, int> count;
   for (const Meeting& pair : pairs) {
     ++count[pair.out];
-    for (std::int64_t c = 0; c < x.columns; ++c) y.at(pair.out, c) += x.at(pair.in, c);
+    for (std::int64_t c = 0; c < x.columns; ++c)
+      y.at(pair.out, c) += x.at(pair.in, c);
   }
   if (!average) return y;
   for (const auto& [row, n] : count) {
-    for (std::int64_t c = 0; c < x.columns; ++c) y.at(row, c) /= n;
+    for (std::int64_t c = 0; c < x.columns; ++c)
+      y.at(row, c) /= n;
   }
   return y;
 }
@@ -69,7 +71,8 @@ Matrix max_pool_gradient(const Matrix& grad, const Matrix& source, std::int64_t 
 Matrix sum_pool_gradient(const Matrix& grad, const Meetings& pairs, std::int64_t in_rows,
                          bool average) {
   std::map<std::int64_t, int> count;
-  for (const Meeting& pair : pairs) ++count[pair.out];
+  for (const Meeting& pair : pairs)
+    ++count[pair.out];
   Matrix result(in_rows, grad.columns);
   for (const Meeting& pair : pairs) {
     for (std::int64_t c = 0; c < grad.columns; ++c) {
@@ -92,7 +95,8 @@ Matrix item_sum(const Matrix& x, const Rows& item, std::int64_t items, bool aver
   for (const auto& [i, rows] : members_of(item)) {
     for (std::int64_t c = 0; c < x.columns; ++c) {
       long double sum = 0;
-      for (const std::int64_t row : rows) sum += x.at(row, c);
+      for (const std::int64_t row : rows)
+        sum += x.at(row, c);
       const auto count = static_cast<long double>(average ? rows.size() : 1);
       y.at(i, c) = static_cast<double>(sum / count);
     }
@@ -122,8 +126,7 @@ Norm item_norm(const Matrix& x, const Rows& item, std::int64_t items, const Matr
         const double d = x.at(row, c) - norm.mean.at(i, c);
         squares += d * d;
       }
-      norm.variance.at(i, c) =
-          static_cast<double>(squares / static_cast<long double>(rows.size()));
+      norm.variance.at(i, c) = static_cast<double>(squares / static_cast<long double>(rows.size()));
       for (const std::int64_t row : rows) {
         norm.output.at(row, c) = (x.at(row, c) - norm.mean.at(i, c)) /
                                      std::sqrt(norm.variance.at(i, c) + epsilon) * weight.at(0, c) +
@@ -136,8 +139,8 @@ Norm item_norm(const Matrix& x, const Rows& item, std::int64_t items, const Matr
 
 NormGradient item_norm_gradient(const Matrix& x, const Matrix& grad, const Rows& item,
                                 std::int64_t items, const Matrix& weight, double epsilon) {
-  const Norm plain = item_norm(x, item, items, Matrix(1, x.columns, 1), Matrix(1, x.columns),
-                               epsilon);
+  const Norm plain =
+      item_norm(x, item, items, Matrix(1, x.columns, 1), Matrix(1, x.columns), epsilon);
   NormGradient result{Matrix(x.rows, x.columns), Matrix(1, x.columns), Matrix(1, x.columns)};
   for (const auto& [i, rows] : members_of(item)) {
     const auto n = static_cast<double>(rows.size());
@@ -164,7 +167,8 @@ Norm row_norm(const Matrix& x, const Matrix& weight, const Matrix& bias, double 
   Norm norm{Matrix(x.rows, x.columns), Matrix(x.rows, 1), Matrix(x.rows, 1)};
   const auto n = static_cast<double>(x.columns);
   for (std::int64_t r = 0; r < x.rows; ++r) {
-    for (std::int64_t c = 0; c < x.columns; ++c) norm.mean.at(r, 0) += x.at(r, c) / n;
+    for (std::int64_t c = 0; c < x.columns; ++c)
+      norm.mean.at(r, 0) += x.at(r, c) / n;
     for (std::int64_t c = 0; c < x.columns; ++c) {
       const double d = x.at(r, c) - norm.mean.at(r, 0);
       norm.variance.at(r, 0) += d * d / n;
@@ -203,7 +207,8 @@ NormGradient row_norm_gradient(const Matrix& x, const Matrix& grad, const Matrix
 Matrix transpose(const Matrix& x) {
   Matrix y(x.columns, x.rows);
   for (std::int64_t r = 0; r < x.rows; ++r) {
-    for (std::int64_t c = 0; c < x.columns; ++c) y.at(c, r) = x.at(r, c);
+    for (std::int64_t c = 0; c < x.columns; ++c)
+      y.at(c, r) = x.at(r, c);
   }
   return y;
 }
@@ -212,7 +217,8 @@ Matrix product(const Matrix& a, const Matrix& b) {
   Matrix y(a.rows, b.columns);
   for (std::int64_t r = 0; r < a.rows; ++r) {
     for (std::int64_t k = 0; k < a.columns; ++k) {
-      for (std::int64_t c = 0; c < b.columns; ++c) y.at(r, c) += a.at(r, k) * b.at(k, c);
+      for (std::int64_t c = 0; c < b.columns; ++c)
+        y.at(r, c) += a.at(r, k) * b.at(k, c);
     }
   }
   return y;
@@ -232,8 +238,10 @@ Matrix elementwise(const Matrix& a, const Matrix& b, char operation) {
 Matrix beside(const Matrix& a, const Matrix& b) {
   Matrix y(a.rows, a.columns + b.columns);
   for (std::int64_t r = 0; r < a.rows; ++r) {
-    for (std::int64_t c = 0; c < a.columns; ++c) y.at(r, c) = a.at(r, c);
-    for (std::int64_t c = 0; c < b.columns; ++c) y.at(r, a.columns + c) = b.at(r, c);
+    for (std::int64_t c = 0; c < a.columns; ++c)
+      y.at(r, c) = a.at(r, c);
+    for (std::int64_t c = 0; c < b.columns; ++c)
+      y.at(r, a.columns + c) = b.at(r, c);
   }
   return y;
 }
@@ -241,7 +249,8 @@ Matrix beside(const Matrix& a, const Matrix& b) {
 Matrix columns(const Matrix& x, std::int64_t begin, std::int64_t end) {
   Matrix y(x.rows, end - begin);
   for (std::int64_t r = 0; r < x.rows; ++r) {
-    for (std::int64_t c = begin; c < end; ++c) y.at(r, c - begin) = x.at(r, c);
+    for (std::int64_t c = begin; c < end; ++c)
+      y.at(r, c - begin) = x.at(r, c);
   }
   return y;
 }
@@ -250,7 +259,8 @@ Matrix take(const Matrix& x, const Rows& rows) {
   Matrix y(static_cast<std::int64_t>(rows.size()), x.columns);
   for (std::int64_t r = 0; r < y.rows; ++r) {
     const std::int64_t from = rows[static_cast<std::size_t>(r)];
-    for (std::int64_t c = 0; c < x.columns && from >= 0; ++c) y.at(r, c) = x.at(from, c);
+    for (std::int64_t c = 0; c < x.columns && from >= 0; ++c)
+      y.at(r, c) = x.at(from, c);
   }
   return y;
 }
@@ -259,7 +269,8 @@ Matrix scatter(const Matrix& x, const Rows& rows, std::int64_t out_rows) {
   Matrix y(out_rows, x.columns);
   for (std::int64_t r = 0; r < x.rows; ++r) {
     const std::int64_t to = rows[static_cast<std::size_t>(r)];
-    for (std::int64_t c = 0; c < x.columns && to >= 0; ++c) y.at(to, c) += x.at(r, c);
+    for (std::int64_t c = 0; c < x.columns && to >= 0; ++c)
+      y.at(to, c) += x.at(r, c);
   }
   return y;
 }
@@ -282,7 +293,8 @@ Matrix interpolate(const Matrix& x, const Sites& sites, const Matrix& points, bo
       const auto found = rows.find(site);
       if (found == rows.end()) continue;
       present += weight;
-      for (std::int64_t c = 0; c < x.columns; ++c) y.at(p, c) += weight * x.at(found->second, c);
+      for (std::int64_t c = 0; c < x.columns; ++c)
+        y.at(p, c) += weight * x.at(found->second, c);
     }
     for (std::int64_t c = 0; c < x.columns && renormalize && present > 0; ++c) {
       y.at(p, c) /= present;
@@ -307,4 +319,4 @@ Matrix nearest(const Matrix& x, const Sites& sites, const Matrix& points) {
   return y;
 }
 
-}  // namespace pumice::reference
+}   // namespace pumice::reference

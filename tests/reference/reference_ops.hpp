@@ -1,5 +1,5 @@
-// Operators too simple to be wrong: dictionaries and plain loops in float64. They share no code with
-// the library, not even its types.
+// Operators too simple to be wrong: dictionaries and plain loops in float64. They share no code
+// with the library, not even its types.
 #pragma once
 
 #include <cstdint>
@@ -69,4 +69,4 @@ Matrix scatter(const Matrix& x, const Rows& rows, std::int64_t out_rows);
 Matrix interpolate(const Matrix& x, const Sites& sites, const Matrix& points, bool renormalize);
 Matrix nearest(const Matrix& x, const Sites& sites, const Matrix& points);
 
-}  // namespace pumice::reference
+}   // namespace pumice::reference

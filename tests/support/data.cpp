@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 std::optional<std::filesystem::path> data_file(const std::string& name) {
   const char* folder = std::getenv("PUMICE_DATA");
@@ -15,4 +15,4 @@ std::optional<std::filesystem::path> data_file(const std::string& name) {
   return path;
 }
 
-}   // namespace pumice::testing
+}   // namespace pumice::test

@@ -5,11 +5,10 @@
 
 #include <pumice/core/error.hpp>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 /// The message of the UserError that `call` throws; "(nothing was thrown)" when it throws none.
-template <class Call>
-std::string message_of(Call&& call) {
+template <class Call> std::string message_of(Call&& call) {
   try {
     call();
   } catch (const UserError& error) {
@@ -18,4 +17,4 @@ std::string message_of(Call&& call) {
   return "(nothing was thrown)";
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

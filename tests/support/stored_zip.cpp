@@ -7,11 +7,10 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace pumice::testing {
+namespace pumice::test {
 namespace {
 
-template <class Number>
-Number number_at(const std::vector<char>& bytes, std::size_t at) {
+template <class Number> Number number_at(const std::vector<char>& bytes, std::size_t at) {
   if (at + sizeof(Number) > bytes.size()) throw std::runtime_error("zip archive is cut short");
   Number value;
   std::memcpy(&value, bytes.data() + at, sizeof(Number));
@@ -29,7 +28,7 @@ std::size_t find_end_record(const std::vector<char>& bytes) {
   throw std::runtime_error("not a zip archive");
 }
 
-}  // namespace
+}   // namespace
 
 std::map<std::string, std::vector<char>> read_stored_zip(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,4 +55,4 @@ std::map<std::string, std::vector<char>> read_stored_zip(const std::filesystem::
   return entries;
 }
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 /// Bytes by entry name. Throws std::runtime_error for anything that is not such an archive.
 std::map<std::string, std::vector<char>> read_stored_zip(const std::filesystem::path& path);
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace pumice::testing {
+namespace pumice::test {
 
 class TemporaryFolder {
  public:
@@ -34,4 +34,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace pumice::testing
+}   // namespace pumice::test

@@ -71,4 +71,4 @@ using NamedTensor = std::pair<std::string, ConstTensorView>;
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 
-}  // namespace pumice
+}   // namespace pumice

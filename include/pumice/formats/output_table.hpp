@@ -28,8 +28,8 @@ class OutputTable {
   const std::int32_t* table() const { return table_.data(); }
   /// position -> output row, for a split.
   const std::int32_t* order(int split) const { return order_.data() + split * out_rows_; }
-  /// Share of table entries that are real pairs once offsets absent from a whole tile of `tile_rows`
-  /// positions are skipped: 1 means no wasted multiply.
+  /// Share of table entries that are real pairs once offsets absent from a whole tile of
+  /// `tile_rows` positions are skipped: 1 means no wasted multiply.
   double density(std::int64_t tile_rows) const;
   /// The table of one split as tiles in which every output takes part in every offset of its tile's
   /// mask, with -1 for the missing ones: what TileMMA runs on.
@@ -47,4 +47,4 @@ class OutputTable {
   Buffer<std::int32_t> order_;   // [splits, out_rows]
 };
 
-}  // namespace pumice
+}   // namespace pumice

@@ -44,4 +44,4 @@ class RelationTiles {
   Buffer<std::int32_t> out_order_;
 };
 
-}  // namespace pumice
+}   // namespace pumice

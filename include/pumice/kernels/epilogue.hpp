@@ -12,7 +12,7 @@ struct Epilogue {
   ConstTensorView shift{};      // compute type [C_out]: bias, or a folded norm; undefined: 0
   ConstTensorView residual{};   // storage type [N_out, C_out]; undefined: 0
   Activation activation = Activation::none;
-  double slope = 0.01;          // of leaky_relu
+  double slope = 0.01;   // of leaky_relu
 };
 
-}  // namespace pumice
+}   // namespace pumice

@@ -23,10 +23,10 @@ class PackedWeight {
 
   bool defined() const { return defined_; }
   std::int64_t offsets() const { return offsets_; }
-  std::int64_t in_channels() const { return in_channels_; }     // of the product, all groups
+  std::int64_t in_channels() const { return in_channels_; }   // of the product, all groups
   std::int64_t out_channels() const { return out_channels_; }
   std::int64_t groups() const { return groups_; }
-  DType dtype() const { return dtype_; }                        // storage type it was made from
+  DType dtype() const { return dtype_; }   // storage type it was made from
   std::int64_t panel() const { return panel_; }
   /// Every channel meets itself alone: stored as [K, C], not in panels.
   bool depthwise() const { return depthwise_; }
@@ -52,22 +52,22 @@ class PackedWeight {
 };
 
 struct TileMmaArguments {
-  ConstTensorView input;           // [N_in, C_in], storage type
+  ConstTensorView input;   // [N_in, C_in], storage type
   const PackedWeight* weight = nullptr;
   RelationTilesView tiles;
   Epilogue epilogue{};
-  TensorView output;               // [N_out, C_out], storage type; every row is written
-  TensorView partial{};            // compute type [N_out, C_out]: added to and written instead of
-                                   // `output`, without epilogue (splits); undefined: none
+  TensorView output;      // [N_out, C_out], storage type; every row is written
+  TensorView partial{};   // compute type [N_out, C_out]: added to and written instead of
+                          // `output`, without epilogue (splits); undefined: none
 };
 
 /// Runs on all threads; the bits of the result depend neither on their number nor on tile_rows. A
 /// pair whose input row is -1 is skipped: it adds nothing, whatever the weights.
 void tile_mma(const TileMmaArguments& arguments);
 
-/// The instruction set the kernels run with here ("AVX2", "AVX3", "NEON"), and whether it multiplies
-/// bf16 directly.
+/// The instruction set the kernels run with here ("AVX2", "AVX3", "NEON"), and whether it
+/// multiplies bf16 directly.
 std::string_view kernel_target();
 bool multiplies_bf16();
 
-}  // namespace pumice
+}   // namespace pumice

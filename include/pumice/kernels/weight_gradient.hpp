@@ -15,4 +15,4 @@ namespace pumice {
 Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
                        std::int64_t groups);
 
-}  // namespace pumice
+}   // namespace pumice

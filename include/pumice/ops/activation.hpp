@@ -7,8 +7,8 @@
 namespace pumice {
 
 /// relu: max(x, 0), NaN stays NaN; leaky_relu: x < 0 ? slope · x : x; silu: x · sigmoid(x); gelu:
-/// x · Φ(x), Φ the normal distribution (the erf form, not the tanh one); sigmoid; tanh; none: a copy.
-/// In f32 all are within 4 units in the last place. Any shape.
+/// x · Φ(x), Φ the normal distribution (the erf form, not the tanh one); sigmoid; tanh; none: a
+/// copy. In f32 all are within 4 units in the last place. Any shape.
 Tensor activate(ConstTensorView features, Activation activation, double slope = 0.01);
 /// The same, written over `features`.
 void activate_in_place(TensorView features, Activation activation, double slope = 0.01);
@@ -17,4 +17,4 @@ void activate_in_place(TensorView features, Activation activation, double slope 
 Tensor activation_gradient(ConstTensorView features, ConstTensorView grad_output,
                            Activation activation, double slope = 0.01);
 
-}  // namespace pumice
+}   // namespace pumice

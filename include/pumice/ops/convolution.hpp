@@ -11,10 +11,10 @@ namespace pumice {
 
 struct ConvolutionOptions {
   std::int64_t groups = 1;
-  Epilogue epilogue{};                          // forward only; a bias is its `shift`
-  std::optional<Dataflow> dataflow{};           // absent: the plan decides
-  const PackedWeight* packed = nullptr;         // weights packed before; must match `weight`
-  ConvolutionPlan* chosen = nullptr;            // receives the plan that ran
+  Epilogue epilogue{};                    // forward only; a bias is its `shift`
+  std::optional<Dataflow> dataflow{};     // absent: the plan decides
+  const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
+  ConvolutionPlan* chosen = nullptr;      // receives the plan that ran
 };
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.
@@ -30,9 +30,10 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
 
 /// Gradient of the weight, [K, C_in / groups, C_out].
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map, const ConvolutionOptions& options = {});
+                                   const KernelMapView& map,
+                                   const ConvolutionOptions& options = {});
 
 /// Gradient of a bias: the sum over rows, compute type [C].
 Tensor bias_gradient(ConstTensorView grad_output);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -48,10 +48,10 @@ struct SparseRows {
 };
 
 struct FromDenseOptions {
-  Axes low{0, 0, 0, 0};         // coordinate of the first cell
-  Axes stride{1, 1, 1, 1};      // of the new set
-  ConstTensorView mask{};       // u8 [B, shape…]: not zero where a site is; undefined: where any
-                                // channel is not 0 (a NaN is not 0)
+  Axes low{0, 0, 0, 0};      // coordinate of the first cell
+  Axes stride{1, 1, 1, 1};   // of the new set
+  ConstTensorView mask{};    // u8 [B, shape…]: not zero where a site is; undefined: where any
+                             // channel is not 0 (a NaN is not 0)
 };
 
 /// dense: [B, C, shape…], 1 to 4 spatial axes -> the sites that are there, in the order of the
@@ -61,4 +61,4 @@ SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options = {
 Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,
                            const DenseGrid& grid);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -41,4 +41,4 @@ UnionGradients union_add_gradient(ConstTensorView grad_output, const UnionSet& s
 UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int64_t left_channels,
                                           const UnionSet& sites);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -49,4 +49,4 @@ BroadcastGradients broadcast_multiply_gradient(ConstTensorView features, ConstTe
 BroadcastGradients broadcast_concatenate_gradient(ConstTensorView grad_output,
                                                   std::int64_t channels, const CoordinateSet& set);
 
-}  // namespace pumice
+}   // namespace pumice

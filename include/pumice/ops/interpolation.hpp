@@ -43,4 +43,4 @@ Tensor interpolate(ConstTensorView features, const InterpolationMap& map);
 /// Gradient of the features, [map.in_rows, C].
 Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -16,4 +16,4 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
 /// The sum over rows, compute type [C_out]; summed in double.
 Tensor linear_bias_gradient(ConstTensorView grad_output);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -68,4 +68,4 @@ NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView g
                                      const CoordinateSet& set, ConstTensorView weight,
                                      ConstTensorView mean, ConstTensorView inverse_deviation);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -29,4 +29,4 @@ Tensor max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
 Tensor average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map);
 Tensor sum_pool_gradient(ConstTensorView grad_output, const KernelMapView& map);
 
-}  // namespace pumice
+}   // namespace pumice

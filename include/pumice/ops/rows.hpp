@@ -30,4 +30,4 @@ ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::i
 Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
                             ConstTensorView source, Reduction reduction);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -56,4 +56,4 @@ ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
 /// The problem, the choice, and why the others were not chosen, in a few lines of words.
 std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -22,4 +22,4 @@ struct PointCloud {
 /// What the networks take: f32 [P, 4] of x, y, z, intensity; intensity is 0 where there is none.
 Tensor point_features(const PointCloud& cloud);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -43,4 +43,4 @@ Tensor read_labels(const std::filesystem::path& path);
 /// Any .npy array of f8, f4, f2, i8, i4, i2 or u1, row-major whatever its order in the file.
 Tensor read_npy(const std::filesystem::path& path);
 
-}  // namespace pumice
+}   // namespace pumice

@@ -36,9 +36,9 @@ struct Voxels {
   Tensor coordinates;      // i32 [N, 4]: batch, x, y, z; in key order
   Tensor features;         // f32 [N, C]
   Tensor point_to_voxel;   // i64 [P]: row of the voxel, -1 for a point out of range
-  Tensor voxel_begin;      // i64 [N + 1]: points of voxel n are voxel_points[begin[n], begin[n + 1])
-  Tensor voxel_points;     // i64 [points kept]: ascending within a voxel
-  Tensor cloud_begin;      // i64 [clouds + 1]: where each cloud's points begin in point_to_voxel
+  Tensor voxel_begin;    // i64 [N + 1]: points of voxel n are voxel_points[begin[n], begin[n + 1])
+  Tensor voxel_points;   // i64 [points kept]: ascending within a voxel
+  Tensor cloud_begin;    // i64 [clouds + 1]: where each cloud's points begin in point_to_voxel
 
   std::int64_t size() const { return coordinates.rows(); }
 };
@@ -57,4 +57,4 @@ Voxels voxelize(const PointCloud& cloud, ConstTensorView features, const VoxelOp
 /// Several clouds as one batch: cloud b becomes batch index b, and points count through all clouds.
 Voxels voxelize_batch(std::span<const FeaturedCloud> clouds, const VoxelOptions& options);
 
-}  // namespace pumice
+}   // namespace pumice

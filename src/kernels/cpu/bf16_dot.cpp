@@ -58,8 +58,8 @@ void multiply_pairs(const void* const* input, std::int64_t input_offset, void* c
     for (std::size_t v = 0; v < kVectors; ++v) {
       const auto in_panel = static_cast<std::int64_t>(v % kPerPanel) * kLanes;
       const auto which = static_cast<std::int64_t>(v / kPerPanel) * panel_stride;
-      weights[v] = as_pairs(
-          _mm512_loadu_si512(panel + which + channel * kPanelPairs + 2 * in_panel));
+      weights[v] =
+          as_pairs(_mm512_loadu_si512(panel + which + channel * kPanelPairs + 2 * in_panel));
     }
     PUMICE_UNROLL
     for (std::size_t r = 0; r < kRows; ++r) {
@@ -82,8 +82,8 @@ void multiply_pairs(const void* const* input, std::int64_t input_offset, void* c
   }
 }
 
-}  // namespace
-}  // namespace pumice::cpu
+}   // namespace
+}   // namespace pumice::cpu
 
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -94,8 +94,7 @@ void multiply_pairs(const void* const* input, std::int64_t input_offset, void* c
 namespace pumice::cpu {
 namespace {
 
-template <std::size_t kRows, int kWidest>
-void add_rows(MicroKernels& table) {
+template <std::size_t kRows, int kWidest> void add_rows(MicroKernels& table) {
   auto& row = table.multiply[kRows - 1];
   row[0] = multiply_pairs<kRows, 1>;
   row[1] = multiply_pairs<kRows, 2>;
@@ -104,7 +103,8 @@ void add_rows(MicroKernels& table) {
   table.widest[kRows - 1] = kWidest;
 }
 
-/// Takes the place of widening where a row must be copied: an odd channel count needs a zero behind.
+/// Takes the place of widening where a row must be copied: an odd channel count needs a zero
+/// behind.
 void copy_row(const void* row, void* out, std::int64_t channels) {
   std::memcpy(out, row, static_cast<std::size_t>(channels) * sizeof(BFloat16));
 }
@@ -132,21 +132,23 @@ bool available() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bf16");
 }
 
-}  // namespace
+}   // namespace
 
 const MicroKernels* bf16_dot_kernels() {
   static const MicroKernels table = available() ? make_table() : MicroKernels{};
   return table.lanes > 0 ? &table : nullptr;
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 
 #else
 
 namespace pumice::cpu {
 
-const MicroKernels* bf16_dot_kernels() { return nullptr; }
+const MicroKernels* bf16_dot_kernels() {
+  return nullptr;
+}
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 
 #endif

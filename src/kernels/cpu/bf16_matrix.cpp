@@ -5,10 +5,10 @@
 //                                        = 2 × 2 tiles of float, which start at 0
 //   sums[r] += row r of the product
 //
-// A tile wants its rows at one distance from each other, so the block's rows are copied, which costs
-// a tenth of the product at 96 channels. A panel has the layout that the instruction reads already.
-// Sums of an output are those of whole pairs added in their order, so how pairs are grouped never
-// shows in the bits of a result; subnormals are flushed.
+// A tile wants its rows at one distance from each other, so the block's rows are copied, which
+// costs a tenth of the product at 96 channels. A panel has the layout that the instruction reads
+// already. Sums of an output are those of whole pairs added in their order, so how pairs are
+// grouped never shows in the bits of a result; subnormals are flushed.
 #include "kernels/cpu/multiply.hpp"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -35,7 +35,7 @@
 namespace pumice::cpu {
 namespace {
 
-constexpr std::int64_t kLanes = 16;      // floats of a vector, rows and columns of a tile
+constexpr std::int64_t kLanes = 16;   // floats of a vector, rows and columns of a tile
 constexpr std::int64_t kTileRows = 16;
 constexpr std::int64_t kTileChannels = 32;
 constexpr std::int64_t kPanel = 2 * kLanes;
@@ -57,8 +57,8 @@ struct alignas(64) Product {
 };
 constexpr std::int64_t kProductPitch = kPanel * static_cast<std::int64_t>(sizeof(float));
 
-/// product = input [32, channels] · panel; with `two_rows` unset the lower 16 rows are left out, with
-/// `two_columns` unset the right 16 columns.
+/// product = input [32, channels] · panel; with `two_rows` unset the lower 16 rows are left out,
+/// with `two_columns` unset the right 16 columns.
 void multiply_tiles(const BFloat16* input, std::int64_t channels, const std::byte* panel,
                     bool two_rows, bool two_columns, Product& product) {
   const std::int64_t pitch = channels * 2;   // bytes
@@ -129,8 +129,8 @@ void multiply_rows(const BlockRows& block, const Panels& panels) {
   _tile_release();
 }
 
-}  // namespace
-}  // namespace pumice::cpu
+}   // namespace
+}   // namespace pumice::cpu
 
 #if defined(__clang__)
 #pragma clang attribute pop
@@ -173,22 +173,23 @@ MicroKernels make_table() {
   return table;
 }
 
-}  // namespace
-
+}   // namespace
 
 const MicroKernels* bf16_matrix_kernels() {
   static const MicroKernels table = available() ? make_table() : MicroKernels{};
   return table.lanes > 0 ? &table : nullptr;
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 
 #else
 
 namespace pumice::cpu {
 
-const MicroKernels* bf16_matrix_kernels() { return nullptr; }
+const MicroKernels* bf16_matrix_kernels() {
+  return nullptr;
+}
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 
 #endif

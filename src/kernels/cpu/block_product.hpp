@@ -8,16 +8,19 @@
 
 namespace pumice::cpu {
 
-/// Channels multiplied before going on to the next row: 384 × 16 floats of a panel are 24 KiB, which
-/// leaves room in a first-level cache of 32 KiB for six rows beside them. Sums are stored and loaded
-/// again in between, which is exact.
+/// Channels multiplied before going on to the next row: 384 × 16 floats of a panel are 24 KiB,
+/// which leaves room in a first-level cache of 32 KiB for six rows beside them. Sums are stored and
+/// loaded again in between, which is exact.
 inline constexpr std::int64_t kChannelBlock = 384;
 
-inline int log2_of(int vectors) { return vectors >= 8 ? 3 : vectors >= 4 ? 2 : vectors - 1; }
+inline int log2_of(int vectors) {
+  return vectors >= 8 ? 3 : vectors >= 4 ? 2 : vectors - 1;
+}
 
 /// Asks for the cache lines [first, last) of a panel that is needed soon.
 inline void prefetch_lines(const std::byte* panel, std::int64_t first, std::int64_t last) {
-  for (std::int64_t line = first; line < last; ++line) __builtin_prefetch(panel + line * 64);
+  for (std::int64_t line = first; line < last; ++line)
+    __builtin_prefetch(panel + line * 64);
 }
 
 /// How the rows of a block are cut into register tiles: sixes, then up to two smaller ones. 7 is
@@ -53,7 +56,8 @@ inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
     const std::int64_t channels = std::min(kChannelBlock, panels.channels - channel);
     for (std::int64_t vector = 0; vector < vectors;) {
       int width = widest;
-      while (width > vectors - vector) width /= 2;
+      while (width > vectors - vector)
+        width /= 2;
       const int column = log2_of(width);
       const std::byte* from =
           panels.data + (vector / 2 * panel_stride + channel * panel) * panels.element_bytes;
@@ -65,17 +69,18 @@ inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
       const auto multiply = [&](int rows) {
         prefetch_lines(next, fetched, std::min(fetched + share, lines));
         fetched += share;
-        kernels.multiply[rows - 1][column](block.input + row, block.input_offset + channel,
-                                           block.sums + row,
-                                           block.sums_offset + vector * kernels.lanes, from,
-                                           panel_stride, channels);
+        kernels.multiply[rows - 1][column](
+            block.input + row, block.input_offset + channel, block.sums + row,
+            block.sums_offset + vector * kernels.lanes, from, panel_stride, channels);
         row += rows;
       };
-      for (std::int64_t six = 0; six < groups.sixes; ++six) multiply(kGroupRows);
-      for (int tail = 0; tail < groups.tails; ++tail) multiply(groups.tail[tail]);
+      for (std::int64_t six = 0; six < groups.sixes; ++six)
+        multiply(kGroupRows);
+      for (int tail = 0; tail < groups.tails; ++tail)
+        multiply(groups.tail[tail]);
       vector += width;
     }
   }
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -30,7 +30,7 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::i
   }
 }
 
-}  // namespace
+}   // namespace
 
 void dense_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, std::int64_t lda,
                 const float* b, std::int64_t ldb, float* c, std::int64_t ldc, bool accumulate) {
@@ -42,4 +42,4 @@ void dense_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
   multiply(m, n, k, a, lda, b, ldb, c, ldc, accumulate);
 }
 
-}  // namespace pumice
+}   // namespace pumice

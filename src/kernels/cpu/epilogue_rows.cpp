@@ -16,7 +16,7 @@ const std::byte* channel_vector(const ConstTensorView& view, const char* what,
   return static_cast<const std::byte*>(view.raw());
 }
 
-}  // namespace
+}   // namespace
 
 EpilogueRows::EpilogueRows(const MicroKernels& kernels, const Epilogue& epilogue, TensorView output,
                            TensorView partial, const std::int32_t* out_order, std::int64_t channels,
@@ -29,7 +29,8 @@ EpilogueRows::EpilogueRows(const MicroKernels& kernels, const Epilogue& epilogue
       activation_(epilogue.activation),
       slope_(epilogue.slope) {
   if (partial.defined()) {
-    PUMICE_ENSURES(partial.rank() == 2 && partial.extent(1) == channels, to_string(partial.shape()));
+    PUMICE_ENSURES(partial.rank() == 2 && partial.extent(1) == channels,
+                   to_string(partial.shape()));
     partial_ = static_cast<std::byte*>(partial.raw());
     return;
   }
@@ -39,11 +40,11 @@ EpilogueRows::EpilogueRows(const MicroKernels& kernels, const Epilogue& epilogue
   scale_ = channel_vector(epilogue.scale, "scale", channels, compute);
   shift_ = channel_vector(epilogue.shift, "shift", channels, compute);
   if (epilogue.residual.defined()) {
-    PUMICE_EXPECTS(epilogue.residual.shape() == output.shape() &&
-                       epilogue.residual.dtype() == output.dtype(),
-                   "residual is ", name_of(epilogue.residual.dtype()), ' ',
-                   to_string(epilogue.residual.shape()), ", the output ", name_of(output.dtype()),
-                   ' ', to_string(output.shape()), "; they must be alike");
+    PUMICE_EXPECTS(
+        epilogue.residual.shape() == output.shape() && epilogue.residual.dtype() == output.dtype(),
+        "residual is ", name_of(epilogue.residual.dtype()), ' ',
+        to_string(epilogue.residual.shape()), ", the output ", name_of(output.dtype()), ' ',
+        to_string(output.shape()), "; they must be alike");
     residual_ = static_cast<const std::byte*>(epilogue.residual.raw());
   }
   output_ = static_cast<std::byte*>(output.raw());
@@ -102,4 +103,4 @@ template void EpilogueRows::start(std::int64_t, std::int64_t, double*, std::int6
 template void EpilogueRows::finish(std::int64_t, std::int64_t, const float*, std::int64_t) const;
 template void EpilogueRows::finish(std::int64_t, std::int64_t, const double*, std::int64_t) const;
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -47,4 +47,4 @@ class EpilogueRows {
   double slope_ = 0;
 };
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

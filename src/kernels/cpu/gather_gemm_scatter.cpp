@@ -22,8 +22,7 @@ namespace {
 constexpr std::int64_t kChunk = 1024;
 
 /// The weights as the GEMM wants them: [K, rows, columns] of one group at `group · group_step`.
-template <class T>
-struct Matrices {
+template <class T> struct Matrices {
   Tensor owned;   // undefined when the caller's own array serves
   const T* data = nullptr;
   std::int64_t offset_step = 0;
@@ -31,10 +30,10 @@ struct Matrices {
   std::int64_t pitch = 0;
 };
 
-template <class T>
-Matrices<T> matrices(const GatherGemmScatterArguments& arguments) {
+template <class T> Matrices<T> matrices(const GatherGemmScatterArguments& arguments) {
   const auto& weight = arguments.weight;
-  const std::int64_t offsets = weight.extent(0), rows = weight.extent(1), columns = weight.extent(2);
+  const std::int64_t offsets = weight.extent(0), rows = weight.extent(1),
+                     columns = weight.extent(2);
   const std::int64_t groups = arguments.groups;
   if (dtype_of<T> == weight.dtype() && !arguments.transpose_weight) {
     return {{}, weight.data<T>(), rows * columns, columns / groups, columns};
@@ -108,9 +107,9 @@ void multiply_pairs(const GatherGemmScatterArguments& arguments, const Matrices<
   }
 
   const bool add_in_place = consecutive(local_out, count);
-  T* product = add_in_place ? sums + local_out[0] * sizes.out_channels
-                            : cpu::thread_scratch<T>(cpu::ScratchUse::product,
-                                                     count * sizes.out_channels);
+  T* product = add_in_place
+                   ? sums + local_out[0] * sizes.out_channels
+                   : cpu::thread_scratch<T>(cpu::ScratchUse::product, count * sizes.out_channels);
   for (std::int64_t g = 0; g < sizes.groups; ++g) {
     dense_gemm(count, sizes.group_out(), sizes.group_in(), operand + g * sizes.group_in(),
                sizes.in_channels, weight.data + offset * weight.offset_step + g * weight.group_step,
@@ -120,12 +119,12 @@ void multiply_pairs(const GatherGemmScatterArguments& arguments, const Matrices<
   for (std::int64_t i = 0; i < count; ++i) {
     T* to = sums + local_out[i] * sizes.out_channels;
     const T* from = product + i * sizes.out_channels;
-    for (std::int64_t c = 0; c < sizes.out_channels; ++c) to[c] += from[c];
+    for (std::int64_t c = 0; c < sizes.out_channels; ++c)
+      to[c] += from[c];
   }
 }
 
-template <class T>
-void run(const GatherGemmScatterArguments& arguments, const Sizes& sizes) {
+template <class T> void run(const GatherGemmScatterArguments& arguments, const Sizes& sizes) {
   const auto& tiles = arguments.tiles;
   const Matrices<T> weight = matrices<T>(arguments);
   const cpu::EpilogueRows epilogue(cpu::micro_kernels(arguments.input.dtype()), arguments.epilogue,
@@ -169,7 +168,7 @@ Sizes checked_sizes(const GatherGemmScatterArguments& arguments) {
   return sizes;
 }
 
-}  // namespace
+}   // namespace
 
 void gather_gemm_scatter(const GatherGemmScatterArguments& arguments) {
   const Sizes sizes = checked_sizes(arguments);
@@ -180,4 +179,4 @@ void gather_gemm_scatter(const GatherGemmScatterArguments& arguments) {
   }
 }
 
-}  // namespace pumice
+}   // namespace pumice

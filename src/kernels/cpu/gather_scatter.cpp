@@ -10,12 +10,14 @@
 namespace pumice {
 namespace {
 
-constexpr std::int64_t kGatherGrain = 512;    // rows: tens of microseconds
+constexpr std::int64_t kGatherGrain = 512;     // rows: tens of microseconds
 constexpr std::int64_t kScatterColumns = 32;   // two cache lines of floats a row and thread
 
-DType compute_type(DType storage) { return storage == DType::f64 ? DType::f64 : DType::f32; }
+DType compute_type(DType storage) {
+  return storage == DType::f64 ? DType::f64 : DType::f32;
+}
 
-}  // namespace
+}   // namespace
 
 void gather_rows(ConstTensorView input, std::span<const std::int32_t> rows, TensorView out) {
   const std::int64_t channels = input.row_elements();
@@ -46,10 +48,9 @@ void scatter_add_rows(ConstTensorView product, std::span<const std::int32_t> row
                       TensorView sums) {
   const std::int64_t channels = product.row_elements();
   const auto count = static_cast<std::int64_t>(rows.size());
-  PUMICE_ENSURES(product.rows() == count && sums.row_elements() == channels &&
-                     sums.dtype() == product.dtype(),
-                 "scatter_add_rows of ", to_string(product.shape()), " into ",
-                 to_string(sums.shape()));
+  PUMICE_ENSURES(
+      product.rows() == count && sums.row_elements() == channels && sums.dtype() == product.dtype(),
+      "scatter_add_rows of ", to_string(product.shape()), " into ", to_string(sums.shape()));
   PUMICE_ENSURES(sums.dtype() == compute_type(sums.dtype()), "sums in ", name_of(sums.dtype()));
   dispatch_floating(sums.dtype(), "scatter_add_rows", [&](auto zero) {
     using T = decltype(zero);
@@ -61,11 +62,12 @@ void scatter_add_rows(ConstTensorView product, std::span<const std::int32_t> row
         for (std::int64_t i = 0; i < count; ++i) {
           const std::int64_t row = rows[static_cast<std::size_t>(i)];
           if (row < 0) continue;
-          for (std::int64_t c = begin; c < end; ++c) to[row * channels + c] += from[i * channels + c];
+          for (std::int64_t c = begin; c < end; ++c)
+            to[row * channels + c] += from[i * channels + c];
         }
       });
     }
   });
 }
 
-}  // namespace pumice
+}   // namespace pumice

@@ -101,4 +101,4 @@ const MicroKernels* bf16_pair_kernels();
 const MicroKernels* bf16_dot_kernels();      // AVX-512-BF16
 const MicroKernels* bf16_matrix_kernels();   // AMX-BF16
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -39,7 +39,8 @@ HWY_INLINE void step(D d, V (&sums)[kRows][kVectors], const T* const (&rows)[kRo
   for (std::size_t r = 0; r < kRows; ++r) {
     const V x = hn::Set(d, rows[r][channel]);
     PUMICE_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(x, weights[v], sums[r][v]);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sums[r][v] = hn::MulAdd(x, weights[v], sums[r][v]);
   }
 }
 
@@ -57,7 +58,8 @@ void multiply(const void* const* input, std::int64_t input_offset, void* const* 
   for (std::size_t r = 0; r < kRows; ++r) {
     const T* from = static_cast<const T*>(sums[r]) + sums_offset;
     PUMICE_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) tile[r][v] = hn::LoadU(d, from + v * kLanes);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      tile[r][v] = hn::LoadU(d, from + v * kLanes);
     rows[r] = static_cast<const T*>(input[r]) + input_offset;
   }
   // Not unrolled: over four channels GCC 12 moves FMAs apart from their operands, 91 instead of 99
@@ -70,12 +72,12 @@ void multiply(const void* const* input, std::int64_t input_offset, void* const* 
   for (std::size_t r = 0; r < kRows; ++r) {
     T* to = static_cast<T*>(sums[r]) + sums_offset;
     PUMICE_UNROLL
-    for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(tile[r][v], d, to + v * kLanes);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      hn::StoreU(tile[r][v], d, to + v * kLanes);
   }
 }
 
-template <class T, std::size_t kRows, int kWidest>
-void add_rows(MicroKernels& table) {
+template <class T, std::size_t kRows, int kWidest> void add_rows(MicroKernels& table) {
   auto& row = table.multiply[kRows - 1];
   row[0] = multiply<T, kRows, 1>;
   row[1] = multiply<T, kRows, 2>;
@@ -84,8 +86,7 @@ void add_rows(MicroKernels& table) {
   table.widest[kRows - 1] = kWidest;
 }
 
-template <class T>
-void add_multiply(MicroKernels& table) {
+template <class T> void add_multiply(MicroKernels& table) {
 #if HWY_TARGET == HWY_AVX2
   constexpr bool kManyRegisters = false;
 #else
@@ -101,10 +102,14 @@ void add_multiply(MicroKernels& table) {
   table.target = hwy::TargetName(HWY_TARGET);
 }
 
-void multiply_f32(MicroKernels& table) { add_multiply<float>(table); }
-void multiply_f64(MicroKernels& table) { add_multiply<double>(table); }
+void multiply_f32(MicroKernels& table) {
+  add_multiply<float>(table);
+}
+void multiply_f64(MicroKernels& table) {
+  add_multiply<double>(table);
+}
 
-}  // namespace pumice::cpu::HWY_NAMESPACE
+}   // namespace pumice::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -113,8 +118,12 @@ namespace pumice::cpu {
 HWY_EXPORT(multiply_f32);
 HWY_EXPORT(multiply_f64);
 
-void add_multiply_f32(MicroKernels& table) { HWY_DYNAMIC_DISPATCH(multiply_f32)(table); }
-void add_multiply_f64(MicroKernels& table) { HWY_DYNAMIC_DISPATCH(multiply_f64)(table); }
+void add_multiply_f32(MicroKernels& table) {
+  HWY_DYNAMIC_DISPATCH(multiply_f32)(table);
+}
+void add_multiply_f64(MicroKernels& table) {
+  HWY_DYNAMIC_DISPATCH(multiply_f64)(table);
+}
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 #endif

@@ -10,4 +10,4 @@ void add_multiply_f64(MicroKernels& table);
 /// widen, add_product, finish
 void add_row_kernels(MicroKernels& table, DType storage);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -17,11 +17,12 @@ HWY_BEFORE_NAMESPACE();
 namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class T>
-using Vector = hn::Vec<hn::ScalableTag<T>>;
+template <class T> using Vector = hn::Vec<hn::ScalableTag<T>>;
 
 // Storage -> compute vector.
-inline Vector<float> load(hn::ScalableTag<float> d, const float* from) { return hn::LoadU(d, from); }
+inline Vector<float> load(hn::ScalableTag<float> d, const float* from) {
+  return hn::LoadU(d, from);
+}
 inline Vector<double> load(hn::ScalableTag<double> d, const double* from) {
   return hn::LoadU(d, from);
 }
@@ -64,16 +65,17 @@ inline void store(hn::ScalableTag<float> d, Vector<float> value, BFloat16* to) {
   hn::StoreU(hn::DemoteTo(bits, hn::BitCast(signed_wide, kept)), bits, &to->bits);
 }
 
-template <class S>
-void widen_row(const void* row, void* out, std::int64_t channels) {
+template <class S> void widen_row(const void* row, void* out, std::int64_t channels) {
   using T = compute_t<S>;
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const auto* from = static_cast<const S*>(row);
   auto* to = static_cast<T*>(out);
   std::int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes) hn::StoreU(load(d, from + c), d, to + c);
-  for (; c < channels; ++c) to[c] = widen(from[c]);
+  for (; c + lanes <= channels; c += lanes)
+    hn::StoreU(load(d, from + c), d, to + c);
+  for (; c < channels; ++c)
+    to[c] = widen(from[c]);
 }
 
 template <class S>
@@ -88,29 +90,28 @@ void add_product_row(const void* row, const void* weight, void* sums, std::int64
   for (; c + lanes <= channels; c += lanes) {
     hn::StoreU(hn::MulAdd(load(d, x + c), hn::LoadU(d, w + c), hn::LoadU(d, sum + c)), d, sum + c);
   }
-  for (; c < channels; ++c) sum[c] = std::fma(widen(x[c]), w[c], sum[c]);
+  for (; c < channels; ++c)
+    sum[c] = std::fma(widen(x[c]), w[c], sum[c]);
 }
 
 /// Where x is NaN, x; so that an activation never hides one.
-template <class D, class V>
-V keep_nan(D, V x, V y) {
+template <class D, class V> V keep_nan(D, V x, V y) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 /// 1 / (1 + exp(-x)) without overflow: exp is only taken of numbers <= 0.
-template <class D, class V>
-V sigmoid(D d, V x) {
+template <class D, class V> V sigmoid(D d, V x) {
   const V one = hn::Set(d, static_cast<hn::TFromD<D>>(1));
   const V t = hn::Exp(d, hn::Neg(hn::Abs(x)));
   const V numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), t, one);
   return hn::Div(numerator, hn::Add(one, t));
 }
 
-template <class D, class V, class Function>
-V each_lane(D d, V x, Function function) {
+template <class D, class V, class Function> V each_lane(D d, V x, Function function) {
   HWY_ALIGN hn::TFromD<D> lane[hn::MaxLanes(D())];
   hn::Store(x, d, lane);
-  for (auto& value : lane) value = function(value);
+  for (auto& value : lane)
+    value = function(value);
   return hn::Load(d, lane);
 }
 
@@ -134,8 +135,7 @@ V activated(D d, V x, Activation activation, double slope) {
   return x;
 }
 
-template <class S>
-void finish_row(const FinishRow& row) {
+template <class S> void finish_row(const FinishRow& row) {
   using T = compute_t<S>;
   const hn::ScalableTag<T> d;
   using V = Vector<T>;
@@ -155,7 +155,8 @@ void finish_row(const FinishRow& row) {
   const auto at = [](const auto* base, std::int64_t c) { return base ? base + c : nullptr; };
   std::int64_t c = 0;
   for (; c + kStep <= row.channels; c += kStep) {
-    store(d, finished(hn::LoadU(d, sums + c), at(scale, c), at(shift, c), at(residual, c)), out + c);
+    store(d, finished(hn::LoadU(d, sums + c), at(scale, c), at(shift, c), at(residual, c)),
+          out + c);
   }
   if (c == row.channels) return;
   // A row's end that fills no vector: the same arithmetic on copies.
@@ -166,8 +167,9 @@ void finish_row(const FinishRow& row) {
   if (scale) std::memcpy(scales, scale + c, left * sizeof(T));
   if (shift) std::memcpy(shifts, shift + c, left * sizeof(T));
   if (residual) std::memcpy(residuals, residual + c, left * sizeof(S));
-  store(d, finished(hn::LoadU(d, sum), scale ? scales : nullptr, shift ? shifts : nullptr,
-                    residual ? residuals : nullptr),
+  store(d,
+        finished(hn::LoadU(d, sum), scale ? scales : nullptr, shift ? shifts : nullptr,
+                 residual ? residuals : nullptr),
         result);
   std::memcpy(out + c, result, left * sizeof(S));
 }
@@ -181,7 +183,7 @@ void row_kernels(MicroKernels& table, DType storage) {
   });
 }
 
-}  // namespace pumice::cpu::HWY_NAMESPACE
+}   // namespace pumice::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -193,5 +195,5 @@ void add_row_kernels(MicroKernels& table, DType storage) {
   HWY_DYNAMIC_DISPATCH(row_kernels)(table, storage);
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
 #endif

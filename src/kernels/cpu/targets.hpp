@@ -7,7 +7,7 @@
 #pragma once
 
 #define HWY_DISABLE_PCLMUL_AES   // not part of x86-64-v3, and not used
-#define HWY_DISABLED_TARGETS                                                               \
+#define HWY_DISABLED_TARGETS                                                              \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | \
    HWY_SCALAR | HWY_EMU128)
 

@@ -1,6 +1,7 @@
 // TileMMA on the CPU.
 //
-//   for each tile of outputs (in parallel)        sums: tile_rows × C_out, in the second-level cache
+//   for each tile of outputs (in parallel)        sums: tile_rows × C_out, in the second-level
+//   cache
 //     for each offset, ascending
 //       for each block of its pairs               input rows read where they lie
 //         for each panel of output channels       panel: C_in × 16, in the first-level cache
@@ -35,14 +36,14 @@ struct Job {
   const PackedWeight* weight = nullptr;
   RelationTilesView tiles;
   const std::byte* input = nullptr;
-  std::int64_t input_pitch = 0;       // bytes of an input row
-  std::int64_t storage_bytes = 0;     // of an element of it
-  std::int64_t operand_bytes = 0;     // of an element that `multiply` reads
-  std::int64_t in_channels = 0;       // of one group
-  std::int64_t padded_in = 0;         // of one group, as `multiply` takes them
-  std::int64_t out_channels = 0;      // of one group
-  std::int64_t padded_out = 0;        // of one group, in whole vectors
-  bool in_place = false;              // rows can be read where they lie
+  std::int64_t input_pitch = 0;     // bytes of an input row
+  std::int64_t storage_bytes = 0;   // of an element of it
+  std::int64_t operand_bytes = 0;   // of an element that `multiply` reads
+  std::int64_t in_channels = 0;     // of one group
+  std::int64_t padded_in = 0;       // of one group, as `multiply` takes them
+  std::int64_t out_channels = 0;    // of one group
+  std::int64_t padded_out = 0;      // of one group, in whole vectors
+  bool in_place = false;            // rows can be read where they lie
   cpu::EpilogueRows epilogue;
 };
 
@@ -79,9 +80,9 @@ template <class T>
 void collect(const Job& job, std::int64_t begin, std::int64_t end, T* sums, std::int64_t stride,
              Block& block) {
   const std::int64_t prepared_pitch = job.weight->groups() * job.padded_in * job.operand_bytes;
-  std::byte* prepared =
-      job.in_place ? nullptr
-                   : cpu::thread_scratch<std::byte>(cpu::ScratchUse::rows, kPairBlock * prepared_pitch);
+  std::byte* prepared = job.in_place ? nullptr
+                                     : cpu::thread_scratch<std::byte>(cpu::ScratchUse::rows,
+                                                                      kPairBlock * prepared_pitch);
   block.count = 0;
   for (std::int64_t p = begin; p < end; ++p) {
     const std::int64_t row = job.tiles.in[p];
@@ -111,10 +112,9 @@ void multiply_offset(const Job& job, std::int64_t offset, std::int64_t begin, st
       const cpu::Panels panels{
           weight.data() + (g * weight.offsets() + offset) * weight.slice() * job.operand_bytes,
           job.operand_bytes, job.padded_in, job.out_channels};
-      cpu::multiply_block(*job.kernels,
-                          {block.input, block.sums, block.count, g * job.padded_in,
-                           g * job.padded_out},
-                          panels);
+      cpu::multiply_block(
+          *job.kernels,
+          {block.input, block.sums, block.count, g * job.padded_in, g * job.padded_out}, panels);
     }
   }
 }
@@ -132,14 +132,12 @@ void multiply_depthwise(const Job& job, std::int64_t offset, std::int64_t begin,
   }
 }
 
-template <class T>
-void run_tile(const Job& job, std::int64_t tile) {
+template <class T> void run_tile(const Job& job, std::int64_t tile) {
   const auto& tiles = job.tiles;
   // Depthwise sums lie channel by channel, others group by group, each in whole vectors.
   const bool depthwise = job.weight->depthwise();
-  const std::int64_t stride = depthwise
-                                  ? (job.weight->out_channels() + 15) / 16 * 16
-                                  : job.weight->groups() * job.padded_out;
+  const std::int64_t stride = depthwise ? (job.weight->out_channels() + 15) / 16 * 16
+                                        : job.weight->groups() * job.padded_out;
   const std::int64_t first = tile * tiles.tile_rows;
   const std::int64_t rows = std::min(tiles.tile_rows, tiles.out_rows - first);
   T* sums = cpu::thread_scratch<T>(cpu::ScratchUse::sums, rows * stride);
@@ -173,14 +171,14 @@ void check(const TileMmaArguments& arguments) {
 Job make_job(const TileMmaArguments& arguments) {
   const PackedWeight& weight = *arguments.weight;
   Job job;
-  job.kernels = weight.bf16_pairs() ? cpu::bf16_pair_kernels()
-                                    : &cpu::micro_kernels(weight.dtype());
+  job.kernels =
+      weight.bf16_pairs() ? cpu::bf16_pair_kernels() : &cpu::micro_kernels(weight.dtype());
   job.weight = &weight;
   job.tiles = arguments.tiles;
   job.input = static_cast<const std::byte*>(arguments.input.raw());
   job.storage_bytes = static_cast<std::int64_t>(size_of(weight.dtype()));
-  job.operand_bytes = job.kernels->reads_storage ? job.storage_bytes
-                                                 : static_cast<std::int64_t>(sizeof(float));
+  job.operand_bytes =
+      job.kernels->reads_storage ? job.storage_bytes : static_cast<std::int64_t>(sizeof(float));
   job.input_pitch = weight.in_channels() * job.storage_bytes;
   job.in_channels = weight.in_channels() / weight.groups();
   job.out_channels = weight.out_channels() / weight.groups();
@@ -190,14 +188,14 @@ Job make_job(const TileMmaArguments& arguments) {
   job.padded_out = (job.out_channels + lanes - 1) / lanes * lanes;
   job.in_place = job.kernels->reads_storage && job.padded_in == job.in_channels;
   const bool depthwise = weight.depthwise();
-  job.epilogue = cpu::EpilogueRows(
-      *job.kernels, arguments.epilogue, arguments.output, arguments.partial,
-      arguments.tiles.out_order, weight.out_channels(), depthwise ? 1 : weight.groups(),
-      depthwise ? weight.out_channels() : job.padded_out);
+  job.epilogue = cpu::EpilogueRows(*job.kernels, arguments.epilogue, arguments.output,
+                                   arguments.partial, arguments.tiles.out_order,
+                                   weight.out_channels(), depthwise ? 1 : weight.groups(),
+                                   depthwise ? weight.out_channels() : job.padded_out);
   return job;
 }
 
-}  // namespace
+}   // namespace
 
 void tile_mma(const TileMmaArguments& arguments) {
   check(arguments);
@@ -213,4 +211,4 @@ void tile_mma(const TileMmaArguments& arguments) {
   });
 }
 
-}  // namespace pumice
+}   // namespace pumice

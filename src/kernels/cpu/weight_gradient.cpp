@@ -38,8 +38,7 @@ struct Chunk {
 
 /// Depends on the map alone, never on threads.
 std::vector<Chunk> cut(const KernelMapView& map) {
-  const std::int64_t length =
-      std::max(kShortestChunk, round_up(map.pairs() / kMostChunks, kBlock));
+  const std::int64_t length = std::max(kShortestChunk, round_up(map.pairs() / kMostChunks, kBlock));
   std::vector<Chunk> chunks;
   for (std::int64_t k = 0; k < map.offsets; ++k) {
     const std::int64_t first = map.offset_begin[static_cast<std::size_t>(k)];
@@ -94,14 +93,14 @@ void transpose_input(const Job& job, std::int64_t begin, std::int64_t count, T* 
     }
     for (std::int64_t c = 0; c < job.in_channels; ++c) {
       T* line = to + c * pitch + first;
-      for (std::int64_t p = 0; p < some; ++p) line[p] = rows[p][c];
+      for (std::int64_t p = 0; p < some; ++p)
+        line[p] = rows[p][c];
     }
   }
 }
 
 /// to: for each group [columns / panel][count][panel], zeros beyond the columns.
-template <class T>
-void pack_grad(const Job& job, std::int64_t begin, std::int64_t count, T* to) {
+template <class T> void pack_grad(const Job& job, std::int64_t begin, std::int64_t count, T* to) {
   const std::int64_t panel = job.kernels->panel();
   const std::int64_t columns = job.group_out();
   const std::int64_t group_elements = round_up(columns, panel) * count;
@@ -118,12 +117,11 @@ void pack_grad(const Job& job, std::int64_t begin, std::int64_t count, T* to) {
   }
 }
 
-template <class T>
-void sum_block(const Job& job, std::int64_t begin, std::int64_t count, T* sums) {
+template <class T> void sum_block(const Job& job, std::int64_t begin, std::int64_t count, T* sums) {
   const std::int64_t panel = job.kernels->panel();
   constexpr std::int64_t kPitch = kBlock + kTranspose;
-  T* transposed = cpu::thread_scratch<T>(
-      cpu::ScratchUse::rows, job.in_channels * (kPitch + kTranspose));
+  T* transposed =
+      cpu::thread_scratch<T>(cpu::ScratchUse::rows, job.in_channels * (kPitch + kTranspose));
   T* widened = transposed + job.in_channels * kPitch;
   transpose_input(job, begin, count, widened, transposed, kPitch);
   const std::int64_t group_elements = round_up(job.group_out(), panel) * count;
@@ -148,8 +146,7 @@ void sum_block(const Job& job, std::int64_t begin, std::int64_t count, T* sums) 
   }
 }
 
-template <class T>
-void sum_chunk(const Job& job, const Chunk& chunk, T* sums) {
+template <class T> void sum_chunk(const Job& job, const Chunk& chunk, T* sums) {
   std::fill_n(sums, job.matrix(), T{});
   if (job.depthwise()) {
     T* grad = cpu::thread_scratch<T>(cpu::ScratchUse::rows, job.in_channels);
@@ -166,10 +163,11 @@ void sum_chunk(const Job& job, const Chunk& chunk, T* sums) {
 
 /// result[k] = Σ matrices of the chunks of offset k, rounded once.
 template <class S, class T = compute_t<S>>
-void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices, std::int64_t offsets,
-            S* result) {
+void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
+            std::int64_t offsets, S* result) {
   std::vector<std::size_t> first(static_cast<std::size_t>(offsets) + 1, chunks.size());
-  for (std::size_t i = chunks.size(); i-- > 0;) first[static_cast<std::size_t>(chunks[i].offset)] = i;
+  for (std::size_t i = chunks.size(); i-- > 0;)
+    first[static_cast<std::size_t>(chunks[i].offset)] = i;
   for (auto k = static_cast<std::size_t>(offsets); k-- > 0;) {
     first[k] = std::min(first[k], first[k + 1]);
   }
@@ -180,8 +178,7 @@ void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
       for (std::int64_t j = 0; j < job.out_channels; ++j) {
         const std::int64_t g = j / job.group_out();
         const std::int64_t at =
-            job.depthwise() ? j
-                            : (g * rows + i % rows) * job.sums_pitch() + j % job.group_out();
+            job.depthwise() ? j : (g * rows + i % rows) * job.sums_pitch() + j % job.group_out();
         T sum{};
         for (std::size_t chunk = first[k]; chunk < first[k + 1]; ++chunk) {
           sum += matrices[static_cast<std::int64_t>(chunk) * job.matrix() + at];
@@ -192,7 +189,7 @@ void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
   });
 }
 
-}  // namespace
+}   // namespace
 
 Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
                        std::int64_t groups) {
@@ -205,8 +202,8 @@ Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const
                  input.rows(), " rows and grad_output of ", grad_output.rows(),
                  " rows meet a kernel map from ", map.in_rows, " to ", map.out_rows, " rows");
   const std::int64_t in_channels = input.extent(1), out_channels = grad_output.extent(1);
-  PUMICE_EXPECTS(groups >= 1 && in_channels % groups == 0 && out_channels % groups == 0, "groups = ",
-                 groups, " does not divide ", in_channels, " input and ", out_channels,
+  PUMICE_EXPECTS(groups >= 1 && in_channels % groups == 0 && out_channels % groups == 0,
+                 "groups = ", groups, " does not divide ", in_channels, " input and ", out_channels,
                  " output channels");
   const Job job{&cpu::micro_kernels(input.dtype()),
                 static_cast<const std::byte*>(input.raw()),
@@ -235,4 +232,4 @@ Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const
   return result;
 }
 
-}  // namespace pumice
+}   // namespace pumice

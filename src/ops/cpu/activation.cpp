@@ -19,8 +19,7 @@ void dispatch_activation(Activation activation, double slope_value, const Body& 
   constexpr C one{1};
   constexpr C infinity = std::numeric_limits<C>::infinity();
   switch (activation) {
-    case Activation::none:
-      return body([](C x) { return x; }, [](C) { return one; });
+    case Activation::none: return body([](C x) { return x; }, [](C) { return one; });
     case Activation::relu:
       return body([](C x) { return select(x < zero, zero, x); },
                   [](C x) { return select(x > zero, one, select(x <= zero, zero, x)); });
@@ -29,20 +28,19 @@ void dispatch_activation(Activation activation, double slope_value, const Body& 
                   [slope](C x) { return select(x > zero, one, slope); });
     case Activation::silu:
       // -inf · 0 would be NaN; the limit is 0.
-      return body(
-          [](C x) { return select(x == -infinity, zero, x * sigmoid_of(x)); },
-          [](C x) {
-            const C s = sigmoid_of(x);
-            return select(std::fabs(x) == infinity, s, s + x * s * sigmoid_of(-x));
-          });
+      return body([](C x) { return select(x == -infinity, zero, x * sigmoid_of(x)); },
+                  [](C x) {
+                    const C s = sigmoid_of(x);
+                    return select(std::fabs(x) == infinity, s, s + x * s * sigmoid_of(-x));
+                  });
     case Activation::gelu:
-      return body(
-          [](C x) { return select(x == -infinity, zero, x * normal_distribution(x)); },
-          [](C x) {
-            const C density = static_cast<C>(kInverseSqrtTwoPi) * gauss_of(x);
-            const C distribution = normal_distribution(x);
-            return select(std::fabs(x) == infinity, distribution, distribution + x * density);
-          });
+      return body([](C x) { return select(x == -infinity, zero, x * normal_distribution(x)); },
+                  [](C x) {
+                    const C density = static_cast<C>(kInverseSqrtTwoPi) * gauss_of(x);
+                    const C distribution = normal_distribution(x);
+                    return select(std::fabs(x) == infinity, distribution,
+                                  distribution + x * density);
+                  });
     case Activation::sigmoid:
       return body([](C x) { return sigmoid_of(x); },
                   [](C x) { return sigmoid_of(x) * sigmoid_of(-x); });
@@ -54,7 +52,7 @@ void dispatch_activation(Activation activation, double slope_value, const Body& 
   PUMICE_ENSURES(false, "activation ", static_cast<int>(activation));
 }
 
-}  // namespace
+}   // namespace
 
 void activate(ConstTensorView features, Activation activation, double slope, TensorView output) {
   dispatch_floating(features.dtype(), "activate", [&]<class T>(T) {
@@ -63,7 +61,8 @@ void activate(ConstTensorView features, Activation activation, double slope, Ten
           output.data<T>(), output.elements(),
           [&](auto* to, const auto* x, std::int64_t n) {
             PUMICE_INDEPENDENT
-            for (std::int64_t i = 0; i < n; ++i) to[i] = value(x[i]);
+            for (std::int64_t i = 0; i < n; ++i)
+              to[i] = value(x[i]);
           },
           features.data<T>());
     });
@@ -78,11 +77,12 @@ void activation_gradient(ConstTensorView features, ConstTensorView grad_output,
           grad_features.data<T>(), grad_features.elements(),
           [&](auto* to, const auto* x, const auto* g, std::int64_t n) {
             PUMICE_INDEPENDENT
-            for (std::int64_t i = 0; i < n; ++i) to[i] = g[i] * derivative(x[i]);
+            for (std::int64_t i = 0; i < n; ++i)
+              to[i] = g[i] * derivative(x[i]);
           },
           features.data<T>(), grad_output.data<T>());
     });
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -11,4 +11,4 @@ void activate(ConstTensorView features, Activation activation, double slope, Ten
 void activation_gradient(ConstTensorView features, ConstTensorView grad_output,
                          Activation activation, double slope, TensorView grad_features);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

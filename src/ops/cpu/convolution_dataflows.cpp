@@ -60,7 +60,7 @@ void run_implicit_gemm(const SparseProduct& product, const PackedWeight& weight,
   finish_rows(sums, product.epilogue, product.output);
 }
 
-}  // namespace
+}   // namespace
 
 void run(const SparseProduct& product, const KernelMapView& map, const ConvolutionPlan& plan) {
   if (plan.dataflow == Dataflow::gather_gemm_scatter) {
@@ -78,4 +78,4 @@ void run(const SparseProduct& product, const KernelMapView& map, const Convoluti
   run_fetch_on_demand(product, weight, map, plan);
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

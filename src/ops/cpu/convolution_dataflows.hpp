@@ -11,7 +11,7 @@ namespace pumice::cpu {
 /// output[out] = epilogue(Σ input[in] · W[k]) over the pairs of `map`; with `transpose_weight`, Wᵀ.
 struct SparseProduct {
   ConstTensorView input;
-  ConstTensorView weight;          // [K, C_in / groups, C_out] of the forward convolution
+  ConstTensorView weight;   // [K, C_in / groups, C_out] of the forward convolution
   bool transpose_weight = false;
   std::int64_t groups = 1;
   const PackedWeight* packed = nullptr;   // of `weight`, or null
@@ -22,4 +22,4 @@ struct SparseProduct {
 /// By the plan's dataflow.
 void run(const SparseProduct& product, const KernelMapView& map, const ConvolutionPlan& plan);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

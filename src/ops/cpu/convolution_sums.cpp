@@ -22,7 +22,7 @@ const void* at(ConstTensorView view, std::int64_t index) {
          static_cast<std::size_t>(index) * size_of(view.dtype());
 }
 
-}  // namespace
+}   // namespace
 
 void finish_rows(ConstTensorView sums, const Epilogue& epilogue, TensorView output) {
   const MicroKernels& kernels = micro_kernels(output.dtype());
@@ -69,4 +69,4 @@ Tensor sum_rows(ConstTensorView rows) {
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

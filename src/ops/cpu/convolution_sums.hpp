@@ -12,4 +12,4 @@ void finish_rows(ConstTensorView sums, const Epilogue& epilogue, TensorView outp
 /// The sum over rows in compute type, [C]: chunks of fixed length, added in order.
 Tensor sum_rows(ConstTensorView rows);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -10,14 +10,13 @@
 namespace pumice::cpu {
 namespace {
 
-// Rows a task handles channel by channel: neighbours in key order share cache lines of one channel's
-// plane, and 256 rows of 64 channels are still in L2 when the last channel is reached.
+// Rows a task handles channel by channel: neighbours in key order share cache lines of one
+// channel's plane, and 256 rows of 64 channels are still in L2 when the last channel is reached.
 constexpr std::int64_t kBlockRows = 256;
 
 /// Calls body with a zero of the unsigned type that is as wide as an element: these moves look at
 /// bits only.
-template <class Body>
-void dispatch_width(DType type, const Body& body) {
+template <class Body> void dispatch_width(DType type, const Body& body) {
   switch (size_of(type)) {
     case 8: return body(std::uint64_t{});
     case 4: return body(std::uint32_t{});
@@ -39,7 +38,7 @@ void mark_nonzero(const T* item, std::int64_t channels, std::int64_t volume, std
   }
 }
 
-}  // namespace
+}   // namespace
 
 DensePlaces places(const CoordinateSet& set, const DenseLayout& layout) {
   const int dimension = set.dimension();
@@ -52,8 +51,7 @@ DensePlaces places(const CoordinateSet& set, const DenseLayout& layout) {
       std::int64_t element = site[0] * layout.batch_stride;
       bool inside = true;
       for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimension); ++axis) {
-        const std::int64_t cell =
-            static_cast<std::int64_t>(site[axis + 1]) - layout.grid.low[axis];
+        const std::int64_t cell = static_cast<std::int64_t>(site[axis + 1]) - layout.grid.low[axis];
         inside = inside && cell >= 0 && cell < layout.grid.shape[axis];
         element += cell * layout.stride[axis];
       }
@@ -106,8 +104,7 @@ void pick_rows(ConstTensorView dense, const DensePlaces& places, std::int64_t ch
 Buffer<std::int64_t> occupied_cells(ConstTensorView dense, ConstTensorView mask) {
   const std::int64_t channels = dense.extent(1);
   const std::int64_t cells =
-      mask.defined() ? mask.elements()
-                     : (channels == 0 ? 0 : dense.elements() / channels);
+      mask.defined() ? mask.elements() : (channels == 0 ? 0 : dense.elements() / channels);
   const std::int64_t volume = dense.extent(0) == 0 ? 0 : cells / dense.extent(0);
   if (cells == 0) return {};
 
@@ -127,7 +124,8 @@ Buffer<std::int64_t> occupied_cells(ConstTensorView dense, ConstTensorView mask)
   std::vector<std::int64_t> begin_of(static_cast<std::size_t>(chunks) + 1, 0);
   parallel_for(cells, kElementGrain, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t count = 0;
-    for (std::int64_t cell = begin; cell < end; ++cell) count += marks[cell] != 0;
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      count += marks[cell] != 0;
     begin_of[static_cast<std::size_t>(begin / kElementGrain) + 1] = count;
   });
   for (std::size_t chunk = 1; chunk < begin_of.size(); ++chunk) {
@@ -143,4 +141,4 @@ Buffer<std::int64_t> occupied_cells(ConstTensorView dense, ConstTensorView mask)
   return occupied;
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

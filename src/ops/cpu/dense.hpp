@@ -35,4 +35,4 @@ void pick_rows(ConstTensorView dense, const DensePlaces& places, std::int64_t ch
 /// Cells, numbered batch · volume + cell, where the mask (or, undefined, any channel) is not zero.
 Buffer<std::int64_t> occupied_cells(ConstTensorView dense, ConstTensorView mask);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -11,15 +11,14 @@ namespace {
 
 /// For each row of the union, the row of one side or -1.
 Buffer<std::int64_t> side_rows(ConstTensorView rows, std::int64_t union_rows) {
-  Buffer<std::int64_t> inverse =
-      invert_rows(rows.span<std::int32_t>(), union_rows);
+  Buffer<std::int64_t> inverse = invert_rows(rows.span<std::int32_t>(), union_rows);
   PUMICE_EXPECTS(inverse.size() == union_rows,
                  "union: two rows of one side name the same row of the union; pass what unite "
                  "returned");
   return inverse;
 }
 
-}  // namespace
+}   // namespace
 
 void combine(ConstTensorView left, ConstTensorView right, Binary operation, TensorView output) {
   dispatch_floating(output.dtype(), "elementwise", [&]<class T>(T) {
@@ -28,7 +27,8 @@ void combine(ConstTensorView left, ConstTensorView right, Binary operation, Tens
           output.data<T>(), output.elements(),
           [&](auto* to, const auto* a, const auto* b, std::int64_t n) {
             PUMICE_INDEPENDENT
-            for (std::int64_t i = 0; i < n; ++i) to[i] = element(a[i], b[i]);
+            for (std::int64_t i = 0; i < n; ++i)
+              to[i] = element(a[i], b[i]);
           },
           left.data<T>(), right.data<T>());
     };
@@ -47,7 +47,8 @@ void scale(ConstTensorView features, double factor, TensorView output) {
         output.data<T>(), output.elements(),
         [&](auto* to, const auto* x, std::int64_t n) {
           PUMICE_INDEPENDENT
-          for (std::int64_t i = 0; i < n; ++i) to[i] = x[i] * by;
+          for (std::int64_t i = 0; i < n; ++i)
+            to[i] = x[i] * by;
         },
         features.data<T>());
   });
@@ -98,16 +99,20 @@ void union_add(ConstTensorView left, ConstTensorView left_row, ConstTensorView r
     T* const out = output.data<T>();
     const auto add = [](auto* to, const auto* a, const auto* b, std::int64_t n) {
       PUMICE_INDEPENDENT
-      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] + b[i];
+      for (std::int64_t i = 0; i < n; ++i)
+        to[i] = a[i] + b[i];
     };
     parallel_for(output.rows(), row_grain(channels), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         T* const to = out + row * channels;
         const T* const a = left_of[row] < 0 ? nullptr : x + left_of[row] * channels;
         const T* const b = right_of[row] < 0 ? nullptr : y + right_of[row] * channels;
-        if (a != nullptr && b != nullptr) for_pieces(to, channels, add, a, b);
-        else if (a != nullptr || b != nullptr) std::copy_n(a != nullptr ? a : b, channels, to);
-        else std::fill_n(to, channels, T{});
+        if (a != nullptr && b != nullptr)
+          for_pieces(to, channels, add, a, b);
+        else if (a != nullptr || b != nullptr)
+          std::copy_n(a != nullptr ? a : b, channels, to);
+        else
+          std::fill_n(to, channels, T{});
       }
     });
   });
@@ -124,8 +129,10 @@ void union_concatenate(ConstTensorView left, ConstTensorView left_row, ConstTens
     const T* const y = right.data<T>();
     T* const out = output.data<T>();
     const auto place = [](const T* from, std::int64_t row, std::int64_t n, T* to) {
-      if (row < 0) std::fill_n(to, n, T{});
-      else std::copy_n(from + row * n, n, to);
+      if (row < 0)
+        std::fill_n(to, n, T{});
+      else
+        std::copy_n(from + row * n, n, to);
     };
     parallel_for(output.rows(), row_grain(output.extent(1)),
                  [&](std::int64_t begin, std::int64_t end) {
@@ -143,8 +150,8 @@ void take_columns(ConstTensorView wide, ConstTensorView rows, std::int64_t first
   const auto wide_bytes = static_cast<std::size_t>(wide.extent(1)) * element;
   const auto bytes = static_cast<std::size_t>(part.extent(1)) * element;
   if (bytes == 0) return;
-  const auto* from = static_cast<const std::byte*>(wide.raw()) +
-                     static_cast<std::size_t>(first) * element;
+  const auto* from =
+      static_cast<const std::byte*>(wide.raw()) + static_cast<std::size_t>(first) * element;
   auto* to = static_cast<std::byte*>(part.raw());
   const auto* row_of = rows.data<std::int32_t>();
   parallel_for(part.rows(), row_grain(part.extent(1)), [&](std::int64_t begin, std::int64_t end) {
@@ -155,4 +162,4 @@ void take_columns(ConstTensorView wide, ConstTensorView rows, std::int64_t first
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -32,4 +32,4 @@ void union_concatenate(ConstTensorView left, ConstTensorView left_row, ConstTens
 /// part[i] = columns [first, first + C) of wide[rows[i]].
 void take_columns(ConstTensorView wide, ConstTensorView rows, std::int64_t first, TensorView part);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

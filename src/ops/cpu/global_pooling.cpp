@@ -69,7 +69,7 @@ void store_items(const std::vector<double>& sums, const RowChunks& rows, std::in
   }
 }
 
-}  // namespace
+}   // namespace
 
 void global_max_pool(ConstTensorView features, const CoordinateSet& set, TensorView output,
                      TensorView argmax) {
@@ -89,7 +89,8 @@ void global_sum_pool(ConstTensorView features, const CoordinateSet& set, bool av
     const auto add = [](const auto& sums, std::int64_t, const auto* x, std::int64_t n) {
       double* const sum = sums[0];
       PUMICE_INDEPENDENT
-      for (std::int64_t i = 0; i < n; ++i) sum[i] += static_cast<double>(x[i]);
+      for (std::int64_t i = 0; i < n; ++i)
+        sum[i] += static_cast<double>(x[i]);
     };
     store_items(column_sums<1>(rows, channels, add, features.data<T>()), rows, channels, average,
                 output.data<T>());
@@ -110,8 +111,8 @@ void global_product_sum(ConstTensorView left, ConstTensorView right, const Coord
         sum[i] += static_cast<double>(x[i]) * static_cast<double>(y[i]);
       }
     };
-    store_items(column_sums<1>(rows, channels, add, left.data<T>(), right.data<T>()), rows, channels,
-                false, items.data<T>());
+    store_items(column_sums<1>(rows, channels, add, left.data<T>(), right.data<T>()), rows,
+                channels, false, items.data<T>());
   });
 }
 
@@ -132,7 +133,8 @@ void broadcast(ConstTensorView items, const CoordinateSet& set, bool average, Te
   const std::int64_t channels = items.extent(1);
   const Buffer<std::int32_t> batch = batch_of_rows(set);
   std::vector<std::int64_t> rows_of(static_cast<std::size_t>(set.batch_size()), 0);
-  for (const std::int32_t item : batch.span()) ++rows_of[static_cast<std::size_t>(item)];
+  for (const std::int32_t item : batch.span())
+    ++rows_of[static_cast<std::size_t>(item)];
   dispatch_floating(items.dtype(), "broadcast", [&]<class T>(T) {
     std::vector<T> values(items.span<T>().begin(), items.span<T>().end());
     if (average) {
@@ -161,28 +163,31 @@ void broadcast_join(ConstTensorView features, ConstTensorView items, const Coord
     T* const out = output.data<T>();
     const auto add = [](auto* to, const auto* a, const auto* b, std::int64_t n) {
       PUMICE_INDEPENDENT
-      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] + b[i];
+      for (std::int64_t i = 0; i < n; ++i)
+        to[i] = a[i] + b[i];
     };
     const auto multiply = [](auto* to, const auto* a, const auto* b, std::int64_t n) {
       PUMICE_INDEPENDENT
-      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] * b[i];
+      for (std::int64_t i = 0; i < n; ++i)
+        to[i] = a[i] * b[i];
     };
-    parallel_for(set.size(), row_grain(output.extent(1)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const T* const a = x + row * channels;
-        const T* const b = y + batch[row] * item_channels;
-        T* const to = out + row * output.extent(1);
-        switch (join) {
-          case Join::add: for_pieces(to, channels, add, a, b); break;
-          case Join::multiply: for_pieces(to, channels, multiply, a, b); break;
-          case Join::concatenate:
-            std::copy_n(a, channels, to);
-            std::copy_n(b, item_channels, to + channels);
-            break;
-        }
-      }
-    });
+    parallel_for(set.size(), row_grain(output.extent(1)),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row) {
+                     const T* const a = x + row * channels;
+                     const T* const b = y + batch[row] * item_channels;
+                     T* const to = out + row * output.extent(1);
+                     switch (join) {
+                       case Join::add: for_pieces(to, channels, add, a, b); break;
+                       case Join::multiply: for_pieces(to, channels, multiply, a, b); break;
+                       case Join::concatenate:
+                         std::copy_n(a, channels, to);
+                         std::copy_n(b, item_channels, to + channels);
+                         break;
+                     }
+                   }
+                 });
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -24,4 +24,4 @@ void broadcast_join(ConstTensorView features, ConstTensorView items, const Coord
 void global_product_sum(ConstTensorView left, ConstTensorView right, const CoordinateSet& set,
                         TensorView items);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::int64_t kPointGrain = 1024;   // a look-up costs some 50 ns: 400 µs a task in 3-D
 
-template <class P>
-bool good_point(const P* point, int dimension, std::int32_t batch_size) {
-  bool good = point[0] >= 0 && point[0] < static_cast<P>(batch_size) &&
-              point[0] == std::floor(point[0]);
-  for (int axis = 1; axis <= dimension; ++axis) good = good && std::isfinite(point[axis]);
+template <class P> bool good_point(const P* point, int dimension, std::int32_t batch_size) {
+  bool good =
+      point[0] >= 0 && point[0] < static_cast<P>(batch_size) && point[0] == std::floor(point[0]);
+  for (int axis = 1; axis <= dimension; ++axis)
+    good = good && std::isfinite(point[axis]);
   return good;
 }
 
@@ -45,8 +45,7 @@ std::int32_t row_at(const BlockIndexRef& index, std::int64_t batch,
 
 /// A cell number that cannot overflow when 1 or a bias is added, and is outside every layout when
 /// the position is.
-template <class P>
-std::int64_t cell_of(P position) {
+template <class P> std::int64_t cell_of(P position) {
   constexpr P kFar = static_cast<P>(std::int64_t{1} << 40);
   return static_cast<std::int64_t>(std::clamp(std::floor(position), -kFar, kFar));
 }
@@ -100,13 +99,14 @@ void find_typed(const CoordinateSet& set, const P* points, std::int64_t count,
 }
 
 /// Calls body(weights as P*) for the weights' type.
-template <class Body>
-void dispatch_weights(ConstTensorView weights, const Body& body) {
-  if (weights.dtype() == DType::f64) body(weights.data<double>());
-  else body(weights.data<float>());
+template <class Body> void dispatch_weights(ConstTensorView weights, const Body& body) {
+  if (weights.dtype() == DType::f64)
+    body(weights.data<double>());
+  else
+    body(weights.data<float>());
 }
 
-}  // namespace
+}   // namespace
 
 void find_corners(const CoordinateSet& set, ConstTensorView points,
                   const InterpolationOptions& options, InterpolationMap& map) {
@@ -114,8 +114,10 @@ void find_corners(const CoordinateSet& set, ConstTensorView points,
     find_typed(set, points.data<P>(), points.rows(), options, map.rows.data<std::int32_t>(),
                map.weights.data<P>());
   };
-  if (points.dtype() == DType::f64) find(double{});
-  else find(float{});
+  if (points.dtype() == DType::f64)
+    find(double{});
+  else
+    find(float{});
 }
 
 void interpolate(ConstTensorView features, const InterpolationMap& map, TensorView output) {
@@ -127,25 +129,26 @@ void interpolate(ConstTensorView features, const InterpolationMap& map, TensorVi
     const T* const in = features.data<T>();
     T* const out = output.data<T>();
     dispatch_weights(map.weights, [&](const auto* weights) {
-      parallel_for(output.rows(), row_grain(channels * corners),
-                   [&](std::int64_t begin, std::int64_t end) {
-        C sum[kPiece];
-        C scratch[kPiece];
-        for (std::int64_t p = begin; p < end; ++p) {
-          for (std::int64_t first = 0; first < channels; first += kPiece) {
-            const std::int64_t n = std::min(kPiece, channels - first);
-            std::fill(sum, sum + n, C{0});
-            for (std::int64_t corner = p * corners; corner < (p + 1) * corners; ++corner) {
-              if (rows[corner] < 0) continue;
-              const auto weight = static_cast<C>(weights[corner]);
-              const C* const x = widened(in + rows[corner] * channels + first, scratch, n);
-              PUMICE_INDEPENDENT
-              for (std::int64_t c = 0; c < n; ++c) sum[c] += x[c] * weight;
+      parallel_for(
+          output.rows(), row_grain(channels * corners), [&](std::int64_t begin, std::int64_t end) {
+            C sum[kPiece];
+            C scratch[kPiece];
+            for (std::int64_t p = begin; p < end; ++p) {
+              for (std::int64_t first = 0; first < channels; first += kPiece) {
+                const std::int64_t n = std::min(kPiece, channels - first);
+                std::fill(sum, sum + n, C{0});
+                for (std::int64_t corner = p * corners; corner < (p + 1) * corners; ++corner) {
+                  if (rows[corner] < 0) continue;
+                  const auto weight = static_cast<C>(weights[corner]);
+                  const C* const x = widened(in + rows[corner] * channels + first, scratch, n);
+                  PUMICE_INDEPENDENT
+                  for (std::int64_t c = 0; c < n; ++c)
+                    sum[c] += x[c] * weight;
+                }
+                narrow_row(sum, out + p * channels + first, n);
+              }
             }
-            narrow_row(sum, out + p * channels + first, n);
-          }
-        }
-      });
+          });
     });
   });
 }
@@ -171,7 +174,8 @@ void interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& m
               const auto weight = static_cast<C>(weights[corner]);
               const C* const g = widened(in + corner / corners * channels + first, scratch, n);
               PUMICE_INDEPENDENT
-              for (std::int64_t c = 0; c < n; ++c) sum[c] += g[c] * weight;
+              for (std::int64_t c = 0; c < n; ++c)
+                sum[c] += g[c] * weight;
             }
             narrow_row(sum, out + row * channels + first, n);
           }
@@ -181,4 +185,4 @@ void interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& m
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -12,4 +12,4 @@ void interpolate(ConstTensorView features, const InterpolationMap& map, TensorVi
 void interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map,
                           TensorView grad_features);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -8,27 +8,27 @@ namespace pumice::cpu {
 namespace {
 
 /// Σ term(i) in eight lanes, so that the additions of one row overlap and vectorise.
-template <class Term>
-double sum_of(std::int64_t n, const Term& term) {
+template <class Term> double sum_of(std::int64_t n, const Term& term) {
   constexpr std::int64_t kLanes = 8;
   double lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (std::int64_t lane = 0; lane < kLanes; ++lane) lanes[lane] += term(i + lane);
+    for (std::int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += term(i + lane);
   }
-  for (std::int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += term(i);
+  for (std::int64_t lane = 0; i < n; ++i, ++lane)
+    lanes[lane] += term(i);
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
          ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-template <class C>
-std::vector<C> values(ConstTensorView tensor, std::int64_t size, C otherwise) {
+template <class C> std::vector<C> values(ConstTensorView tensor, std::int64_t size, C otherwise) {
   if (!tensor.defined()) return std::vector<C>(static_cast<std::size_t>(size), otherwise);
   const auto span = tensor.span<C>();
   return {span.begin(), span.end()};
 }
 
-}  // namespace
+}   // namespace
 
 void layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                 double epsilon, TensorView output, TensorView mean, TensorView inverse_deviation) {
@@ -41,15 +41,16 @@ void layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorVie
       std::vector<C> scratch(static_cast<std::size_t>(channels));
       std::vector<C> result(static_cast<std::size_t>(channels));
       for (std::int64_t row = begin; row < end; ++row) {
-        const C* const x =
-            widened(features.data<T>() + row * channels, scratch.data(), channels);
+        const C* const x = widened(features.data<T>() + row * channels, scratch.data(), channels);
         const auto count = static_cast<double>(channels);
         const double m =
             sum_of(channels, [&](std::int64_t i) { return static_cast<double>(x[i]); }) / count;
-        const double variance = sum_of(channels, [&](std::int64_t i) {
-                                  const double d = static_cast<double>(x[i]) - m;
-                                  return d * d;
-                                }) / count;
+        const double variance = sum_of(channels,
+                                       [&](std::int64_t i) {
+                                         const double d = static_cast<double>(x[i]) - m;
+                                         return d * d;
+                                       }) /
+                                count;
         const C center = static_cast<C>(m);
         const C scale = static_cast<C>(1.0 / std::sqrt(variance + epsilon));
         PUMICE_INDEPENDENT
@@ -87,21 +88,26 @@ void layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
         double* const to_bias = to_weight + channels;
         std::fill_n(to_weight, 2 * channels, 0.0);
         for (std::int64_t row = chunk.begin; row < chunk.end; ++row) {
-          const C* const x =
-              widened(features.data<T>() + row * channels, scratch.data(), channels);
-          const C* const g = widened(grad_output.data<T>() + row * channels,
-                                     scratch.data() + channels, channels);
+          const C* const x = widened(features.data<T>() + row * channels, scratch.data(), channels);
+          const C* const g =
+              widened(grad_output.data<T>() + row * channels, scratch.data() + channels, channels);
           const C center = m[row];
           const C scale = s[row];
           const auto count = static_cast<double>(channels);
-          const double mean_grad = sum_of(channels, [&](std::int64_t i) {
-                                     return static_cast<double>(g[i] * w[static_cast<std::size_t>(i)]);
-                                   }) / count;
-          const double moment = sum_of(channels, [&](std::int64_t i) {
-                                  const C h = (x[i] - center) * scale;
-                                  return static_cast<double>(g[i] * w[static_cast<std::size_t>(i)]) *
-                                         static_cast<double>(h);
-                                }) / count;
+          const double mean_grad =
+              sum_of(channels,
+                     [&](std::int64_t i) {
+                       return static_cast<double>(g[i] * w[static_cast<std::size_t>(i)]);
+                     }) /
+              count;
+          const double moment =
+              sum_of(channels,
+                     [&](std::int64_t i) {
+                       const C h = (x[i] - center) * scale;
+                       return static_cast<double>(g[i] * w[static_cast<std::size_t>(i)]) *
+                              static_cast<double>(h);
+                     }) /
+              count;
           PUMICE_INDEPENDENT
           for (std::int64_t i = 0; i < channels; ++i) {
             const C h = (x[i] - center) * scale;
@@ -126,4 +132,4 @@ void layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -11,7 +11,8 @@
 namespace pumice::cpu {
 namespace {
 
-// 512 rows amortise the packing of the weight that every BLAS call does: at 96 × 96 it is 2 % of it.
+// 512 rows amortise the packing of the weight that every BLAS call does: at 96 × 96 it is 2 % of
+// it.
 constexpr std::int64_t kBlockRows = 512;
 
 /// [rows, columns] from `from`, widened, and transposed if asked.
@@ -31,7 +32,7 @@ std::vector<compute_t<T>> wide_matrix(const T* from, std::int64_t rows, std::int
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 void linear(ConstTensorView rows, ConstTensorView weight, bool transpose, ConstTensorView bias,
             TensorView output) {
@@ -50,8 +51,10 @@ void linear(ConstTensorView rows, ConstTensorView weight, bool transpose, ConstT
       C* y = scratch.data() + m * k;
       if constexpr (is_wide<T>) y = output.data<T>() + begin * n;
       for (std::int64_t row = 0; row < m; ++row) {
-        if (b == nullptr) std::fill_n(y + row * n, n, C{0});
-        else std::copy_n(b, n, y + row * n);
+        if (b == nullptr)
+          std::fill_n(y + row * n, n, C{0});
+        else
+          std::copy_n(b, n, y + row * n);
       }
       if (k > 0) dense_gemm(m, n, k, x, k, w.data(), n, y, n, true);
       if constexpr (!is_wide<T>) narrow_row(y, output.data<T>() + begin * n, m * n);
@@ -106,15 +109,15 @@ void column_sum(ConstTensorView rows, TensorView sums) {
     const auto add = [](const auto& to, std::int64_t, const auto* x, std::int64_t n) {
       double* const sum = to[0];
       PUMICE_INDEPENDENT
-      for (std::int64_t i = 0; i < n; ++i) sum[i] += static_cast<double>(x[i]);
+      for (std::int64_t i = 0; i < n; ++i)
+        sum[i] += static_cast<double>(x[i]);
     };
     const std::vector<double> total =
         column_sums<1>(RowChunks(rows.rows(), channels), channels, add, rows.data<T>());
     for (std::int64_t c = 0; c < channels; ++c) {
-      sums.data<compute_t<T>>()[c] =
-          static_cast<compute_t<T>>(total[static_cast<std::size_t>(c)]);
+      sums.data<compute_t<T>>()[c] = static_cast<compute_t<T>>(total[static_cast<std::size_t>(c)]);
     }
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

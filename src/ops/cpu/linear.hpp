@@ -13,4 +13,4 @@ void linear_weight_gradient(ConstTensorView features, ConstTensorView grad_outpu
 /// Σ over rows, in double, stored in the compute type.
 void column_sum(ConstTensorView rows, TensorView sums);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -45,13 +45,12 @@ std::vector<C> repeated(std::int64_t items, std::int64_t channels, std::int64_t 
 }
 
 /// A pointer that reads `otherwise` when the parameter is undefined.
-template <class C>
-auto parameter(ConstTensorView tensor, C otherwise) {
+template <class C> auto parameter(ConstTensorView tensor, C otherwise) {
   const C* data = tensor.defined() ? tensor.data<C>() : nullptr;
   return [data, otherwise](std::int64_t c) { return data == nullptr ? otherwise : data[c]; };
 }
 
-}  // namespace
+}   // namespace
 
 Moments moments(ConstTensorView features, const RowChunks& rows) {
   const std::int64_t channels = features.extent(1);
@@ -61,15 +60,15 @@ Moments moments(ConstTensorView features, const RowChunks& rows) {
   dispatch_floating(features.dtype(), "normalization", [&]<class T>(T) {
     const std::int64_t period = period_of(channels);
     const T* const in = features.data<T>();
-    // Sums of x - shift and of its square, shift being a row of the item: then (mean - shift)² is at
-    // most N times the variance, and the difference below loses no more than N · 2⁻⁵³ of it.
+    // Sums of x - shift and of its square, shift being a row of the item: then (mean - shift)² is
+    // at most N times the variance, and the difference below loses no more than N · 2⁻⁵³ of it.
     std::vector<std::int64_t> first(static_cast<std::size_t>(rows.items()), -1);
     for (const RowChunk& chunk : rows.chunks()) {
       std::int64_t& row = first[static_cast<std::size_t>(chunk.item)];
       if (row < 0) row = rows.row(chunk.begin);
     }
-    const auto shift = repeated<double>(
-        rows.items(), channels, period, [&](std::int64_t item, std::int64_t c) {
+    const auto shift =
+        repeated<double>(rows.items(), channels, period, [&](std::int64_t item, std::int64_t c) {
           const std::int64_t row = first[static_cast<std::size_t>(item)];
           return row < 0 ? 0.0 : static_cast<double>(widen(in[row * channels + c]));
         });
@@ -120,25 +119,25 @@ void normalize(ConstTensorView features, const RowChunks& rows, ConstTensorView 
                                     [&](auto item, auto c) { return s[at(item, c)] * w(c); });
     const auto offset =
         repeated<C>(rows.items(), channels, period, [&](auto, auto c) { return b(c); });
-    for_row_pieces(rows, channels, period, [&](std::int64_t begin, std::int64_t n,
-                                               std::int64_t item) {
-      const C* const a = center.data() + item * period;
-      const C* const f = factor.data() + item * period;
-      const C* const o = offset.data() + item * period;
-      C scratch[kPiece];
-      C result[kPiece];
-      for (std::int64_t piece = 0; piece < n; piece += kPiece) {
-        const std::int64_t size = std::min(kPiece, n - piece);
-        const C* const x = widened(features.data<T>() + begin + piece, scratch, size);
-        C* to = result;
-        if constexpr (is_wide<T>) to = output.data<T>() + begin + piece;
-        PUMICE_INDEPENDENT
-        for (std::int64_t i = 0; i < size; ++i) {
-          to[i] = (x[i] - a[piece + i]) * f[piece + i] + o[piece + i];
-        }
-        if constexpr (!is_wide<T>) narrow_row(to, output.data<T>() + begin + piece, size);
-      }
-    });
+    for_row_pieces(
+        rows, channels, period, [&](std::int64_t begin, std::int64_t n, std::int64_t item) {
+          const C* const a = center.data() + item * period;
+          const C* const f = factor.data() + item * period;
+          const C* const o = offset.data() + item * period;
+          C scratch[kPiece];
+          C result[kPiece];
+          for (std::int64_t piece = 0; piece < n; piece += kPiece) {
+            const std::int64_t size = std::min(kPiece, n - piece);
+            const C* const x = widened(features.data<T>() + begin + piece, scratch, size);
+            C* to = result;
+            if constexpr (is_wide<T>) to = output.data<T>() + begin + piece;
+            PUMICE_INDEPENDENT
+            for (std::int64_t i = 0; i < size; ++i) {
+              to[i] = (x[i] - a[piece + i]) * f[piece + i] + o[piece + i];
+            }
+            if constexpr (!is_wide<T>) narrow_row(to, output.data<T>() + begin + piece, size);
+          }
+        });
   });
 }
 
@@ -194,39 +193,39 @@ void normalize_gradient(ConstTensorView features, ConstTensorView grad_output,
     };
     const auto factor = repeated<C>(rows.items(), channels, period,
                                     [&](auto item, auto c) { return s[at(item, c)] * w(c); });
-    const auto mean_grad =
-        repeated<C>(rows.items(), channels, period, [&](auto item, auto c) {
-          return constant_statistics ? C{0} : static_cast<C>(plain(item, c) / count(item));
-        });
+    const auto mean_grad = repeated<C>(rows.items(), channels, period, [&](auto item, auto c) {
+      return constant_statistics ? C{0} : static_cast<C>(plain(item, c) / count(item));
+    });
     const auto slope = repeated<C>(rows.items(), channels, period, [&](auto item, auto c) {
       const auto deviation = static_cast<double>(s[at(item, c)]);
       return constant_statistics
                  ? C{0}
                  : static_cast<C>(moment(item, c) / count(item) * deviation * deviation);
     });
-    for_row_pieces(rows, channels, period, [&](std::int64_t begin, std::int64_t n,
-                                               std::int64_t item) {
-      const C* const a = center.data() + item * period;
-      const C* const f = factor.data() + item * period;
-      const C* const h = mean_grad.data() + item * period;
-      const C* const k = slope.data() + item * period;
-      C scratch[2][kPiece];
-      C result[kPiece];
-      for (std::int64_t piece = 0; piece < n; piece += kPiece) {
-        const std::int64_t size = std::min(kPiece, n - piece);
-        const C* const x = widened(features.data<T>() + begin + piece, scratch[0], size);
-        const C* const g = widened(grad_output.data<T>() + begin + piece, scratch[1], size);
-        C* to = result;
-        if constexpr (is_wide<T>) to = grad_features.data<T>() + begin + piece;
-        PUMICE_INDEPENDENT
-        for (std::int64_t i = 0; i < size; ++i) {
-          const std::int64_t c = piece + i;
-          to[i] = (g[i] - h[c] - (x[i] - a[c]) * k[c]) * f[c];
-        }
-        if constexpr (!is_wide<T>) narrow_row(to, grad_features.data<T>() + begin + piece, size);
-      }
-    });
+    for_row_pieces(
+        rows, channels, period, [&](std::int64_t begin, std::int64_t n, std::int64_t item) {
+          const C* const a = center.data() + item * period;
+          const C* const f = factor.data() + item * period;
+          const C* const h = mean_grad.data() + item * period;
+          const C* const k = slope.data() + item * period;
+          C scratch[2][kPiece];
+          C result[kPiece];
+          for (std::int64_t piece = 0; piece < n; piece += kPiece) {
+            const std::int64_t size = std::min(kPiece, n - piece);
+            const C* const x = widened(features.data<T>() + begin + piece, scratch[0], size);
+            const C* const g = widened(grad_output.data<T>() + begin + piece, scratch[1], size);
+            C* to = result;
+            if constexpr (is_wide<T>) to = grad_features.data<T>() + begin + piece;
+            PUMICE_INDEPENDENT
+            for (std::int64_t i = 0; i < size; ++i) {
+              const std::int64_t c = piece + i;
+              to[i] = (g[i] - h[c] - (x[i] - a[c]) * k[c]) * f[c];
+            }
+            if constexpr (!is_wide<T>)
+              narrow_row(to, grad_features.data<T>() + begin + piece, size);
+          }
+        });
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -15,7 +15,8 @@ struct Moments {
 };
 Moments moments(ConstTensorView features, const RowChunks& rows);
 
-/// output = (features - mean) · inverse_deviation · weight + bias; mean, inverse_deviation: [items, C].
+/// output = (features - mean) · inverse_deviation · weight + bias; mean, inverse_deviation: [items,
+/// C].
 void normalize(ConstTensorView features, const RowChunks& rows, ConstTensorView mean,
                ConstTensorView inverse_deviation, ConstTensorView weight, ConstTensorView bias,
                TensorView output);
@@ -33,4 +34,4 @@ void layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                          ConstTensorView inverse_deviation, TensorView grad_features,
                          TensorView grad_weight, TensorView grad_bias);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

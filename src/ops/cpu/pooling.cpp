@@ -73,10 +73,11 @@ void max_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* 
   });
 }
 
-/// Sums over the pairs of each output what `add(sum, x, pair, c_begin, n)` makes of the input row x.
+/// Sums over the pairs of each output what `add(sum, x, pair, c_begin, n)` makes of the input row
+/// x.
 template <class T, class Add, class Finish>
-void sum_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* out,
-               const Add& add, const Finish& finish) {
+void sum_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* out, const Add& add,
+               const Finish& finish) {
   using C = compute_t<T>;
   for_outputs(in, map, channels, [&](std::int64_t row, std::span<const std::int64_t> pairs) {
     C sum[kPiece];
@@ -96,16 +97,18 @@ void sum_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* 
 
 const auto add_all = [](auto* sum, const auto* x, auto, auto, auto, std::int64_t n) {
   PUMICE_INDEPENDENT
-  for (std::int64_t c = 0; c < n; ++c) sum[c] += x[c];
+  for (std::int64_t c = 0; c < n; ++c)
+    sum[c] += x[c];
 };
 const auto leave = [](auto*, std::size_t, std::int64_t) {};
 const auto divide = []<class C>(C* sum, std::size_t count, std::int64_t n) {
   if (count == 0) return;
   const C divisor = static_cast<C>(count);
-  for (std::int64_t c = 0; c < n; ++c) sum[c] /= divisor;
+  for (std::int64_t c = 0; c < n; ++c)
+    sum[c] /= divisor;
 };
 
-}  // namespace
+}   // namespace
 
 void max_pool(ConstTensorView features, const KernelMapView& map, TensorView output,
               TensorView argmax) {
@@ -118,8 +121,10 @@ void max_pool(ConstTensorView features, const KernelMapView& map, TensorView out
 void sum_pool(ConstTensorView features, const KernelMapView& map, bool average, TensorView output) {
   dispatch_floating(features.dtype(), "sum_pool", [&]<class T>(T) {
     const T* in = features.data<T>();
-    if (average) sum_typed(in, map, features.extent(1), output.data<T>(), add_all, divide);
-    else sum_typed(in, map, features.extent(1), output.data<T>(), add_all, leave);
+    if (average)
+      sum_typed(in, map, features.extent(1), output.data<T>(), add_all, divide);
+    else
+      sum_typed(in, map, features.extent(1), output.data<T>(), add_all, leave);
   });
 }
 
@@ -137,7 +142,8 @@ void max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
         sum[c] += from[c] == self ? g[c] : compute_t<T>{0};
       }
     };
-    sum_typed(grad_output.data<T>(), transposed(map), channels, grad_features.data<T>(), add, leave);
+    sum_typed(grad_output.data<T>(), transposed(map), channels, grad_features.data<T>(), add,
+              leave);
   });
 }
 
@@ -147,8 +153,7 @@ void average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map
   std::fill(inputs_of.span().begin(), inputs_of.span().end(), 0);
   parallel_for(map.pairs(), kElementGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t pair = begin; pair < end; ++pair) {
-      const std::atomic_ref<std::int32_t> count(
-          inputs_of[map.out[static_cast<std::size_t>(pair)]]);
+      const std::atomic_ref<std::int32_t> count(inputs_of[map.out[static_cast<std::size_t>(pair)]]);
       count.fetch_add(1, std::memory_order_relaxed);
     }
   });
@@ -157,11 +162,12 @@ void average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map
                          std::int64_t n) {
       const auto divisor = static_cast<compute_t<T>>(inputs_of[out_row]);
       PUMICE_INDEPENDENT
-      for (std::int64_t c = 0; c < n; ++c) sum[c] += g[c] / divisor;
+      for (std::int64_t c = 0; c < n; ++c)
+        sum[c] += g[c] / divisor;
     };
     sum_typed(grad_output.data<T>(), transposed(map), grad_output.extent(1),
               grad_features.data<T>(), add, leave);
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -15,4 +15,4 @@ void max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
 void average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map,
                            TensorView grad_features);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

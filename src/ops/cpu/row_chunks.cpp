@@ -35,9 +35,10 @@ Buffer<std::int32_t> batch_of_rows(const CoordinateSet& set) {
   Buffer<std::int32_t> batch(set.size());
   const auto* coordinates = set.coordinates().data<std::int32_t>();
   parallel_for(set.size(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) batch[row] = coordinates[row * width];
+    for (std::int64_t row = begin; row < end; ++row)
+      batch[row] = coordinates[row * width];
   });
   return batch;
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

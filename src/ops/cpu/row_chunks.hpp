@@ -71,8 +71,8 @@ std::vector<double> column_sums(const RowChunks& rows, std::int64_t channels, co
   Buffer<double> partial(chunks * kTerms * channels);
   parallel_for(chunks, 1, [&](std::int64_t first, std::int64_t last) {
     std::vector<double> lanes(static_cast<std::size_t>(kTerms * period));
-    std::vector<compute_t<std::common_type_t<Inputs...>>> scratch(
-        static_cast<std::size_t>(period) * sizeof...(Inputs));
+    std::vector<compute_t<std::common_type_t<Inputs...>>> scratch(static_cast<std::size_t>(period) *
+                                                                  sizeof...(Inputs));
     for (std::int64_t c = first; c < last; ++c) {
       const RowChunk& chunk = rows.chunks()[static_cast<std::size_t>(c)];
       std::fill(lanes.begin(), lanes.end(), 0.0);
@@ -81,8 +81,9 @@ std::vector<double> column_sums(const RowChunks& rows, std::int64_t channels, co
         sums[t] = lanes.data() + static_cast<std::int64_t>(t) * period;
       }
       const auto add = [&](std::int64_t offset, std::int64_t n) {
-        with_widened(scratch.data(), period, n,
-                     [&](auto... wide) { body(sums, chunk.item, wide...); }, (inputs + offset)...);
+        with_widened(
+            scratch.data(), period, n, [&](auto... wide) { body(sums, chunk.item, wide...); },
+            (inputs + offset)...);
       };
       if (rows.contiguous()) {
         const std::int64_t end = chunk.end * channels;
@@ -90,7 +91,8 @@ std::vector<double> column_sums(const RowChunks& rows, std::int64_t channels, co
           add(i, std::min(period, end - i));
         }
       } else {
-        for (std::int64_t p = chunk.begin; p < chunk.end; ++p) add(rows.row(p) * channels, channels);
+        for (std::int64_t p = chunk.begin; p < chunk.end; ++p)
+          add(rows.row(p) * channels, channels);
       }
       for (std::int64_t t = 0; t < kTerms; ++t) {
         double* out = partial.data() + (c * kTerms + t) * channels;
@@ -109,9 +111,10 @@ std::vector<double> column_sums(const RowChunks& rows, std::int64_t channels, co
     const std::int64_t item = rows.chunks()[static_cast<std::size_t>(c)].item;
     double* to = total.data() + item * kTerms * channels;
     const double* from = partial.data() + c * kTerms * channels;
-    for (std::int64_t i = 0; i < kTerms * channels; ++i) to[i] += from[i];
+    for (std::int64_t i = 0; i < kTerms * channels; ++i)
+      to[i] += from[i];
   }
   return total;
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

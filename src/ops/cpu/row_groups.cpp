@@ -14,11 +14,11 @@ namespace {
 constexpr std::int64_t kChunk = 1 << 15;   // positions a task
 constexpr std::int64_t kBuckets = 1024;
 
-template <class Row>
-RowGroups group(std::span<const Row> rows, std::int64_t groups) {
+template <class Row> RowGroups group(std::span<const Row> rows, std::int64_t groups) {
   const auto size = static_cast<std::int64_t>(rows.size());
   int shift = 0;
-  while (groups > kBuckets << shift) ++shift;
+  while (groups > kBuckets << shift)
+    ++shift;
   const std::int64_t buckets = groups == 0 ? 0 : ((groups - 1) >> shift) + 1;
   const std::int64_t chunks = (size + kChunk - 1) / kChunk;
 
@@ -82,7 +82,7 @@ RowGroups group(std::span<const Row> rows, std::int64_t groups) {
   return result;
 }
 
-}  // namespace
+}   // namespace
 
 RowGroups group_rows(std::span<const std::int32_t> rows, std::int64_t groups) {
   return group(rows, groups);
@@ -137,10 +137,10 @@ void check_rows(ConstTensorView rows, std::int64_t limit, const char* op, const 
       }
     });
     const std::int64_t at = bad.load();
-    PUMICE_EXPECTS(at == rows.rows(), op, ": ", name, "[", at, "] = ",
-                   values[static_cast<std::size_t>(at)], " is not a row; rows are 0 to ", limit - 1,
-                   ", or -1 for none");
+    PUMICE_EXPECTS(at == rows.rows(), op, ": ", name, "[", at,
+                   "] = ", values[static_cast<std::size_t>(at)], " is not a row; rows are 0 to ",
+                   limit - 1, ", or -1 for none");
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

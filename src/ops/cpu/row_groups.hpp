@@ -11,8 +11,8 @@
 namespace pumice::cpu {
 
 struct RowGroups {
-  Buffer<std::int64_t> begin;     // [groups + 1]
-  Buffer<std::int64_t> position;  // [kept]: ascending within a group
+  Buffer<std::int64_t> begin;      // [groups + 1]
+  Buffer<std::int64_t> position;   // [kept]: ascending within a group
 
   std::span<const std::int64_t> of(std::int64_t group) const {
     return position.span().subspan(static_cast<std::size_t>(begin[group]),
@@ -20,8 +20,8 @@ struct RowGroups {
   }
 };
 
-/// Groups the positions p of `rows` by rows[p], leaving out negative ones; stable. Every row must be
-/// below `groups`.
+/// Groups the positions p of `rows` by rows[p], leaving out negative ones; stable. Every row must
+/// be below `groups`.
 RowGroups group_rows(std::span<const std::int32_t> rows, std::int64_t groups);
 RowGroups group_rows(std::span<const std::int64_t> rows, std::int64_t groups);
 
@@ -33,10 +33,9 @@ Buffer<std::int64_t> invert_rows(std::span<const Row> rows, std::int64_t groups)
 void check_rows(ConstTensorView rows, std::int64_t limit, const char* op, const char* name);
 
 /// Calls body(span) with the elements of an i32 or i64 vector.
-template <class Body>
-decltype(auto) dispatch_rows(ConstTensorView rows, Body&& body) {
+template <class Body> decltype(auto) dispatch_rows(ConstTensorView rows, Body&& body) {
   if (rows.dtype() == DType::i64) return body(rows.span<std::int64_t>());
   return body(rows.span<std::int32_t>());
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -20,8 +20,10 @@ void gather_bytes(const std::byte* from, const Rows& rows, std::int64_t count, s
                  for (std::int64_t i = begin; i < end; ++i) {
                    std::byte* const place = to + static_cast<std::size_t>(i) * bytes;
                    const auto row = static_cast<std::int64_t>(rows(i));
-                   if (row < 0) std::memset(place, 0, bytes);
-                   else std::memcpy(place, from + static_cast<std::size_t>(row) * bytes, bytes);
+                   if (row < 0)
+                     std::memset(place, 0, bytes);
+                   else
+                     std::memcpy(place, from + static_cast<std::size_t>(row) * bytes, bytes);
                  }
                });
 }
@@ -47,21 +49,22 @@ void sum_groups(const T* in, const RowGroups& groups, std::int64_t rows, std::in
           }
           const auto* const x = widened(in + position * channels + first, scratch, n);
           PUMICE_INDEPENDENT
-          for (std::int64_t c = 0; c < n; ++c) sum[c] += static_cast<Sum>(x[c]);
+          for (std::int64_t c = 0; c < n; ++c)
+            sum[c] += static_cast<Sum>(x[c]);
         }
         finish(sum, members.size(), n);
-        for (std::int64_t c = 0; c < n; ++c) scratch[c] = static_cast<compute_t<T>>(sum[c]);
+        for (std::int64_t c = 0; c < n; ++c)
+          scratch[c] = static_cast<compute_t<T>>(sum[c]);
         narrow_row(scratch, out + row * channels + first, n);
       }
     }
   });
 }
 
-}  // namespace
+}   // namespace
 
 void take_rows(ConstTensorView features, ConstTensorView rows, TensorView output) {
-  const auto bytes =
-      static_cast<std::size_t>(features.row_elements()) * size_of(features.dtype());
+  const auto bytes = static_cast<std::size_t>(features.row_elements()) * size_of(features.dtype());
   dispatch_rows(rows, [&](auto values) {
     gather_bytes(
         static_cast<const std::byte*>(features.raw()),
@@ -97,7 +100,8 @@ void reduce_sum(ConstTensorView features, ConstTensorView row_of, bool mean, Ten
   dispatch_floating(features.dtype(), "reduce_rows", [&]<class T>(T) {
     const auto divide = [&](double* sum, std::size_t count, std::int64_t n) {
       if (!mean || count < 2) return;
-      for (std::int64_t c = 0; c < n; ++c) sum[c] /= static_cast<double>(count);
+      for (std::int64_t c = 0; c < n; ++c)
+        sum[c] /= static_cast<double>(count);
     };
     sum_groups<double>(features.data<T>(), groups, output.rows(), features.extent(1),
                        output.data<T>(), divide);
@@ -118,8 +122,10 @@ void reduce_max(ConstTensorView features, ConstTensorView row_of, TensorView out
         T* const best = out + row * channels;
         std::int32_t* const chosen = from + row * channels;
         const auto members = groups.of(row);
-        if (members.empty()) std::fill_n(best, channels, T{});
-        else std::copy_n(in + members.front() * channels, channels, best);
+        if (members.empty())
+          std::fill_n(best, channels, T{});
+        else
+          std::copy_n(in + members.front() * channels, channels, best);
         std::fill_n(chosen, channels,
                     members.empty() ? -1 : static_cast<std::int32_t>(members.front()));
         for (const std::int64_t position : members.subspan(members.empty() ? 0 : 1)) {
@@ -170,7 +176,8 @@ void mean_gradient(ConstTensorView grad_output, ConstTensorView row_of, TensorVi
           const auto divisor = static_cast<compute_t<T>>(count[static_cast<std::size_t>(row)]);
           const auto divide = [&](auto* result, const auto* x, std::int64_t n) {
             PUMICE_INDEPENDENT
-            for (std::int64_t c = 0; c < n; ++c) result[c] = x[c] / divisor;
+            for (std::int64_t c = 0; c < n; ++c)
+              result[c] = x[c] / divisor;
           };
           for_pieces(to, channels, divide, grad + row * channels);
         }
@@ -208,4 +215,4 @@ void chosen_gradient(ConstTensorView grad_output, ConstTensorView row_of, ConstT
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -19,4 +19,4 @@ void mean_gradient(ConstTensorView grad_output, ConstTensorView row_of, TensorVi
 void chosen_gradient(ConstTensorView grad_output, ConstTensorView row_of, ConstTensorView source,
                      TensorView grad_features);
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -1,6 +1,6 @@
 // exp, tanh and the normal distribution without branches or table look-ups, so that a plain loop of
-// them becomes vector code. The float versions are polynomials fitted to Chebyshev nodes (mpmath, 40
-// digits); the double versions call the C library, whose results nothing here could improve.
+// them becomes vector code. The float versions are polynomials fitted to Chebyshev nodes (mpmath,
+// 40 digits); the double versions call the C library, whose results nothing here could improve.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,7 @@ namespace pumice::cpu {
 
 /// condition ? a : b with both sides computed. As a branch the compiler would move a side into it,
 /// and then could not vectorise: a floating-point operation must not run where it was not asked to.
-template <class C>
-inline C select(bool condition, C a, C b) {
+template <class C> inline C select(bool condition, C a, C b) {
   using Bits = std::conditional_t<sizeof(C) == 8, std::uint64_t, std::uint32_t>;
   const Bits mask = Bits{0} - static_cast<Bits>(condition);
   return std::bit_cast<C>((std::bit_cast<Bits>(a) & mask) | (std::bit_cast<Bits>(b) & ~mask));
@@ -22,11 +21,12 @@ inline C select(bool condition, C a, C b) {
 /// Within 2 units in the last place, subnormal results included; 0 below -104, inf above 89.
 inline float exp_of(float x) {
   constexpr float kLog2e = 0x1.715476p+0f;
-  constexpr float kLn2High = 0x1.62e4p-1f;        // 14 bits, so that n · high is exact
+  constexpr float kLn2High = 0x1.62e4p-1f;   // 14 bits, so that n · high is exact
   constexpr float kLn2Low = 0x1.7f7d1cp-20f;
-  constexpr float kMagic = 0x1.8p23f;             // adding it rounds to an integer
+  constexpr float kMagic = 0x1.8p23f;   // adding it rounds to an integer
   const float below = select(x > 89.0f, 89.0f, x);
-  const float clamped = select(below > -104.0f, below, -104.0f);   // a NaN too: it must not reach the cast
+  const float clamped =
+      select(below > -104.0f, below, -104.0f);   // a NaN too: it must not reach the cast
   const float shifted = std::fma(clamped, kLog2e, kMagic);
   const float n = shifted - kMagic;
   const float r = std::fma(-n, kLn2Low, std::fma(-n, kLn2High, clamped));
@@ -45,7 +45,9 @@ inline float exp_of(float x) {
   const float result = p * first * second;
   return select(x != x, x, result);
 }
-inline double exp_of(double x) { return std::exp(x); }
+inline double exp_of(double x) {
+  return std::exp(x);
+}
 
 /// exp(-x² / 2); the square is kept in two parts, or its rounding would show in the far tail.
 inline float gauss_of(float x) {
@@ -53,11 +55,14 @@ inline float gauss_of(float x) {
   const float lost = std::fma(x, x, -square);
   return exp_of(-0.5f * square) * select(square < 300.0f, std::fma(-0.5f, lost, 1.0f), 1.0f);
 }
-inline double gauss_of(double x) { return std::exp(-0.5 * x * x); }
+inline double gauss_of(double x) {
+  return std::exp(-0.5 * x * x);
+}
 
 /// Φ(x), the normal distribution function, relative accuracy in both tails: the tail is
 /// exp(-x² / 2) · u · P(u - 1/2) with u = 1 / (1 + 0.28125 |x|), P fitted for 0.98 <= |x| <= 14.6
-/// (below, exp underflows) to 2.4e-9. Within 1 of 0 it is 1/2 + x · Q(x²), which rounds once at the end.
+/// (below, exp underflows) to 2.4e-9. Within 1 of 0 it is 1/2 + x · Q(x²), which rounds once at the
+/// end.
 inline float normal_distribution(float x) {
   const float u = 1.0f / std::fma(0.28125f, std::fabs(x), 1.0f);
   const float v = u - 0.5f;
@@ -81,11 +86,12 @@ inline float normal_distribution(float x) {
   const float outside = select(x < 0.0f, tail, 1.0f - tail);
   return select(square < 1.0f, std::fma(x, q, 0.5f), outside);
 }
-inline double normal_distribution(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
+inline double normal_distribution(double x) {
+  return 0.5 * std::erfc(-x * 0.70710678118654752440);
+}
 
 /// 1 / (1 + exp(-x)), accurate for large |x| of either sign.
-template <class C>
-inline C sigmoid_of(C x) {
+template <class C> inline C sigmoid_of(C x) {
   const C e = exp_of(-std::fabs(x));
   return select(x < C{0}, e, C{1}) / (C{1} + e);
 }
@@ -102,6 +108,8 @@ inline float tanh_of(float x) {
   const float far = std::copysign(1.0f - 2.0f / (exp_of(2.0f * a) + 1.0f), x);
   return select(a < 0.625f, near, far);
 }
-inline double tanh_of(double x) { return std::tanh(x); }
+inline double tanh_of(double x) {
+  return std::tanh(x);
+}
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu

@@ -22,10 +22,9 @@
 
 namespace pumice::cpu {
 
-template <class T>
-inline constexpr bool is_wide = std::is_same_v<T, compute_t<T>>;
+template <class T> inline constexpr bool is_wide = std::is_same_v<T, compute_t<T>>;
 
-inline constexpr std::int64_t kPiece = 1024;         // elements widened at once: 4 KiB, in L1
+inline constexpr std::int64_t kPiece = 1024;             // elements widened at once: 4 KiB, in L1
 inline constexpr std::int64_t kElementGrain = 1 << 15;   // elements a task: 10 µs and more
 
 /// Rows of `elements` elements a task takes, from the shape alone.
@@ -33,8 +32,7 @@ inline std::int64_t row_grain(std::int64_t elements) {
   return std::max<std::int64_t>(1, kElementGrain / std::max<std::int64_t>(1, elements));
 }
 
-template <class T>
-inline void widen_row(const T* from, compute_t<T>* to, std::int64_t n) {
+template <class T> inline void widen_row(const T* from, compute_t<T>* to, std::int64_t n) {
   std::int64_t i = 0;
 #if defined(__F16C__)
   if constexpr (std::is_same_v<T, Half>) {
@@ -44,11 +42,11 @@ inline void widen_row(const T* from, compute_t<T>* to, std::int64_t n) {
     }
   }
 #endif
-  for (; i < n; ++i) to[i] = widen(from[i]);
+  for (; i < n; ++i)
+    to[i] = widen(from[i]);
 }
 
-template <class T>
-inline void narrow_row(const compute_t<T>* from, T* to, std::int64_t n) {
+template <class T> inline void narrow_row(const compute_t<T>* from, T* to, std::int64_t n) {
   std::int64_t i = 0;
 #if defined(__F16C__)
   if constexpr (std::is_same_v<T, Half>) {
@@ -58,16 +56,17 @@ inline void narrow_row(const compute_t<T>* from, T* to, std::int64_t n) {
     }
   }
 #endif
-  for (; i < n; ++i) to[i] = narrow<T>(from[i]);
+  for (; i < n; ++i)
+    to[i] = narrow<T>(from[i]);
 }
 
-/// Asks for the first `elements` of a row that will be read soon, up to 512 bytes: gathers of rows in
-/// chance order wait for memory otherwise, and with this take half as long.
-template <class T>
-inline void prefetch_row(const T* row, std::int64_t elements) {
+/// Asks for the first `elements` of a row that will be read soon, up to 512 bytes: gathers of rows
+/// in chance order wait for memory otherwise, and with this take half as long.
+template <class T> inline void prefetch_row(const T* row, std::int64_t elements) {
   const auto* const bytes = reinterpret_cast<const char*>(row);
   const std::int64_t size = std::min<std::int64_t>(512, elements * std::int64_t{sizeof(T)});
-  for (std::int64_t at = 0; at < size; at += 64) __builtin_prefetch(bytes + at);
+  for (std::int64_t at = 0; at < size; at += 64)
+    __builtin_prefetch(bytes + at);
 }
 
 /// `from` itself where it needs no widening, else its n elements widened into `scratch`.
@@ -89,7 +88,8 @@ void with_widened(C* scratch, std::int64_t stride, std::int64_t n, const Body& b
                   const Inputs*... inputs) {
   [&]<std::int64_t... I>(std::integer_sequence<std::int64_t, I...>) {
     body(widened(inputs, scratch + I * stride, n)..., n);
-  }(std::make_integer_sequence<std::int64_t, static_cast<std::int64_t>(sizeof...(Inputs))>{});
+  }
+  (std::make_integer_sequence<std::int64_t, static_cast<std::int64_t>(sizeof...(Inputs))>{});
 }
 
 /// Calls body(result, inputs…, n) for pieces of `n` elements of the compute type.
@@ -102,8 +102,8 @@ void for_pieces(T* out, std::int64_t n, const Body& body, const Inputs*... input
     compute_t<T> scratch[sizeof...(Inputs) * static_cast<std::size_t>(kPiece)];
     for (std::int64_t begin = 0; begin < n; begin += kPiece) {
       const std::int64_t size = std::min(kPiece, n - begin);
-      with_widened(scratch, kPiece, size,
-                   [&](auto... wide) { body(result, wide...); }, (inputs + begin)...);
+      with_widened(
+          scratch, kPiece, size, [&](auto... wide) { body(result, wide...); }, (inputs + begin)...);
       narrow_row(result, out + begin, size);
     }
   }
@@ -117,4 +117,4 @@ void for_elements(T* out, std::int64_t elements, const Body& body, const Inputs*
   });
 }
 
-}  // namespace pumice::cpu
+}   // namespace pumice::cpu
