@@ -2,7 +2,14 @@
 #include "arguments.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
 
+#include <unistd.h>
+
+#include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/read.hpp>
 
@@ -57,6 +64,41 @@ void add_threads(CLI::App& command) {
           },
           "Threads to use (default: all processors)")
       ->trigger_on_parse();
+}
+
+std::string whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure == std::errc() && end == text.data() + text.size()) return {};
+  return text + " is not a whole number from 0 to 2^64 - 1";
+}
+
+void check_outputs(const std::vector<std::filesystem::path>& inputs,
+                   const std::vector<std::filesystem::path>& outputs) {
+  const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
+    std::error_code absent;   // what is not there yet is compared by name
+    return std::filesystem::equivalent(a, b, absent) ||
+           std::filesystem::weakly_canonical(a, absent) ==
+               std::filesystem::weakly_canonical(b, absent);
+  };
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    if (output->empty()) continue;
+    for (const std::filesystem::path& input : inputs) {
+      PUMICE_EXPECTS(input.empty() || !same(*output, input), output->string(),
+                     " would be read and written over; give the result another name");
+    }
+    for (auto other = outputs.begin(); other != output; ++other) {
+      PUMICE_EXPECTS(other->empty() || !same(*output, *other), output->string(),
+                     " would be written twice; give each result its own name");
+    }
+    const std::filesystem::path folder =
+        output->has_parent_path() ? output->parent_path() : std::filesystem::path(".");
+    PUMICE_EXPECTS(::access(folder.c_str(), W_OK | X_OK) == 0, output->string(),
+                   ": cannot be written (", std::strerror(errno),
+                   "); choose a folder that exists and is yours");
+    PUMICE_EXPECTS(!std::filesystem::is_directory(*output), output->string(),
+                   ": is a folder; give the name of a file");
+  }
 }
 
 void add_json(CLI::App& command, bool& json) {

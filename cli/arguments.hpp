@@ -35,6 +35,14 @@ struct VoxelArguments {
 /// `--threads N`, applied at once.
 void add_threads(CLI::App& command);
 
+/// For CLI11's `check`: digits alone, below 2^64. Empty, or what is wrong.
+std::string whole_number(const std::string& text);
+
+/// UserError when a file to be written is one that is read, or is to be written twice, or lies
+/// where nothing can be written; called before any work. Empty paths stand for options not given.
+void check_outputs(const std::vector<std::filesystem::path>& inputs,
+                   const std::vector<std::filesystem::path>& outputs);
+
 /// `--json`: the result on standard output for machines, and nothing else there.
 void add_json(CLI::App& command, bool& json);
 

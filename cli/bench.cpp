@@ -267,6 +267,7 @@ void print_table(const std::vector<Measurement>& results) {
 
 void bench(const BenchArguments& arguments) {
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+  check_outputs({arguments.scan}, {arguments.csv});
   const std::vector<Measurement> results = arguments.what == "layers" ? bench_layers(arguments)
                                            : arguments.what == "networks"
                                                ? bench_networks(arguments)

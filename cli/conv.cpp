@@ -144,6 +144,7 @@ MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
 }
 
 void convolve(const ConvArguments& arguments) {
+  check_outputs({arguments.in}, {arguments.out});
   const ConvInput input = read_input(arguments.in);
   const KernelWindow window = window_of(arguments, input.dimension);
   PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), arguments.in, ": weight has ",
@@ -176,7 +177,8 @@ void convolve(const ConvArguments& arguments) {
     PUMICE_EXPECTS(input.grad_output.shape() == features.shape(), arguments.in, ": grad_output is ",
                    to_string(input.grad_output.shape()), " and the result is ",
                    to_string(features.shape()), "; they must agree");
-    options.epilogue = {};   // the bias has no part in these two
+    options.epilogue = {};      // the bias has no part in these two
+    options.chosen = nullptr;   // what is reported is the forward pass's plan
     grad_features = convolution_input_gradient(input.grad_output, input.weight, used.view, options);
     grad_weight =
         convolution_weight_gradient(input.features, input.grad_output, used.view, options);
@@ -230,7 +232,7 @@ void add_conv_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--kernel", arguments->kernel,
-                   "Extent of the kernel: one number, or one an axis")
+                   "Extent of the kernel: one number, or one an axis; default 3")
       ->expected(1, kMaxDimension);
   command->add_option("--stride", arguments->stride, "Default 1")->expected(1, kMaxDimension);
   command

@@ -1,5 +1,6 @@
 // The `pumice` program: hands the arguments to a subcommand and turns failures into one sentence.
-// Exit codes: 0 done, 1 the input is at fault, 2 the arguments are, 3 pumice is.
+// Exit codes: 0 done, 1 an input or a value is at fault, 2 the command line cannot be read, 3
+// pumice is.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -60,6 +61,10 @@ int main(int argc, char** argv) {
     return 3;
   } catch (const std::exception& error) {
     fmt::print(stderr, "pumice: {}\n", error.what());
+    return 1;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    fmt::print(stderr, "pumice: standard output cannot be written; is the disk full?\n");
     return 1;
   }
   return 0;

@@ -83,8 +83,8 @@ std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
   options.width_factor = arguments.width_factor;
   options.seed = arguments.seed;
   auto network = nn::make_network(arguments.network, options);
+  network->to(parse_dtype(arguments.precision));   // before loading: f64 weights keep their bits
   if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights, {.convert = true});
-  network->to(parse_dtype(arguments.precision));
   network->eval();
   nn::fold(*network);
   return network;
@@ -207,6 +207,13 @@ void draw(const RunArguments& arguments, const Batch& batch, const Forward& forw
 }
 
 void run(const RunArguments& arguments) {
+  std::vector<std::filesystem::path> inputs(arguments.scans.begin(), arguments.scans.end());
+  inputs.emplace_back(arguments.weights);
+  check_outputs(inputs, {arguments.out, arguments.picture});
+  PUMICE_EXPECTS(arguments.network == "minkunet42" ||
+                     (arguments.widths == "spvnas" && arguments.width_factor == 1),
+                 "--widths and --width-factor change minkunet42; ", arguments.network,
+                 " has one set of widths, so leave them out");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
   const nn::NetworkInfo& info = nn::find_network(arguments.network);
   const auto network = prepare_network(arguments);
@@ -288,7 +295,7 @@ void add_run_command(CLI::App& app) {
       "safetensors file of any floating type; without it weights are random, named by "
       "--seed");
   command->add_option("--seed", arguments->seed, "Names the random weights")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->capture_default_str();
   command->add_option("--widths", arguments->widths, "Channels of minkunet42: spvnas or driving")
       ->capture_default_str();

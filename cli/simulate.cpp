@@ -24,6 +24,9 @@ struct SimulateArguments {
 };
 
 void simulate_scan(const SimulateArguments& arguments) {
+  check_outputs({}, {arguments.out});
+  PUMICE_EXPECTS(arguments.out.ends_with(".ply"), "--out ", arguments.out,
+                 ": a sweep is written as .ply; give the name that ending");
   SimulationOptions options;
   options.seed = arguments.seed;
   options.sensor = arguments.beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
@@ -50,7 +53,7 @@ void add_simulate_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("simulate", "Scan a made-up street, the same for the same seed");
   command->add_option("--seed", arguments->seed, "Names the street")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number)
       ->capture_default_str();
   command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
       ->check(CLI::IsMember({32, 64}))

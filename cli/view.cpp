@@ -29,6 +29,7 @@ ColourBy parse_colour(const std::string& name) {
 }
 
 void view(const ViewArguments& arguments) {
+  check_outputs({arguments.scan, arguments.labels}, {arguments.picture});
   PointCloud cloud = arguments.reading.read(arguments.scan);
   if (!arguments.labels.empty()) {
     cloud.labels = read_labels(arguments.labels);

@@ -24,6 +24,7 @@ struct VoxelizeArguments {
 };
 
 void voxelize_scan(const VoxelizeArguments& arguments) {
+  check_outputs({arguments.scan}, {arguments.out});
   const PointCloud cloud = arguments.reading.read(arguments.scan);
   const Voxels voxels = voxelize(cloud, point_features(cloud),
                                  arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));

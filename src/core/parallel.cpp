@@ -17,6 +17,9 @@
 namespace pumice {
 namespace {
 
+/// More than any machine has; oneTBB starts as many as it is told, until the system gives up.
+constexpr int kMostThreads = 1024;
+
 int available() {
   return tbb::info::default_concurrency();
 }
@@ -41,7 +44,8 @@ std::atomic<std::shared_ptr<Arena>>& current_arena() {
 }   // namespace
 
 void set_threads(int threads) {
-  PUMICE_EXPECTS(threads >= 0, "threads = ", threads, ": ask for at least 1, or 0 for all");
+  PUMICE_EXPECTS(threads >= 0 && threads <= kMostThreads, "threads = ", threads, ": ask for 1 to ",
+                 kMostThreads, ", or 0 for all processors");
   current_arena().store(std::make_shared<Arena>(threads == 0 ? available() : threads));
 }
 

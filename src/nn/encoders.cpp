@@ -9,13 +9,17 @@
 namespace pumice::nn {
 namespace {
 
+/// As OpenPCDet and CenterPoint train them: their checkpoints mean this epsilon.
+constexpr NormOptions kNorm{.epsilon = 1e-3};
+
 /// conv 3³ /2, outputs wherever an input reaches.
 ModulePtr halving(std::int64_t in, std::int64_t out, Axes padding) {
   return convolution_block(
       {.in_channels = in,
        .out_channels = out,
        .window = {.size = axes(3, 3), .stride = axes(3, 2), .padding = padding},
-       .mode = ConvolutionMode::strided});
+       .mode = ConvolutionMode::strided},
+      kNorm);
 }
 
 /// conv (1,1,3) / (1,1,2): only the height shrinks.
@@ -23,15 +27,16 @@ std::shared_ptr<Sequential> flattening(std::int64_t in, std::int64_t out) {
   return convolution_block({.in_channels = in,
                             .out_channels = out,
                             .window = {.size = {1, 1, 3, 1}, .stride = {1, 1, 2, 1}},
-                            .mode = ConvolutionMode::strided});
+                            .mode = ConvolutionMode::strided},
+                           kNorm);
 }
 
 ModulePtr block(std::int64_t in, std::int64_t out) {
-  return convolution_block(submanifold(in, out));
+  return convolution_block(submanifold(in, out), kNorm);
 }
 
 ModulePtr residual(std::int64_t channels) {
-  return std::make_shared<ResidualBlock>(channels, channels);
+  return std::make_shared<ResidualBlock>(channels, channels, 3, kNorm);
 }
 
 constexpr Axes kPadded{1, 1, 1, 0};

@@ -56,16 +56,19 @@ SparseTensor Sequential::forward(SparseTensor x, Context& context) {
   return x;
 }
 
-std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec) {
+std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec,
+                                              const NormOptions& norm) {
   return std::make_shared<Sequential>(std::vector<ModulePtr>{
-      std::make_shared<Convolution>(spec), std::make_shared<BatchNorm>(spec.out_channels), relu()});
+      std::make_shared<Convolution>(spec),
+      std::make_shared<BatchNorm>(spec.out_channels, norm.epsilon, norm.momentum), relu()});
 }
 
-ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension)
+ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension,
+                             const NormOptions& norm)
     : first_(std::make_shared<Convolution>(submanifold(in_channels, out_channels, 3, dimension))),
-      first_norm_(std::make_shared<BatchNorm>(out_channels)),
+      first_norm_(std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)),
       second_(std::make_shared<Convolution>(submanifold(out_channels, out_channels, 3, dimension))),
-      second_norm_(std::make_shared<BatchNorm>(out_channels)) {
+      second_norm_(std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)) {
   net_ = add_child("net", std::make_shared<Sequential>(std::vector<ModulePtr>{
                               first_, first_norm_, relu(), second_, second_norm_}));
   relu_ = add_child("relu", relu());
@@ -74,7 +77,7 @@ ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels
       "downsample",
       std::make_shared<Sequential>(std::vector<ModulePtr>{
           std::make_shared<Convolution>(submanifold(in_channels, out_channels, 1, dimension)),
-          std::make_shared<BatchNorm>(out_channels)}));
+          std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)}));
 }
 
 SparseTensor ResidualBlock::forward(SparseTensor x, Context& context) {

@@ -42,15 +42,16 @@ constexpr std::array kForwardRules{
 };
 
 /// Why a dataflow was passed over that the rules did not take.
-const char* why_not(Dataflow dataflow) {
+const char* why_not(const ConvolutionProblem& problem, Dataflow dataflow) {
   switch (dataflow) {
     case Dataflow::gather_gemm_scatter:
       return "copying rows together and adding products up in memory costs more than it saves: "
              "tiles read rows where they lie, at the rate of a dense product";
     case Dataflow::fetch_on_demand: return "a more regular structure was at hand";
     case Dataflow::implicit_gemm:
-      return "too few outputs have every offset: multiplying by the zeros in between would be "
-             "wasted, or there is but one offset";
+      return problem.identity ? "a table of one column says no more than the rows themselves"
+                              : "too few outputs have every offset: multiplying by the zeros in "
+                                "between would be wasted";
   }
   PUMICE_ENSURES(false, "dataflow ", static_cast<int>(dataflow));
   return "";
@@ -159,7 +160,7 @@ std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& pl
   for (const Dataflow other : kDataflows) {
     if (other == plan.dataflow) continue;
     text += fmt::format("  not {}: {}\n", name_of(other),
-                        other == ruled ? "another was asked for" : why_not(other));
+                        other == ruled ? "another was asked for" : why_not(problem, other));
   }
   return text;
 }

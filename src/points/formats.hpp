@@ -32,7 +32,6 @@ std::optional<RawLayout> likely_layout(Bytes bytes);
 
 struct RawOptions {
   RawLayout layout{};
-  bool told = false;         // by the user or the name; otherwise columns must line up too
   Role fifth = Role::time;   // what a fifth column is
 };
 PointCloud read_raw(Bytes bytes, const RawOptions& options, std::string_view name);

@@ -231,8 +231,10 @@ PointCloud read_npy_points(Bytes bytes, std::string_view name) {
   const Bytes data = elements_of(bytes, header, *type, name);
   const std::int64_t width = size_of(*type);
   const std::int64_t points = header.shape[0];
+  // Without points the other extent may be anything, and a product of it overflow.
+  const std::int64_t columns_there = points == 0 ? 0 : header.shape[1];
   const std::int64_t across = header.fortran_order ? width * points : width;
-  const std::int64_t along = header.fortran_order ? width : width * header.shape[1];
+  const std::int64_t along = header.fortran_order ? width : width * columns_there;
   static constexpr std::byte kNothing{};
   static constexpr Role kRoleOf[] = {Role::x, Role::y, Role::z, Role::intensity, Role::time};
   PointColumns columns{points, {}};

@@ -61,8 +61,7 @@ void check_values(Bytes bytes, const PointColumns& columns, const RawLayout& lay
 void check_order(Bytes bytes, const PointColumns& columns, const RawLayout& layout,
                  std::string_view name) {
   PUMICE_EXPECTS(!better_layout(bytes, columns, layout), name, ": read as ", to_string(layout),
-                 ", columns do not line up from point to point", advice(bytes, layout),
-                 ", or --layout ", to_string(layout), " if it is that after all");
+                 ", columns do not line up from point to point", advice(bytes, layout));
 }
 
 }   // namespace
@@ -75,7 +74,7 @@ PointCloud read_raw(Bytes bytes, const RawOptions& options, std::string_view nam
                  " bytes", advice(bytes, layout));
   const PointColumns columns = raw_columns(bytes, layout, options.fifth);
   check_values(bytes, columns, layout, name);
-  if (!options.told) check_order(bytes, columns, layout, name);
+  check_order(bytes, columns, layout, name);
   return assemble(columns, NotFinite::refuse, name);
 }
 

@@ -28,10 +28,8 @@ detail::RawOptions raw_options(std::string_view name, const ReadOptions& options
     PUMICE_EXPECTS(layout.has_value(), "layout = \"", options.layout,
                    "\"; give f16, f32 or f64, an x, and 3 to 64 columns, like f32x4");
     raw.layout = *layout;
-    raw.told = true;
   } else if (const auto named = detail::layout_of_name(name)) {
     raw.layout = *named;
-    raw.told = true;
   } else if (nuscenes) {
     raw.layout = {detail::Scalar::f32, 5};
   }

@@ -53,6 +53,9 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written({"info", scan_, "--range", "0", "0", "0", "1", "1"}, {"--range"});
   expect_nothing_written({"info", scan_, "--levels", "0"}, {"--levels"});
   expect_nothing_written({"info", scan_, "--threads", "0"}, {"--threads"});
+  expect_nothing_written({"info", scan_, "--threads", "100000"}, {"100000", "1024"});
+  expect_nothing_written({"simulate", "--seed", "18446744073709551616", "--out", path("out.ply")},
+                         {"18446744073709551616"});
   expect_nothing_written(run_with({"--voxel", "0"}), {"0"});
   expect_nothing_written(run_with({"--repeat", "0"}), {"--repeat"});
   expect_nothing_written({"run", "second", scan_, "--seed", "-1", "--out", path("out.safetensors")},
@@ -72,6 +75,29 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written({"bench", "layers", "--repeat", "0"}, {"--repeat"});
   expect_nothing_written({"bench", "networks", "--network", "resnet50", "--scan", scan_},
                          {"resnet50"});
+}
+
+TEST_F(RefusalTest, ResultsThatWouldReplaceWhatIsRead) {
+  const std::string before = read_text(scan_);
+  expect_refusal({"run", "second", scan_, "--out", scan_}, {scan_, "read and written over"});
+  expect_refusal({"run", "second", scan_, "--picture", scan_}, {scan_, "read and written over"});
+  expect_refusal({"voxelize", scan_, "--out", folder_.string() + "/./slope.ply"}, {"slope.ply"});
+  expect_refusal({"view", scan_, "--picture", scan_}, {scan_});
+  expect_refusal({"conv", scan_, scan_}, {scan_});
+  EXPECT_EQ(read_text(scan_), before);
+  expect_nothing_written(
+      {"run", "second", scan_, "--out", path("out.png"), "--picture", path("out.png")},
+      {"out.png", "written twice"});
+  // Refused before the work: the first result must not appear when the second cannot.
+  expect_nothing_written({"run", "second", scan_, "--out", path("out.safetensors"), "--picture",
+                          path("no/folder/out.png")},
+                         {"no/folder/out.png"});
+}
+
+TEST_F(RefusalTest, OptionsThatWouldDoNothing) {
+  expect_nothing_written({"run", "second", scan_, "--widths", "driving"}, {"--widths", "second"});
+  expect_nothing_written({"run", "second", scan_, "--width-factor", "2"}, {"--width-factor"});
+  expect_nothing_written({"simulate", "--out", path("out.bin")}, {"out.bin", ".ply"});
 }
 
 TEST_F(RefusalTest, NetworksNobodyKnows) {

@@ -16,7 +16,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 /// A file with this header and `data_bytes` bytes of zeros behind it.
 std::string file_of(const std::string& header, std::size_t data_bytes = 0) {

@@ -32,11 +32,11 @@ bool read_and_check(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  const std::vector<testing::Row> rows = testing::scan_rows(100);   // enough to judge the order by
+  const std::vector<test::Row> rows = test::scan_rows(100);   // enough to judge the order by
   using namespace std::string_literals;
-  return {"\0"s + testing::raw_bytes<float>(rows, 4),  "\1"s + testing::raw_bytes<float>(rows, 5),
-          "\2"s + testing::raw_bytes<double>(rows, 4), "\3"s + testing::raw_bytes<Half>(rows, 5),
-          "\4"s + testing::raw_bytes<float>(rows, 3),  "\5"s + testing::raw_bytes<double>(rows, 6)};
+  return {"\0"s + test::raw_bytes<float>(rows, 4),  "\1"s + test::raw_bytes<float>(rows, 5),
+          "\2"s + test::raw_bytes<double>(rows, 4), "\3"s + test::raw_bytes<Half>(rows, 5),
+          "\4"s + test::raw_bytes<float>(rows, 3),  "\5"s + test::raw_bytes<double>(rows, 6)};
 }
 
 }   // namespace pumice::fuzz

@@ -19,9 +19,9 @@ bool read_and_check(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  const std::vector<testing::Row> rows = testing::scan_rows(8);
-  return {testing::npy_bytes<float>(rows, 4), testing::npy_bytes<double>(rows, 3, {">f8", true, 2}),
-          testing::npy_bytes<Half>(rows, 5, {"<f2", false, 3}), testing::npy_bytes<float>({}, 3)};
+  const std::vector<test::Row> rows = test::scan_rows(8);
+  return {test::npy_bytes<float>(rows, 4), test::npy_bytes<double>(rows, 3, {">f8", true, 2}),
+          test::npy_bytes<Half>(rows, 5, {"<f2", false, 3}), test::npy_bytes<float>({}, 3)};
 }
 
 }   // namespace pumice::fuzz

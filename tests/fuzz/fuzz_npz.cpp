@@ -11,11 +11,10 @@ bool read_and_check(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  const std::vector<testing::Row> rows = testing::scan_rows(8);
-  const std::string array = testing::npy_bytes<float>(rows, 4);
-  return {testing::zip_bytes({{"only.npy", array}}),
-          testing::zip_bytes({{"only.npy", array, true}}),
-          testing::zip_bytes({{"a.npy", array, true, true}, {"points.npy", array, false, true}})};
+  const std::vector<test::Row> rows = test::scan_rows(8);
+  const std::string array = test::npy_bytes<float>(rows, 4);
+  return {test::zip_bytes({{"only.npy", array}}), test::zip_bytes({{"only.npy", array, true}}),
+          test::zip_bytes({{"a.npy", array, true, true}, {"points.npy", array, false, true}})};
 }
 
 }   // namespace pumice::fuzz

@@ -11,14 +11,14 @@ bool read_and_check(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  const std::vector<testing::Row> rows = testing::scan_rows(8);
-  const std::vector<testing::Row> still(40, testing::Row{});   // makes LZF copies
+  const std::vector<test::Row> rows = test::scan_rows(8);
+  const std::vector<test::Row> still(40, test::Row{});   // makes LZF copies
   std::string mixed =
       "VERSION .7\nFIELDS label _ z ring y x time\nSIZE 4 1 8 2 4 4 4\nTYPE U U F I F F F\n"
       "COUNT 1 3 1 1 1 1 1\nWIDTH 2\nHEIGHT 2\nDATA binary\n";
   mixed += std::string(std::size_t{4} * 29, '\0');
-  return {testing::pcd_ascii(rows), testing::pcd_binary(rows), testing::pcd_compressed(rows),
-          testing::pcd_compressed(still), mixed};
+  return {test::pcd_ascii(rows), test::pcd_binary(rows), test::pcd_compressed(rows),
+          test::pcd_compressed(still), mixed};
 }
 
 }   // namespace pumice::fuzz

@@ -11,10 +11,10 @@ bool read_and_check(Bytes bytes) {
 }
 
 std::vector<std::string> seeds() {
-  using testing::PlyStorage;
-  const std::vector<testing::Row> rows = testing::scan_rows(8);
-  return {testing::ply_bytes(rows, PlyStorage::ascii), testing::ply_bytes(rows, PlyStorage::little),
-          testing::ply_bytes(rows, PlyStorage::big), testing::ply_bytes({}, PlyStorage::little)};
+  using test::PlyStorage;
+  const std::vector<test::Row> rows = test::scan_rows(8);
+  return {test::ply_bytes(rows, PlyStorage::ascii), test::ply_bytes(rows, PlyStorage::little),
+          test::ply_bytes(rows, PlyStorage::big), test::ply_bytes({}, PlyStorage::little)};
 }
 
 }   // namespace pumice::fuzz

@@ -24,7 +24,7 @@ bool read_and_check(Bytes bytes) {
 std::vector<std::string> seeds() {
   const auto file = [](const std::string& header, std::size_t data) {
     std::string bytes;
-    testing::append(bytes, static_cast<std::uint64_t>(header.size()));
+    test::append(bytes, static_cast<std::uint64_t>(header.size()));
     return bytes + header + std::string(data, '\1');
   };
   return {file("{}", 0), file(R"({"__metadata__":{"format":"pt"},)"

@@ -7,7 +7,7 @@
 
 #include "nn/scenes.hpp"
 
-namespace pumice::nn::testing {
+namespace pumice::nn::test {
 
 using Forward = std::function<SparseTensor(SparseTensor, Context&)>;
 
@@ -105,4 +105,4 @@ class GradientCheck {
   GradientReport report_;
 };
 
-}   // namespace pumice::nn::testing
+}   // namespace pumice::nn::test

@@ -10,7 +10,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 Tensor run(Module& network, SparseTensor x, Context context = {}) {
   return network.forward(std::move(x), context).features;

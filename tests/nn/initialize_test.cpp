@@ -11,7 +11,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 TEST(Initialisation, fills_the_range_that_fan_in_gives) {
   ConvolutionSpec spec = submanifold(32, 64);

@@ -22,7 +22,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 const KernelWindow kHalving{.size = axes(3, 2), .stride = axes(3, 2)};
 const KernelWindow kOverlapping{.size = axes(3, 3), .stride = axes(3, 2), .padding = axes(3, 1)};

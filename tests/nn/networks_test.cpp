@@ -16,7 +16,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 constexpr MinkUNetWidths kTiny{3, 3, 4, 5, 6, 6, 5, 4, 4};
 

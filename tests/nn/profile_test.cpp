@@ -10,7 +10,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 TEST(ProfileOfANetwork, lists_every_layer_with_rows_pairs_channels_and_plan) {
   const auto network = make_network("minkunet42", {.widths = {8, 8, 8, 8, 8, 8, 8, 8, 8}});

@@ -13,7 +13,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 using Site = std::array<std::int32_t, 3>;
 

@@ -13,7 +13,7 @@
 #include <pumice/core/random.hpp>
 #include <pumice/nn/module.hpp>
 
-namespace pumice::nn::testing {
+namespace pumice::nn::test {
 
 struct SceneOptions {
   std::int64_t sites = 60;
@@ -159,4 +159,4 @@ template <class Body> std::string message_of(Body&& body) {
   return "no error";
 }
 
-}   // namespace pumice::nn::testing
+}   // namespace pumice::nn::test

@@ -10,7 +10,7 @@
 namespace pumice::nn {
 namespace {
 
-using testing::message_of;
+using test::message_of;
 
 Tensor scalar(double value) {
   return Tensor::full({1, 1}, DType::f64, value);

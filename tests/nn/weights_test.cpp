@@ -17,7 +17,7 @@
 namespace pumice::nn {
 namespace {
 
-using namespace testing;   // NOLINT(google-build-using-namespace): one helper header
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 
 class WeightFiles : public ::testing::Test {
  protected:

@@ -42,6 +42,8 @@ TEST(ConvolutionPlan, APointwiseLayerMultipliesRowsWhereTheyLie) {
   const ConvolutionPlan plan = plan_convolution(problem);
   EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
   EXPECT_NE(plan.reason.find("where they lie"), std::string::npos) << plan.reason;
+  EXPECT_NE(explain(problem, plan).find("not implicit_gemm: a table of one column"),
+            std::string::npos);
 }
 
 TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {

@@ -11,7 +11,7 @@ namespace pumice {
 namespace {
 
 bool unpack(const std::string& packed, std::string& out) {
-  return detail::lzf_decompress(testing::as_bytes(packed), std::as_writable_bytes(std::span(out)));
+  return detail::lzf_decompress(test::as_bytes(packed), std::as_writable_bytes(std::span(out)));
 }
 
 TEST(Lzf, CopiesLiteralsAndEarlierBytes) {
@@ -34,7 +34,7 @@ TEST(Lzf, UndoesWhatAnEncoderDid) {
     }
     text.resize(static_cast<std::size_t>(size));
     std::string out(text.size(), '?');
-    EXPECT_TRUE(unpack(testing::lzf_bytes(text), out));
+    EXPECT_TRUE(unpack(test::lzf_bytes(text), out));
     EXPECT_EQ(out, text);
   }
 }

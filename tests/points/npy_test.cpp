@@ -9,7 +9,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 PointCloud read_npy_bytes(const std::string& bytes) {
   return read_points_from(as_bytes(bytes), PointFormat::npy, {}, "scan.npy");

@@ -11,7 +11,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 PointCloud read_pcd_bytes(const std::string& bytes) {
   return read_points_from(as_bytes(bytes), PointFormat::pcd, {}, "scan.pcd");

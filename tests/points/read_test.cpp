@@ -13,7 +13,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 void write_bytes(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;

@@ -22,7 +22,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 PointCloud cloud_at(const std::vector<float>& positions) {
   PointCloud cloud;

@@ -16,7 +16,7 @@
 namespace pumice {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::string text_in(const std::filesystem::path& path) {
   std::ostringstream text;

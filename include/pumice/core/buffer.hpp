@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <utility>
@@ -20,7 +21,9 @@ template <class T> class Buffer {
   explicit Buffer(std::int64_t size, StreamView stream = {},
                   std::shared_ptr<Allocator> allocator = cpu_allocator())
       : size_(size), stream_(stream), allocator_(std::move(allocator)) {
-    PUMICE_ENSURES(size >= 0, "buffer of ", size, " elements");
+    PUMICE_ENSURES(size >= 0 && size <= std::numeric_limits<std::int64_t>::max() /
+                                            static_cast<std::int64_t>(sizeof(T)),
+                   "buffer of ", size, " elements of ", sizeof(T), " bytes");
     if (size > 0) data_ = static_cast<T*>(allocator_->allocate(bytes(), stream_));
   }
   Buffer(Buffer&& other) noexcept { swap(other); }

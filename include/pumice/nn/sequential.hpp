@@ -7,6 +7,12 @@
 
 namespace pumice::nn {
 
+/// Of the batch norms that a block makes.
+struct NormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;
+};
+
 /// Children are named "0", "1", …
 class Sequential final : public Module {
  public:
@@ -27,7 +33,8 @@ class Sequential final : public Module {
 /// a 1^D conv-bn named `downsample` where the widths differ.
 class ResidualBlock final : public Module {
  public:
-  ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension = 3);
+  ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension = 3,
+                const NormOptions& norm = {});
   SparseTensor forward(SparseTensor x, Context& context) override;
 
  private:
@@ -41,6 +48,7 @@ class ResidualBlock final : public Module {
 };
 
 /// conv-bn-relu.
-std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec);
+std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec,
+                                              const NormOptions& norm = {});
 
 }   // namespace pumice::nn

@@ -152,7 +152,8 @@ bool available() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
-  return (d & kBf16) != 0 && (d & kTile) != 0 && tiles_granted();
+  return (d & kBf16) != 0 && (d & kTile) != 0 && __builtin_cpu_supports("avx512f") != 0 &&
+         tiles_granted();
 }
 
 /// Takes the place of widening where a row must be copied: its channels are padded with zeros.
