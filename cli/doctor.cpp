@@ -37,6 +37,12 @@ std::string library_state(const char* name) {
   return "there";
 }
 
+/// Highway's name for what the kernels run with, as processors' makers call it.
+std::string instruction_set() {
+  const std::string_view target = kernel_target();
+  return std::string(target.starts_with("AVX3") ? "AVX-512" : target);
+}
+
 struct Finding {
   std::string key;
   std::string name;
@@ -57,7 +63,7 @@ std::vector<Finding> findings() {
       {"processor", "Processor", proc_value("/proc/cpuinfo", "model name")},
       {"threads", "Processors usable", tbb::info::default_concurrency()},
       {"memory_gib", "Memory", gib, fmt::format("{:.1f} GiB", gib)},
-      {"instructions", "Kernels run with", std::string(kernel_target())},
+      {"instructions", "Kernels run with", instruction_set()},
       {"bf16", "bf16 products",
        multiplies_bf16() ? "in hardware"
                          : "widened to float: this processor does not multiply bf16"},
