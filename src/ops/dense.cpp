@@ -20,6 +20,14 @@ void check_grid(const DenseGrid& grid, int dimension, const char* op) {
   }
 }
 
+/// a · b, for strides and extents of a grid.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  PUMICE_EXPECTS(!__builtin_mul_overflow(a, b, &product),
+                 "the dense grid has more than 2^63 elements; give a smaller one");
+  return product;
+}
+
 /// [batch, channels, shape…] of the grid.
 Shape dense_shape(std::int64_t batch, std::int64_t channels, const DenseGrid& grid, int dimension) {
   std::vector<std::int64_t> extents{batch, channels};
@@ -35,17 +43,18 @@ cpu::DenseLayout dense_layout(std::int64_t channels, const DenseGrid& grid, int 
   std::int64_t stride = 1;
   for (int axis = dimension - 1; axis >= 0; --axis) {
     layout.stride[static_cast<std::size_t>(axis)] = stride;
-    stride *= grid.shape[static_cast<std::size_t>(axis)];
+    stride = times(stride, grid.shape[static_cast<std::size_t>(axis)]);
   }
   layout.channel_stride = stride;
-  layout.batch_stride = stride * channels;
+  layout.batch_stride = times(stride, channels);
   return layout;
 }
 
 /// [B, C · shape[axis], other axes…].
 Shape bev_shape(std::int64_t batch, std::int64_t channels, const DenseGrid& grid, int dimension,
                 int folded) {
-  std::vector<std::int64_t> extents{batch, channels * grid.shape[static_cast<std::size_t>(folded)]};
+  std::vector<std::int64_t> extents{batch,
+                                    times(channels, grid.shape[static_cast<std::size_t>(folded)])};
   for (int axis = 0; axis < dimension; ++axis) {
     if (axis != folded) extents.push_back(grid.shape[static_cast<std::size_t>(axis)]);
   }
@@ -60,11 +69,11 @@ cpu::DenseLayout bev_layout(std::int64_t channels, const DenseGrid& grid, int di
   for (int axis = dimension - 1; axis >= 0; --axis) {
     if (axis == folded) continue;
     layout.stride[static_cast<std::size_t>(axis)] = stride;
-    stride *= grid.shape[static_cast<std::size_t>(axis)];
+    stride = times(stride, grid.shape[static_cast<std::size_t>(axis)]);
   }
   layout.stride[fold] = stride;
-  layout.channel_stride = stride * grid.shape[fold];
-  layout.batch_stride = layout.channel_stride * channels;
+  layout.channel_stride = times(stride, grid.shape[fold]);
+  layout.batch_stride = times(layout.channel_stride, channels);
   return layout;
 }
 
