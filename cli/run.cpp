@@ -210,12 +210,11 @@ void run(const RunArguments& arguments) {
   std::vector<std::filesystem::path> inputs(arguments.scans.begin(), arguments.scans.end());
   inputs.emplace_back(arguments.weights);
   check_outputs(inputs, {arguments.out, arguments.picture});
-  PUMICE_EXPECTS(arguments.network == "minkunet42" ||
-                     (arguments.widths == "spvnas" && arguments.width_factor == 1),
-                 "--widths and --width-factor change minkunet42; ", arguments.network,
-                 " has one set of widths, so leave them out");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
   const nn::NetworkInfo& info = nn::find_network(arguments.network);
+  PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
+                 "--widths and --width-factor change minkunet42; ", arguments.network,
+                 " has one set of widths, so leave them out");
   const auto network = prepare_network(arguments);
   const Batch batch = read_batch(arguments, info);
   const std::optional<Axes> grid = grid_of(arguments, info);

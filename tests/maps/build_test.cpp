@@ -59,6 +59,15 @@ void expect_same_lists(const KernelPairs& left, const KernelPairs& right) {
   EXPECT_TRUE(same(left.out, right.out));
 }
 
+/// Where the outputs of a strided window over `fine` lie, with two cells to spare on every side.
+Scatter coarsened(Scatter fine, const KernelWindow& window) {
+  for (std::size_t at = 0; at < static_cast<std::size_t>(fine.dimension); ++at) {
+    fine.origin[at] = fine.origin[at] / window.stride[at] - 2;
+    fine.extent[at] = fine.extent[at] / window.stride[at] + 4;
+  }
+  return fine;
+}
+
 TEST(SubmanifoldMap, MatchesTheReferenceOnRandomProblems) {
   for (std::uint64_t seed = 0; seed < kProblems; ++seed) {
     Random random(seed, 1);
@@ -83,12 +92,8 @@ TEST(MapBetween, MatchesTheReferenceOnRandomProblems) {
     const int dimension = static_cast<int>(1 + seed % 4);
     const Scatter scatter = random_scatter(dimension, false, random);
     const KernelWindow window = random_window(dimension, 3, random);
-    Scatter coarser = scatter;
+    Scatter coarser = coarsened(scatter, window);
     coarser.batches = random.integer(1, 3);
-    for (std::size_t at = 0; at < static_cast<std::size_t>(dimension); ++at) {
-      coarser.origin[at] = coarser.origin[at] / window.stride[at] - 2;
-      coarser.extent[at] = coarser.extent[at] / window.stride[at] + 4;
-    }
     PUMICE_TRACE(seed, window);
     const Cells in = strew(scatter, random);
     const Cells out = strew(coarser, random);
@@ -104,11 +109,7 @@ TEST(TransposedMap, MatchesTheReferenceOnRandomProblems) {
     const int dimension = static_cast<int>(1 + seed % 4);
     const Scatter fine_scatter = random_scatter(dimension, false, random);
     const KernelWindow window = random_window(dimension, 3, random);
-    Scatter coarser = fine_scatter;
-    for (std::size_t at = 0; at < static_cast<std::size_t>(dimension); ++at) {
-      coarser.origin[at] = coarser.origin[at] / window.stride[at] - 2;
-      coarser.extent[at] = coarser.extent[at] / window.stride[at] + 4;
-    }
+    const Scatter coarser = coarsened(fine_scatter, window);
     PUMICE_TRACE(seed, window);
     const Cells coarse = strew(coarser, random);
     const Cells fine = strew(fine_scatter, random);

@@ -90,6 +90,7 @@ struct NetworkInfo {
   std::optional<std::array<double, 6>> range;   // low x y z, high x y z; absent: no crop
   std::optional<Axes> spatial_shape;            // grid of that range; absent: unbounded
   std::int64_t in_channels;                     // default
+  bool takes_widths = false;                    // NetworkOptions::widths and width_factor
 };
 
 std::span<const NetworkInfo> networks();

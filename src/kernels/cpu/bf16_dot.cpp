@@ -103,21 +103,8 @@ template <std::size_t kRows, int kWidest> void add_rows(MicroKernels& table) {
   table.widest[kRows - 1] = kWidest;
 }
 
-/// Takes the place of widening where a row must be copied: an odd channel count needs a zero
-/// behind.
-void copy_row(const void* row, void* out, std::int64_t channels) {
-  std::memcpy(out, row, static_cast<std::size_t>(channels) * sizeof(BFloat16));
-}
-
 MicroKernels make_table() {
-  MicroKernels table;
-  add_row_kernels(table, DType::bf16);
-  table.widen = copy_row;
-  table.target = "AVX512_BF16";
-  table.lanes = kLanes;
-  table.reads_storage = true;
-  table.channel_step = 2;
-  table.channel_multiple = 2;
+  MicroKernels table = bf16_pair_table("AVX512_BF16", 2);
   add_rows<1, 8>(table);
   add_rows<2, 4>(table);
   add_rows<3, 4>(table);

@@ -156,20 +156,8 @@ bool available() {
          tiles_granted();
 }
 
-/// Takes the place of widening where a row must be copied: its channels are padded with zeros.
-void copy_row(const void* row, void* out, std::int64_t channels) {
-  std::memcpy(out, row, static_cast<std::size_t>(channels) * sizeof(BFloat16));
-}
-
 MicroKernels make_table() {
-  MicroKernels table;
-  add_row_kernels(table, DType::bf16);
-  table.widen = copy_row;
-  table.target = "AMX_BF16";
-  table.lanes = kLanes;
-  table.reads_storage = true;
-  table.channel_step = 2;
-  table.channel_multiple = kTileChannels;
+  MicroKernels table = bf16_pair_table("AMX_BF16", kTileChannels);
   table.multiply_rows = multiply_rows;
   return table;
 }

@@ -1,6 +1,8 @@
 // The tables of innermost loops for this processor, made on first use.
 #include "kernels/cpu/micro_kernels.hpp"
 
+#include <cstring>
+
 #include "kernels/cpu/multiply.hpp"
 
 namespace pumice::cpu {
@@ -34,6 +36,20 @@ const MicroKernels& micro_kernels(DType storage) {
   }
   detail::raise_user("features of dtype = ", name_of(storage),
                      " cannot be multiplied; use f64, f32, f16 or bf16");
+}
+
+MicroKernels bf16_pair_table(std::string_view target, std::int64_t multiple) {
+  MicroKernels table;
+  add_row_kernels(table, DType::bf16);
+  table.widen = [](const void* row, void* out, std::int64_t channels) {
+    std::memcpy(out, row, static_cast<std::size_t>(channels) * sizeof(BFloat16));
+  };
+  table.target = target;
+  table.lanes = 16;   // floats
+  table.reads_storage = true;
+  table.channel_step = 2;
+  table.channel_multiple = multiple;
+  return table;
 }
 
 /// At its peak AMX multiplies bf16 at sixteen times the rate of f32 by AVX-512. AVX-512-BF16
