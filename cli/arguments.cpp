@@ -2,6 +2,7 @@
 #include "arguments.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -27,13 +28,14 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
   return read_points(path, options);
 }
 
-void VoxelArguments::add_to(CLI::App& command) {
+void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
   command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one an axis")
       ->expected(1, 3);
   command
       .add_option("--range", range,
                   "Crop to [X0, X1) x [Y0, Y1) x [Z0, Z1), in metres: X0 Y0 Z0 X1 Y1 Z1")
       ->expected(6);
+  if (!with_reduction) return;
   command
       .add_option("--reduction", reduction,
                   "Features of points that share a voxel: first, mean, max or sum")
@@ -71,6 +73,28 @@ std::string whole_number(const std::string& text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure == std::errc() && end == text.data() + text.size()) return {};
   return text + " is not a whole number from 0 to 2^64 - 1";
+}
+
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "an empty text says nothing; give a value or leave it out" : "";
+}
+
+void add_precision(CLI::App& command, std::string& precision, const std::string& what) {
+  command.add_option("--precision", precision, what)
+      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->capture_default_str();
+}
+
+void check_ending(const char* option, const std::string& path, std::string_view ending,
+                  const char* what) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
+  };
+  PUMICE_EXPECTS(path.size() >= ending.size() &&
+                     std::equal(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
+                                ending.begin(), same),
+                 option, ' ', path, ": ", what, " is written as ", ending,
+                 "; give the name that ending");
 }
 
 void check_outputs(const std::vector<std::filesystem::path>& inputs,

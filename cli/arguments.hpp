@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +28,8 @@ struct VoxelArguments {
   std::vector<float> voxel;
   std::vector<float> range;
   std::string reduction = "mean";
-  void add_to(CLI::App& command);
+  /// A command that shows no features takes no `--reduction`.
+  void add_to(CLI::App& command, bool with_reduction = true);
   /// `fallback` fills in what was not given.
   VoxelOptions options(const VoxelOptions& fallback) const;
 };
@@ -37,6 +39,17 @@ void add_threads(CLI::App& command);
 
 /// For CLI11's `check`: digits alone, below 2^64. Empty, or what is wrong.
 std::string whole_number(const std::string& text);
+
+/// For CLI11's `check`: anything but an empty text. Empty, or what is wrong.
+std::string not_empty(const std::string& text);
+
+/// `--precision`: the types that networks and layers run in.
+void add_precision(CLI::App& command, std::string& precision, const std::string& what);
+
+/// UserError unless `path`, given for `option`, ends in `ending` (in small letters), upper or lower
+/// case; `what` is "a picture".
+void check_ending(const char* option, const std::string& path, std::string_view ending,
+                  const char* what);
 
 /// UserError when a file to be written is one that is read, or is to be written twice, or lies
 /// where nothing can be written; called before any work. Empty paths stand for options not given.

@@ -1,13 +1,15 @@
 // `pumice bench`: how fast layers, maps and networks are here, as a table and as CSV.
 #include <algorithm>
-#include <fstream>
+#include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <tuple>
 
 #include <fmt/core.h>
 
 #include <pumice/coords/set_operations.hpp>
+#include <pumice/core/atomic_file.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/core/random.hpp>
 #include <pumice/maps/build.hpp>
@@ -240,16 +242,16 @@ std::vector<Measurement> bench_scaling(const BenchArguments& arguments) {
 }
 
 void write_csv(const std::string& path, const std::vector<Measurement>& results) {
-  std::ofstream file(path);
-  file << "name,rows,pairs,in_channels,out_channels,median_ms,min_ms,max_ms,gflop_per_s,plan\n";
+  std::string text =
+      "name,rows,pairs,in_channels,out_channels,median_ms,min_ms,max_ms,gflop_per_s,plan\n";
   for (const Measurement& m : results) {
-    file << fmt::format("{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.2f},{}\n", m.name, m.rows, m.pairs,
+    text += fmt::format("{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.2f},{}\n", m.name, m.rows, m.pairs,
                         m.in_channels, m.out_channels, m.median_ms, m.min_ms, m.max_ms,
                         m.gflop / m.median_ms * 1e3, m.plan);
   }
-  file.flush();
-  PUMICE_EXPECTS(file.good(), "--csv ", path,
-                 ": the file cannot be written; check the folder and the space left");
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 void print_table(const std::vector<Measurement>& results) {
@@ -265,8 +267,28 @@ void print_table(const std::vector<Measurement>& results) {
   fmt::print("{}", table.text());
 }
 
+/// UserError for an option that what is measured has no use for.
+void check_used(const CLI::App& command, const std::string& what) {
+  struct Use {
+    const char* option;
+    std::string_view by;
+  };
+  constexpr std::array kUses{Use{"--network", "networks"}, Use{"--channels", "layers"},
+                             Use{"--levels", "layers"}, Use{"--precision", "layers or networks"}};
+  for (const Use& use : kUses) {
+    PUMICE_EXPECTS(command.count(use.option) == 0 || use.by.find(what) != std::string_view::npos,
+                   use.option, ": bench ", what, " has no use for it; leave it out, or measure ",
+                   use.by);
+  }
+}
+
 void bench(const BenchArguments& arguments) {
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+  PUMICE_EXPECTS(arguments.levels >= 1 && arguments.levels <= 31, "--levels = ", arguments.levels,
+                 ": ask for 1 to 31");
+  for (const std::int64_t channels : arguments.channels) {
+    PUMICE_EXPECTS(channels >= 1, "--channels ", channels, ": a layer has at least 1");
+  }
   check_outputs({arguments.scan}, {arguments.csv});
   const std::vector<Measurement> results = arguments.what == "layers" ? bench_layers(arguments)
                                            : arguments.what == "networks"
@@ -309,17 +331,20 @@ void add_bench_command(CLI::App& app) {
                       "The scan to measure on (default: a simulated one)");
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
-  command->add_option("--network", arguments->networks, "Only these networks");
-  command->add_option("--channels", arguments->channels, "Channels of the layers")
+  command->add_option("--network", arguments->networks, "networks: only these");
+  command->add_option("--channels", arguments->channels, "layers: their channels")
       ->capture_default_str();
-  command->add_option("--levels", arguments->levels, "Levels of the layers")->capture_default_str();
-  command->add_option("--precision", arguments->precision, "f32, f64, f16 or bf16")
+  command->add_option("--levels", arguments->levels, "layers: levels, each halves the coordinates")
       ->capture_default_str();
+  add_precision(*command, arguments->precision, "layers and networks");
   command->add_option("--repeat", arguments->repeat, "Runs counted")->capture_default_str();
   command->add_option("--csv", arguments->csv, "Also write the table here");
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments] { bench(*arguments); });
+  command->callback([arguments, command] {
+    check_used(*command, arguments->what);
+    bench(*arguments);
+  });
 }
 
 }   // namespace pumice::cli

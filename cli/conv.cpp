@@ -30,6 +30,7 @@ struct ConvArguments {
   std::vector<std::int32_t> spatial_shape;
   std::string mode = "submanifold";
   std::string outputs = "dilating";
+  bool outputs_given = false;
   std::string kernel_shape = "hypercube";
   std::string dataflow;
   bool json = false;
@@ -72,6 +73,16 @@ ConvInput read_input(const std::string& path) {
   PUMICE_EXPECTS(input.weight.dtype() == input.features.dtype(), path, ": weight is ",
                  name_of(input.weight.dtype()), " and features are ",
                  name_of(input.features.dtype()), "; give both the same type");
+  PUMICE_EXPECTS(
+      !input.bias.defined() ||
+          (is_floating(input.bias.dtype()) && input.bias.shape() == Shape{input.weight.extent(2)}),
+      path, ": bias is ", name_of(input.bias.dtype()), ' ', to_string(input.bias.shape()),
+      "; a floating type and one value for each of the ", input.weight.extent(2),
+      " output channels, [", input.weight.extent(2), "], are needed");
+  PUMICE_EXPECTS(
+      !input.grad_output.defined() || input.grad_output.dtype() == input.features.dtype(), path,
+      ": grad_output is ", name_of(input.grad_output.dtype()), " and features are ",
+      name_of(input.features.dtype()), "; give both the same type");
   const std::int64_t per_group = input.weight.extent(1);
   PUMICE_EXPECTS(per_group > 0 && input.features.extent(1) % per_group == 0, path,
                  ": weight takes ", per_group, " channels and features have ",
@@ -108,6 +119,35 @@ struct MapInUse {
   CoordinateSetPtr out;
 };
 
+/// Options and tensors of which each would be without effect beside the others.
+void check_targets(const ConvArguments& arguments, bool given) {
+  const std::string& mode = arguments.mode;
+  const bool needed = mode == "transposed" || mode == "inverse";
+  PUMICE_EXPECTS(given || !needed, "--mode ", mode, ": tensor \"target_coords\" is missing in ",
+                 arguments.in, "; it says which sites the result has");
+  PUMICE_EXPECTS(!given || needed || mode == "strided", "--mode ", mode,
+                 " finds the sites of its result itself, but ", arguments.in,
+                 " holds tensor \"target_coords\"; leave it out or choose another mode");
+  PUMICE_EXPECTS(!given || arguments.spatial_shape.empty(),
+                 "--spatial-shape cuts the sites of a result, but tensor \"target_coords\" in ",
+                 arguments.in, " says which there are; leave one of them out");
+  PUMICE_EXPECTS(!arguments.outputs_given || mode == "strided", "--outputs ", arguments.outputs,
+                 " is about --mode strided; leave it out of --mode ", mode);
+  PUMICE_EXPECTS(!arguments.outputs_given || !given, "--outputs ", arguments.outputs,
+                 " says how sites are found, but tensor \"target_coords\" in ", arguments.in,
+                 " says which there are; leave one of them out");
+}
+
+/// What is wrong with coordinates, with the tensor they come from.
+CoordinateSetPtr make_set(const std::string& path, const char* name, const Tensor& coordinates,
+                          const CoordinateOptions& options) {
+  try {
+    return CoordinateSet::create(coordinates, options);
+  } catch (const UserError& error) {
+    throw UserError(path + ": tensor \"" + name + "\": " + error.what());
+  }
+}
+
 MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
                    const KernelWindow& window) {
   CoordinateOptions options;
@@ -115,12 +155,9 @@ MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
     options.spatial_shape =
         per_axis(arguments.spatial_shape, input.dimension, 0, "--spatial-shape");
   }
-  const CoordinateSetPtr in = CoordinateSet::create(input.coords, options);
+  const CoordinateSetPtr in = make_set(arguments.in, "coords", input.coords, options);
   const auto target = [&] {
-    PUMICE_EXPECTS(input.target_coords.defined(), "--mode ", arguments.mode,
-                   ": tensor \"target_coords\" is missing in ", arguments.in,
-                   "; it says which sites the result has");
-    return CoordinateSet::create(input.target_coords, {.batch_size = std::nullopt});
+    return make_set(arguments.in, "target_coords", input.target_coords, {});
   };
   const StridedOutputs outputs =
       arguments.outputs == "cell" ? StridedOutputs::cell : StridedOutputs::dilating;
@@ -146,6 +183,7 @@ MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
 void convolve(const ConvArguments& arguments) {
   check_outputs({arguments.in}, {arguments.out});
   const ConvInput input = read_input(arguments.in);
+  check_targets(arguments, input.target_coords.defined());
   const KernelWindow window = window_of(arguments, input.dimension);
   PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), arguments.in, ": weight has ",
                  input.weight.extent(0), " offsets and the kernel has ", window.volume(),
@@ -180,8 +218,8 @@ void convolve(const ConvArguments& arguments) {
     options.epilogue = {};      // the bias has no part in these two
     options.chosen = nullptr;   // what is reported is the forward pass's plan
     grad_features = convolution_input_gradient(input.grad_output, input.weight, used.view, options);
-    grad_weight =
-        convolution_weight_gradient(input.features, input.grad_output, used.view, options);
+    grad_weight = convolution_weight_gradient(input.features, input.grad_output, used.view,
+                                              {.groups = input.groups});
     written.emplace_back("grad_features", grad_features);
     written.emplace_back("grad_weight", grad_weight);
     if (input.bias.defined()) {
@@ -243,12 +281,13 @@ void add_conv_command(CLI::App& app) {
   command->add_option("--mode", arguments->mode)
       ->check(CLI::IsMember({"submanifold", "strided", "transposed", "inverse", "generative"}))
       ->capture_default_str();
-  command
-      ->add_option(
-          "--outputs", arguments->outputs,
-          "Sites of a strided result: every cell an offset reaches, or occupied coarse cells")
-      ->check(CLI::IsMember({"dilating", "cell"}))
-      ->capture_default_str();
+  const CLI::Option* outputs =
+      command
+          ->add_option(
+              "--outputs", arguments->outputs,
+              "Sites of a strided result: every cell an offset reaches, or occupied coarse cells")
+          ->check(CLI::IsMember({"dilating", "cell"}))
+          ->capture_default_str();
   command
       ->add_option("--spatial-shape", arguments->spatial_shape,
                    "Extent of the input grid; results outside theirs are cut")
@@ -261,7 +300,10 @@ void add_conv_command(CLI::App& app) {
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: the plan decides");
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments] { convolve(*arguments); });
+  command->callback([arguments, outputs] {
+    arguments->outputs_given = outputs->count() > 0;
+    convolve(*arguments);
+  });
 }
 
 }   // namespace pumice::cli

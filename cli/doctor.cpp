@@ -6,12 +6,12 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <tbb/info.h>
-#include <unistd.h>
 
 #include <pumice/kernels/tile_mma.hpp>
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "memory.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -55,9 +55,7 @@ struct Finding {
 };
 
 std::vector<Finding> findings() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGE_SIZE);
-  const double gib = static_cast<double>(pages) * static_cast<double>(page) / (1 << 30);
+  const double gib = memory_bytes() / kGibibyte;
   return {
       {"version", "Pumice", PUMICE_VERSION},
       {"processor", "Processor", proc_value("/proc/cpuinfo", "model name")},

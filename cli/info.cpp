@@ -99,7 +99,7 @@ void add_info_command(CLI::App& app) {
   command->add_option("SCAN", arguments->scan, "A .bin, .pcd.bin, .pcd, .ply, .npy or .npz file")
       ->required();
   arguments->reading.add_to(*command);
-  arguments->voxels.add_to(*command);
+  arguments->voxels.add_to(*command, false);
   command->add_option("--levels", arguments->levels, "Levels to count; each halves the coordinates")
       ->capture_default_str();
   add_threads(*command);

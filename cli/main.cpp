@@ -9,6 +9,7 @@
 
 #include <pumice/core/error.hpp>
 
+#include "arguments.hpp"
 #include "commands.hpp"
 
 namespace {
@@ -47,6 +48,10 @@ int main(int argc, char** argv) {
   cli::add_view_command(app);
   cli::add_bench_command(app);
   cli::add_doctor_command(app);
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options())
+      option->check(cli::not_empty);
+  }
 
   try {
     expect_known_command(app, argc, argv);

@@ -37,8 +37,8 @@ struct Image {
 Image render(const PointCloud& cloud, std::span<const std::int32_t> classes,
              const PictureOptions& options);
 
-/// Writes a PNG under a temporary name beside `path` and renames it, so that `path` is never half
-/// a picture. UserError, with the path, when that cannot be done.
+/// Writes a PNG; `path` is never half a picture. UserError, with the path, when that cannot be
+/// done.
 void write_png(const std::filesystem::path& path, const Image& image);
 
 }   // namespace pumice::cli

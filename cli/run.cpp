@@ -13,6 +13,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "memory.hpp"
 #include "picture.hpp"
 #include "statistics.hpp"
 #include "terminal.hpp"
@@ -77,11 +78,25 @@ std::optional<Axes> grid_of(const RunArguments& arguments, const nn::NetworkInfo
   return std::nullopt;
 }
 
+/// Before the system ends a process that takes more than there is, without a word.
+void check_memory(const RunArguments& arguments, const nn::NetworkOptions& options) {
+  // Weights are made in f32 and then converted.
+  const std::size_t number = std::max(sizeof(float), size_of(parse_dtype(arguments.precision)));
+  const double needed = static_cast<double>(number) *
+                        static_cast<double>(nn::minkunet42_weights(
+                            {.widths = options.widths, .width_factor = options.width_factor}));
+  PUMICE_EXPECTS(needed < memory_bytes(), "--width-factor ", arguments.width_factor,
+                 ": the weights alone would take ", fmt::format("{:.1f}", needed / kGibibyte),
+                 " GiB, and this machine has ", fmt::format("{:.1f}", memory_bytes() / kGibibyte),
+                 "; choose a smaller one");
+}
+
 std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
   nn::NetworkOptions options;
   options.widths = nn::parse_widths(arguments.widths);
   options.width_factor = arguments.width_factor;
   options.seed = arguments.seed;
+  if (nn::find_network(arguments.network).takes_widths) check_memory(arguments, options);
   auto network = nn::make_network(arguments.network, options);
   network->to(parse_dtype(arguments.precision));   // before loading: f64 weights keep their bits
   if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights, {.convert = true});
@@ -210,6 +225,7 @@ void run(const RunArguments& arguments) {
   std::vector<std::filesystem::path> inputs(arguments.scans.begin(), arguments.scans.end());
   inputs.emplace_back(arguments.weights);
   check_outputs(inputs, {arguments.out, arguments.picture});
+  if (!arguments.picture.empty()) check_ending("--picture", arguments.picture, ".png", "a picture");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
   const nn::NetworkInfo& info = nn::find_network(arguments.network);
   PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
@@ -300,10 +316,7 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
       ->capture_default_str();
-  command
-      ->add_option("--precision", arguments->precision,
-                   "f32, f64, f16 or bf16; f16 and bf16 store, sums are f32")
-      ->capture_default_str();
+  add_precision(*command, arguments->precision, "f16 and bf16 store, sums are f32");
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");

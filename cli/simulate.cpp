@@ -25,8 +25,7 @@ struct SimulateArguments {
 
 void simulate_scan(const SimulateArguments& arguments) {
   check_outputs({}, {arguments.out});
-  PUMICE_EXPECTS(arguments.out.ends_with(".ply"), "--out ", arguments.out,
-                 ": a sweep is written as .ply; give the name that ending");
+  check_ending("--out", arguments.out, ".ply", "a sweep");
   SimulationOptions options;
   options.seed = arguments.seed;
   options.sensor = arguments.beams == 64 ? SensorModel::beams64() : SensorModel::beams32();

@@ -30,6 +30,10 @@ ColourBy parse_colour(const std::string& name) {
 
 void view(const ViewArguments& arguments) {
   check_outputs({arguments.scan, arguments.labels}, {arguments.picture});
+  check_ending("--picture", arguments.picture, ".png", "a picture");
+  PUMICE_EXPECTS(arguments.labels.empty() || arguments.colour == "label", "--colour ",
+                 arguments.colour, " shows none of --labels ", arguments.labels,
+                 "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
   if (!arguments.labels.empty()) {
     cloud.labels = read_labels(arguments.labels);
@@ -66,16 +70,19 @@ void add_view_command(CLI::App& app) {
   command->add_option("SCAN", arguments->scan, "A .bin, .pcd.bin, .pcd, .ply, .npy or .npz file")
       ->required();
   command->add_option("--picture", arguments->picture, "The PNG to write")->required();
-  command->add_option("--colour,--color", arguments->colour)
-      ->check(CLI::IsMember({"height", "intensity", "label"}))
-      ->capture_default_str();
-  command->add_option("--labels", arguments->labels, "A SemanticKITTI .label file");
+  const CLI::Option* colour = command->add_option("--colour,--color", arguments->colour)
+                                  ->check(CLI::IsMember({"height", "intensity", "label"}))
+                                  ->capture_default_str();
+  command->add_option("--labels", arguments->labels, "A SemanticKITTI .label file to colour by");
   command->add_option("--size", arguments->size, "Width and height in pixels")
       ->expected(2)
       ->capture_default_str();
   arguments->reading.add_to(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments] { view(*arguments); });
+  command->callback([arguments, colour] {
+    if (colour->count() == 0 && !arguments->labels.empty()) arguments->colour = "label";
+    view(*arguments);
+  });
 }
 
 }   // namespace pumice::cli

@@ -1,4 +1,4 @@
-// Files read whole or piece by piece, and files written so that nobody ever sees half of one.
+// Files read whole or piece by piece.
 #pragma once
 
 #include <cstddef>
@@ -26,23 +26,5 @@ std::unique_ptr<ByteSource> copy_of(std::span<const std::byte> bytes);
 
 /// All of a regular file.
 Buffer<std::byte> read_file(const std::filesystem::path& path);
-
-/// Writes beside `path` and renames on `commit`; without a commit the old file stays as it was and
-/// nothing else is left. Throws UserError when the place cannot be written.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::filesystem::path& path);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  void write(std::span<const std::byte> bytes);
-  void commit();
-
- private:
-  std::filesystem::path target_;
-  std::filesystem::path temporary_;
-  int descriptor_ = -1;
-};
 
 }   // namespace pumice::detail

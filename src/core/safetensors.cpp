@@ -8,6 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <pumice/core/atomic_file.hpp>
+
 #include "core/file.hpp"
 
 namespace pumice {
@@ -289,7 +291,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   const std::uint64_t length = text.size();
   PUMICE_EXPECTS(length <= kLargestHeader, "write_safetensors: the header would take ", length,
                  " bytes; at most ", kLargestHeader, " can be read back");
-  detail::AtomicFile file(path);
+  AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(text)));
   for (const auto& [name, tensor] : tensors) {

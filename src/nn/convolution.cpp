@@ -191,7 +191,8 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
         std::vector{x.node}, [map, inverse, options, features = x.features, from = x.node,
                               weight = weight_, bias = bias_](const Tensor& gradient) {
           const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
-          weight->accumulate(convolution_weight_gradient(features, gradient, pairs, options));
+          weight->accumulate(
+              convolution_weight_gradient(features, gradient, pairs, {.groups = options.groups}));
           if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
           if (from != nullptr) {
             from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, options));

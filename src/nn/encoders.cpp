@@ -9,8 +9,8 @@
 namespace pumice::nn {
 namespace {
 
-/// As OpenPCDet and CenterPoint train them: their checkpoints mean this epsilon.
-constexpr NormOptions kNorm{.epsilon = 1e-3};
+/// As OpenPCDet and CenterPoint train them, every norm: their checkpoints mean this epsilon.
+constexpr NormOptions kNorm{.epsilon = 1e-3, .momentum = 0.01};
 
 /// conv 3³ /2, outputs wherever an input reaches.
 ModulePtr halving(std::int64_t in, std::int64_t out, Axes padding) {
@@ -55,13 +55,14 @@ std::shared_ptr<Sequential> sequence(std::vector<ModulePtr> layers) {
 }   // namespace
 
 CenterPointEncoder::CenterPointEncoder(const EncoderOptions& options)
-    : stages_{add_child("conv_input", convolution_block(submanifold(options.in_channels, 16))),
-              add_child("conv1", sequence({residual(16), residual(16)})),
-              add_child("conv2", sequence({halving(16, 32, kPadded), residual(32), residual(32)})),
-              add_child("conv3", sequence({halving(32, 64, kPadded), residual(64), residual(64)})),
-              add_child("conv4",
-                        sequence({halving(64, 128, kPaddedFlat), residual(128), residual(128)})),
-              add_child("conv_out", flattening(128, 128))} {
+    : stages_{
+          add_child("conv_input", convolution_block(submanifold(options.in_channels, 16), kNorm)),
+          add_child("conv1", sequence({residual(16), residual(16)})),
+          add_child("conv2", sequence({halving(16, 32, kPadded), residual(32), residual(32)})),
+          add_child("conv3", sequence({halving(32, 64, kPadded), residual(64), residual(64)})),
+          add_child("conv4",
+                    sequence({halving(64, 128, kPaddedFlat), residual(128), residual(128)})),
+          add_child("conv_out", flattening(128, 128))} {
   initialize(*this, options.seed);
 }
 
@@ -71,7 +72,7 @@ SparseTensor CenterPointEncoder::forward(SparseTensor x, Context& context) {
 
 SecondEncoder::SecondEncoder(const EncoderOptions& options)
     : stages_{
-          add_child("conv_input", convolution_block(submanifold(options.in_channels, 16))),
+          add_child("conv_input", convolution_block(submanifold(options.in_channels, 16), kNorm)),
           add_child("conv1", sequence({block(16, 16)})),
           add_child("conv2", sequence({halving(16, 32, kPadded), block(32, 32), block(32, 32)})),
           add_child("conv3", sequence({halving(32, 64, kPadded), block(64, 64), block(64, 64)})),

@@ -13,6 +13,8 @@ namespace pumice::nn {
 namespace {
 
 constexpr std::size_t kLevels = 4;
+constexpr std::int64_t kMostChannels = std::int64_t{1}
+                                       << 20;   // all sums of products stay in 64 bits
 
 MinkUNetWidths scaled(const MinkUNet42Options& options) {
   PUMICE_EXPECTS(options.width_factor > 0 && std::isfinite(options.width_factor),
@@ -20,8 +22,11 @@ MinkUNetWidths scaled(const MinkUNet42Options& options) {
   MinkUNetWidths result = options.widths;
   for (std::int64_t& width : result) {
     PUMICE_EXPECTS(width > 0, "a width of MinkUNet42 = ", width, ": all nine must be at least 1");
-    width =
-        std::max<std::int64_t>(1, std::llround(options.width_factor * static_cast<double>(width)));
+    const double wanted = options.width_factor * static_cast<double>(width);
+    PUMICE_EXPECTS(wanted <= static_cast<double>(kMostChannels),
+                   "width factor = ", options.width_factor, ": a layer of ", wanted,
+                   " channels is too wide; the most is ", kMostChannels);
+    width = std::max<std::int64_t>(1, std::llround(wanted));
   }
   return result;
 }
@@ -33,6 +38,10 @@ ConvolutionSpec halving(std::int64_t in_channels, std::int64_t out_channels, Con
           .window = {.size = axes(3, 2), .stride = axes(3, 2)},
           .mode = mode,
           .outputs = StridedOutputs::cell};
+}
+
+std::int64_t residual_weights(std::int64_t in, std::int64_t out) {
+  return 27 * (in + out) * out + (in == out ? 0 : in * out);
 }
 
 /// A block in a module of its own, so that its path has the "net" that published weights have.
@@ -55,6 +64,22 @@ MinkUNetWidths parse_widths(std::string_view preset) {
   if (preset == "driving") return kDrivingWidths;
   detail::raise_user("widths = \"", preset,
                      "\": there are spvnas and driving; or give nine numbers");
+}
+
+std::int64_t minkunet42_weights(const MinkUNet42Options& options) {
+  const MinkUNetWidths width = scaled(options);
+  std::int64_t sum = 27 * (options.in_channels + width[0]) * width[0] + width[8] * options.classes;
+  for (std::size_t level = 1; level <= kLevels; ++level) {
+    const std::int64_t in = width[level - 1];
+    const std::int64_t out = width[level];
+    sum += 8 * in * in + residual_weights(in, out) + residual_weights(out, out);
+  }
+  for (std::size_t up = 1; up <= kLevels; ++up) {
+    const std::int64_t out = width[kLevels + up];
+    sum += 8 * width[kLevels + up - 1] * out;
+    sum += residual_weights(out + width[kLevels - up], out) + residual_weights(out, out);
+  }
+  return sum;
 }
 
 MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {

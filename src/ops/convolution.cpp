@@ -62,7 +62,7 @@ Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weig
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
                    const ConvolutionOptions& options) {
   check_features("features", features, {"map.in_rows", map.in_rows});
-  check_weight(weight, map, options.groups, features.dtype());
+  check_weight(weight, map, options.groups, {"the features are", features.dtype()});
   PUMICE_EXPECTS(weight.extent(1) * options.groups == features.extent(1), "weight ",
                  to_string(weight.shape()), " in ", options.groups, " groups takes ",
                  weight.extent(1) * options.groups, " input channels, but features have ",
@@ -74,7 +74,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                   const KernelMapView& map, const ConvolutionOptions& options) {
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
-  check_weight(weight, map, options.groups, grad_output.dtype());
+  check_weight(weight, map, options.groups, {"grad_output is", grad_output.dtype()});
   PUMICE_EXPECTS(weight.extent(2) == grad_output.extent(1), "weight ", to_string(weight.shape()),
                  " makes ", weight.extent(2), " output channels, but grad_output has ",
                  grad_output.extent(1), ": give the weight of the forward convolution");

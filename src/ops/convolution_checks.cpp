@@ -42,11 +42,11 @@ void check_groups(const char* name, std::int64_t channels, std::int64_t groups) 
 }
 
 void check_weight(ConstTensorView weight, const KernelMapView& map, std::int64_t groups,
-                  DType feature_dtype) {
+                  const ExpectedType& expected) {
   PUMICE_EXPECTS(weight.rank() == 3, "weight has shape ", to_string(weight.shape()),
                  ": give [offsets, input channels / groups, output channels]");
-  PUMICE_EXPECTS(weight.dtype() == feature_dtype, "weight is ", name_of(weight.dtype()),
-                 " but the features are ", name_of(feature_dtype), ": convert one of them");
+  PUMICE_EXPECTS(weight.dtype() == expected.dtype, "weight is ", name_of(weight.dtype()), " but ",
+                 expected.name, ' ', name_of(expected.dtype), ": convert one of them");
   PUMICE_EXPECTS(weight.extent(0) == map.offsets, "weight has ", weight.extent(0),
                  " offsets but the kernel map has ", map.offsets,
                  ": give weights made for the map's window");
@@ -59,7 +59,7 @@ void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t ch
                     DType feature_dtype) {
   const DType compute = compute_dtype(feature_dtype);
   check_channel_vector("epilogue.scale", epilogue.scale, channels, compute);
-  check_channel_vector("epilogue.shift (the bias)", epilogue.shift, channels, compute);
+  check_channel_vector("the bias (epilogue.shift)", epilogue.shift, channels, compute);
   const ConstTensorView residual = epilogue.residual;
   if (!residual.defined()) return;
   PUMICE_EXPECTS(residual.shape() == Shape({rows, channels}), "epilogue.residual has shape ",

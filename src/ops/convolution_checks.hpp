@@ -11,11 +11,17 @@ struct ExpectedRows {
   std::int64_t rows;
 };
 
+/// The type of the tensor that meets the weight; `name` is "the features are", "grad_output is".
+struct ExpectedType {
+  const char* name;
+  DType dtype;
+};
+
 /// A feature matrix of the right type and number of rows.
 void check_features(const char* name, ConstTensorView features, const ExpectedRows& expected);
-/// [K, C_in / groups, C_out] for the map and groups, of the features' type.
+/// [K, C_in / groups, C_out] for the map and groups, of the type of what meets it.
 void check_weight(ConstTensorView weight, const KernelMapView& map, std::int64_t groups,
-                  DType feature_dtype);
+                  const ExpectedType& expected);
 /// `channels` of `name` divide into groups.
 void check_groups(const char* name, std::int64_t channels, std::int64_t groups);
 /// Scale and shift of [channels], residual of [rows, channels].

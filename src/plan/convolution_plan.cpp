@@ -48,6 +48,7 @@ const char* why_not(const ConvolutionProblem& problem, Dataflow dataflow) {
       return "copying rows together and adding products up in memory costs more than it saves: "
              "tiles read rows where they lie, at the rate of a dense product";
     case Dataflow::fetch_on_demand: return "a more regular structure was at hand";
+    case Dataflow::sum_over_pairs: break;
     case Dataflow::implicit_gemm:
       return problem.identity ? "a table of one column says no more than the rows themselves"
                               : "too few outputs have every offset: multiplying by the zeros in "
@@ -58,7 +59,8 @@ const char* why_not(const ConvolutionProblem& problem, Dataflow dataflow) {
 }
 
 constexpr const char* kWeightGradientReason =
-    "a weight's gradient is one product per offset over its pairs, whatever the forward pass did";
+    "the pairs of each offset are cut into chunks, every chunk adds up its own matrix of input "
+    "times gradient, and these are added in order";
 
 const Rule& first_that_applies(const ConvolutionProblem& problem) {
   return *std::find_if(kForwardRules.begin(), kForwardRules.end(),
@@ -94,6 +96,7 @@ std::string_view name_of(Dataflow dataflow) {
     case Dataflow::gather_gemm_scatter: return "gather_gemm_scatter";
     case Dataflow::fetch_on_demand: return "fetch_on_demand";
     case Dataflow::implicit_gemm: return "implicit_gemm";
+    case Dataflow::sum_over_pairs: return "sum_over_pairs";
   }
   PUMICE_ENSURES(false, "dataflow ", static_cast<int>(dataflow));
   return {};
@@ -118,7 +121,8 @@ double ConvolutionProblem::fullness() const {
 }
 
 std::string ConvolutionPlan::name() const {
-  std::string text = fmt::format("{}/{}", name_of(dataflow), tile_rows);
+  std::string text(name_of(dataflow));
+  if (dataflow != Dataflow::sum_over_pairs) text += fmt::format("/{}", tile_rows);
   if (sort_by_mask) text += "/sorted";
   if (splits > 1) text += fmt::format("/splits {}", splits);
   return text;
@@ -127,12 +131,18 @@ std::string ConvolutionPlan::name() const {
 ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
                                  std::optional<Dataflow> wanted) {
   ConvolutionPlan plan;
-  plan.tile_rows = tile_rows_for(problem);
   if (problem.direction == Direction::weight_gradient) {
-    plan.dataflow = Dataflow::gather_gemm_scatter;
+    PUMICE_EXPECTS(
+        !wanted || *wanted == Dataflow::sum_over_pairs, "dataflow = ", name_of(*wanted),
+        ": a weight gradient is a sum over pairs and nothing else; leave the dataflow out");
+    plan.dataflow = Dataflow::sum_over_pairs;
     plan.reason = kWeightGradientReason;
     return plan;
   }
+  PUMICE_EXPECTS(wanted != Dataflow::sum_over_pairs,
+                 "dataflow = sum_over_pairs for a forward pass or an input gradient: choose "
+                 "gather_gemm_scatter, fetch_on_demand or implicit_gemm");
+  plan.tile_rows = tile_rows_for(problem);
   const Rule& rule = first_that_applies(problem);
   plan.dataflow = wanted.value_or(rule.dataflow);
   plan.reason = wanted && *wanted != rule.dataflow

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/file.hpp"
+#include <pumice/core/atomic_file.hpp>
 
 namespace pumice {
 namespace {
@@ -20,7 +20,7 @@ constexpr std::size_t kFlush = std::size_t{1} << 20;   // bytes gathered before 
 /// Gathers small pieces into large writes.
 class Gathering {
  public:
-  explicit Gathering(detail::AtomicFile& file) : file_(file) {}
+  explicit Gathering(AtomicFile& file) : file_(file) {}
   void text(std::string_view piece) { bytes(piece.data(), piece.size()); }
   void bytes(const void* data, std::size_t size) {
     const auto* first = static_cast<const std::byte*>(data);
@@ -40,7 +40,7 @@ class Gathering {
   }
 
  private:
-  detail::AtomicFile& file_;
+  AtomicFile& file_;
   std::vector<std::byte> pending_;
 };
 
@@ -146,7 +146,7 @@ std::string numpy_header(const ConstTensorView& array) {
 void write_ply(const std::filesystem::path& path, const PointCloud& cloud,
                const PlyOptions& options) {
   const std::vector<Property> properties = properties_of(cloud, options.colour);
-  detail::AtomicFile file(path);
+  AtomicFile file(path);
   Gathering out(file);
   out.text(options.binary ? "ply\nformat binary_little_endian 1.0\n" : "ply\nformat ascii 1.0\n");
   out.text("element vertex " + std::to_string(cloud.size()) + "\n");
@@ -174,7 +174,7 @@ void write_npy(const std::filesystem::path& path, ConstTensorView array) {
   PUMICE_EXPECTS(array.defined(), "write_npy: the array is undefined");
   PUMICE_EXPECTS(!numpy_type(array.dtype()).empty(), "write_npy: NumPy has no ",
                  name_of(array.dtype()), "; convert to f32 first");
-  detail::AtomicFile file(path);
+  AtomicFile file(path);
   const std::string header = numpy_header(array);
   file.write(std::as_bytes(std::span(header)));
   const std::size_t bytes = static_cast<std::size_t>(array.elements()) * size_of(array.dtype());

@@ -1,6 +1,7 @@
 // Bad input ends in one sentence, a non-zero exit and no file.
 // Covers every subcommand: arguments, scans, weights and safetensors that cannot be right.
 #include <limits>
+#include <tuple>
 
 #include "program.hpp"
 
@@ -62,8 +63,13 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
                          {"--seed"});
   expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "-1"}, {"-1"});
   expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas"});
-  expect_nothing_written(run_with({"--precision", "f8"}), {"f8"});
-  expect_nothing_written(run_with({"--precision", "i32"}), {"i32"});
+  expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "1000"},
+                         {"--width-factor 1000", "GiB"});
+  for (const char* precision : {"f8", "i32"}) {
+    const std::vector<std::string> named{"--precision", precision, "f32", "f64", "f16", "bf16"};
+    expect_nothing_written(run_with({"--precision", precision}), named);
+    expect_nothing_written({"bench", "layers", "--precision", precision}, named);
+  }
   expect_nothing_written(run_with({"--dataflow", "magic"}), {"magic"});
   expect_nothing_written(run_with({"--reduction", "median"}), {"median"});
   expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")}, {"16"});
@@ -73,6 +79,8 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--size", "0", "100"},
                          {"0"});
   expect_nothing_written({"bench", "layers", "--repeat", "0"}, {"--repeat"});
+  expect_nothing_written({"bench", "layers", "--levels", "0"}, {"--levels = 0"});
+  expect_nothing_written({"bench", "layers", "--channels", "8", "0"}, {"--channels 0"});
   expect_nothing_written({"bench", "networks", "--network", "resnet50", "--scan", scan_},
                          {"resnet50"});
 }
@@ -97,7 +105,44 @@ TEST_F(RefusalTest, ResultsThatWouldReplaceWhatIsRead) {
 TEST_F(RefusalTest, OptionsThatWouldDoNothing) {
   expect_nothing_written({"run", "second", scan_, "--widths", "driving"}, {"--widths", "second"});
   expect_nothing_written({"run", "second", scan_, "--width-factor", "2"}, {"--width-factor"});
+  expect_nothing_written({"info", scan_, "--reduction", "max"}, {"--reduction"});
+  write_text(path("slope.label"), std::string(600 * 4, '\0'));
+  for (const char* colour : {"height", "intensity"}) {
+    expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--labels",
+                            path("slope.label"), "--colour", colour},
+                           {"--labels", "--colour", colour});
+  }
+  const std::vector<std::tuple<const char*, const char*, const char*>> idle{
+      {"layers", "--network", "second"}, {"scaling", "--network", "second"},
+      {"networks", "--channels", "8"},   {"scaling", "--channels", "8"},
+      {"networks", "--levels", "2"},     {"scaling", "--levels", "2"},
+      {"scaling", "--precision", "f16"}};
+  for (const auto& [what, option, value] : idle) {
+    expect_nothing_written({"bench", what, option, value, "--csv", path("out.csv")},
+                           {option, what, "leave it out"});
+  }
+}
+
+TEST_F(RefusalTest, TextsThatAreEmpty) {
+  expect_nothing_written({"run", "second", scan_, "--out", ""}, {"--out", "empty"});
+  expect_nothing_written({"run", "second", scan_, "--picture", ""}, {"--picture", "empty"});
+  expect_nothing_written({"run", "second", scan_, "--weights", ""}, {"--weights", "empty"});
+  expect_nothing_written({"run", "second", scan_, "--dataflow", ""}, {"--dataflow", "empty"});
+  expect_nothing_written({"run", "second", ""}, {"SCAN", "empty"});
+  expect_nothing_written({"simulate", "--out", ""}, {"--out", "empty"});
+  expect_nothing_written({"voxelize", scan_, "--out", ""}, {"--out", "empty"});
+  expect_nothing_written({"view", scan_, "--picture", ""}, {"--picture", "empty"});
+  expect_nothing_written({"bench", "layers", "--csv", ""}, {"--csv", "empty"});
+  expect_nothing_written({"info", scan_, "--layout", ""}, {"--layout", "empty"});
+}
+
+TEST_F(RefusalTest, FilesWithTheEndingOfAnotherKind) {
   expect_nothing_written({"simulate", "--out", path("out.bin")}, {"out.bin", ".ply"});
+  expect_nothing_written({"view", scan_, "--picture", path("out.jpg")},
+                         {"--picture", "out.jpg", ".png"});
+  expect_nothing_written({"view", scan_, "--picture", path("out")}, {"--picture", ".png"});
+  expect_nothing_written({"run", "second", scan_, "--picture", path("out.jpg")},
+                         {"--picture", "out.jpg", ".png"});
 }
 
 TEST_F(RefusalTest, NetworksNobodyKnows) {
@@ -251,7 +296,8 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   expect_refused({}, {"--mode", "inverse"}, {"target_coords"});
   expect_refused({}, {"--mode", "transposed"}, {"target_coords"});
   expect_refused({}, {"--spatial-shape", "1"}, {"1"});
-  expect_refused({.coords = coords({0, 7, 0, 7})}, {}, {"7"});
+  expect_refused({.coords = coords({0, 7, 0, 7})}, {},
+                 {"\"coords\"", "rows 0 and 1", "7", "drop one"});
   expect_refused({.coords = coords({-1, 0, 0, 1})}, {}, {"-1"});
   expect_refused({.coords = coords({0, 0})}, {}, {"features", "1"});
   expect_refused({.coords = Tensor::full({2, 2}, DType::f32, 0)}, {}, {"coords", "int32"});
@@ -259,7 +305,26 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   expect_refused({.weight = Tensor::full({3, 4, 2}, DType::f64, 1)}, {}, {"weight", "f64"});
   expect_refused({.weight = Tensor::full({12, 2}, DType::f32, 1)}, {}, {"weight"});
   expect_refused({.grad_output = Tensor::full({2, 3}, DType::f32, 1)}, {}, {"grad_output"});
-  expect_refused({.bias = Tensor::full({3}, DType::f32, 1)}, {}, {"3", "2"});
+  expect_refused({.grad_output = Tensor::full({2, 2}, DType::f16, 1)}, {},
+                 {"grad_output is f16", "features are f32"});
+  expect_refused({.bias = Tensor::full({3}, DType::f32, 1)}, {}, {"bias is f32 [3]", "[2]"});
+  expect_refused({.bias = Tensor::full({2}, DType::i64, 1)}, {}, {"bias is i64 [2]", "floating"});
+
+  const ConvTensors targeted{.target_coords = coords({0, 0})};
+  for (const char* mode : {"submanifold", "generative"}) {
+    expect_refused(targeted, {"--mode", mode}, {mode, "\"target_coords\"", "leave it out"});
+  }
+  for (const char* mode : {"strided", "transposed", "inverse"}) {
+    expect_refused(targeted, {"--mode", mode, "--spatial-shape", "4"},
+                   {"--spatial-shape", "\"target_coords\"", "leave one"});
+  }
+  expect_refused(targeted, {"--mode", "strided", "--outputs", "cell"},
+                 {"--outputs cell", "\"target_coords\"", "leave one"});
+  expect_refused(targeted, {"--mode", "inverse", "--outputs", "dilating"},
+                 {"--outputs dilating", "strided", "inverse"});
+  expect_refused({}, {"--outputs", "cell"}, {"--outputs cell", "strided", "submanifold"});
+  expect_refused({.target_coords = coords({0, 7, 0, 7})}, {"--mode", "inverse"},
+                 {"\"target_coords\"", "rows 0 and 1", "drop one"});
 }
 
 }   // namespace

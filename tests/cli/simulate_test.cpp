@@ -92,5 +92,23 @@ TEST_F(SimulateTest, ViewDrawsEveryColouring) {
   }
 }
 
+TEST_F(SimulateTest, LabelsFromAFileColourAPictureUnasked) {
+  write_points(path("slope.ply"), slope(20, 30));
+  std::string labels;
+  for (std::uint32_t point = 0; point < 600; ++point) {
+    const std::uint32_t label = point % 2 == 0 ? 40 : 10;
+    labels.append(reinterpret_cast<const char*>(&label), sizeof label);
+  }
+  write_text(path("slope.label"), labels);
+  const auto picture = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"view", path("slope.ply"), "--picture", path("view.PNG")});
+    run_well(more);
+    return read_text(path("view.PNG"));
+  };
+  const std::string unasked = picture({"--labels", path("slope.label")});
+  EXPECT_EQ(unasked, picture({"--labels", path("slope.label"), "--colour", "label"}));
+  EXPECT_NE(unasked, picture({}));
+}
+
 }   // namespace
 }   // namespace pumice::test

@@ -227,8 +227,8 @@ TEST(CoordinateSet, NamesBothRowsOfADuplicate) {
   EXPECT_EQ(message_of([] {
               make({{0, 5, -2}, {1, 5, -2}, {0, 0, 0}, {0, 5, -2}}, 2);
             }),
-            "coordinates: rows 0 and 3 are both (batch 0; 5, -2); drop one, or merge duplicates "
-            "with unique_coordinates and a reduction");
+            "coordinates: rows 0 and 3 are both (batch 0; 5, -2); a site has one row, so drop one "
+            "of them or merge their features first");
 }
 
 TEST(CoordinateSet, NamesTheRowThatIsOutside) {

@@ -25,7 +25,7 @@ SparseTensor input_of(std::string_view name, DType type) {
 std::shared_ptr<Module> network_of(std::string_view name, DType type) {
   auto network = make_network(name, {.widths = {8, 8, 12, 16, 20, 20, 16, 12, 12}, .seed = 2});
   stir(*network);
-  settle(*network, input_of(name, DType::f32));
+  settle(*network, input_of(name, DType::f32), momentum_of(name));
   network->to(type);
   return network;
 }

@@ -32,7 +32,7 @@ class NetworkGradients : public ::testing::TestWithParam<Case> {
     network->to(DType::f64);
     stir(*network);
     const SparseTensor x = make_input(make_scene(GetParam().scene), 4, DType::f64);
-    if (!training) settle(*network, x);
+    if (!training) settle(*network, x, momentum_of(GetParam().network));
     return GradientCheck(
                [&](SparseTensor in, Context& c) { return network->forward(std::move(in), c); },
                *network, x, GetParam().samples)

@@ -99,6 +99,74 @@ TEST(NetworkTable, a_width_factor_scales_all_nine_widths) {
       std::string::npos);
 }
 
+TEST(NetworkTable, a_width_factor_beyond_reason_is_refused) {
+  EXPECT_EQ(message_of([] { make_network("minkunet42", {.width_factor = 1e30}); }),
+            "width factor = 1e+30: a layer of 3.2e+31 channels is too wide; the most is 1048576");
+}
+
+TEST(MinkUNet, knows_how_many_weights_it_would_hold) {
+  for (const MinkUNetWidths& widths : {kSpvnasWidths, kTiny}) {
+    for (const double factor : {0.25, 1.0}) {
+      const MinkUNet42Options options{.widths = widths, .width_factor = factor, .classes = 7};
+      const MinkUNet42 network(options);
+      std::int64_t held = 0;
+      for (const NamedParameter& named : network.parameters()) {
+        if (named.parameter->value().shape().rank() > 1)
+          held += named.parameter->value().elements();
+      }
+      EXPECT_EQ(minkunet42_weights(options), held) << factor;
+    }
+  }
+}
+
+TEST_P(EachNetwork, norms_follow_the_statistics_as_fast_as_published) {
+  // The same batch twice: from 0 the running means go to m · mean and then to m (2 - m) · mean.
+  const auto network = small_network(GetParam());
+  network->to(DType::f64);
+  const SparseTensor x = small_input(GetParam(), DType::f64);
+  const auto means = [&] {
+    run(*network, x);
+    std::vector<double> values;
+    for (const NamedParameter& named : network->parameters()) {
+      if (!named.name.ends_with("running_mean")) continue;
+      const auto span = std::as_const(*named.parameter).value().span<double>();
+      values.insert(values.end(), span.begin(), span.end());
+    }
+    return values;
+  };
+  const std::vector<double> once = means();
+  const std::vector<double> twice = means();
+  ASSERT_GT(once.size(), 100u);
+  for (std::size_t i = 0; i < once.size(); ++i) {
+    EXPECT_NEAR(twice[i], (2 - momentum_of(GetParam())) * once[i], 1e-12 * std::abs(once[i])) << i;
+  }
+}
+
+TEST(Encoders, their_first_norm_has_the_published_epsilon_too) {
+  // Norms that do nothing at a variance of 1 - epsilon; then the first one sees a variance of 0
+  // and multiplies by 1 / sqrt(epsilon), which every layer behind it passes on.
+  for (const char* name : {"centerpoint", "second"}) {
+    const auto network = small_network(name);
+    network->to(DType::f64);
+    network->eval();
+    const auto set_variance = [&](std::string_view prefix, double variance) {
+      for (const NamedParameter& named : network->parameters()) {
+        if (!named.name.starts_with(prefix) || !named.name.ends_with("running_var")) continue;
+        for (double& value : named.parameter->edit().span<double>())
+          value = variance;
+      }
+    };
+    set_variance("", 1 - 1e-3);
+    const SparseTensor x = small_input(name, DType::f64);
+    Tensor expected = run(*network, x);
+    ASSERT_GT(largest(expected), 0) << name;
+    for (double& value : expected.span<double>())
+      value *= std::sqrt(1e3);
+    set_variance("conv_input", 0);
+    EXPECT_LT(relative_difference(run(*network, x), expected), 1e-12) << name;
+  }
+}
+
 TEST(MinkUNet, scores_every_voxel_and_builds_each_map_once) {
   const auto network = small_network("minkunet42");
   const SparseTensor x = small_input("minkunet42");
@@ -203,7 +271,7 @@ TEST_P(EachNetwork, a_batch_item_does_not_see_its_neighbours) {
   const auto network = small_network(GetParam());
   network->to(DType::f64);
   const SparseTensor both = small_input(GetParam(), DType::f64);
-  settle(*network, both);
+  settle(*network, both, momentum_of(GetParam()));
   const std::int32_t* sites = both.coordinates->coordinates().data<std::int32_t>();
   Tensor keep = Tensor::zeros({both.rows()}, DType::u8);
   for (std::int64_t row = 0; row < both.rows(); ++row) {
@@ -236,7 +304,7 @@ TEST_P(EachNetwork, a_batch_item_does_not_see_its_neighbours) {
 
 TEST_P(EachNetwork, half_types_stay_near_float) {
   const auto network = small_network(GetParam());
-  settle(*network, small_input(GetParam()));
+  settle(*network, small_input(GetParam()), momentum_of(GetParam()));
   fold(*network);
   const Tensor expected = run(*network, small_input(GetParam()));
   // 11 and 8 bits of mantissa, rounded once a layer: errors of some 2^-11 and 2^-8 add up over

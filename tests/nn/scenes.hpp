@@ -126,11 +126,16 @@ inline void stir(Module& module, std::uint64_t seed = 3) {
   }
 }
 
+/// Of a network's norms: PyTorch's, and the one OpenPCDet trains its encoders with.
+inline double momentum_of(std::string_view network) {
+  return network == "minkunet42" ? 0.1 : 0.01;
+}
+
 /// Running statistics equal to those of `x`, and evaluation mode. Without it the values of an
 /// untrained network shrink from layer to layer until nothing is left to compare. One training pass
-/// moves statistics of 0 a tenth of the way, PyTorch's momentum.
-inline void settle(Module& module, const SparseTensor& x) {
-  const auto scale_statistics = [&](float factor) {
+/// moves statistics of 0 by `momentum` of the way.
+inline void settle(Module& module, const SparseTensor& x, double momentum) {
+  const auto scale_statistics = [&](double factor) {
     for (const NamedParameter& named : module.parameters()) {
       if (named.parameter->spec().trainable) continue;
       Tensor& values = named.parameter->edit();
@@ -146,7 +151,7 @@ inline void settle(Module& module, const SparseTensor& x) {
   module.train();
   Context context;
   module.forward(x, context);
-  scale_statistics(10);
+  scale_statistics(1 / momentum);
   module.eval();
 }
 

@@ -86,7 +86,8 @@ std::vector<Tensor> all_results(const KernelMapView& map, DType type, const Widt
   const Tensor gradient = random_tensor({map.out_rows, width.out}, type, 35);
   const ConvolutionOptions options{.groups = width.groups, .dataflow = dataflow};
   return {convolution(x, w, map, options), convolution_input_gradient(gradient, w, map, options),
-          convolution_weight_gradient(x, gradient, map, options), bias_gradient(gradient)};
+          convolution_weight_gradient(x, gradient, map, {.groups = width.groups}),
+          bias_gradient(gradient)};
 }
 
 void expect_same_bits_for_every_number_of_threads(const KernelMapView& map, DType type,
@@ -140,7 +141,7 @@ TEST(Convolution, WithoutRowsOrPairsIsTheEpilogueOfNothing) {
     const Tensor dx = convolution_input_gradient(y, w, none->view(), {.dataflow = dataflow});
     for (const float value : dx.span<float>())
       EXPECT_EQ(value, 0);
-    const Tensor dw = convolution_weight_gradient(x, y, none->view(), {.dataflow = dataflow});
+    const Tensor dw = convolution_weight_gradient(x, y, none->view());
     for (const float value : dw.span<float>())
       EXPECT_EQ(value, 0);
   }
@@ -277,8 +278,12 @@ TEST(Convolution, MistakesAreSentences) {
             "groups = 3 does not divide the 8 channels of weight: choose a divisor");
   const Tensor bias = random_tensor({6}, DType::f32, 1);
   EXPECT_EQ(forward(x, w, {.epilogue = {.shift = bias}}),
-            "epilogue.shift (the bias) has shape [6]: give one value for each of the 8 output "
+            "the bias (epilogue.shift) has shape [6]: give one value for each of the 8 output "
             "channels");
+  const Tensor whole = Tensor::zeros({8}, DType::i64);
+  EXPECT_EQ(forward(x, w, {.epilogue = {.shift = whole}}),
+            "the bias (epilogue.shift) is i64: it is applied where the sum is computed, so convert "
+            "it to f32");
   const Tensor scale = random_tensor({8}, DType::f64, 1);
   EXPECT_EQ(forward(x, w, {.epilogue = {.scale = scale}}),
             "epilogue.scale is f64: it is applied where the sum is computed, so convert it to f32");
@@ -292,6 +297,8 @@ TEST(Convolution, MistakesAreSentences) {
   EXPECT_EQ(complaint_of([&] { convolution_input_gradient(x, w, map); }),
             "weight [27, 6, 8] makes 8 output channels, but grad_output has 6: give the weight of "
             "the forward convolution");
+  EXPECT_EQ(complaint_of([&] { convolution_input_gradient(g.to(DType::f16), w, map); }),
+            "weight is f32 but grad_output is f16: convert one of them");
   EXPECT_EQ(complaint_of([&] {
               convolution_input_gradient(g, w, map, {.epilogue = {.activation = Activation::relu}});
             }),
@@ -299,6 +306,11 @@ TEST(Convolution, MistakesAreSentences) {
             "epilogue empty");
   EXPECT_EQ(complaint_of([&] { convolution_weight_gradient(x, g.to(DType::bf16), map); }),
             "features are f32 but grad_output is bf16: convert one of them");
+  EXPECT_EQ(complaint_of([&] {
+              convolution_weight_gradient(x, g, map, {.dataflow = Dataflow::fetch_on_demand});
+            }),
+            "dataflow = fetch_on_demand: a weight gradient is a sum over pairs and nothing else; "
+            "leave the dataflow out");
   EXPECT_EQ(complaint_of([&] { convolution_weight_gradient(x, g, map, {.groups = 4}); }),
             "groups = 4 does not divide the 6 channels of features: choose a divisor");
   EXPECT_EQ(complaint_of([&] { bias_gradient(Tensor::zeros({8}, DType::f32)); }),

@@ -5,8 +5,12 @@
 
 #include <pumice/core/error.hpp>
 
+#include "support/message_of.hpp"
+
 namespace pumice {
 namespace {
+
+using test::message_of;
 
 /// A 3³ layer of a LiDAR network's first level.
 ConvolutionProblem lidar_layer() {
@@ -104,12 +108,29 @@ TEST(ConvolutionPlan, AnOverrideSaysWhatTheRulesWouldTake) {
             std::string::npos);
 }
 
-TEST(ConvolutionPlan, AGradientOfTheWeightGoesOffsetByOffset) {
+TEST(ConvolutionPlan, AGradientOfTheWeightIsASumOverPairs) {
   ConvolutionProblem problem = lidar_layer();
   problem.direction = Direction::weight_gradient;
-  const ConvolutionPlan plan = plan_convolution(problem, Dataflow::implicit_gemm);
-  EXPECT_EQ(plan.dataflow, Dataflow::gather_gemm_scatter);
-  EXPECT_NE(explain(problem, plan).find("weight_gradient f32"), std::string::npos);
+  const ConvolutionPlan plan = plan_convolution(problem);
+  EXPECT_EQ(plan.dataflow, Dataflow::sum_over_pairs);
+  EXPECT_EQ(plan.name(), "sum_over_pairs");
+  const std::string text = explain(problem, plan);
+  EXPECT_NE(text.find("weight_gradient f32"), std::string::npos) << text;
+  EXPECT_NE(text.find("sum_over_pairs: the pairs of each offset are cut into chunks"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("gather_gemm_scatter"), std::string::npos) << text;
+}
+
+TEST(ConvolutionPlan, WhatCannotBeHadIsRefused) {
+  ConvolutionProblem problem = lidar_layer();
+  EXPECT_EQ(message_of([&] { plan_convolution(problem, Dataflow::sum_over_pairs); }),
+            "dataflow = sum_over_pairs for a forward pass or an input gradient: choose "
+            "gather_gemm_scatter, fetch_on_demand or implicit_gemm");
+  problem.direction = Direction::weight_gradient;
+  EXPECT_EQ(message_of([&] { plan_convolution(problem, Dataflow::implicit_gemm); }),
+            "dataflow = implicit_gemm: a weight gradient is a sum over pairs and nothing else; "
+            "leave the dataflow out");
 }
 
 TEST(Dataflow, NamesGoThereAndBack) {

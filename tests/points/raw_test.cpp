@@ -69,6 +69,18 @@ TEST(RawScan, OfAnotherSizeIsRefusedWithTheLikelyLayout) {
             "like f16x5, so pass --layout f16x5");
 }
 
+TEST(RawScan, OfHalfFloatsAndFloatsAreToldApartBothWays) {
+  const std::string halves = raw_bytes<Half>(scan_rows(1000), 4);
+  EXPECT_EQ(read_raw_bytes(halves, "f16x4").size(), 1000);
+  EXPECT_TRUE(message_of([&] {
+                read_raw_bytes(halves, "f32x4");
+              }).ends_with("; it looks like f16x4, so pass --layout f16x4"));
+  const std::string floats = raw_bytes<float>(scan_rows(1000), 4);
+  EXPECT_TRUE(message_of([&] {
+                read_raw_bytes(floats, "f16x4");
+              }).ends_with("; it looks like f32x4, so pass --layout f32x4"));
+}
+
 TEST(RawScan, WhoseValuesCannotBeMetresIsRefusedWithTheLikelyLayout) {
   const std::string bytes = raw_bytes<double>(scan_rows(1000), 4);
   const std::string message = message_of([&] { read_raw_bytes(bytes); });

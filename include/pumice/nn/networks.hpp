@@ -29,6 +29,10 @@ struct MinkUNet42Options {
   std::uint64_t seed = 0;
 };
 
+/// How many numbers the weights of its convolutions and its classifier hold, without making them:
+/// they grow with the square of the width factor, and norms and biases are little beside them.
+std::int64_t minkunet42_weights(const MinkUNet42Options& options);
+
 /// Semantic segmentation: a U-net of 42 convolutions with kernels above 1. Scores of every voxel.
 ///
 ///   stem ──────────────────────────────────────────── cat ─ up4 ─ classifier

@@ -12,7 +12,7 @@ namespace pumice {
 struct ConvolutionOptions {
   std::int64_t groups = 1;
   Epilogue epilogue{};                    // forward only; a bias is its `shift`
-  std::optional<Dataflow> dataflow{};     // absent: the plan decides
+  std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
   ConvolutionPlan* chosen = nullptr;      // receives the plan that ran
 };

@@ -11,7 +11,14 @@
 namespace pumice {
 
 enum class Direction : unsigned char { forward, input_gradient, weight_gradient };
-enum class Dataflow : unsigned char { gather_gemm_scatter, fetch_on_demand, implicit_gemm };
+/// The first three are ways to run a forward pass or an input gradient, for a caller to choose
+/// from; the last is how every weight gradient is made.
+enum class Dataflow : unsigned char {
+  gather_gemm_scatter,
+  fetch_on_demand,
+  implicit_gemm,
+  sum_over_pairs,
+};
 
 std::string_view name_of(Direction direction);
 std::string_view name_of(Dataflow dataflow);
@@ -40,16 +47,17 @@ struct ConvolutionProblem {
 
 struct ConvolutionPlan {
   Dataflow dataflow = Dataflow::fetch_on_demand;
-  std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together
+  std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together; sum_over_pairs: 0
   bool sort_by_mask = false;    // implicit GEMM
   int splits = 1;               // implicit GEMM: parts of the offsets, summed at the end
   std::string reason;           // one sentence
 
-  /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2"
+  /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2", "sum_over_pairs"
   std::string name() const;
 };
 
 /// A plan without measuring. `wanted` overrides the choice of dataflow; the rest still follows.
+/// UserError when it cannot be had: a weight gradient has one way.
 ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
                                  std::optional<Dataflow> wanted = std::nullopt);
 

@@ -44,7 +44,7 @@ CoordinateSetPtr CoordinateSet::create(ConstTensorView coordinates,
       const auto rank = static_cast<std::int64_t>(repeated);
       detail::raise_user("coordinates: rows ", order[rank - 1], " and ", order[rank], " are both ",
                          describe_cell(list.layout, keys[repeated]),
-                         "; drop one, or merge duplicates with unique_coordinates and a reduction");
+                         "; a site has one row, so drop one of them or merge their features first");
     }
   }
   Tensor copy = Tensor::from(coordinates.span<std::int32_t>(), coordinates.shape());
