@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
+#include <vector>
 
 #include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
@@ -41,6 +45,45 @@ std::atomic<std::shared_ptr<Arena>>& current_arena() {
   return arena;
 }
 
+#if defined(__SANITIZE_THREAD__)
+/// Distributions do not build oneTBB for ThreadSanitizer, which then sees neither its locks nor
+/// what a loop orders. Under it chunks go to plain threads, so that what it reports is ours.
+template <class Chunk> void run_chunks(Arena& arena, std::int64_t chunks, const Chunk& run) {
+  std::atomic<std::int64_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      for (std::int64_t chunk = next++; chunk < chunks; chunk = next++)
+        run(chunk);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      failure = std::current_exception();
+      next = chunks;
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (int t = 1; t < arena.arena.max_concurrency() && t < chunks; ++t)
+      helpers.emplace_back(work);
+    work();
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+#else
+template <class Chunk> void run_chunks(Arena& arena, std::int64_t chunks, const Chunk& run) {
+  arena.arena.execute([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<std::int64_t>(0, chunks, 1),
+        [&](const tbb::blocked_range<std::int64_t>& range) {
+          for (std::int64_t chunk = range.begin(); chunk != range.end(); ++chunk)
+            run(chunk);
+        },
+        tbb::simple_partitioner{});
+  });
+}
+#endif
+
 }   // namespace
 
 void set_threads(int threads) {
@@ -60,22 +103,14 @@ void parallel_ranges(std::int64_t size, std::int64_t grain, RangeBody body, void
   PUMICE_ENSURES(grain > 0, "grain = ", grain);
   const std::int64_t chunks = (size + grain - 1) / grain;
   const auto current = current_arena().load();
-  tbb::task_arena& arena = current->arena;
-  if (chunks == 1 || arena.max_concurrency() == 1) {
+  if (chunks == 1 || current->arena.max_concurrency() == 1) {
     for (std::int64_t begin = 0; begin < size; begin += grain) {
       body(context, begin, std::min(begin + grain, size));
     }
     return;
   }
-  arena.execute([&] {
-    tbb::parallel_for(
-        tbb::blocked_range<std::int64_t>(0, chunks, 1),
-        [&](const tbb::blocked_range<std::int64_t>& range) {
-          for (std::int64_t chunk = range.begin(); chunk != range.end(); ++chunk) {
-            body(context, chunk * grain, std::min((chunk + 1) * grain, size));
-          }
-        },
-        tbb::simple_partitioner{});
+  run_chunks(*current, chunks, [&](std::int64_t chunk) {
+    body(context, chunk * grain, std::min((chunk + 1) * grain, size));
   });
 }
 
