@@ -11,10 +11,65 @@ std::string read(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
+std::string read(const char* name, const char* otherwise) {
+  const std::string value = read(name);
+  return value.empty() ? std::string(otherwise) : value;
+}
+
 }   // namespace
 
 const std::string& log_topics() {
   static const std::string value = read("PUMICE_LOG");
+  return value;
+}
+
+bool waits_after_launch() {
+  static const std::string value = read("PUMICE_SYNC", "0");
+  return value != "0";
+}
+
+const std::string& cuda_driver() {
+  static const std::string value = read("PUMICE_CUDA_DRIVER");
+  return value;
+}
+
+const std::string& nvrtc() {
+  static const std::string value = read("PUMICE_NVRTC");
+  return value;
+}
+
+const std::string& cache_folder() {
+  static const std::string value = read("PUMICE_CACHE");
+  return value;
+}
+
+const std::string& cache_mebibytes() {
+  static const std::string value = read("PUMICE_CACHE_MB");
+  return value;
+}
+
+const std::string& bundle_folder() {
+  static const std::string value = read("PUMICE_BUNDLE");
+  return value;
+}
+
+const std::string& cuda_visible_devices() {
+  static const std::string value = read("CUDA_VISIBLE_DEVICES");
+  return value;
+}
+
+const std::string& cuda_home() {
+  static const std::string value = read("CUDA_HOME", read("CUDA_PATH").c_str());
+  return value;
+}
+
+const std::string& xdg_cache_home() {
+  static const std::string value = read("XDG_CACHE_HOME");
+  return value;
+}
+
+const std::string& home() {
+  static const std::string value = read("HOME");
   return value;
 }
 

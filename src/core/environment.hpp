@@ -1,11 +1,32 @@
-// Every environment variable Pumice reads.
+// Every environment variable Pumice reads. Each is read once and empty when unset.
 #pragma once
 
 #include <string>
 
 namespace pumice::environment {
 
-/// PUMICE_LOG: topics to log, "plan,map", or "all"; empty when unset.
+/// PUMICE_LOG: topics to log, "plan,map,kernel", or "all".
 const std::string& log_topics();
+
+/// PUMICE_SYNC: 1 waits after every launch on a device and checks what came of it.
+bool waits_after_launch();
+/// PUMICE_CUDA_DRIVER: the CUDA driver's library.
+const std::string& cuda_driver();
+/// PUMICE_NVRTC: the library that compiles kernels.
+const std::string& nvrtc();
+/// PUMICE_CACHE: the folder of compiled kernels.
+const std::string& cache_folder();
+/// PUMICE_CACHE_MB: how large that folder may become.
+const std::string& cache_mebibytes();
+/// PUMICE_BUNDLE: a folder of kernels compiled ahead.
+const std::string& bundle_folder();
+
+/// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.
+const std::string& cuda_visible_devices();
+/// CUDA_HOME, else CUDA_PATH: an installed toolkit.
+const std::string& cuda_home();
+/// XDG_CACHE_HOME and HOME, below which caches live.
+const std::string& xdg_cache_home();
+const std::string& home();
 
 }   // namespace pumice::environment

@@ -12,7 +12,7 @@
 namespace pumice {
 namespace {
 
-constexpr std::array<std::string_view, 2> kTopics{"plan", "map"};
+constexpr std::array<std::string_view, 3> kTopics{"plan", "map", "kernel"};
 
 /// Bit mask of the topics named in a comma-separated list; unknown names are reported once.
 unsigned parse_topics(std::string_view list, spdlog::logger& logger) {
@@ -27,7 +27,7 @@ unsigned parse_topics(std::string_view list, spdlog::logger& logger) {
       if (name == kTopics[i]) bit = 1u << i;
     }
     if (bit == 0) {
-      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, all", name);
+      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, kernel, all", name);
     } else if (!name.empty()) {
       mask |= bit;
     }
@@ -56,6 +56,10 @@ void log(LogTopic topic, const std::string& message) {
   if (logging(topic)) {
     logger().info("{}: {}", kTopics[static_cast<std::size_t>(topic)], message);
   }
+}
+
+void warn(const std::string& message) noexcept {
+  logger().warn("warning: {}", message);
 }
 
 }   // namespace pumice

@@ -1,9 +1,7 @@
-// Shapes, fills, copies and conversions of dense arrays on the CPU.
+// Shapes, and what a tensor can do without an operator.
 #include <pumice/core/tensor.hpp>
 
-#include <algorithm>
-#include <cstring>
-
+#include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
 
 namespace pumice {
@@ -17,17 +15,6 @@ template <class From, class To> void convert(const From* from, To* to, std::int6
       to[i] = narrow<To>(static_cast<compute_t<To>>(widen(from[i])));
     }
   });
-}
-
-template <class T> void fill(TensorView view, double value) {
-  const T element = [&] {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(value);
-    else
-      return narrow<T>(static_cast<compute_t<T>>(value));
-  }();
-  const auto span = view.span<T>();
-  std::fill(span.begin(), span.end(), element);
 }
 
 }   // namespace
@@ -80,41 +67,24 @@ Tensor::Tensor(Shape shape, DType dtype, StreamView stream, std::shared_ptr<Allo
   storage_ = std::make_shared<Buffer<std::byte>>(bytes, stream, std::move(allocator));
 }
 
-Tensor Tensor::zeros(Shape shape, DType dtype) {
-  Tensor result(shape, dtype);
-  if (result.bytes() > 0) {
-    auto* bytes = static_cast<std::byte*>(result.raw());
-    parallel_for(static_cast<std::int64_t>(result.bytes()), kGrain * 8,
-                 [&](std::int64_t begin, std::int64_t end) {
-                   std::memset(bytes + begin, 0, static_cast<std::size_t>(end - begin));
-                 });
-  }
+Tensor Tensor::zeros(Shape shape, DType dtype, StreamView stream) {
+  return full(shape, dtype, 0, stream);
+}
+
+Tensor Tensor::full(Shape shape, DType dtype, double value, StreamView stream) {
+  Tensor result(shape, dtype, stream);
+  fill_async(result.view(), value, stream);
   return result;
 }
 
-Tensor Tensor::full(Shape shape, DType dtype, double value) {
-  Tensor result(shape, dtype);
-  switch (dtype) {
-    case DType::f64: fill<double>(result.view(), value); break;
-    case DType::f32: fill<float>(result.view(), value); break;
-    case DType::f16: fill<Half>(result.view(), value); break;
-    case DType::bf16: fill<BFloat16>(result.view(), value); break;
-    case DType::i64: fill<std::int64_t>(result.view(), value); break;
-    case DType::i32: fill<std::int32_t>(result.view(), value); break;
-    case DType::i16: fill<std::int16_t>(result.view(), value); break;
-    case DType::u8: fill<std::uint8_t>(result.view(), value); break;
-  }
-  return result;
-}
-
-Device Tensor::device() const {
-  return storage_ ? storage_->device() : Device{};
+StreamView Tensor::stream() const {
+  return storage_ ? storage_->stream() : StreamView{};
 }
 
 Tensor Tensor::clone() const {
   if (!defined()) return {};
-  Tensor result(shape_, dtype_, storage_->stream());
-  if (bytes() > 0) std::memcpy(result.raw(), raw(), bytes());
+  Tensor result(shape_, dtype_, stream());
+  copy_async(result.view(), view(), stream());
   return result;
 }
 
@@ -128,6 +98,9 @@ Tensor Tensor::reshaped(Shape shape) const {
 
 Tensor Tensor::to(DType dtype) const {
   if (!defined() || dtype == dtype_) return *this;
+  PUMICE_EXPECTS(device().kind == DeviceKind::cpu, "a tensor on ", to_string(device()), " from ",
+                 name_of(dtype_), " to ", name_of(dtype),
+                 ": convert it on the host, before it is copied there");
   Tensor result(shape_, dtype);
   dispatch_floating(dtype_, "conversion", [&](auto from) {
     dispatch_floating(dtype, "conversion", [&](auto to) {

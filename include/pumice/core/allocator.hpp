@@ -26,6 +26,21 @@ struct MemoryUse {
   std::int64_t peak_bytes = 0;
 };
 
+/// What buffers without an allocator of their own come from: the innermost AllocatorScope of this
+/// thread for that device, else the process-wide allocator of the device. UserError where there is
+/// no such device.
+std::shared_ptr<Allocator> default_allocator(Device device);
+
+/// For as long as it lives, this thread's buffers on `device` come from `allocator`: a plan's slab,
+/// a host framework's pool.
+class AllocatorScope {
+ public:
+  AllocatorScope(Device device, std::shared_ptr<Allocator> allocator);
+  AllocatorScope(const AllocatorScope&) = delete;
+  AllocatorScope& operator=(const AllocatorScope&) = delete;
+  ~AllocatorScope();
+};
+
 /// The process-wide CPU allocator: kAlignment-aligned, keeps freed blocks for reuse, counts bytes.
 const std::shared_ptr<Allocator>& cpu_allocator();
 /// Bytes handed out by `cpu_allocator`.

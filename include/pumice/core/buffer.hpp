@@ -14,13 +14,16 @@
 namespace pumice {
 
 /// Owns `size()` elements of trivially copyable `T`, uninitialised. Knows its device, stream and
-/// allocator; moves, never copies.
+/// allocator (by default the device's, see default_allocator); moves, never copies. Elements on a
+/// device are not for the host to read: <pumice/core/copy.hpp> brings them over.
 template <class T> class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(std::int64_t size, StreamView stream = {},
-                  std::shared_ptr<Allocator> allocator = cpu_allocator())
-      : size_(size), stream_(stream), allocator_(std::move(allocator)) {
+                  std::shared_ptr<Allocator> allocator = nullptr)
+      : size_(size),
+        stream_(stream),
+        allocator_(allocator ? std::move(allocator) : default_allocator(stream.device)) {
     PUMICE_ENSURES(size >= 0 && size <= std::numeric_limits<std::int64_t>::max() /
                                             static_cast<std::int64_t>(sizeof(T)),
                    "buffer of ", size, " elements of ", sizeof(T), " bytes");
@@ -45,12 +48,23 @@ template <class T> class Buffer {
   StreamView stream() const { return stream_; }
   Device device() const { return stream_.device; }
 
-  std::span<T> span() { return {data_, static_cast<std::size_t>(size_)}; }
-  std::span<const T> span() const { return {data_, static_cast<std::size_t>(size_)}; }
+  /// For the host; UserError where the elements are on a device.
+  std::span<T> span() {
+    expect_on_host();
+    return {data_, static_cast<std::size_t>(size_)};
+  }
+  std::span<const T> span() const {
+    expect_on_host();
+    return {data_, static_cast<std::size_t>(size_)};
+  }
   T& operator[](std::int64_t i) { return data_[i]; }
   const T& operator[](std::int64_t i) const { return data_[i]; }
 
  private:
+  void expect_on_host() const {
+    PUMICE_EXPECTS(device().kind == DeviceKind::cpu, "this buffer is on ", to_string(device()),
+                   ": copy_to_host brings it to the host");
+  }
   void swap(Buffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -5,10 +5,12 @@
 
 namespace pumice {
 
-enum class LogTopic : unsigned char { plan, map };
+enum class LogTopic : unsigned char { plan, map, kernel };
 
-/// Whether PUMICE_LOG names `topic` ("plan", "plan,map" or "all").
+/// Whether PUMICE_LOG names `topic` ("plan", "plan,kernel" or "all").
 bool logging(LogTopic topic);
 void log(LogTopic topic, const std::string& message);
+/// Says `message` whether asked or not: what went wrong where nothing can be thrown.
+void warn(const std::string& message) noexcept;
 
 }   // namespace pumice

@@ -6,24 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include <pumice/shared/row_count.h>
 #include <pumice/core/device.hpp>
 
 namespace pumice {
-
-/// What a kernel receives: trivially copyable, passed by value. Work is launched over `capacity`
-/// and asks for `rows` where it runs.
-struct RowCountRef {
-  const std::int64_t* count = nullptr;   // null: exactly `capacity` rows
-  std::int64_t capacity = 0;
-
-  /// Rows in use. A count above the capacity is poison: more rows were needed than there was room
-  /// for, the word still says how many, and nobody reads or writes a row.
-  std::int64_t rows() const { return count == nullptr ? capacity : poisoned() ? 0 : *count; }
-  bool poisoned() const {
-    return count != nullptr &&
-           static_cast<std::uint64_t>(*count) > static_cast<std::uint64_t>(capacity);
-  }
-};
 
 class RowCount {
  public:
@@ -40,6 +26,9 @@ class RowCount {
   /// The number of rows in use. InternalError where only the device knows it; UserError, with both
   /// numbers, where the capacity was exceeded.
   std::int64_t host() const;
+  /// The same for a count that only the device knows: copies the word on `stream` and waits for it,
+  /// raising what went wrong there.
+  std::int64_t wait_for_host(StreamView stream) const;
   RowCountRef ref() const { return {count_.get(), capacity_}; }
   /// The word, for the one who counts; null when the count is exact.
   std::int64_t* word() const { return count_.get(); }

@@ -42,18 +42,20 @@ template <bool Const> class BasicTensorView {
  public:
   using Byte = std::conditional_t<Const, const void, void>;
   BasicTensorView() = default;
-  BasicTensorView(Byte* data, DType dtype, Shape shape, Device device = {})
-      : data_(data), dtype_(dtype), device_(device), shape_(shape) {}
+  /// `stream`: where work on the elements is enqueued; what is computed from them follows it there.
+  BasicTensorView(Byte* data, DType dtype, Shape shape, StreamView stream = {})
+      : data_(data), dtype_(dtype), stream_(stream), shape_(shape) {}
   /// A mutable view is usable as a const one.
   template <bool OtherConst>
   requires(Const && !OtherConst)
       // NOLINTNEXTLINE(google-explicit-constructor)
       BasicTensorView(const BasicTensorView<OtherConst>& other)
-      : BasicTensorView(other.raw(), other.dtype(), other.shape(), other.device()) {}
+      : BasicTensorView(other.raw(), other.dtype(), other.shape(), other.stream()) {}
 
   Byte* raw() const { return data_; }
   DType dtype() const { return dtype_; }
-  Device device() const { return device_; }
+  Device device() const { return stream_.device; }
+  StreamView stream() const { return stream_; }
   const Shape& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
   std::int64_t extent(int axis) const { return shape_[axis]; }
@@ -63,14 +65,17 @@ template <bool Const> class BasicTensorView {
   std::int64_t elements() const { return shape_.elements(); }
   bool defined() const { return shape_.rank() > 0; }
 
-  /// The elements as `T`; InternalError when the dtype is another.
+  /// The elements as `T`, where they are; InternalError when the dtype is another.
   template <class T> auto data() const {
     PUMICE_ENSURES(dtype_ == dtype_of<T>, "tensor holds ", name_of(dtype_), ", read as ",
                    name_of(dtype_of<T>));
     using Element = std::conditional_t<Const, const T, T>;
     return static_cast<Element*>(data_);
   }
+  /// The elements for the host; UserError where they are on a device.
   template <class T> auto span() const {
+    PUMICE_EXPECTS(device().kind == DeviceKind::cpu, "this tensor is on ", to_string(device()),
+                   ": copy_to_host brings it to the host");
     using Element = std::conditional_t<Const, const T, T>;
     return std::span<Element>(data<T>(), static_cast<std::size_t>(elements()));
   }
@@ -78,7 +83,7 @@ template <bool Const> class BasicTensorView {
  private:
   Byte* data_ = nullptr;
   DType dtype_ = DType::f32;
-  Device device_{};
+  StreamView stream_{};
   Shape shape_{};
 };
 
@@ -91,23 +96,26 @@ class Tensor {
   Tensor() = default;
   /// Uninitialised.
   Tensor(Shape shape, DType dtype, StreamView stream = {},
-         std::shared_ptr<Allocator> allocator = cpu_allocator());
-  static Tensor zeros(Shape shape, DType dtype);
-  static Tensor full(Shape shape, DType dtype, double value);
+         std::shared_ptr<Allocator> allocator = nullptr);
+  /// Filled, in the order of `stream`.
+  static Tensor zeros(Shape shape, DType dtype, StreamView stream = {});
+  static Tensor full(Shape shape, DType dtype, double value, StreamView stream = {});
   /// A copy of `values`, of the given shape (default: one axis).
   template <class T> static Tensor from(std::span<const T> values, Shape shape);
 
   bool defined() const { return storage_ != nullptr; }
   DType dtype() const { return dtype_; }
-  Device device() const;
+  Device device() const { return stream().device; }
+  /// The stream its memory is ordered by.
+  StreamView stream() const;
   const Shape& shape() const { return shape_; }
   std::int64_t extent(int axis) const { return shape_[axis]; }
   std::int64_t rows() const { return view().rows(); }
   std::int64_t elements() const { return shape_.elements(); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype_); }
 
-  TensorView view() { return {raw(), dtype_, shape_, device()}; }
-  ConstTensorView view() const { return {raw(), dtype_, shape_, device()}; }
+  TensorView view() { return {raw(), dtype_, shape_, stream()}; }
+  ConstTensorView view() const { return {raw(), dtype_, shape_, stream()}; }
   operator ConstTensorView() const { return view(); }   // NOLINT(google-explicit-constructor)
   void* raw() { return storage_ ? storage_->data() : nullptr; }
   const void* raw() const { return storage_ ? storage_->data() : nullptr; }
@@ -116,10 +124,12 @@ class Tensor {
   template <class T> std::span<T> span() { return view().span<T>(); }
   template <class T> std::span<const T> span() const { return view().span<T>(); }
 
+  /// A copy on the same device, in the order of its stream.
   Tensor clone() const;
   /// The same elements under another shape with as many of them.
   Tensor reshaped(Shape shape) const;
-  /// A copy converted to `dtype` (round to nearest); shares when the dtype is already that.
+  /// A copy converted to `dtype` (round to nearest); shares when the dtype is already that. On the
+  /// host only.
   Tensor to(DType dtype) const;
 
  private:

@@ -1,0 +1,31 @@
+// What kernels report: one StatusRecord for each stream, and names for the places that report.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <pumice/shared/status.h>
+#include <pumice/core/device.hpp>
+
+namespace pumice::cuda {
+
+/// A number that stands for `what` ("voxels", "blocks of level 2") in a record; the same number
+/// for the same text.
+int status_site(std::string_view what);
+
+/// Where kernels on `stream` report, as the device addresses it. A graph captured on a stream
+/// reports to that stream for ever.
+StatusRecord* device_status(StreamView stream);
+
+/// Raises what `stream` has reported, and clears it: UserError with site and numbers. The stream is
+/// to be idle.
+void raise_status(StreamView stream);
+
+/// What `record` says, in a sentence.
+std::string describe(const StatusRecord& record);
+
+/// Before a stream of ours goes: its record serves the next. What nobody waited for is said on
+/// standard error.
+void forget_status(StreamView stream) noexcept;
+
+}   // namespace pumice::cuda

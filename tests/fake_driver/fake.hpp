@@ -1,0 +1,58 @@
+// The parts of the fake driver. Streams run what they are given at once; a capture keeps it
+// instead, and a graph runs it at each launch. Device memory is host memory, filled with 0xa5 when
+// taken.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/cuda/driver_api.hpp"
+
+namespace pumice::fake {
+
+using cuda::Result;
+using Work = std::function<void()>;
+
+struct Graph {
+  std::vector<Work> nodes;
+};
+
+struct Stream {
+  Graph* capture = nullptr;
+};
+
+struct Block {
+  std::size_t bytes = 0;
+  bool of_graph = false;   // taken during a capture
+};
+
+inline constexpr std::size_t kMemoryBytes = std::size_t{1} << 30;
+inline constexpr int kMostSharedBytes = 232448;
+
+struct State {
+  std::mutex mutex;
+  std::map<cuda::DeviceAddress, Block> blocks;
+  std::size_t used_bytes = 0;
+  std::size_t reserved_bytes = 0;   // freed, but kept by the pool
+};
+State& state();
+
+/// What PUMICE_FAKE_DRIVER holds: "old", "no device", "broken", "fault", or nothing.
+std::string behaviour();
+
+/// Whether this thread has a current context, as kernels that are loaded when first used need.
+bool has_context();
+
+/// Runs `work`, or keeps it for the graph that `stream` is captured into.
+void enqueue(cuda::StreamHandle stream, Work work);
+bool is_capturing(cuda::StreamHandle stream);
+
+/// A kernel of the tests, done on the host: `arguments` is the struct, `name` its name.
+Work work_of(const std::string& name, const void* arguments, const cuda::LaunchConfig& config);
+/// The size of that struct; 0 for a name that is none.
+std::size_t argument_bytes(const std::string& name);
+
+}   // namespace pumice::fake

@@ -1,0 +1,181 @@
+// Streams, events, graphs, libraries and launches of the fake driver.
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "fake_driver/fake.hpp"
+
+namespace pumice::fake {
+namespace {
+
+Stream* stream_of(cuda::StreamHandle handle) {
+  return reinterpret_cast<Stream*>(handle);
+}
+
+struct Event {
+  std::chrono::steady_clock::time_point time;
+};
+
+Event* event_of(cuda::EventHandle handle) {
+  return reinterpret_cast<Event*>(handle);
+}
+std::string& name_of(cuda::KernelHandle handle) {
+  return *reinterpret_cast<std::string*>(handle);
+}
+
+}   // namespace
+
+bool is_capturing(cuda::StreamHandle stream) {
+  return stream != nullptr && stream_of(stream)->capture != nullptr;
+}
+
+void enqueue(cuda::StreamHandle stream, Work work) {
+  if (is_capturing(stream)) {
+    stream_of(stream)->capture->nodes.push_back(std::move(work));
+  } else {
+    work();
+  }
+}
+
+}   // namespace pumice::fake
+
+// NOLINTBEGIN(readability-identifier-naming): the driver's own names
+extern "C" {
+using namespace pumice::fake;
+using namespace pumice::cuda;
+
+Result cuStreamCreate(StreamHandle* stream, unsigned) {
+  *stream = reinterpret_cast<StreamHandle>(new pumice::fake::Stream);
+  return kSuccess;
+}
+Result cuStreamDestroy_v2(StreamHandle stream) {
+  delete stream_of(stream);
+  return kSuccess;
+}
+Result cuStreamSynchronize(StreamHandle stream) {
+  if (behaviour() == "fault") return 700;
+  return pumice::fake::is_capturing(stream) ? 900 : kSuccess;
+}
+Result cuStreamWaitEvent(StreamHandle, EventHandle, unsigned) {
+  return kSuccess;   // what was enqueued before has run
+}
+Result cuStreamIsCapturing(StreamHandle stream, int* state) {
+  *state = pumice::fake::is_capturing(stream) ? 1 : kCaptureNone;
+  return kSuccess;
+}
+Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
+  if (stream == nullptr) return 900;
+  stream_of(stream)->capture = new pumice::fake::Graph;
+  return kSuccess;
+}
+Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
+  *graph = reinterpret_cast<GraphHandle>(std::exchange(stream_of(stream)->capture, nullptr));
+  return *graph == nullptr ? 903 : kSuccess;
+}
+Result cuEventCreate(EventHandle* event, unsigned) {
+  *event = reinterpret_cast<EventHandle>(new pumice::fake::Event);
+  return kSuccess;
+}
+Result cuEventDestroy_v2(EventHandle event) {
+  delete event_of(event);
+  return kSuccess;
+}
+Result cuEventRecord(EventHandle event, StreamHandle) {
+  event_of(event)->time = std::chrono::steady_clock::now();
+  return kSuccess;
+}
+Result cuEventSynchronize(EventHandle) {
+  return kSuccess;
+}
+Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to) {
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(event_of(to)->time - event_of(from)->time).count();
+  return kSuccess;
+}
+Result cuGraphInstantiateWithFlags(GraphExecHandle* executable, GraphHandle graph,
+                                   unsigned long long) {
+  *executable = reinterpret_cast<GraphExecHandle>(
+      new pumice::fake::Graph(*reinterpret_cast<pumice::fake::Graph*>(graph)));
+  return kSuccess;
+}
+Result cuGraphGetNodes(GraphHandle graph, GraphNodeHandle*, std::size_t* count) {
+  *count = reinterpret_cast<pumice::fake::Graph*>(graph)->nodes.size();
+  return kSuccess;
+}
+Result cuGraphLaunch(GraphExecHandle executable, StreamHandle) {
+  for (const Work& work : reinterpret_cast<pumice::fake::Graph*>(executable)->nodes)
+    work();
+  return kSuccess;
+}
+Result cuGraphExecDestroy(GraphExecHandle executable) {
+  delete reinterpret_cast<pumice::fake::Graph*>(executable);
+  return kSuccess;
+}
+Result cuGraphDestroy(GraphHandle graph) {
+  delete reinterpret_cast<pumice::fake::Graph*>(graph);
+  return kSuccess;
+}
+
+Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**, unsigned, int*,
+                         void**, unsigned) {
+  if (std::memcmp(code, "\177ELF", 4) != 0) return kInvalidImage;
+  *library = reinterpret_cast<LibraryHandle>(std::uintptr_t{1});
+  return kSuccess;
+}
+Result cuLibraryUnload(LibraryHandle) {
+  return kSuccess;
+}
+Result cuLibraryGetKernel(KernelHandle* kernel, LibraryHandle, const char* name) {
+  if (argument_bytes(name) == 0) return kNotFound;
+  static auto& kept = *new std::vector<std::unique_ptr<std::string>>;
+  const std::lock_guard lock(state().mutex);
+  kept.push_back(std::make_unique<std::string>(name));
+  *kernel = reinterpret_cast<KernelHandle>(kept.back().get());
+  return kSuccess;
+}
+Result cuKernelGetFunction(FunctionHandle* function, KernelHandle kernel) {
+  *function = reinterpret_cast<FunctionHandle>(kernel);
+  return kSuccess;
+}
+Result cuKernelGetAttribute(int* value, int attribute, KernelHandle, DeviceId) {
+  switch (attribute) {
+    case kMostThreads: *value = 1024; break;
+    case kMostDynamicSharedBytes: *value = 48 << 10; break;
+    default: *value = 0;
+  }
+  return kSuccess;
+}
+Result cuKernelSetAttribute(int attribute, int value, KernelHandle, DeviceId) {
+  const bool fits = attribute == kMostDynamicSharedBytes && value <= kMostSharedBytes;
+  return fits ? kSuccess : kInvalidValue;
+}
+Result cuKernelGetParamInfo(KernelHandle kernel, std::size_t index, std::size_t* offset,
+                            std::size_t* size) {
+  if (!has_context()) return 201;
+  if (index != 0) return kInvalidValue;
+  *offset = 0;
+  *size = argument_bytes(pumice::fake::name_of(kernel));
+  return kSuccess;
+}
+Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
+                        void**) {
+  if (!has_context()) return 201;
+  const std::string& name = pumice::fake::name_of(reinterpret_cast<KernelHandle>(function));
+  enqueue(config->stream, work_of(name, arguments[0], *config));
+  return kSuccess;
+}
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle, int threads,
+                                                   std::size_t) {
+  *blocks = 2048 / threads;
+  return kSuccess;
+}
+
+// The rest of the list stands in driver.cpp.
+#define PUMICE_CHECK(name, parameters) Result name parameters;
+PUMICE_CUDA_DRIVER_FUNCTIONS(PUMICE_CHECK)
+PUMICE_CUDA_DRIVER_EXTRAS(PUMICE_CHECK)
+#undef PUMICE_CHECK
+}
+// NOLINTEND(readability-identifier-naming)
