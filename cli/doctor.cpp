@@ -3,10 +3,11 @@
 #include <memory>
 #include <string>
 
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <tbb/info.h>
 
+#include <pumice/core/cuda.hpp>
+#include <pumice/jit/support.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 
 #include "arguments.hpp"
@@ -29,14 +30,6 @@ std::string proc_value(const char* path, const std::string& key) {
   return "unknown";
 }
 
-/// "there", or the loader's reason why a library cannot be opened.
-std::string library_state(const char* name) {
-  void* handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) return "not there";
-  dlclose(handle);
-  return "there";
-}
-
 /// Highway's name for what the kernels run with, as processors' makers call it.
 std::string instruction_set() {
   const std::string_view target = kernel_target();
@@ -54,6 +47,53 @@ struct Finding {
   }
 };
 
+Finding driver() {
+  const CudaSupport& support = cuda_support();
+  const std::string version = "CUDA " + support.version;
+  return {"cuda_driver", "CUDA driver", support.available ? version : support.reason};
+}
+
+Finding compiler() {
+  const KernelCompiler& nvrtc = kernel_compiler();
+  const std::string text = "NVRTC " + nvrtc.version + ", " + nvrtc.path;
+  return {"kernel_compiler", "Kernel compiler", nvrtc.available ? text : nvrtc.reason};
+}
+
+Finding cache() {
+  const KernelCache kept = kernel_cache();
+  const nlohmann::ordered_json value{{"folder", kept.folder.string()},
+                                     {"kernels", kept.kernels},
+                                     {"bytes", kept.bytes},
+                                     {"limit_bytes", kept.limit_bytes}};
+  constexpr double kMebibyte = 1 << 20;
+  const std::string text =
+      fmt::format("{}: {} kernels, {:.1f} of {:.0f} MiB", kept.folder.string(),
+                  with_commas(kept.kernels), static_cast<double>(kept.bytes) / kMebibyte,
+                  static_cast<double>(kept.limit_bytes) / kMebibyte);
+  return {"kernel_cache", "Kernel cache", value,
+          kept.folder.empty() ? "none: neither PUMICE_CACHE nor HOME names a folder" : text};
+}
+
+/// All devices under one key.
+Finding devices() {
+  Finding found{"cuda_devices", "CUDA devices", nlohmann::ordered_json::array(), "none"};
+  for (int index = 0; index < cuda_support().devices; ++index) {
+    const CudaDeviceInfo& info = cuda_device_info(index);
+    const std::string device = to_string(Device{DeviceKind::cuda, index});
+    const std::string capability = fmt::format("{}.{}", info.major, info.minor);
+    const double gib = static_cast<double>(info.memory_bytes) / kGibibyte;
+    found.value.push_back({{"device", device},
+                           {"name", info.name},
+                           {"compute_capability", capability},
+                           {"memory_gib", gib},
+                           {"multiprocessors", info.multiprocessors}});
+    if (index == 0) found.text.clear();
+    found.text += fmt::format("{}{}: {}, compute capability {}, {:.1f} GiB", index == 0 ? "" : "; ",
+                              device, info.name, capability, gib);
+  }
+  return found;
+}
+
 std::vector<Finding> findings() {
   const double gib = memory_bytes() / kGibibyte;
   return {
@@ -65,8 +105,11 @@ std::vector<Finding> findings() {
       {"bf16", "bf16 products",
        multiplies_bf16() ? "in hardware"
                          : "widened to float: this processor does not multiply bf16"},
-      {"cuda_driver", "CUDA driver", library_state("libcuda.so.1")},
-      {"cuda", "CUDA back end", "not part of this version: everything runs on the CPU"},
+      driver(),
+      devices(),
+      compiler(),
+      cache(),
+      {"cuda", "CUDA back end", "inference of the networks; training and the rest on the CPU"},
   };
 }
 

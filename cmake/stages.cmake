@@ -16,6 +16,19 @@ function(pumice_stage stage)
   set(PUMICE_STAGES ${PUMICE_STAGES} ${stage} CACHE INTERNAL "")
 endfunction()
 
+# The headers of device/ as strings inside `stage`, for the compiler that runs on the user's machine.
+function(pumice_embed_device_tree stage)
+  set(output ${PROJECT_BINARY_DIR}/generated/device_tree.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/embed_device_tree.cmake)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/device/pumice/*.h)
+  set(list ${PROJECT_BINARY_DIR}/generated/device_tree.txt)   # a header that goes is a change too
+  file(CONFIGURE OUTPUT ${list} CONTENT "@headers@\n" @ONLY)
+  add_custom_command(OUTPUT ${output} DEPENDS ${headers} ${list} ${script}
+    COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}/device -DOUTPUT=${output} -P ${script}
+    COMMENT "Embedding the device headers" VERBATIM)
+  target_sources(pumice_${stage} PRIVATE ${output})
+endfunction()
+
 add_library(pumice_includes INTERFACE)
 target_include_directories(pumice_includes INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
@@ -32,5 +45,6 @@ function(pumice_library)
   add_library(pumice::pumice ALIAS pumice)
   target_link_libraries(pumice
     PUBLIC pumice_includes
-    PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB)
+    PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
+            ${CMAKE_DL_LIBS})
 endfunction()

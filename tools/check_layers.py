@@ -8,13 +8,15 @@ Errors, which end in exit code 1:
   - files include each other in a circle
   - an include of our own names no file
   - a public header includes anything but <pumice/...> and the standard library
-  - a header of device/pumice/shared, which NVRTC reads, includes anything but its neighbours;
-    types.h alone includes the host's <cstdint>
+  - a header of device/pumice, which NVRTC reads, includes anything but others of device/pumice; one of
+    device/pumice/shared, which the public headers read too, anything but its neighbours. types.h
+    alone includes the host's <cstdint>, and files named *_host.h, which NVRTC never sees, the
+    standard library
   - the reference includes anything of the engine: it must not share its mistakes
   - a file outside docs is longer than 600 lines
 Warnings:
-  - tests/<stage>/X_test.cpp where the stage has no X, unless a line of its first comment begins
-    "Covers", naming what it does test
+  - tests/<stage>/X_test.cpp where the stage (for tests/device: the folder device) has no X, unless a
+    line of its first comment begins "Covers", naming what it does test
 """
 
 import re
@@ -81,10 +83,12 @@ class Tree:
         return None
 
     def place(self, path):
-        """(kind, stage): public, private or shared headers and sources; (other, None) elsewhere."""
+        """(kind, stage): public, private, shared or device headers and sources; (other, None) elsewhere."""
         parts = path.relative_to(self.root).parts
         if parts[:3] == ("device", "pumice", "shared"):
             return "shared", None
+        if parts[:2] == ("device", "pumice"):
+            return "device", None
         if parts[:2] == ("include", "pumice"):
             return "public", parts[2]
         if parts[0] == "src":
@@ -115,9 +119,20 @@ class Tree:
                 integers = path.name == "types.h" and name in ("cstdint", "stdint.h")
                 if kind == "shared" and not (name.startswith("pumice/shared/") or integers):
                     self.error(path, line, f"{name} is out of reach where NVRTC compiles this header")
-                engine = target is not None and self.place(target)[0] in ("public", "private", "shared")
+                if kind == "device":
+                    self.check_device(path, line, target, name)
+                engine = target is not None and self.place(target)[0] in ("public", "private", "shared", "device")
                 if kind == "reference" and engine:
                     self.error(path, line, f"the reference includes {name} of the engine it is to check")
+
+    def check_device(self, path, line, target, name):
+        """Device code sees device code; *_host.h the standard library too."""
+        if path.name.endswith("_host.h") and name in STANDARD:
+            return
+        if not name.startswith("pumice/"):
+            self.error(path, line, f"{name} is out of reach where NVRTC compiles this header")
+        elif target is not None and self.place(target)[0] not in ("shared", "device"):
+            self.error(path, line, f"{name} is no header of device/, the only tree NVRTC sees")
 
     def check_reach(self, path, line, target, name):
         """A stage sees itself and what stands left of it."""
@@ -126,7 +141,7 @@ class Tree:
             return
         kind, there = self.place(target)
         if there is None:
-            if kind != "shared":
+            if kind not in ("shared", "device"):
                 self.error(path, line, f"{name} is no part of the library")
             return
         if there in self.stages and self.stages.index(there) > self.stages.index(here):
@@ -153,7 +168,9 @@ class Tree:
     def check_tests(self):
         stems = {}
         for path in self.files:
-            stage = self.place(path)[1]
+            kind, stage = self.place(path)
+            if kind in ("shared", "device"):
+                stage = "device"
             if stage is not None:
                 stems.setdefault(stage, set()).add(path.stem)
         for path in self.files:
@@ -162,7 +179,7 @@ class Tree:
                 continue
             stage, tested = parts[1], path.name[: -len("_test.cpp")]
             comment = re.match(r"(?://[^\n]*\n)*", path.read_text(encoding="utf-8"))[0]
-            if stage not in self.stages:
+            if stage not in [*self.stages, "device"]:
                 self.error(path, 1, f"tests/{stage} mirrors no stage, so nothing builds this test")
             elif tested not in stems.get(stage, ()) and not re.search(r"^// Covers\b", comment, re.MULTILINE):
                 self.warnings.append(

@@ -43,14 +43,33 @@ TEST_F(MachineTest, WithJsonThereIsNothingElseOnStandardOutput) {
 
 TEST_F(MachineTest, DoctorSaysWhatThisMachineOffers) {
   const nlohmann::json found = run_json({"doctor"});
-  for (const char* key :
-       {"version", "processor", "threads", "memory_gib", "instructions", "bf16", "cuda_driver"}) {
+  for (const char* key : {"version", "processor", "threads", "memory_gib", "instructions", "bf16",
+                          "cuda_driver", "kernel_compiler"}) {
     EXPECT_NE(found.at(key), "") << key;
   }
   EXPECT_GE(found.at("threads"), 1);
   EXPECT_GT(found.at("memory_gib"), 0.1);
   const Outcome words = run_well({"doctor"});
   EXPECT_NE(words.out.find(found.at("instructions").get<std::string>()), std::string::npos);
+}
+
+TEST_F(MachineTest, DoctorSaysWhyCudaCannotBeUsed) {
+  ASSERT_EQ(setenv("PUMICE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1), 0);
+  ASSERT_EQ(setenv("PUMICE_NVRTC", "/nowhere/libnvrtc.so.13", 1), 0);
+  ASSERT_EQ(setenv("PUMICE_CACHE", path("kernels").c_str(), 1), 0);
+  const nlohmann::json found = run_json({"doctor"});
+  for (const char* name : {"PUMICE_CUDA_DRIVER", "PUMICE_NVRTC", "PUMICE_CACHE"})
+    unsetenv(name);
+  EXPECT_TRUE(found.at("cuda_driver")
+                  .get<std::string>()
+                  .starts_with("no CUDA driver: /nowhere/libcuda.so.1: "));
+  EXPECT_TRUE(found.at("kernel_compiler")
+                  .get<std::string>()
+                  .starts_with("no NVRTC: /nowhere/libnvrtc.so.13: "));
+  EXPECT_TRUE(found.at("cuda_devices").empty());
+  EXPECT_EQ(found.at("kernel_cache").at("folder"), path("kernels"));
+  EXPECT_EQ(found.at("kernel_cache").at("kernels"), 0);
+  EXPECT_FALSE(std::filesystem::exists(path("kernels")));   // asking makes nothing
 }
 
 TEST_F(MachineTest, BenchMeasuresLayersAndWritesTheSameNumbersAsCsv) {

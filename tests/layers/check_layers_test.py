@@ -14,6 +14,8 @@ CHECKER = None
 SOUND = {
     "CMakeLists.txt": "pumice_stage(core)\npumice_stage(points  core)\npumice_stage(ops     points)\n",
     "device/pumice/shared/types.h": "#include <cstdint>\n",
+    "device/pumice/platform.h": "#include <pumice/shared/types.h>\n#include <pumice/platform_host.h>\n",
+    "device/pumice/platform_host.h": "#include <type_traits>\n",
     "include/pumice/core/a.hpp": "#include <vector>\n#include <pumice/shared/types.h>\n",
     "include/pumice/points/b.hpp": "#include <pumice/core/a.hpp>\n",
     "include/pumice/ops/c.hpp": "#include <pumice/points/b.hpp>\n",
@@ -90,6 +92,19 @@ class CheckLayers(unittest.TestCase):
         self.expect_error({"device/pumice/shared/types.h": "#include <vector>\n"}, "vector is out of reach")
         self.expect_error({"device/pumice/shared/key.h": "#include <cstdint>\n"}, "cstdint is out of reach")
 
+    def test_device_code_sees_only_device_code(self):
+        self.expect_error({"device/pumice/block/scan.h": "#include <cmath>\n"}, "cmath is out of reach")
+        self.expect_error(
+            {"device/pumice/block/scan.h": "#include <pumice/core/a.hpp>\n"},
+            "pumice/core/a.hpp is no header of device/",
+        )
+        self.expect_error({"device/pumice/platform_host.h": "#include <fmt/core.h>\n"}, "fmt/core.h is out of reach")
+
+    def test_a_shared_header_does_not_see_the_rest_of_device_code(self):
+        self.expect_error(
+            {"device/pumice/shared/key.h": "#include <pumice/platform.h>\n"}, "pumice/platform.h is out of reach"
+        )
+
     def test_the_reference_shares_no_code_with_the_engine(self):
         self.expect_error(
             {"tests/reference/dense.cpp": "#include <pumice/core/a.hpp>\n"}, "the reference includes"
@@ -114,6 +129,13 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("1 warnings", text)
         code, text = run({"tests/core/other_test.cpp": "// Stories.\n// Covers a.\nint t;\n"})
         self.assertIn("0 warnings", text)
+
+    def test_device_code_is_tested_in_tests_device(self):
+        code, text = run({"tests/device/platform_test.cpp": "// Stories.\n"})
+        self.assertEqual(code, 0, text)
+        self.assertIn("0 warnings", text)
+        code, text = run({"tests/device/other_test.cpp": "// Stories.\n"})
+        self.assertIn("1 warnings", text)
 
     def test_a_test_of_no_stage_is_an_error(self):
         self.expect_error({"tests/misc/a_test.cpp": ""}, "mirrors no stage")
