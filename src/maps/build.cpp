@@ -8,6 +8,7 @@
 #include "maps/cpu/halving.hpp"
 #include "maps/cpu/reached_cells.hpp"
 #include "maps/cpu/row_search.hpp"
+#include "maps/cuda/strided_set.hpp"
 
 namespace pumice {
 namespace {
@@ -71,6 +72,12 @@ KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
 
 KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
                       const KernelWindow& window, Direction direction, bool has_identity) {
+  PUMICE_EXPECTS(in->device() == out->device(), "one coordinate set is on ",
+                 to_string(in->device()), ", the other on ", to_string(out->device()),
+                 "; CoordinateSet::copy_to brings one to the other");
+  if (in->device().kind == DeviceKind::cuda) {
+    return KernelMap::on_device(window, in, out, direction == Direction::in_to_out, has_identity);
+  }
   KernelPairs lists = find_pairs(*in, *out, window, direction);
   return std::make_shared<const KernelMap>(window, in, out, std::move(lists), has_identity);
 }
@@ -117,6 +124,9 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
   check_set("in", in, window);
   CoordinateOptions options = coarser_options(*in, window.stride);
   if (in->spatial_shape()) options.spatial_shape = strided_shape(*in->spatial_shape(), window);
+  if (in->device().kind == DeviceKind::cuda) {
+    return cuda::strided_set(in, window, outputs == StridedOutputs::cell, options);
+  }
   return outputs == StridedOutputs::cell
              ? coarsen_to(*in, window.stride, options)
              : reached_cells(*in, window, Direction::in_to_out, options);
@@ -139,8 +149,10 @@ KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetP
 KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window) {
   validate(window);
   check_set("coarse", coarse, window);
-  const CoordinateSetPtr fine =
-      reached_cells(*coarse, window, Direction::out_to_in, finer_options(*coarse, window));
+  const CoordinateOptions options = finer_options(*coarse, window);
+  const CoordinateSetPtr fine = coarse->device().kind == DeviceKind::cuda
+                                    ? cuda::generated_set(coarse, window, options)
+                                    : reached_cells(*coarse, window, Direction::out_to_in, options);
   return make_map(coarse, fine, window, Direction::in_to_out, false);
 }
 

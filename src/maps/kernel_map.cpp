@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "maps/cuda/map_structures.hpp"
+
 namespace pumice {
 namespace {
 
@@ -19,6 +21,7 @@ KernelMapView transposed(const KernelMapView& map) {
   std::swap(result.in, result.out);
   std::swap(result.in_order, result.out_order);
   std::swap(result.sorted_by_in, result.sorted_by_out);
+  result.is_transposed = !map.is_transposed;
   return result;
 }
 
@@ -42,7 +45,32 @@ KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr 
                  " pairs, of which the offsets name ", end);
 }
 
+KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                     bool has_identity_offset)
+    : window_(std::move(window)),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      has_identity_offset_(has_identity_offset) {}
+
+KernelMapPtr KernelMap::on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                                  bool outputs_are_finer, bool has_identity_offset) {
+  PUMICE_ENSURES(in != nullptr && out != nullptr && in->device() == out->device(),
+                 "a kernel map between sets on two devices");
+  auto map = std::shared_ptr<KernelMap>(
+      new KernelMap(std::move(window), std::move(in), std::move(out), has_identity_offset));
+  map->structures_ = std::make_shared<cuda::MapStructures>(outputs_are_finer);
+  return map;
+}
+
 KernelMapView KernelMap::view() const {
+  if (structures_ != nullptr) {
+    return {.offsets = window_.volume(),
+            .in_rows = in_->rows().capacity(),
+            .out_rows = out_->rows().capacity(),
+            .has_identity_offset = has_identity_offset_,
+            .device = device(),
+            .map = this};
+  }
   const auto count = static_cast<std::size_t>(pairs());
   return {.offsets = pairs_.offset_begin.size() - 1,
           .in_rows = in_->size(),
@@ -54,7 +82,8 @@ KernelMapView KernelMap::view() const {
           .in_order = order_of(*in_),
           .sorted_by_out = pairs_.sorted_by_out,
           .sorted_by_in = pairs_.sorted_by_in,
-          .has_identity_offset = has_identity_offset_};
+          .has_identity_offset = has_identity_offset_,
+          .map = this};
 }
 
 }   // namespace pumice

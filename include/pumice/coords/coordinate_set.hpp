@@ -24,6 +24,10 @@ constexpr Axes axes(int dimension, std::int32_t value) {
   return result;
 }
 
+namespace cuda {
+class DeviceSet;
+}
+
 class CoordinateSet;
 using CoordinateSetPtr = std::shared_ptr<const CoordinateSet>;
 
@@ -84,6 +88,15 @@ class CoordinateSet {
   static CoordinateSetPtr from_sorted_keys(Buffer<std::uint64_t> keys, const KeyLayout& layout,
                                            const CoordinateOptions& options);
 
+  /// The same sites in the same rows on the device of `stream`, whose work on them is enqueued
+  /// there. The CPU's own set when `stream` is of the CPU.
+  static CoordinateSetPtr copy_to(const CoordinateSetPtr& set, StreamView stream);
+
+  /// Where its sites are. What walks through them on the host (coordinates, sorted_keys, index,
+  /// find) is for sets on the CPU.
+  Device device() const { return stream_.device; }
+  StreamView stream() const { return stream_; }
+
   int dimension() const { return index_.layout.dimension; }
   std::int32_t batch_size() const { return batch_size_; }
   const RowCount& rows() const { return rows_; }
@@ -92,7 +105,7 @@ class CoordinateSet {
   const std::optional<Axes>& spatial_shape() const { return options_.spatial_shape; }
   const CoordinateOptions& options() const { return options_; }
 
-  /// int32 [N, 1 + D], in row order.
+  /// int32 [N, 1 + D], in row order, where the sites are.
   const Tensor& coordinates() const { return coordinates_; }
   /// Keys in rank order, [N].
   std::span<const std::uint64_t> sorted_keys() const { return keys_.span(); }
@@ -106,8 +119,12 @@ class CoordinateSet {
   /// Whether both hold the same sites in the same rows.
   bool same_rows(const CoordinateSet& other) const;
 
+  /// For the back end: what kernels read; null on the CPU.
+  const std::shared_ptr<const cuda::DeviceSet>& on_device() const { return on_device_; }
+
  private:
   CoordinateSet() = default;
+  StreamView stream_{};
   CoordinateOptions options_{};
   std::int32_t batch_size_ = 0;
   RowCount rows_{};
@@ -119,7 +136,9 @@ class CoordinateSet {
   Buffer<std::int32_t> base_rank_{};
   Buffer<std::int32_t> slots_{};
   BlockIndexRef index_{};
+  std::shared_ptr<const cuda::DeviceSet> on_device_{};
   friend struct CoordinateSetBuilder;   // src/coords/cpu/coordinate_set_builder.hpp
+  friend struct DeviceSetBuilder;       // src/coords/cuda/coordinate_set.hpp
 };
 
 inline std::int64_t BlockIndexRef::find_block(std::uint64_t key) const {

@@ -10,8 +10,15 @@
 
 namespace pumice {
 
+class KernelMap;
+
+namespace cuda {
+class MapStructures;
+}
+
 /// Looks at a kernel map, in either direction. Pairs are grouped by offset: those of offset k are
 /// [offset_begin[k], offset_begin[k + 1]). Within an offset no output row and no input row repeats.
+/// Of a map on a device the host sees the numbers of offsets and rows and no pairs.
 struct KernelMapView {
   std::int64_t offsets = 0;   // K
   std::int64_t in_rows = 0;
@@ -28,7 +35,11 @@ struct KernelMapView {
   /// Submanifold, odd and centred: row meets itself through offset K / 2, for all rows, and the
   /// pairs of offset K - 1 - k are those of offset k the other way round.
   bool has_identity_offset = false;
+  Device device{};
+  const KernelMap* map = nullptr;   // that is looked at; null for a view of other lists
+  bool is_transposed = false;       // whether `in` of the view is `out` of that map
 
+  /// 0 where only the device knows.
   std::int64_t pairs() const { return static_cast<std::int64_t>(in.size()); }
   std::int64_t pairs_of(std::int64_t offset) const {
     return offset_begin[static_cast<std::size_t>(offset) + 1] -
@@ -40,7 +51,6 @@ struct KernelMapView {
 /// input use. Costs nothing.
 KernelMapView transposed(const KernelMapView& map);
 
-class KernelMap;
 using KernelMapPtr = std::shared_ptr<const KernelMap>;
 
 /// What a search for pairs yields, all of it in buffers and none of it counted on the host: a
@@ -58,20 +68,32 @@ class KernelMap {
  public:
   KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out, KernelPairs pairs,
             bool has_identity_offset);
+  /// Between two sets on one device, where what convolutions run on is made when first asked for.
+  /// `outputs_are_finer`: out = in · stride − padding + offset · dilation, a transposed
+  /// convolution.
+  static KernelMapPtr on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                                bool outputs_are_finer, bool has_identity_offset);
 
   const KernelWindow& window() const { return window_; }
   const CoordinateSetPtr& in() const { return in_; }
   const CoordinateSetPtr& out() const { return out_; }
   const RowCount& pair_count() const { return pairs_.count; }
   std::int64_t pairs() const { return pairs_.count.host(); }
-  /// For the host; valid as long as this map. InternalError where the pairs are on a device.
+  Device device() const { return in_->device(); }
+  /// Valid as long as this map.
   KernelMapView view() const;
+  /// For the back end: what was made on the device; null on the CPU.
+  cuda::MapStructures* structures() const { return structures_.get(); }
 
  private:
+  KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+            bool has_identity_offset);
+
   KernelWindow window_;
   CoordinateSetPtr in_;
   CoordinateSetPtr out_;
-  KernelPairs pairs_;
+  KernelPairs pairs_{};
+  std::shared_ptr<cuda::MapStructures> structures_{};
   bool has_identity_offset_;
 };
 

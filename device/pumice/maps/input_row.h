@@ -1,0 +1,22 @@
+// The row that an output and an offset lead to.
+#pragma once
+
+#include <pumice/coords/block_table.h>
+#include <pumice/maps/map_task.h>
+#include <pumice/maps/neighbour_key.h>
+
+namespace pumice {
+
+/// The input row that an output meets through offset `k`, which its mask says it has.
+PUMICE_DEVICE int32_t input_row(const MapBatch& batch, const MapTask& task, int k, int32_t rank,
+                                uint64_t out_key) {
+  const CoordinateSetRef& in = batch.set[task.in_set];
+  const OffsetStep& step = task.step[k];
+  if (step.is_zero != 0 && task.in_set == task.out_set) return row_of_rank(in.order, rank);
+  uint64_t key = 0;
+  const KeyLayout& out = batch.set[task.out_set].layout;
+  if (!neighbour_key(task.relation, in.layout, out, step, out_key, key)) return -1;
+  return row_of_rank(in.order, find_rank(in.table, key));
+}
+
+}   // namespace pumice

@@ -1,0 +1,27 @@
+// Every cell that some offset leads to from some cell of a set: the outputs of a convolution that
+// dilates, and of one that generates. A thread takes a cell and an offset, and marks where it ends
+// up as a bit of a block.
+//
+//   stride 2, size 3: cell 4 is reached from 7, 8 and 9; cell 7 reaches 3 and 4, cell 8 only 4
+#pragma once
+
+#include <pumice/coords/mark_cell.h>
+#include <pumice/maps/neighbour_key.h>
+#include <pumice/maps/reach_arguments.h>
+
+namespace pumice {
+
+/// Lanes of a warp take the offsets of a cell, 32 at a time; short kernels share a warp.
+PUMICE_KERNEL PUMICE_THREADS(kReachThreads) void mark_reached(PUMICE_ARGUMENT(ReachArguments) a) {
+  const int volume = a.relation.window.volume;
+  const int lanes = lanes_of_row(volume);
+  const int64_t rank = global_thread_index() / lanes;
+  const int k = block_index_y() * kWarpThreads + lane_index() % lanes;
+  if (rank >= a.rows.rows() || k >= volume) return;
+  const OffsetStep step = make_step(a.relation, a.reached, a.layout, k);
+  uint64_t key = 0;
+  if (!neighbour_key(a.relation, a.reached, a.layout, step, a.keys[rank], key)) return;
+  if (inside_box(a.box, a.reached, key)) mark_cell(a.marked, key);
+}
+
+}   // namespace pumice

@@ -1,0 +1,247 @@
+// Cutting ordered outputs into the tiles that a convolution runs on (shared/tile_map.h).
+//
+//   mask_tiles    a block a tile: which of its 64-row blocks have which offset, how many offsets,
+//                 and the output row of each position
+//   plan_tiles    a block a map: where each tile's entries begin, the longest tiles first, the
+//                 counts, and whether there is room
+//   fill_tiles    a block a tile: for each offset the tile has, the input row of each position
+//
+//   positions     │ 0 … 63 │ 64 … 127 │        entries of the tile
+//   mask bits     │ ..1.11 │ .11....  │   ─▶   (offset 1, block 1) (offset 2, blocks 0 1) …
+#pragma once
+
+#include <pumice/block/digit_ranks.h>
+#include <pumice/block/scan.h>
+#include <pumice/maps/input_row.h>
+#include <pumice/thread/report.h>
+
+namespace pumice {
+
+inline constexpr int kMostTileRows = kBlockRows * kMaxTileBlocks;
+
+/// A tile, and its rows among the ordered ones of its split. `rows` is 0 where there is no such
+/// tile.
+struct TileSlice {
+  int32_t tile;
+  int split;
+  const uint32_t* ranks;   // of its positions
+  int rows;
+};
+
+/// Rows and tiles are int32: 32-bit divisions, which take no call.
+PUMICE_DEVICE int32_t tiles_of_split(const MapBatch& batch, const MapTask& task) {
+  const auto rows = static_cast<uint32_t>(batch.segment_begin[task.first_segment + 1] -
+                                          batch.segment_begin[task.first_segment]);
+  const auto tile_rows = static_cast<uint32_t>(task.tile_rows);
+  return static_cast<int32_t>((rows + tile_rows - 1) / tile_rows);
+}
+
+PUMICE_DEVICE TileSlice tile_slice(const MapBatch& batch, const MapTask& task, int32_t tile) {
+  const int32_t tiles = tiles_of_split(batch, task);
+  if (tile >= tiles * task.splits) return {tile, 0, nullptr, 0};
+  const int split = tile / tiles;
+  const int64_t begin = batch.segment_begin[task.first_segment + split];
+  const int64_t first = int64_t{tile - split * tiles} * task.tile_rows;
+  const int64_t left = batch.segment_begin[task.first_segment + split + 1] - begin - first;
+  return {tile, split, batch.sorted + begin + first,
+          static_cast<int>(left < task.tile_rows ? left : task.tile_rows)};
+}
+
+/// The offsets of a word that belong to a split, one bit each. For a whole warp.
+PUMICE_DEVICE uint32_t split_mask(const MapTask& task, int split, int word) {
+  const int k = word * kWarpThreads + lane_index();
+  return warp_ballot(k < task.relation.window.volume && task.label[k] % task.splits == split);
+}
+
+/// What the rows of one 64-row block have, for a whole warp.
+PUMICE_DEVICE uint32_t or_of_block(const MapTask& task, const TileSlice& tile, int block,
+                                   int word) {
+  uint32_t bits = 0;
+  for (int row = block * kBlockRows + lane_index(); row < (block + 1) * kBlockRows;
+       row += kWarpThreads) {
+    if (row < tile.rows) bits |= task.mask[int64_t{tile.ranks[row]} * task.words + word];
+  }
+  return warp_or(bits);
+}
+
+PUMICE_DEVICE void write_out_rows(const MapBatch& batch, const MapTask& task,
+                                  const TileSlice& tile) {
+  const int32_t* const order = batch.set[task.out_set].order;
+  for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
+    const int32_t rank = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
+    task.out_row[int64_t{tile.tile} * task.tile_rows + row] = row_of_rank(order, rank);
+  }
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+  using Blocks = uint32_t[kMaxTileBlocks];
+  PUMICE_BLOCK_SHARED(Blocks, of_block);
+  const MapTask& task = task_of_block(batch);
+  const TileSlice tile = tile_slice(batch, task, block_index() - task.first_block);
+  if (tile.rows == 0 || tile.tile >= task.tile_capacity) return;
+  const int blocks = task.tile_rows / kBlockRows;
+  int entries = 0;
+  for (int word = 0; word < task.words; ++word) {
+    const uint32_t mine = split_mask(task, tile.split, word);
+    for (int block = warp_index(); block < blocks; block += kTileThreads / kWarpThreads) {
+      const uint32_t bits = or_of_block(task, tile, block, word) & mine;
+      if (lane_index() != 0) continue;
+      of_block[block] = bits;
+      task.block_mask[(int64_t{tile.tile} * blocks + block) * task.words + word] = bits;
+    }
+    block_sync();
+    uint32_t of_tile = 0;
+    for (int block = 0; block < blocks; ++block)
+      of_tile |= of_block[block];
+    entries += popcount(of_tile);
+    block_sync();
+  }
+  if (thread_index() == 0) task.tile_entries[tile.tile] = entries;
+  write_out_rows(batch, task, tile);
+}
+
+/// Tiles with more entries have a smaller digit: longest first.
+PUMICE_DEVICE uint32_t length_digit(const MapTask& task, int32_t entries) {
+  const auto most = static_cast<uint32_t>(task.relation.window.volume);
+  const auto length = static_cast<uint32_t>(entries);
+  return kDigits - 1 - (most < kDigits ? length : length * (kDigits - 1) / most);
+}
+
+/// Where the entries of each tile begin; returns how many there are in all.
+PUMICE_DEVICE int64_t place_entries(const MapTask& task, int32_t tiles) {
+  int64_t before = 0;
+  for (int32_t first = 0; first < tiles; first += kPlanThreads) {
+    const int32_t tile = first + thread_index();
+    const int64_t mine = tile < tiles ? task.tile_entries[tile] : 0;
+    int64_t total = 0;
+    const int64_t begin = before + block_exclusive_sum<kPlanThreads>(mine, total);
+    if (tile < tiles) task.entry_begin[tile] = static_cast<int32_t>(begin);
+    before += total;
+  }
+  return before;
+}
+
+/// A stable counting sort of the tiles by how many entries they have.
+PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles_of_split) {
+  using Positions = uint32_t[kDigits];
+  PUMICE_BLOCK_SHARED(Positions, position);
+  if (thread_index() < kDigits) position[thread_index()] = 0;
+  block_sync();
+  for (int32_t tile = thread_index(); tile < tiles; tile += kPlanThreads)
+    atomic_add(&position[length_digit(task, task.tile_entries[tile])], 1u);
+  block_sync();
+  uint32_t total = 0;
+  const uint32_t begin = block_exclusive_sum<kPlanThreads>(
+      thread_index() < kDigits ? position[thread_index()] : 0, total);
+  if (thread_index() < kDigits) position[thread_index()] = begin;
+  for (int32_t first = 0; first < tiles; first += kPlanThreads) {
+    const int32_t tile = first + thread_index();
+    const int32_t entries = tile < tiles ? task.tile_entries[tile] : 0;
+    const uint32_t digit[1] = {tile < tiles ? length_digit(task, entries) : kNoDigit};
+    DigitRanks<kPlanThreads, 1> ranks;
+    ranks.find(digit);
+    if (tile < tiles) {
+      const int32_t entry = task.entry_begin[tile];
+      task.tile_order[position[digit[0]] + ranks.rank[0]] = {tile, entry, entry + entries,
+                                                             tile / tiles_of_split};
+    }
+    block_sync();
+    if (thread_index() < kDigits) position[thread_index()] += ranks.count;
+  }
+}
+
+/// One block a task.
+PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+  const MapTask& task = batch.task[block_index()];
+  if (task.splits == 0) return;
+  const int32_t of_split = tiles_of_split(batch, task);
+  const int32_t tiles = of_split * task.splits;
+  const bool poisoned = poisoned_sets(batch, task);
+  const bool fits = tiles <= task.tile_capacity;
+  const int64_t entries = poisoned || !fits ? 0 : place_entries(task, tiles);
+  if (thread_index() == 0) {
+    *task.tile_count = poisoned || (fits && entries > task.entry_capacity) ? kPoison : tiles;
+    *task.entry_count = poisoned || !fits ? kPoison : entries;
+    if (!fits) {
+      report(batch.status, kOverCapacity, task.tile_site, tiles, task.tile_capacity);
+    } else if (entries > task.entry_capacity) {
+      report(batch.status, kOverCapacity, task.entry_site, entries, task.entry_capacity);
+    }
+  }
+  if (poisoned || !fits || entries > task.entry_capacity) return;
+  block_sync();   // entry_begin is read by other threads than wrote it
+  order_tiles(task, tiles, of_split);
+}
+
+/// The rows of a tile, as all threads of its block need them.
+struct TileRows {
+  uint64_t key[kMostTileRows];
+  int32_t rank[kMostTileRows];    // -1 past the end
+  uint32_t mask[kMostTileRows];   // one word of offsets
+};
+
+/// Which offsets of a word a tile has, and the blocks that have each.
+struct WordOffsets {
+  int count;
+  uint8_t bit[kWarpThreads];
+  uint16_t blocks[kWarpThreads];
+
+  /// For a whole warp.
+  PUMICE_DEVICE void find(const MapTask& task, int32_t tile, int word) {
+    const int tile_blocks = task.tile_rows / kBlockRows;
+    uint32_t in_blocks = 0;
+    for (int block = 0; block < tile_blocks; ++block) {
+      const uint32_t bits =
+          task.block_mask[(int64_t{tile} * tile_blocks + block) * task.words + word];
+      in_blocks |= (bits >> lane_index() & 1) << block;
+    }
+    const uint32_t lanes = warp_ballot(in_blocks != 0);
+    const int place = popcount(lanes & lanes_below());
+    if (in_blocks != 0) {
+      bit[place] = static_cast<uint8_t>(lane_index());
+      blocks[place] = static_cast<uint16_t>(in_blocks);
+    }
+    if (lane_index() == 0) count = popcount(lanes);
+  }
+};
+
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+  PUMICE_BLOCK_SHARED(TileRows, rows);
+  PUMICE_BLOCK_SHARED(WordOffsets, offsets);
+  const MapTask& task = task_of_block(batch);
+  if (RowCountRef{task.tile_count, task.tile_capacity}.poisoned()) return;
+  const TileSlice tile = tile_slice(batch, task, block_index() - task.first_block);
+  if (tile.rows == 0) return;
+  const uint64_t* const keys = batch.set[task.out_set].keys;
+  for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
+    const int32_t rank = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
+    rows.rank[row] = rank;
+    rows.key[row] = rank < 0 ? 0 : keys[rank];
+  }
+  int64_t entry = task.entry_begin[tile.tile];
+  for (int word = 0; word < task.words; ++word) {
+    block_sync();   // the word before has been worked off
+    if (warp_index() == 0) offsets.find(task, tile.tile, word);
+    for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
+      rows.mask[row] =
+          row < tile.rows ? task.mask[int64_t{tile.ranks[row]} * task.words + word] : 0;
+    }
+    block_sync();
+    if (thread_index() < offsets.count) {
+      const int k = word * kWarpThreads + offsets.bit[thread_index()];
+      task.entry[entry + thread_index()] = {static_cast<uint16_t>(k),
+                                            offsets.blocks[thread_index()]};
+    }
+    for (int i = thread_index(); i < offsets.count * task.tile_rows; i += kTileThreads) {
+      const int row = i % task.tile_rows;
+      const int bit = offsets.bit[i / task.tile_rows];
+      const bool has = (rows.mask[row] >> bit & 1) != 0;
+      task.in_row[entry * task.tile_rows + i] =
+          has ? input_row(batch, task, word * kWarpThreads + bit, rows.rank[row], rows.key[row])
+              : -1;
+    }
+    entry += offsets.count;
+  }
+}
+
+}   // namespace pumice

@@ -1,0 +1,138 @@
+// Device intrinsics under NVRTC. See platform.h.
+#pragma once
+
+#include <pumice/shared/types.h>
+
+#define PUMICE_KERNEL extern "C" __global__
+#define PUMICE_THREADS(...) __launch_bounds__(__VA_ARGS__)   // threads, blocks at least at once
+#define PUMICE_ARGUMENT(type) const __grid_constant__ type
+#define PUMICE_DEVICE __device__ __forceinline__
+#define PUMICE_BLOCK_SHARED(type, name) __shared__ type name
+#define PUMICE_UNROLL _Pragma("unroll")
+#define PUMICE_TEXT(text) #text
+#define PUMICE_UNROLL_BY(times) _Pragma(PUMICE_TEXT(unroll times))
+#define PUMICE_ROLLED _Pragma("unroll 1")
+
+namespace pumice {
+
+PUMICE_DEVICE int thread_index() {
+  return static_cast<int>(threadIdx.x);
+}
+PUMICE_DEVICE int block_index() {
+  return static_cast<int>(blockIdx.x);
+}
+PUMICE_DEVICE int block_index_y() {
+  return static_cast<int>(blockIdx.y);
+}
+PUMICE_DEVICE int block_size() {
+  return static_cast<int>(blockDim.x);
+}
+PUMICE_DEVICE int grid_size() {
+  return static_cast<int>(gridDim.x);
+}
+
+PUMICE_DEVICE void block_sync() {
+  __syncthreads();
+}
+PUMICE_DEVICE void warp_sync() {
+  __syncwarp();
+}
+/// What was written before is seen by the host before what is written after.
+PUMICE_DEVICE void fence_to_host() {
+  __threadfence_system();
+}
+
+template <class T> PUMICE_DEVICE T warp_shuffle(T value, int lane) {
+  return __shfl_sync(~0u, value, lane);
+}
+template <class T> PUMICE_DEVICE T warp_shuffle_up(T value, int delta) {
+  return __shfl_up_sync(~0u, value, static_cast<unsigned>(delta));
+}
+template <class T> PUMICE_DEVICE T warp_shuffle_down(T value, int delta) {
+  return __shfl_down_sync(~0u, value, static_cast<unsigned>(delta));
+}
+template <class T> PUMICE_DEVICE T warp_shuffle_xor(T value, int mask) {
+  return __shfl_xor_sync(~0u, value, mask);
+}
+PUMICE_DEVICE uint32_t warp_ballot(bool is) {
+  return __ballot_sync(~0u, is);
+}
+PUMICE_DEVICE bool warp_any(bool is) {
+  return __any_sync(~0u, is) != 0;
+}
+/// The lanes that gave the same value.
+template <class T> PUMICE_DEVICE uint32_t warp_match_any(T value) {
+  return __match_any_sync(~0u, value);
+}
+
+PUMICE_DEVICE int popcount(uint32_t word) {
+  return __popc(word);
+}
+PUMICE_DEVICE int popcount(uint64_t word) {
+  return __popcll(word);
+}
+/// Position of the lowest set bit of a word that has one.
+PUMICE_DEVICE int lowest_bit(uint32_t word) {
+  return __ffs(static_cast<int>(word)) - 1;
+}
+PUMICE_DEVICE int lowest_bit(uint64_t word) {
+  return __ffsll(static_cast<long long>(word)) - 1;
+}
+/// Position of the highest set bit, or -1.
+PUMICE_DEVICE int highest_bit(uint64_t word) {
+  return 63 - __clzll(static_cast<long long>(word));
+}
+
+// Atomics return what was there before.
+PUMICE_DEVICE uint32_t atomic_add(uint32_t* at, uint32_t value) {
+  return atomicAdd(at, value);
+}
+PUMICE_DEVICE int32_t atomic_add(int32_t* at, int32_t value) {
+  return atomicAdd(at, value);
+}
+PUMICE_DEVICE uint64_t atomic_add(uint64_t* at, uint64_t value) {
+  return atomicAdd(at, value);
+}
+PUMICE_DEVICE int64_t atomic_add(int64_t* at, int64_t value) {
+  return static_cast<int64_t>(
+      atomicAdd(reinterpret_cast<uint64_t*>(at), static_cast<uint64_t>(value)));
+}
+PUMICE_DEVICE float atomic_add(float* at, float value) {
+  return atomicAdd(at, value);
+}
+template <class T> PUMICE_DEVICE T atomic_or(T* at, T value) {
+  return atomicOr(at, value);
+}
+template <class T> PUMICE_DEVICE T atomic_and(T* at, T value) {
+  return atomicAnd(at, value);
+}
+template <class T> PUMICE_DEVICE T atomic_min(T* at, T value) {
+  return atomicMin(at, value);
+}
+template <class T> PUMICE_DEVICE T atomic_max(T* at, T value) {
+  return atomicMax(at, value);
+}
+/// Writes `value` where `expected` stands.
+template <class T> PUMICE_DEVICE T atomic_compare_swap(T* at, T expected, T value) {
+  return atomicCAS(at, expected, value);
+}
+
+PUMICE_DEVICE float round_down(float value) {
+  return floorf(value);
+}
+PUMICE_DEVICE float quiet_nan() {
+  return __int_as_float(0x7fffffff);
+}
+
+/// Sixteen bytes at once, between addresses aligned to as many.
+PUMICE_DEVICE void copy_16_bytes(void* to, const void* from) {
+  *static_cast<uint4*>(to) = *static_cast<const uint4*>(from);
+}
+
+/// The shared memory that the launch asked for.
+template <class T> PUMICE_DEVICE T* launch_shared() {
+  extern __shared__ __align__(1024) unsigned char pumice_launch_shared[];
+  return reinterpret_cast<T*>(pumice_launch_shared);
+}
+
+}   // namespace pumice

@@ -1,0 +1,87 @@
+// Arguments and shapes of the level kernels.
+#include "coords/cuda/level_launches.hpp"
+
+#include <algorithm>
+
+#include <pumice/core/error.hpp>
+
+#include "coords/cuda/sources.hpp"
+#include "core/cuda/status.hpp"
+
+namespace pumice::cuda {
+
+namespace {
+
+std::int64_t tiles_of(const SortedElements& elements) {
+  return (elements.count.capacity + kLevelTile - 1) / kLevelTile;
+}
+
+LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElements& elements,
+                            std::uint32_t* tile_counts) {
+  LevelArguments arguments;
+  arguments.elements = elements.count;
+  arguments.keys = elements.keys;
+  arguments.values = elements.values;
+  arguments.tile_counts = tile_counts;
+  arguments.order = elements.order;
+  arguments.row_of = elements.row_of;
+  arguments.begin = elements.begin;
+  arguments.outside = elements.outside;
+  arguments.repeated = elements.repeated;
+  arguments.status = runner.status();
+  arguments.site = elements.site;
+  return arguments;
+}
+
+/// Counts, their sums, cells.
+void cut(jit::KernelRunner& runner, std::int64_t tiles, const LevelArguments& arguments) {
+  const jit::LaunchShape tile_each{.blocks = tiles, .threads = kLevelThreads};
+  runner.run(coords_kernel("count_cells"), tile_each, arguments);
+  runner.run(coords_kernel("sum_cells"), {.threads = kLevelSumThreads}, arguments);
+  runner.run(coords_kernel("write_cells"), tile_each, arguments);
+}
+
+}   // namespace
+
+void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
+                 std::span<DeviceSet* const> sets, std::span<const int> shifts) {
+  PUMICE_ENSURES(!sets.empty() && sets.size() <= kMaxLevels && sets.size() == shifts.size(),
+                 sets.size(), " levels with ", shifts.size(), " shifts");
+  const std::int64_t tiles = tiles_of(elements);
+  auto tile_counts = runner.make<std::uint32_t>(tiles * kLevelCounters);
+  LevelArguments arguments = arguments_of(runner, elements, tile_counts.data());
+  arguments.levels = static_cast<std::int32_t>(sets.size());
+  std::int64_t most_blocks = 0;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    arguments.level[i] = sets[i]->level(shifts[i]);
+    most_blocks = std::max(most_blocks, sets[i]->capacity().blocks);
+  }
+  cut(runner, tiles, arguments);
+  runner.run(coords_kernel("build_blocks"),
+             {.blocks = (most_blocks + kBlockBuildThreads - 1) / kBlockBuildThreads,
+              .blocks_y = arguments.levels,
+              .threads = kBlockBuildThreads},
+             arguments);
+}
+
+LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elements, int shift,
+                           const KeyLayout& layout, const KeyBox& box, std::int64_t capacity,
+                           const std::string& name) {
+  PUMICE_ENSURES(elements.row_of == nullptr, "rows of elements that a box leaves out");
+  LevelKeys inside{runner.make<std::uint64_t>(capacity), runner.make<std::int64_t>(1)};
+  const std::int64_t tiles = tiles_of(elements);
+  auto tile_counts = runner.make<std::uint32_t>(tiles * kLevelCounters);
+  LevelArguments arguments = arguments_of(runner, elements, tile_counts.data());
+  arguments.levels = 1;
+  arguments.level[0] = {.keys = inside.keys.data(),
+                        .row_count = inside.count.data(),
+                        .row_capacity = capacity,
+                        .shift = shift,
+                        .row_site = status_site(name + ": rows")};
+  arguments.box = box;
+  arguments.box_layout = layout;
+  cut(runner, tiles, arguments);
+  return inside;
+}
+
+}   // namespace pumice::cuda

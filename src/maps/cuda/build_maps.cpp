@@ -1,0 +1,72 @@
+// Which maps are built together.
+#include "maps/cuda/build_maps.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <pumice/core/error.hpp>
+
+#include "maps/cuda/map_batch.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+/// Masks of up to 16 bits are sorted in half the passes of those of 27.
+constexpr std::int64_t kFewOffsets = 16;
+
+void check(const MapRequest& request) {
+  PUMICE_ENSURES(request.window != nullptr, request.name, " without a window");
+  const int dimension = request.window->dimension();
+  PUMICE_EXPECTS(
+      request.in.layout.dimension == dimension && request.out.layout.dimension == dimension,
+      request.name, ": sets of dimension ", request.in.layout.dimension, " and ",
+      request.out.layout.dimension, ", a kernel of dimension ", dimension, "; make them equal");
+  PUMICE_ENSURES(request.tiles || request.pairs, request.name, ": nothing is asked for");
+}
+
+}   // namespace
+
+std::int64_t DeviceMap::bytes() const {
+  return static_cast<std::int64_t>(tile_order_.bytes() + entry_.bytes() + in_row_.bytes() +
+                                   out_row_.bytes() + offset_begin_.bytes() + pair_in_.bytes() +
+                                   pair_out_.bytes() + counts_.bytes());
+}
+
+KeyRelation key_relation(const MapRequest& request) {
+  const KeyLayout& in = request.in.layout;
+  const KeyLayout& out = request.out.layout;
+  if (request.window->has_stride(1) && in == out) return KeyRelation::same;
+  if (!request.window->has_stride(2)) return KeyRelation::any;
+  if (request.reach == Reach::out_to_in && can_halve(in) && halved(in) == out)
+    return KeyRelation::in_is_finer;
+  if (request.reach == Reach::in_to_out && can_halve(out) && halved(out) == in)
+    return KeyRelation::out_is_finer;
+  return KeyRelation::any;
+}
+
+std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests) {
+  std::vector<DeviceMap> maps(requests.size());
+  for (const bool few : {false, true}) {
+    std::size_t next = 0;
+    const auto skip = [&] {
+      while (next < requests.size() && (requests[next].window->volume() <= kFewOffsets) != few)
+        ++next;
+    };
+    for (const MapRequest& request : requests)
+      check(request);
+    for (skip(); next < requests.size();) {
+      MapBatchBuilder batch(runner);
+      std::vector<std::size_t> members;
+      for (; next < requests.size() && batch.takes(requests[next]); ++next, skip()) {
+        batch.add(requests[next]);
+        members.push_back(next);
+      }
+      std::vector<DeviceMap> built = batch.build();
+      for (std::size_t i = 0; i < members.size(); ++i)
+        maps[members[i]] = std::move(built[i]);
+    }
+  }
+  return maps;
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,74 @@
+// Kernel maps on the device: the structures that convolutions and their gradients run on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <pumice/maps/map_arguments.h>
+#include <pumice/shared/pair_list_ref.h>
+#include <pumice/shared/tile_map.h>
+
+#include "jit/kernel_runner.hpp"
+#include "maps/cuda/device_window.hpp"
+
+namespace pumice::cuda {
+
+struct TileOptions {
+  std::int32_t tile_rows = 128;   // 64 · m, m up to 16
+  std::int32_t splits = 1;        // up to kMaxSplits
+  /// Room for entries; 0: as many as there could be, a table of rows x offsets.
+  std::int64_t entry_capacity = 0;
+};
+
+struct PairOptions {
+  std::int64_t pair_capacity = 0;   // 0: as many as there could be
+};
+
+/// A map from `in` to `out` through `window`; the sets and the window outlive the build.
+struct MapRequest {
+  CoordinateSetRef in{};
+  CoordinateSetRef out{};
+  const DeviceWindow* window = nullptr;
+  Reach reach = Reach::out_to_in;
+  std::optional<TileOptions> tiles{};
+  std::optional<PairOptions> pairs{};
+  std::string name = "map";   // who is named when the room does not suffice
+};
+
+/// What a request led to. Everything in it is counted on the device.
+class DeviceMap {
+ public:
+  TileMapRef tiles() const { return tiles_; }
+  PairListRef pairs() const { return pairs_; }
+  /// How many entries the tiles have; the word keeps the number that was needed.
+  RowCountRef entries() const { return entries_; }
+  /// Bytes of everything that stays after the build.
+  std::int64_t bytes() const;
+
+ private:
+  friend class MapBatchBuilder;
+  TileMapRef tiles_{};
+  PairListRef pairs_{};
+  RowCountRef entries_{};
+  Buffer<TileRun> tile_order_;
+  Buffer<TileEntry> entry_;
+  Buffer<std::int32_t> in_row_;
+  Buffer<std::int32_t> out_row_;
+  Buffer<std::int64_t> offset_begin_;
+  Buffer<std::int32_t> pair_in_;
+  Buffer<std::int32_t> pair_out_;
+  Buffer<std::int64_t> counts_;   // tiles, entries, pairs
+};
+
+/// Maps in the order of the requests. Those with kernels of like size are built together, up to
+/// eight at once: a fill, one or two launches to match, then for tiles a launch for keys, a launch
+/// a sort pass (4 for 27 offsets, 2 for 8) and 3, for pairs 3.
+std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests);
+
+/// How the keys of the sets of a request hang together.
+KeyRelation key_relation(const MapRequest& request);
+
+}   // namespace pumice::cuda

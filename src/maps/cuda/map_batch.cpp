@@ -1,0 +1,257 @@
+// Tasks, memory and launches of a batch of maps.
+#include "maps/cuda/map_batch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+
+#include "core/cuda/status.hpp"
+#include "maps/cuda/sources.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr int kMaskKeyBits = 58;
+constexpr int kWarpThreads = 32;
+constexpr std::int64_t kMostTileOffsets = 65536;
+
+std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
+  return (size + part - 1) / part;
+}
+
+bool same_set(const CoordinateSetRef& a, const CoordinateSetRef& b) {
+  return a.keys == b.keys && a.rows.count == b.rows.count && a.rows.capacity == b.rows.capacity;
+}
+
+bool matches_by_block(const MapTask& task) {
+  return task.relation.window.cell_move != nullptr;
+}
+
+CellRelation relation_of(const MapRequest& request) {
+  const KeyRelation keys = key_relation(request);
+  const bool by_block = keys == KeyRelation::same && request.window->is_short();
+  return {request.window->ref(by_block, request.reach), request.reach, keys};
+}
+
+int split_key_bits(const MapTask& task) {
+  return std::min(static_cast<int>(ceil_of(task.relation.window.volume, task.splits)),
+                  kMaskKeyBits);
+}
+
+int bits_for(int numbers) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(numbers, 1)) - 1));
+}
+
+}   // namespace
+
+int MapBatchBuilder::find_set(const CoordinateSetRef& set) const {
+  for (int i = 0; i < sets_; ++i) {
+    if (same_set(batch_.set[i], set)) return i;
+  }
+  return -1;
+}
+
+int MapBatchBuilder::add_set(const CoordinateSetRef& set) {
+  const int found = find_set(set);
+  if (found >= 0) return found;
+  batch_.set[sets_] = set;
+  return sets_++;
+}
+
+bool MapBatchBuilder::takes(const MapRequest& request) const {
+  const bool one_set = same_set(request.in, request.out);
+  const int new_sets =
+      (find_set(request.in) < 0 ? 1 : 0) + (find_set(request.out) < 0 && !one_set ? 1 : 0);
+  return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets;
+}
+
+void MapBatchBuilder::add(const MapRequest& request) {
+  PUMICE_ENSURES(takes(request), "a ninth map in a batch");
+  MapTask& task = batch_.task[batch_.tasks++];
+  DeviceMap map;
+  Scratch scratch;
+  task.relation = relation_of(request);
+  task.in_set = add_set(request.in);
+  task.out_set = add_set(request.out);
+  const std::int64_t volume = request.window->volume();
+  task.words = static_cast<std::int32_t>(ceil_of(volume, kWarpThreads));
+  scratch.mask = runner_.make<std::uint32_t>(request.out.rows.capacity * task.words);
+  scratch.offset_count = runner_.make<std::uint32_t>(volume);
+  scratch.step = runner_.make<OffsetStep>(volume);
+  task.mask = scratch.mask.data();
+  task.offset_count = scratch.offset_count.data();
+  task.step = scratch.step.data();
+  map.counts_ = runner_.make<std::int64_t>(3);
+  task.splits = 0;
+  task.first_segment = batch_.segments;
+  if (request.tiles) add_tiles(request, task, map, scratch);
+  if (request.pairs) add_pairs(request, task, map, scratch);
+  maps_.push_back(std::move(map));
+  scratch_.push_back(std::move(scratch));
+}
+
+void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, DeviceMap& map,
+                                Scratch& scratch) {
+  const TileOptions& options = *request.tiles;
+  PUMICE_ENSURES(options.tile_rows > 0 && options.tile_rows % kBlockRows == 0 &&
+                     options.tile_rows <= kBlockRows * kMaxTileBlocks,
+                 request.name, ": tiles of ", options.tile_rows, " rows");
+  PUMICE_ENSURES(options.splits >= 1 && options.splits <= kMaxSplits, request.name, ": ",
+                 options.splits, " splits");
+  const std::int64_t volume = request.window->volume();
+  PUMICE_EXPECTS(volume <= kMostTileOffsets, request.name, ": a kernel of ", volume,
+                 " offsets; on a device the most is ", kMostTileOffsets);
+  const std::int64_t tiles = options.splits * ceil_of(request.out.rows.capacity, options.tile_rows);
+  const std::int64_t entries =
+      options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);
+  PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.name, ": room for ",
+                 entries, " entries of tiles; the most is 2147483647, so give a smaller capacity");
+  const std::int64_t blocks = options.tile_rows / kBlockRows;
+  task.splits = options.splits;
+  task.tile_rows = options.tile_rows;
+  batch_.segments += options.splits;
+  ordered_capacity_ += options.splits * request.out.rows.capacity;
+  task.tile_capacity = tiles;
+  task.entry_capacity = entries;
+  task.tile_site = status_site(request.name + ": tiles");
+  task.entry_site = status_site(request.name + ": entries of tiles");
+
+  scratch.label = runner_.make<std::uint16_t>(volume);
+  scratch.block_mask = runner_.make<std::uint32_t>(tiles * blocks * task.words);
+  scratch.tile_entries = runner_.make<std::int32_t>(tiles);
+  scratch.entry_begin = runner_.make<std::int32_t>(tiles);
+  task.label = scratch.label.data();
+  task.block_mask = scratch.block_mask.data();
+  task.tile_entries = scratch.tile_entries.data();
+  task.entry_begin = scratch.entry_begin.data();
+
+  map.tile_order_ = runner_.make<TileRun>(tiles);
+  map.entry_ = runner_.make<TileEntry>(entries);
+  map.in_row_ = runner_.make<std::int32_t>(entries * options.tile_rows);
+  map.out_row_ = runner_.make<std::int32_t>(tiles * options.tile_rows);
+  task.tile_order = map.tile_order_.data();
+  task.entry = map.entry_.data();
+  task.in_row = map.in_row_.data();
+  task.out_row = map.out_row_.data();
+  task.tile_count = map.counts_.data();
+  task.entry_count = map.counts_.data() + 1;
+  map.entries_ = {task.entry_count, entries};
+  map.tiles_ = {.tile_order = task.tile_order,
+                .entry = task.entry,
+                .in_row = task.in_row,
+                .out_row = task.out_row,
+                .tiles = {task.tile_count, tiles},
+                .in_rows = request.in.rows,
+                .out_rows = request.out.rows,
+                .tile_rows = task.tile_rows,
+                .offsets = task.relation.window.volume};
+}
+
+void MapBatchBuilder::add_pairs(const MapRequest& request, MapTask& task, DeviceMap& map,
+                                Scratch& scratch) {
+  const std::int64_t volume = request.window->volume();
+  const std::int64_t rows = request.out.rows.capacity;
+  const std::int64_t pairs =
+      request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : rows * volume;
+  scratch.tile_pairs = runner_.make<std::uint32_t>(volume * ceil_of(rows, kPairThreads));
+  map.offset_begin_ = runner_.make<std::int64_t>(volume + 1);
+  map.pair_in_ = runner_.make<std::int32_t>(pairs);
+  map.pair_out_ = runner_.make<std::int32_t>(pairs);
+  task.tile_pairs = scratch.tile_pairs.data();
+  task.offset_begin = map.offset_begin_.data();
+  task.pair_in = map.pair_in_.data();
+  task.pair_out = map.pair_out_.data();
+  task.pair_count = map.counts_.data() + 2;
+  task.pair_capacity = pairs;
+  task.pair_site = status_site(request.name + ": pairs");
+  map.pairs_ = {.offset_begin = task.offset_begin,
+                .in = task.pair_in,
+                .out = task.pair_out,
+                .pairs = {task.pair_count, pairs},
+                .offsets = task.relation.window.volume};
+}
+
+void MapBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& blocks) {
+  std::int64_t next = 0;
+  for (MapTask& task : all_tasks()) {
+    PUMICE_ENSURES(next <= std::numeric_limits<std::int32_t>::max(), kernel, " of ", next,
+                   " blocks");
+    task.first_block = static_cast<std::int32_t>(next);
+    next += blocks(task);
+  }
+  runner_.run(maps_kernel(kernel), {.blocks = next, .threads = threads}, batch_);
+}
+
+void MapBatchBuilder::match() {
+  launch("match_blocks", kMatchThreads, [&](const MapTask& task) {
+    constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
+    return matches_by_block(task) ? ceil_of(out_of(task).blocks.capacity, kGroup) * task.words : 0;
+  });
+  launch("match_rows", kMatchThreads, [&](const MapTask& task) {
+    const std::int64_t group =
+        kMatchThreads / lanes_of_row(task.relation.window.volume) * kRowsPerLane;
+    return matches_by_block(task) ? 0 : ceil_of(out_of(task).rows.capacity, group) * task.words;
+  });
+}
+
+template <class Key> void MapBatchBuilder::make_tiles(FillList& fill) {
+  RadixSort<Key> sort(runner_, ordered_capacity_, batch_.mask_bits + bits_for(batch_.segments),
+                      fill);
+  batch_.keys = sort.keys();
+  batch_.values = sort.values();
+  batch_.first = sort.first_histogram();
+  fill.run(runner_);
+  match();
+  launch(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64", kOrderThreads,
+         [&](const MapTask& task) {
+           // Also where there is no row: somebody has to say that segments are empty.
+           const std::int64_t rows = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
+           return task.splits == 0 ? 0 : ceil_of(rows, kOrderThreads);
+         });
+  sort.run(runner_, {batch_.segment_begin + batch_.segments, ordered_capacity_});
+  batch_.sorted = sort.sorted_values();
+  const auto tiles = [](const MapTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
+  launch("mask_tiles", kTileThreads, tiles);
+  runner_.run(maps_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
+  launch("fill_tiles", kTileThreads, tiles);
+}
+
+void MapBatchBuilder::make_pairs() {
+  const auto tiles = [&](const MapTask& task) {
+    return task.pair_count == nullptr ? 0 : ceil_of(out_of(task).rows.capacity, kPairThreads);
+  };
+  launch("count_pairs", kPairThreads, tiles);
+  launch("sum_pairs", kPairThreads, [](const MapTask& task) {
+    return task.pair_count == nullptr ? 0 : std::int64_t{task.relation.window.volume};
+  });
+  launch("write_pairs", kPairThreads, tiles);
+}
+
+std::vector<DeviceMap> MapBatchBuilder::build() {
+  batch_.status = runner_.status();
+  segment_begin_ = runner_.make<std::int64_t>(batch_.segments + 1);
+  batch_.segment_begin = segment_begin_.data();
+  FillList fill;
+  for (Scratch& scratch : scratch_)
+    fill.add(scratch.offset_count, 0);
+  bool any_pairs = false;
+  for (const MapTask& task : all_tasks()) {
+    if (task.splits > 0) batch_.mask_bits = std::max(batch_.mask_bits, split_key_bits(task));
+    any_pairs |= task.pair_count != nullptr;
+  }
+  if (batch_.segments == 0) {
+    fill.run(runner_);
+    match();
+  } else if (batch_.mask_bits + bits_for(batch_.segments) <= 32) {
+    make_tiles<std::uint32_t>(fill);
+  } else {
+    make_tiles<std::uint64_t>(fill);
+  }
+  if (any_pairs) make_pairs();
+  return std::move(maps_);
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,63 @@
+// Up to eight maps that are built together: their tasks, their memory, their launches.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "coords/cuda/fill_list.hpp"
+#include "coords/cuda/radix_sort.hpp"
+#include "maps/cuda/build_maps.hpp"
+
+namespace pumice::cuda {
+
+class MapBatchBuilder {
+ public:
+  explicit MapBatchBuilder(jit::KernelRunner& runner) : runner_(runner) {}
+
+  /// Whether there is room for another request's task and sets.
+  bool takes(const MapRequest& request) const;
+  void add(const MapRequest& request);
+  bool empty() const { return tasks() == 0; }
+  /// Enqueues everything; maps in the order in which they were added.
+  std::vector<DeviceMap> build();
+
+ private:
+  /// What only the build needs.
+  struct Scratch {
+    Buffer<std::uint32_t> mask;
+    Buffer<std::uint32_t> offset_count;
+    Buffer<OffsetStep> step;
+    Buffer<std::uint16_t> label;
+    Buffer<std::uint32_t> block_mask;
+    Buffer<std::int32_t> tile_entries;
+    Buffer<std::int32_t> entry_begin;
+    Buffer<std::uint32_t> tile_pairs;
+  };
+  using BlocksOf = std::function<std::int64_t(const MapTask&)>;
+
+  int tasks() const { return batch_.tasks; }
+  std::span<MapTask> all_tasks() { return {batch_.task, static_cast<std::size_t>(tasks())}; }
+  const CoordinateSetRef& out_of(const MapTask& task) const { return batch_.set[task.out_set]; }
+  int find_set(const CoordinateSetRef& set) const;
+  int add_set(const CoordinateSetRef& set);
+  void add_tiles(const MapRequest& request, MapTask& task, DeviceMap& map, Scratch& scratch);
+  void add_pairs(const MapRequest& request, MapTask& task, DeviceMap& map, Scratch& scratch);
+  /// A launch in which each task has `blocks(task)` blocks.
+  void launch(const char* kernel, int threads, const BlocksOf& blocks);
+  void match();
+  template <class Key> void make_tiles(FillList& fill);
+  void make_pairs();
+
+  jit::KernelRunner& runner_;
+  MapBatch batch_{};
+  int sets_ = 0;
+  std::int64_t ordered_capacity_ = 0;   // rows of all segments
+  std::vector<DeviceMap> maps_;
+  std::vector<Scratch> scratch_;
+  Buffer<std::int64_t> segment_begin_;
+};
+
+}   // namespace pumice::cuda

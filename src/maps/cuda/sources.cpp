@@ -1,0 +1,25 @@
+// Kernels that are used together are compiled together.
+#include "maps/cuda/sources.hpp"
+
+namespace pumice::cuda {
+
+std::span<const jit::KernelGroup> maps_kernels() {
+  static const std::vector<jit::KernelGroup> groups = {
+      {{.name = "tile maps",
+        .text = "#include <pumice/maps/gray_order.h>\n"
+                "#include <pumice/maps/match.h>\n"
+                "#include <pumice/maps/tiles.h>\n"},
+       {"fill_tiles", "gray_keys_u32", "gray_keys_u64", "mask_tiles", "match_blocks", "match_rows",
+        "plan_tiles"}},
+      {{.name = "pair lists", .text = "#include <pumice/maps/pair_lists.h>\n"},
+       {"count_pairs", "sum_pairs", "write_pairs"}},
+      {{.name = "reached sites", .text = "#include <pumice/maps/reach.h>\n"}, {"mark_reached"}},
+  };
+  return groups;
+}
+
+jit::KernelName maps_kernel(const char* name) {
+  return jit::find_kernel(maps_kernels(), name);
+}
+
+}   // namespace pumice::cuda

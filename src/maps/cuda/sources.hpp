@@ -1,0 +1,16 @@
+// The device code of this stage, as it is compiled.
+#pragma once
+
+#include <span>
+
+#include "jit/kernel_table.hpp"
+
+namespace pumice::cuda {
+
+/// Tile maps; pair lists, which training asks for; sites that convolutions make.
+std::span<const jit::KernelGroup> maps_kernels();
+
+/// "match_blocks" and its like.
+jit::KernelName maps_kernel(const char* name);
+
+}   // namespace pumice::cuda

@@ -1,0 +1,92 @@
+// Bounds and room of the sets that convolutions make.
+#include "maps/cuda/strided_set.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <pumice/shared/floor_division.h>
+
+#include "coords/cuda/coordinate_set.hpp"
+#include "coords/cuda/set_operations.hpp"
+#include "maps/cuda/reached_set.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+CellRange range_of(const CoordinateSet& set) {
+  PUMICE_ENSURES(set.options().bounds.has_value(), "a set on a device without bounds");
+  CellRange range;
+  for (std::size_t axis = 0; axis < kMaxDimension; ++axis) {
+    range.low[axis] = set.options().bounds->low[axis];
+    range.high[axis] = set.options().bounds->high[axis];
+  }
+  return range;
+}
+
+CoordinateBounds bounds_of(const CellRange& range) {
+  CoordinateBounds bounds;
+  for (std::size_t axis = 0; axis < kMaxDimension; ++axis) {
+    bounds.low[axis] = static_cast<std::int32_t>(range.low[axis]);
+    bounds.high[axis] = static_cast<std::int32_t>(range.high[axis]);
+  }
+  return bounds;
+}
+
+/// The most outputs that one input can reach: on each axis the offsets a stride apart.
+std::int64_t most_reached(const KernelWindow& window, Reach reach) {
+  if (reach == Reach::out_to_in || window.shape != KernelShape::hypercube) return window.volume();
+  std::int64_t most = 1;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(window.dimension); ++axis)
+    most *= (window.size[axis] + window.stride[axis] - 1) / window.stride[axis];
+  return std::min(most, window.volume());
+}
+
+CoordinateSetPtr reach_cells(const CoordinateSetPtr& from, const KernelWindow& window, Reach reach,
+                             const CoordinateOptions& options) {
+  jit::DeviceRunner runner(from->stream(), default_allocator(from->device()));
+  const std::int64_t rows = from->rows().capacity();
+  const auto cells = reached_cells(from->layout(), range_of(*from), window, reach,
+                                   options.spatial_shape, from->batch_size());
+  if (!cells || rows == 0) return empty_set(runner, *from, options);
+  const DeviceWindow on_device(runner, window);
+  DeviceSet made =
+      reached_set(runner, ref_of(*from), on_device, reach, *cells,
+                  capacity_for_rows(rows * most_reached(window, reach)), "reached cells");
+  return wait_for_set(runner, std::move(made), *from, options, bounds_of(cells->range));
+}
+
+}   // namespace
+
+CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window, bool by_cell,
+                             const CoordinateOptions& options) {
+  if (!by_cell) return reach_cells(in, window, Reach::in_to_out, options);
+  jit::DeviceRunner runner(in->stream(), default_allocator(in->device()));
+  if (in->rows().capacity() == 0) return empty_set(runner, *in, options);
+  CellRange range = range_of(*in);
+  const auto dimension = static_cast<std::size_t>(window.dimension);
+  const CoarseCells cells =
+      coarse_cells(in->layout(), std::span(range.low).first(dimension),
+                   std::span(range.high).first(dimension), in->batch_size(), window.stride);
+  KeyBox box;
+  for (std::size_t axis = 0; axis < dimension; ++axis) {
+    range.low[axis] = floor_divide(range.low[axis], window.stride[axis]);
+    range.high[axis] = floor_divide(range.high[axis], window.stride[axis]);
+  }
+  if (options.spatial_shape) {
+    const std::array<std::int64_t, kMaxDimension> first{};
+    std::array<std::int64_t, kMaxDimension> last{};
+    for (std::size_t axis = 0; axis < dimension; ++axis)
+      last[axis] = std::int64_t{(*options.spatial_shape)[axis]} - 1;
+    box = make_box(cells.layout, first.data(), last.data());
+  }
+  DeviceSet made = coarsen_set(runner, ref_of(*in), window.stride, cells, box,
+                               capacity_for_rows(in->rows().capacity()), "strided set");
+  return wait_for_set(runner, std::move(made), *in, options, bounds_of(range));
+}
+
+CoordinateSetPtr generated_set(const CoordinateSetPtr& coarse, const KernelWindow& window,
+                               const CoordinateOptions& options) {
+  return reach_cells(coarse, window, Reach::out_to_in, options);
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,114 @@
+// The device's radix sort beside std::stable_sort.
+#include "coords/cuda/radix_sort.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/random.hpp>
+
+#include "support/kernel_engines.hpp"
+
+namespace pumice::test {
+namespace {
+
+template <class Key> struct Pairs {
+  std::vector<Key> keys;
+  std::vector<std::uint32_t> values;
+};
+
+template <class Key> Pairs<Key> stable_sorted(const std::vector<Key>& keys) {
+  std::vector<std::uint32_t> order(keys.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+  Pairs<Key> sorted;
+  for (const std::uint32_t i : order) {
+    sorted.keys.push_back(keys[i]);
+    sorted.values.push_back(i);
+  }
+  return sorted;
+}
+
+template <class Key> std::vector<Key> random_keys(std::int64_t size, int bits, Random& random) {
+  std::vector<Key> keys(static_cast<std::size_t>(size));
+  for (Key& key : keys)
+    key = static_cast<Key>(bits == 0 ? 0 : random.bits() >> (64 - bits));
+  return keys;
+}
+
+/// Sorts the first `keys.size()` of `capacity` pairs; the device knows the number, the host not.
+template <class Key>
+Pairs<Key> device_sorted(const std::vector<Key>& keys, std::int64_t capacity, int bits,
+                         TestRunner& runner) {
+  const auto size = static_cast<std::int64_t>(keys.size());
+  const auto count = runner.count(size);
+  cuda::FillList fill;
+  cuda::RadixSort<Key> sort(runner, capacity, bits, fill);
+  fill.run(runner);
+  std::copy(keys.begin(), keys.end(), sort.keys());
+  sort.run(runner, {count.data(), capacity}, true);
+  return {{sort.sorted_keys(), sort.sorted_keys() + size},
+          {sort.sorted_values(), sort.sorted_values() + size}};
+}
+
+template <class Key>
+void expect_sorted(const RunnerMaker& make_runner, std::int64_t size, std::int64_t capacity,
+                   int bits) {
+  SCOPED_TRACE(::testing::Message() << size << " of " << capacity << ", " << bits << " bits");
+  Random random(static_cast<std::uint64_t>(size + bits));
+  const auto keys = random_keys<Key>(size, bits, random);
+  const auto expected = stable_sorted(keys);
+  const auto runner = make_runner();
+  const auto sorted = device_sorted(keys, capacity, bits, *runner);
+  EXPECT_EQ(sorted.keys, expected.keys);
+  EXPECT_EQ(sorted.values, expected.values);
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, SortsLikeStableSort) {
+  for (const std::int64_t size : {0, 1, 31, 33, 2047, 2048, 2049, 5000}) {
+    for (const int bits : {1, 8, 9, 42, 63})
+      expect_sorted<std::uint64_t>(make_runner, size, size + 5, bits);
+    for (const int bits : {3, 17, 32})
+      expect_sorted<std::uint32_t>(make_runner, size, size, bits);
+  }
+}
+
+PUMICE_LARGE_DEVICE_TEST(DeviceRadixSort, SortsALargeInput) {
+  expect_sorted<std::uint64_t>(make_runner, 65537, 65537, 42);
+  expect_sorted<std::uint32_t>(make_runner, 65537, 70000, 31);
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, ACapacityFarAboveTheCountChangesNothing) {
+  expect_sorted<std::uint64_t>(make_runner, 3000, 100000, 20);
+}
+
+PUMICE_LARGE_DEVICE_TEST(DeviceRadixSort, ManyTilesAreSummedByASpine) {
+  const std::int64_t size = (kMostSelfSummedTiles + 2) * kSortTile + 77;
+  expect_sorted<std::uint32_t>(make_runner, size, size, 11);
+  expect_sorted<std::uint32_t>(make_runner, 5000, size, 11);
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, APassIsOneLaunch) {
+  const auto runner = make_runner();
+  device_sorted(std::vector<std::uint64_t>(3000, 5), 3000, 42, *runner);
+  EXPECT_EQ(runner->launches().size(), 1u + 1u + 6u);   // fill, the first count, passes
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, APoisonedCountSortsNothing) {
+  const auto runner = make_runner();
+  cuda::FillList fill;
+  cuda::RadixSort<std::uint64_t> sort(*runner, 100, 8, fill);
+  fill.run(*runner);
+  constexpr std::uint64_t kKey = 0x123456789abcdef0;
+  std::fill_n(sort.keys(), 100, kKey);
+  const auto needed = runner->count(101);
+  sort.run(*runner, {needed.data(), 100}, true);
+  EXPECT_EQ(std::count(sort.sorted_keys(), sort.sorted_keys() + 100, kKey), 0);
+  EXPECT_EQ(runner->record().code, kFine);   // to be said by who counted
+}
+
+}   // namespace
+}   // namespace pumice::test

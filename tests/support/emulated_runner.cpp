@@ -1,0 +1,113 @@
+// A runner for machines without a GPU: every kernel of the library by its name, run by the emulator
+// of device code on ordinary memory.
+#include "support/kernel_engines.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+#include <pumice/coords/block_set.h>
+#include <pumice/coords/decode.h>
+#include <pumice/coords/encode.h>
+#include <pumice/coords/levels.h>
+#include <pumice/coords/prune.h>
+#include <pumice/coords/rekey.h>
+#include <pumice/coords/voxelize.h>
+#include <pumice/grid/fill.h>
+#include <pumice/grid/radix_sort.h>
+#include <pumice/maps/gray_order.h>
+#include <pumice/maps/match.h>
+#include <pumice/maps/pair_lists.h>
+#include <pumice/maps/reach.h>
+#include <pumice/maps/tiles.h>
+
+namespace pumice::test {
+namespace {
+
+struct EmulatedKernel {
+  std::size_t argument_bytes;
+  std::function<void(const void*)> thread;
+};
+
+template <class Arguments> EmulatedKernel wrap(void (*kernel)(const Arguments&)) {
+  return {sizeof(Arguments),
+          [kernel](const void* arguments) { kernel(*static_cast<const Arguments*>(arguments)); }};
+}
+
+#define PUMICE_EMULATED(kernel) \
+  { #kernel, wrap(kernel) }
+
+const std::map<std::string_view, EmulatedKernel>& kernels() {
+  static const std::map<std::string_view, EmulatedKernel> all = {
+      PUMICE_EMULATED(begin_batches),      PUMICE_EMULATED(build_blocks),
+      PUMICE_EMULATED(count_block_cells),  PUMICE_EMULATED(count_cells),
+      PUMICE_EMULATED(count_kept),         PUMICE_EMULATED(count_pairs),
+      PUMICE_EMULATED(decode_coordinates), PUMICE_EMULATED(encode_coordinates),
+      PUMICE_EMULATED(fill_ranges),        PUMICE_EMULATED(fill_tiles),
+      PUMICE_EMULATED(gray_keys_u32),      PUMICE_EMULATED(gray_keys_u64),
+      PUMICE_EMULATED(mark_reached),       PUMICE_EMULATED(mask_tiles),
+      PUMICE_EMULATED(match_blocks),       PUMICE_EMULATED(match_rows),
+      PUMICE_EMULATED(plan_tiles),         PUMICE_EMULATED(quantise_points),
+      PUMICE_EMULATED(reduce_points),      PUMICE_EMULATED(rekey_sets),
+      PUMICE_EMULATED(sort_count_u32),     PUMICE_EMULATED(sort_count_u64),
+      PUMICE_EMULATED(sort_scatter_u32),   PUMICE_EMULATED(sort_scatter_u64),
+      PUMICE_EMULATED(sort_spine),         PUMICE_EMULATED(sum_block_cells),
+      PUMICE_EMULATED(sum_cells),          PUMICE_EMULATED(sum_kept),
+      PUMICE_EMULATED(sum_pairs),          PUMICE_EMULATED(write_block_cells),
+      PUMICE_EMULATED(write_cells),        PUMICE_EMULATED(write_kept_ranks),
+      PUMICE_EMULATED(write_kept_rows),    PUMICE_EMULATED(write_pairs),
+  };
+  return all;
+}
+
+class EmulatedRunner final : public TestRunner {
+ public:
+  explicit EmulatedRunner(const EmulatorOptions& options)
+      : EmulatedRunner(options, std::make_unique<StatusRecord>()) {}
+
+ private:
+  EmulatedRunner(const EmulatorOptions& options, std::unique_ptr<StatusRecord> record)
+      : TestRunner({}, cpu_allocator(), record.get()),
+        options_(options),
+        record_(std::move(record)) {}
+
+  void run_bytes(const jit::KernelName& kernel, const jit::LaunchShape& shape,
+                 const void* arguments, std::size_t bytes) override;
+
+  EmulatorOptions options_;
+  std::unique_ptr<StatusRecord> record_;
+};
+
+void EmulatedRunner::run_bytes(const jit::KernelName& kernel, const jit::LaunchShape& shape,
+                               const void* arguments, std::size_t bytes) {
+  const auto found = kernels().find(kernel.name);
+  if (found == kernels().end())
+    throw std::runtime_error(std::string(kernel.name) + " is not among the emulated kernels");
+  const EmulatedKernel& emulated = found->second;
+  if (emulated.argument_bytes != bytes) {
+    throw std::runtime_error(std::string(kernel.name) + " takes " +
+                             std::to_string(emulated.argument_bytes) + " bytes of arguments, not " +
+                             std::to_string(bytes));
+  }
+  note_launch(kernel.name);
+  try {
+    emulate_threads(
+        {.blocks = shape.blocks,
+         .blocks_y = shape.blocks_y,
+         .threads = shape.threads,
+         .shared_bytes = shape.shared_bytes},
+        [&] { emulated.thread(arguments); }, options_);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(std::string(kernel.name) + ", " + error.what());
+  }
+}
+
+}   // namespace
+
+std::unique_ptr<TestRunner> emulated_runner(const EmulatorOptions& options) {
+  return std::make_unique<EmulatedRunner>(options);
+}
+
+}   // namespace pumice::test
