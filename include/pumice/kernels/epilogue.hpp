@@ -2,10 +2,9 @@
 #pragma once
 
 #include <pumice/core/tensor.hpp>
+#include <pumice/shared/activation.h>
 
 namespace pumice {
-
-enum class Activation : unsigned char { none, relu, leaky_relu, silu, gelu, sigmoid, tanh };
 
 struct Epilogue {
   ConstTensorView scale{};      // compute type [C_out] (f64 for f64, else f32); undefined: 1

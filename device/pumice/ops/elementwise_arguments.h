@@ -1,0 +1,93 @@
+// What the kernels that go over features element by element (elementwise.h, columns.h) are launched
+// with.
+#pragma once
+
+#include <pumice/shared/activation.h>
+#include <pumice/shared/tile_spec.h>
+#include <pumice/shared/types.h>
+
+namespace pumice {
+
+inline constexpr int kElementThreads = 256;
+/// Elements of a thread: 8 or 16 bytes an access.
+inline constexpr int kElementsPerThread = 4;
+inline constexpr int kElementsPerBlock = kElementThreads * kElementsPerThread;
+
+enum class Combination : int32_t { add, subtract, multiply };
+
+/// out[i] = left[i] op right[i]
+struct CombineArguments {
+  const void* left = nullptr;
+  const void* right = nullptr;
+  void* out = nullptr;
+  int64_t elements = 0;
+  ElementType type = ElementType::f32;
+  Combination combination = Combination::add;
+};
+
+/// out[i] = in[i] · factor, from one type to another.
+struct ConvertArguments {
+  const void* in = nullptr;
+  void* out = nullptr;
+  int64_t elements = 0;
+  float factor = 1;
+  ElementType in_type = ElementType::f32;
+  ElementType out_type = ElementType::f32;
+};
+
+/// out[i] = activation(in[i]), or with a gradient gradient[i] · activation'(in[i]).
+struct ActivateArguments {
+  const void* in = nullptr;
+  const void* gradient = nullptr;
+  void* out = nullptr;
+  int64_t elements = 0;
+  float slope = 0;
+  ElementType type = ElementType::f32;
+  Activation activation = Activation::none;
+};
+
+/// out[row, c] = in[row, c] · scale[c] + shift[c]
+struct AffineArguments {
+  const void* in = nullptr;
+  void* out = nullptr;
+  const float* scale = nullptr;
+  const float* shift = nullptr;
+  int64_t elements = 0;
+  int64_t channels = 0;
+  ElementType type = ElementType::f32;
+};
+
+/// A batch norm with given statistics as scale and shift of what it normalises, a bias in front of
+/// it included: scale = weight / sqrt(variance + epsilon), shift = bias + (before − mean) · scale.
+struct FoldArguments {
+  const float* weight = nullptr;   // null: 1
+  const float* bias = nullptr;     // null: 0
+  const float* mean = nullptr;
+  const float* variance = nullptr;
+  const float* before = nullptr;   // null: 0
+  float* scale = nullptr;
+  float* shift = nullptr;
+  double epsilon = 0;
+  int32_t channels = 0;
+};
+
+inline constexpr int kMaxColumnParts = 8;
+
+/// Columns of one array beside each other in another.
+struct ColumnPart {
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t from_pitch = 0;   // bytes of a row
+  int64_t to_pitch = 0;
+  int64_t width = 0;   // bytes copied of each row
+  int64_t first_block = 0;
+};
+
+struct ColumnArguments {
+  ColumnPart part[kMaxColumnParts] = {};
+  int64_t rows = 0;
+  int32_t parts = 0;
+  int32_t copy_bytes = 16;   // that all addresses, pitches and widths are a multiple of
+};
+
+}   // namespace pumice

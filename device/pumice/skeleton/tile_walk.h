@@ -1,0 +1,106 @@
+// The way through a tile: for each entry its chunks of channels, then the chunks of the shortcut.
+// One continuous list of stages, so that the pipeline never runs dry between kernel offsets.
+//
+//   entry     e0      e1      e2     shortcut
+//   chunk   0 1 2   0 1 2   0 1 2     0 1
+//   stage   0 1 2   3 0 1   2 3 0     1 2
+#pragma once
+
+#include <pumice/platform.h>
+#include <pumice/shared/tile_arguments.h>
+#include <pumice/shared/tile_spec.h>
+
+namespace pumice {
+
+/// What a thread block asks for first. All reads are under way at once: one after the other they
+/// would take as long as a few stages.
+struct TileStart {
+  TileRun run;
+  int64_t out_rows;   // 0 when poisoned
+  bool poisoned;      // a count is above its capacity
+  bool there;         // this block has a tile
+};
+
+/// The word of a count that may be exact.
+PUMICE_DEVICE int64_t count_of(const RowCountRef& rows) {
+  return rows.count == nullptr ? rows.capacity : *rows.count;
+}
+
+PUMICE_DEVICE bool exceeds(int64_t count, const RowCountRef& rows) {
+  return static_cast<uint64_t>(count) > static_cast<uint64_t>(rows.capacity);
+}
+
+template <TileSpec S> PUMICE_DEVICE TileStart start_tile(const TileArguments& arguments) {
+  const TileMapRef& map = arguments.map;
+  const int64_t in_rows = count_of(map.in_rows), out_rows = count_of(map.out_rows);
+  const bool poisoned = exceeds(in_rows, map.in_rows) | exceeds(out_rows, map.out_rows);
+  if constexpr (S.gather == Gather::identity) {
+    return {{block_index(), 0, 1, 0},
+            poisoned ? 0 : out_rows,
+            poisoned,
+            int64_t{block_index()} * S.tile_rows < out_rows};
+  } else {
+    const TileRun run = map.tile_order[block_index()];   // garbage past the last tile
+    const int64_t tiles = count_of(map.tiles);
+    const bool any_poisoned = poisoned | exceeds(tiles, map.tiles);
+    return {run, any_poisoned ? 0 : out_rows, any_poisoned, block_index() < tiles};
+  }
+}
+
+template <TileSpec S> class TileWalk {
+ public:
+  static constexpr int32_t kChunks = depth_chunks(S);
+  static constexpr int32_t kShortcutChunks = shortcut_chunks(S);
+  /// The entry of an identity map and of the shortcut: offset 0, all blocks.
+  static constexpr uint32_t kWhole = ((1u << (S.tile_rows / kBlockRows)) - 1) << 16;
+
+  PUMICE_DEVICE TileWalk(const TileArguments& arguments, const TileRun& run)
+      : entries_(reinterpret_cast<const uint32_t*>(arguments.map.entry)),
+        entry_(run.entry_begin),
+        end_(run.entry_end) {
+    current_ = read(entry_);
+    next_ = read(entry_ + 1);
+  }
+
+  /// Stages of the whole tile.
+  PUMICE_DEVICE int32_t stages() const { return (end_ - entry_) * kChunks + kShortcutChunks; }
+
+  PUMICE_DEVICE bool in_shortcut() const { return kShortcutChunks > 0 && entry_ >= end_; }
+  PUMICE_DEVICE int32_t entry() const { return entry_; }
+  PUMICE_DEVICE int32_t end() const { return end_; }
+  PUMICE_DEVICE int32_t chunk() const { return chunk_; }
+  PUMICE_DEVICE int32_t offset() const { return static_cast<int32_t>(current_ & 0xffff); }
+  /// Whether any of `count` blocks from `block` on takes part.
+  PUMICE_DEVICE bool has_blocks(int32_t block, int32_t count) const {
+    return (current_ >> (16 + block) & ((1u << count) - 1)) != 0;
+  }
+
+  /// To the next stage; true when it belongs to another entry.
+  PUMICE_DEVICE bool advance() {
+    if (++chunk_ != (in_shortcut() ? kShortcutChunks : kChunks)) return false;
+    chunk_ = 0;
+    ++entry_;
+    current_ = next_;
+    next_ = read(entry_ + 1);
+    return true;
+  }
+
+ private:
+  /// Asked for one entry ahead, so that its latency passes while the current one is worked on.
+  PUMICE_DEVICE uint32_t read(int32_t entry) const {
+    if constexpr (S.gather == Gather::identity) {
+      return kWhole;
+    } else {
+      return entry < end_ ? entries_[entry] : kWhole;
+    }
+  }
+
+  const uint32_t* entries_;   // each read at once: offset in the lower half, blocks in the upper
+  int32_t entry_;
+  int32_t end_;
+  int32_t chunk_ = 0;
+  uint32_t current_;
+  uint32_t next_;
+};
+
+}   // namespace pumice

@@ -1,0 +1,142 @@
+// The rules come from measurements on an H200: wgmma from 64 channels on both sides (64 × 64:
+// 16 µs against 26 for 60k rows), mma.sync below.
+#include "kernels/cuda/gradient_table.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <pumice/core/error.hpp>
+
+#include "kernels/cuda/spec_table.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr std::int32_t round_up(std::int32_t value, std::int32_t step) {
+  return divide_up(value, step) * step;
+}
+
+GradientSpec base_spec(const GradientProblem& problem) {
+  GradientSpec spec;
+  spec.operand = problem.operand;
+  spec.write = problem.write;
+  spec.in_channels = problem.in_channels;
+  spec.out_channels = problem.out_channels;
+  spec.groups = problem.groups;
+  return spec;
+}
+
+/// Equal shares of at most `widest`.
+std::int32_t share(std::int32_t channels, std::int32_t widest, std::int32_t step) {
+  return round_up(divide_up(channels, divide_up(channels, widest)), step);
+}
+
+/// As many stages as fit, up to `most`; fewer than two is no pipeline.
+bool fit_stages(GradientSpec& spec, std::uint32_t architecture, std::int32_t most) {
+  constexpr std::int32_t kOffsets = 343;   // their table fits beside the stages up to 7³
+  const std::int32_t room =
+      (block_shared_limit(architecture) + kReservedShared) / spec.blocks_per_sm - kReservedShared;
+  for (spec.stages = most; spec.stages >= 2; --spec.stages)
+    if (shared_bytes(spec, kOffsets) <= room) return true;
+  return false;
+}
+
+void keep(std::vector<GradientSpec>& specs, GradientSpec spec, std::uint32_t architecture) {
+  const std::int32_t most = spec.instruction == Instruction::wgmma ? 6 : 4;
+  while (!fit_stages(spec, architecture, most) && spec.blocks_per_sm > 1)
+    --spec.blocks_per_sm;
+  if (!fit_stages(spec, architecture, most) || !is_valid(spec)) return;
+  if ((architectures(spec) & architecture) == 0) return;
+  if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+}
+
+/// Tiles of dW for a range of the smaller number of channels.
+struct WarpgroupShape {
+  std::int32_t warpgroups, most_out, pairs, blocks_per_sm, least, most;
+};
+constexpr std::int32_t kAny = 1 << 30;
+constexpr std::array kWarpgroupShapes{
+    WarpgroupShape{2, 256, 64, 1, 128, kAny},
+    WarpgroupShape{2, 128, 64, 1, 65, kAny},
+    WarpgroupShape{1, 128, 64, 2, 64, 127},
+};
+
+struct WarpShape {
+  std::int32_t most_in, most_out, in_warps, out_warps, blocks_per_sm, least, most;
+};
+constexpr std::array kWarpShapes{
+    WarpShape{16, 32, 1, 1, 16, 1, 16},
+    WarpShape{32, 32, 2, 1, 8, 17, 32},
+    WarpShape{64, 64, 2, 2, 4, 33, kAny},
+    WarpShape{96, 96, 2, 2, 3, 65, 96},
+};
+
+}   // namespace
+
+std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
+  std::vector<GradientSpec> specs;
+  const std::int32_t least = std::min(problem.in_channels, problem.out_channels);
+  if (problem.architecture == kSm90a && element_bytes(problem.operand) == 2) {
+    for (const WarpgroupShape& shape : kWarpgroupShapes) {
+      if (least < shape.least || least > shape.most) continue;
+      GradientSpec spec = base_spec(problem);
+      spec.instruction = Instruction::wgmma;
+      spec.in_warps = 4 * shape.warpgroups;
+      spec.out_warps = 1;
+      spec.tile_in = 64 * shape.warpgroups;
+      spec.tile_out = share(problem.out_channels, shape.most_out, 8);
+      spec.tile_pairs = shape.pairs;
+      spec.blocks_per_sm = shape.blocks_per_sm;
+      keep(specs, spec, problem.architecture);
+    }
+    if (specs.size() > 1) return specs;
+  }
+  const bool lanes = problem.operand == ElementType::f32;
+  for (const WarpShape& shape : kWarpShapes) {
+    if (least < shape.least || least > shape.most) continue;
+    GradientSpec spec = base_spec(problem);
+    spec.instruction = lanes ? Instruction::fma : Instruction::mma_sync;
+    const std::int32_t step = lanes ? 32 : 16;
+    spec.in_warps = shape.in_warps;
+    spec.out_warps = shape.out_warps;
+    // Stages of 32-bit types are twice as large, and their fragments need more registers.
+    spec.blocks_per_sm =
+        element_bytes(problem.operand) == 4 ? (shape.blocks_per_sm + 1) / 2 : shape.blocks_per_sm;
+    spec.tile_in = share(problem.in_channels, shape.most_in, 16 * shape.in_warps);
+    spec.tile_out = share(problem.out_channels, round_up(shape.most_out, step * shape.out_warps),
+                          step * shape.out_warps);
+    spec.tile_pairs = 32;
+    keep(specs, spec, problem.architecture);
+  }
+  return specs;
+}
+
+GradientSpec choose_gradient(const GradientProblem& problem) {
+  const std::vector<GradientSpec> specs = gradient_candidates(problem);
+  PUMICE_EXPECTS(!specs.empty(), "no weight gradient kernel for ", problem.in_channels, " to ",
+                 problem.out_channels, " channels in ", problem.groups,
+                 " groups: fewer channels in a group, or another dataflow");
+  return specs.front();
+}
+
+std::int64_t gradient_blocks(const GradientSpec& spec, int multiprocessors) {
+  const std::int64_t slots = std::int64_t{multiprocessors} * spec.blocks_per_sm;
+  return std::max<std::int64_t>(1, slots / gradient_tiles(spec));
+}
+
+std::vector<GradientSpec> standard_gradients(std::uint32_t architecture) {
+  std::vector<GradientSpec> specs;
+  for (const ElementType operand :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
+    for (const auto& [in, out] : standard_channels()) {
+      const auto candidates = gradient_candidates({.operand = operand,
+                                                   .in_channels = in,
+                                                   .out_channels = out,
+                                                   .architecture = architecture});
+      specs.insert(specs.end(), candidates.begin(), candidates.end());
+    }
+  }
+  return specs;
+}
+
+}   // namespace pumice::cuda

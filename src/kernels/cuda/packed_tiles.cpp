@@ -1,0 +1,59 @@
+// Packing when first asked.
+#include "kernels/cuda/packed_tiles.hpp"
+
+#include <pumice/kernels/tile_weights.hpp>
+
+#include "kernels/cuda/tile_launch.hpp"
+#include "kernels/cuda/tile_source.hpp"
+
+namespace pumice {
+
+TileWeights::TileWeights() : packed_(std::make_unique<cuda::PackedTiles>()) {}
+TileWeights::~TileWeights() = default;
+TileWeights::TileWeights(TileWeights&&) noexcept = default;
+TileWeights& TileWeights::operator=(TileWeights&&) noexcept = default;
+
+void TileWeights::clear() {
+  packed_->clear();
+}
+
+namespace cuda {
+namespace {
+
+constexpr int kPackThreads = 256;
+/// Blocks walk on; so many keep a large device busy.
+constexpr std::int64_t kPackBlocks = 264;
+
+bool same(const WeightLayout& a, const WeightLayout& b) {
+  return a.operand == b.operand && a.offsets == b.offsets && a.groups == b.groups &&
+         a.in_channels == b.in_channels && a.out_channels == b.out_channels &&
+         a.columns == b.columns && a.depth == b.depth && a.swizzle == b.swizzle;
+}
+
+const jit::Source& source() {
+  static const jit::Source packing{.name = kPackKernel, .text = pack_source()};
+  return packing;
+}
+
+}   // namespace
+
+const void* PackedTiles::get(jit::KernelRunner& runner, const TileSpec& spec,
+                             const ConstTensorView& weight, PackOrder order) {
+  const WeightLayout layout = weight_layout(spec, static_cast<std::int32_t>(weight.extent(0)));
+  for (const Entry& entry : entries_) {
+    if (same(entry.layout, layout) && entry.order == order) return entry.data.data();
+  }
+  Entry entry{layout, order, runner.make<std::byte>(packed_bytes(layout))};
+  runner.run({&source(), kPackKernel}, {.blocks = kPackBlocks, .threads = kPackThreads},
+             PackWeightArguments{.layout = layout,
+                                 .weight = weight.raw(),
+                                 .packed = entry.data.data(),
+                                 .source = storage_element(weight.dtype()),
+                                 .transpose = order.transpose,
+                                 .mirror = order.mirror});
+  entries_.push_back(std::move(entry));
+  return entries_.back().data.data();
+}
+
+}   // namespace cuda
+}   // namespace pumice

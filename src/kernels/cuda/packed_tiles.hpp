@@ -1,0 +1,37 @@
+// Weights packed for tile kernels, one buffer for each specification that asked.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include <pumice/shared/pack_weight.h>
+#include <pumice/core/tensor.hpp>
+
+#include "jit/kernel_runner.hpp"
+
+namespace pumice::cuda {
+
+/// How a weight is to be read.
+struct PackOrder {
+  bool transpose = false;   // of [K, out_channels, in_channels]: gradients, and PyTorch's linear
+  bool mirror = false;      // offsets from the last to the first
+  friend bool operator==(const PackOrder&, const PackOrder&) = default;
+};
+
+class PackedTiles {
+ public:
+  /// `weight` packed for `spec`; enqueued when it is not there yet. Valid until `clear`.
+  const void* get(jit::KernelRunner& runner, const TileSpec& spec, const ConstTensorView& weight,
+                  PackOrder order);
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    WeightLayout layout;
+    PackOrder order;
+    Buffer<std::byte> data;
+  };
+  std::vector<Entry> entries_;   // one or two
+};
+
+}   // namespace pumice::cuda

@@ -1,0 +1,275 @@
+// The rules behind the table come from measurements on an H200; a row says which.
+#include "kernels/cuda/spec_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+
+namespace pumice::cuda {
+namespace {
+
+constexpr std::int32_t round_up(std::int32_t value, std::int32_t step) {
+  return divide_up(value, step) * step;
+}
+
+/// The parts of a spec that the problem fixes.
+TileSpec base_spec(const TileProblem& problem) {
+  TileSpec spec;
+  spec.operand = problem.operand;
+  spec.output = problem.output;
+  spec.gather = problem.gather;
+  spec.write = problem.write;
+  spec.in_channels = problem.in_channels;
+  spec.first_channels = problem.first_channels == 0 ? problem.in_channels : problem.first_channels;
+  spec.out_channels = problem.out_channels;
+  spec.groups = problem.groups;
+  spec.shortcut_channels = problem.shortcut_channels;
+  spec.shortcut_first_channels = problem.shortcut_first_channels == 0
+                                     ? problem.shortcut_channels
+                                     : problem.shortcut_first_channels;
+  spec.activations = problem.activations;
+  return spec;
+}
+
+/// Channels of a stage, up to `widest`: as wide as the channels allow without padding, whole
+/// multiples of 128 bytes before anything else.
+std::int32_t depth_for(const TileSpec& spec, std::int32_t widest) {
+  const std::int32_t bytes = element_bytes(spec.operand);
+  const std::int32_t line = 128 / bytes, least = 32 / bytes;
+  const std::int32_t channels = round_up(spec.in_channels, least);
+  if (channels <= widest && channels <= line) return channels;
+  if (channels % line == 0) return std::min(line, widest);
+  if (channels <= widest) return channels;   // 96 of 16 bits: three sub-tiles of 64 bytes
+  for (std::int32_t depth = widest / least * least; depth >= line / 2; depth -= least)
+    if (channels % depth == 0) return depth;
+  return std::min(line, widest);
+}
+
+/// Columns of a tile: the output channels in equal shares of at most `widest`; one or two tiles
+/// more where that pads less.
+std::int32_t columns_for(const TileSpec& spec, std::int32_t widest, std::int32_t step) {
+  const std::int32_t fewest = divide_up(spec.out_channels, widest);
+  std::int32_t best = 0;
+  for (std::int32_t tiles = fewest; tiles <= fewest + 2; ++tiles) {
+    const std::int32_t columns = round_up(divide_up(spec.out_channels, tiles), step);
+    if (best == 0 || columns * tiles < best * divide_up(spec.out_channels, best)) best = columns;
+  }
+  return best;
+}
+
+/// As many stages as fit, up to `most`; fewer than two is no pipeline.
+bool fit_stages(TileSpec& spec, std::uint32_t architecture, std::int32_t most) {
+  const std::int32_t room =
+      (block_shared_limit(architecture) + kReservedShared) / spec.blocks_per_sm - kReservedShared;
+  for (spec.stages = most; spec.stages >= 2; --spec.stages)
+    if (shared_bytes(spec) <= room) return true;
+  return false;
+}
+
+/// One row of the table of wgmma tiles.
+struct WarpgroupShape {
+  std::int32_t rows, warpgroups, blocks_per_sm, most_columns, widest_depth;
+};
+
+// 256 rows halve the traffic of weights and win for many rows and few channels; two blocks of 128
+// rows on a multiprocessor hide each other's first and last steps; 64 rows fill the machine when
+// there are few.
+constexpr std::array kWarpgroupShapes{
+    WarpgroupShape{256, 2, 1, 128, 96}, WarpgroupShape{128, 2, 1, 256, 96},
+    WarpgroupShape{128, 2, 2, 96, 64},  WarpgroupShape{128, 1, 2, 128, 64},
+    WarpgroupShape{64, 1, 2, 128, 64},
+};
+
+/// One row of the table of tiles whose warps both copy and multiply, for a range of output
+/// channels.
+struct WarpShape {
+  std::int32_t rows, row_warps, column_warps, blocks_per_sm, most_columns, least_out, most_out;
+};
+constexpr std::int32_t kAny = 1 << 30;
+
+// Warps of 32 × 64 up to 64 × 64 sums: larger ones read shared memory less often for each product.
+// Tiles of 64 rows are for few rows.
+constexpr std::array kMatrixShapes{
+    WarpShape{128, 4, 1, 4, 32, 1, 32},     WarpShape{64, 4, 1, 4, 32, 1, 32},
+    WarpShape{128, 4, 1, 3, 64, 33, kAny},  WarpShape{128, 4, 1, 2, 96, 65, 96},
+    WarpShape{128, 4, 2, 2, 128, 97, kAny}, WarpShape{64, 2, 2, 3, 128, 97, kAny},
+    WarpShape{64, 4, 1, 4, 64, 33, 96},
+};
+// 8 × 8 sums a lane.
+constexpr std::array kLaneShapes{
+    WarpShape{128, 4, 1, 4, 32, 1, 32},
+    WarpShape{128, 4, 1, 3, 64, 33, kAny},
+    WarpShape{64, 4, 1, 4, 64, 1, kAny},
+    WarpShape{64, 2, 2, 3, 128, 97, kAny},
+};
+
+void keep(std::vector<TileSpec>& specs, TileSpec spec, std::uint32_t architecture) {
+  // Rings of wgmma cover the gather's latency alone; elsewhere several blocks share that task, and
+  // one number of stages for all architectures keeps the table short.
+  const std::int32_t most = spec.instruction == Instruction::wgmma ? 8 : 4;
+  while (!fit_stages(spec, architecture, most) && spec.blocks_per_sm > 1)
+    --spec.blocks_per_sm;
+  if (!fit_stages(spec, architecture, most) || !is_valid(spec)) return;
+  if ((architectures(spec) & architecture) == 0) return;
+  if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+}
+
+void add_warpgroup_tiles(std::vector<TileSpec>& specs, const TileProblem& problem) {
+  for (const WarpgroupShape& shape : kWarpgroupShapes) {
+    TileSpec spec = base_spec(problem);
+    spec.instruction = Instruction::wgmma;
+    spec.tile_rows = shape.rows;
+    spec.row_warps = 4 * shape.warpgroups;
+    spec.column_warps = 1;
+    spec.blocks_per_sm = shape.blocks_per_sm;
+    spec.tile_columns = columns_for(spec, shape.most_columns, 8);
+    spec.tile_depth = depth_for(spec, shape.widest_depth * 2 / element_bytes(spec.operand));
+    keep(specs, spec, problem.architecture);
+  }
+}
+
+void add_warp_tiles(std::vector<TileSpec>& specs, const TileProblem& problem,
+                    std::span<const WarpShape> shapes) {
+  const bool lanes = problem.operand == ElementType::f32;
+  for (const WarpShape& shape : shapes) {
+    if (problem.out_channels < shape.least_out || problem.out_channels > shape.most_out) continue;
+    TileSpec spec = base_spec(problem);
+    spec.instruction = lanes ? Instruction::fma : Instruction::mma_sync;
+    const std::int32_t step = (lanes ? 32 : 16) * shape.column_warps;
+    spec.tile_rows = shape.rows;
+    spec.row_warps = shape.row_warps;
+    spec.column_warps = shape.column_warps;
+    spec.blocks_per_sm = shape.blocks_per_sm;
+    spec.tile_columns = columns_for(spec, round_up(shape.most_columns, step), step);
+    spec.tile_depth = depth_for(spec, 64 / element_bytes(spec.operand));
+    keep(specs, spec, problem.architecture);
+  }
+}
+
+/// One row of the table of tiles that keep their weights.
+struct ResidentShape {
+  std::int32_t rows, row_warps, entries_in_flight, blocks_per_sm, most_channels;
+};
+constexpr std::array kResidentShapes{
+    ResidentShape{256, 8, 3, 3, 16},
+    ResidentShape{128, 8, 4, 3, 16},
+    ResidentShape{256, 8, 3, 2, 32},
+};
+
+/// 16-bit types, one source, and weights that leave room for two blocks on a multiprocessor.
+void add_resident_tiles(std::vector<TileSpec>& specs, const TileProblem& problem) {
+  constexpr std::int32_t kMostWeightBytes = 64 * 1024;
+  for (const ResidentShape& shape : kResidentShapes) {
+    const std::int32_t channels = std::max(problem.in_channels, problem.out_channels);
+    if (channels > shape.most_channels || (shape.most_channels > 16 && channels <= 16)) continue;
+    TileSpec spec = base_spec(problem);
+    spec.instruction = Instruction::mma_sync;
+    spec.resident_offsets = static_cast<std::int32_t>(problem.offsets);
+    spec.tile_rows = shape.rows;
+    spec.row_warps = shape.row_warps;
+    spec.column_warps = 1;
+    spec.stages = shape.entries_in_flight;
+    spec.blocks_per_sm = shape.blocks_per_sm;
+    spec.tile_columns = round_up(spec.out_channels, 16);
+    spec.tile_depth = spec.in_channels <= 16 ? 16 : 32;
+    if (resident_bytes(spec) > kMostWeightBytes || !is_valid(spec)) continue;
+    // Narrow rows are stored piece by piece, which takes more registers than a third block leaves.
+    if (output_copy_bytes(spec) < kChunkBytes) spec.blocks_per_sm = std::min(spec.blocks_per_sm, 2);
+    while (spec.blocks_per_sm > 1 && (architectures(spec) & problem.architecture) == 0)
+      --spec.blocks_per_sm;
+    if ((architectures(spec) & problem.architecture) != 0) specs.push_back(spec);
+  }
+}
+
+/// How bad a spec is for a number of rows: an estimate of the rounds of thread blocks times the
+/// work of each, in which idle multiprocessors and padded columns count.
+double cost(const TileSpec& spec, const TileProblem& problem) {
+  constexpr double kMultiprocessors = 132;
+  const double tiles = std::max(1.0, static_cast<double>(problem.rows) / spec.tile_rows) *
+                       column_tiles(spec) * spec.groups;
+  const double slots = kMultiprocessors * spec.blocks_per_sm;
+  const double rounds = tiles / slots + 0.5;   // half a round idles at the end
+  // Of a stage: rows gathered, and weights that every tile reads again.
+  const double bytes = static_cast<double>(spec.tile_rows) + 0.75 * spec.tile_columns;
+  // Tall tiles halve the traffic of weights, which pays for many rows and few channels only.
+  const bool tall = spec.tile_rows >= 256 && spec.instruction == Instruction::wgmma;
+  const double wasted = tall && (problem.rows < 48000 || spec.tile_columns > 96) ? 1.5 : 1.0;
+  // Without a barrier for each stage, and rows of absent offsets skipped by 32: 21 against 26 µs.
+  const double direct = spec.resident_offsets > 0 && spec.in_channels <= 16 ? 0.5 : 1.0;
+  const double padding = static_cast<double>(spec.tile_columns * column_tiles(spec)) /
+                         spec.out_channels * spec.tile_depth * depth_chunks(spec) /
+                         spec.in_channels;
+  return direct * wasted * rounds * bytes * spec.blocks_per_sm * padding;
+}
+
+}   // namespace
+
+std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
+  std::vector<TileSpec> specs;
+  const bool tensor_cores = problem.operand != ElementType::f32;
+  if (element_bytes(problem.operand) == 2) add_resident_tiles(specs, problem);
+  const std::size_t resident = specs.size();
+  if (tensor_cores && problem.architecture == kSm90a && problem.out_channels >= 24)
+    add_warpgroup_tiles(specs, problem);
+  if (!tensor_cores) {
+    add_warp_tiles(specs, problem, kLaneShapes);
+  } else if (specs.size() == resident || problem.out_channels <= 32) {
+    add_warp_tiles(specs, problem, kMatrixShapes);
+  }
+  return specs;
+}
+
+TileChoice choose_tile(const TileProblem& problem) {
+  const std::vector<TileSpec> specs = tile_candidates(problem);
+  PUMICE_EXPECTS(!specs.empty(), "no tile kernel for ", problem.in_channels, " to ",
+                 problem.out_channels, " channels in ", problem.groups,
+                 " groups: fewer channels in a group, or another dataflow");
+  TileChoice choice;
+  choice.spec = *std::min_element(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
+    return cost(a, problem) < cost(b, problem);
+  });
+  // Splitting pays below 16k rows from 256 channels on (50 against 60 µs at 14.5k rows, 256 → 256)
+  // and loses elsewhere.
+  const bool may_split = problem.write != Write::store && problem.offsets >= 9;
+  if (may_split && problem.rows <= 16384 &&
+      std::max(problem.in_channels, problem.out_channels) >= 256)
+    choice.splits = 3;
+  return choice;
+}
+
+std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels() {
+  // Forward, in the order of MinkUNet42, CenterPoint, SECOND, half of MinkUNet42's widths, and the
+  // wide layers of 3-D generation.
+  const std::pair<std::int32_t, std::int32_t> forward[] = {
+      {4, 32},    {32, 32},   {32, 64},   {64, 64},   {64, 128}, {128, 128}, {128, 256},
+      {256, 256}, {384, 256}, {256, 128}, {192, 128}, {128, 96}, {96, 96},   {5, 16},
+      {16, 16},   {16, 32},   {4, 16},    {48, 48},   {64, 48},  {512, 512}, {1024, 1024}};
+  std::vector<std::pair<std::int32_t, std::int32_t>> all;
+  for (const auto& [in, out] : forward) {
+    for (const auto& pair : {std::pair(in, out), std::pair(out, in)})   // and the input gradient
+      if (std::find(all.begin(), all.end(), pair) == all.end()) all.push_back(pair);
+  }
+  return all;
+}
+
+std::vector<TileSpec> standard_specs(std::uint32_t architecture) {
+  std::vector<TileSpec> specs;
+  for (const ElementType operand :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
+    for (const auto& [in, out] : standard_channels()) {
+      const auto candidates =
+          tile_candidates({.operand = operand,
+                           .output = operand == ElementType::tf32 ? ElementType::f32 : operand,
+                           .in_channels = in,
+                           .out_channels = out,
+                           .architecture = architecture});
+      specs.insert(specs.end(), candidates.begin(), candidates.end());
+    }
+  }
+  return specs;
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,51 @@
+// Which tile specifications can be picked for a convolution, and which one is picked unmeasured.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <pumice/shared/tile_limits.h>
+#include <pumice/shared/tile_spec.h>
+
+namespace pumice::cuda {
+
+/// What is known of a convolution before it runs.
+struct TileProblem {
+  ElementType operand = ElementType::f16;
+  ElementType output = ElementType::f16;
+  Gather gather = Gather::map;
+  Write write = Write::store;
+  std::int32_t in_channels = 0;      // of a group, both sources
+  std::int32_t first_channels = 0;   // 0: there is one source
+  std::int32_t out_channels = 0;     // of a group
+  std::int32_t groups = 1;
+  std::int32_t shortcut_channels = 0;
+  std::int32_t shortcut_first_channels = 0;   // 0: it has one source
+  ActivationSet activations = ActivationSet::sloped;
+  std::int64_t rows = 0;       // output rows: a capacity will do
+  std::int64_t offsets = 27;   // kernel volume
+  std::uint32_t architecture = kSm90a;
+};
+
+struct TileChoice {
+  TileSpec spec;
+  int splits = 1;   // of the kernel offsets; more than one goes with Write::add or Write::slots
+};
+
+/// Valid specs for the problem's architecture, the likeliest first; at most eight. Only the number
+/// of rows decides between them, so that a second input compiles nothing new.
+std::vector<TileSpec> tile_candidates(const TileProblem& problem);
+
+/// The heuristic: no measurement, the same answer for the same problem. UserError where no kernel
+/// fits, with the reason. Splits are suggested only where the problem's write mode allows them.
+TileChoice choose_tile(const TileProblem& problem);
+
+/// Input and output channels of the layers of well-known networks, forward and backward.
+std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels();
+
+/// Every spec that can be picked for the channel pairs of well-known networks, in all types: what
+/// is checked as a whole and built ahead. Fewer than 1,500.
+std::vector<TileSpec> standard_specs(std::uint32_t architecture);
+
+}   // namespace pumice::cuda

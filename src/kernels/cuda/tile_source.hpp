@@ -1,0 +1,33 @@
+// Tile specifications as source text: the few lines of C++ that instantiate a kernel.
+#pragma once
+
+#include <string>
+
+#include <pumice/shared/tile_spec.h>
+
+namespace pumice::cuda {
+
+/// The kernel's name in every source below.
+inline constexpr const char* kTileKernel = "tile_mma";
+
+/// A short name for logs and file names: "wgmma_bf16_96x96_256x96x96_s3".
+std::string tile_name(const TileSpec& spec);
+
+/// InternalError when the spec is not valid, with the reason.
+std::string tile_source(const TileSpec& spec);
+
+/// Adds partial results and finishes them into rows of this type (FinishArguments).
+inline constexpr const char* kFinishKernel = "finish_partial";
+std::string finish_source(ElementType output);
+
+/// Packs weights for any spec (PackWeightArguments).
+inline constexpr const char* kPackKernel = "pack_weight";
+std::string pack_source();
+
+/// Depthwise convolution of rows of this type (DepthwiseArguments) and its weight gradient
+/// (DepthwiseGradientArguments), in one source.
+inline constexpr const char* kDepthwiseKernel = "depthwise";
+inline constexpr const char* kDepthwiseGradientKernel = "depthwise_gradient";
+std::string depthwise_source(ElementType type);
+
+}   // namespace pumice::cuda

@@ -1,0 +1,101 @@
+// Kernels of the table compile for every architecture they are for, without spills and without the
+// assembler's notes on serialised wgmma. A spread of them by default; all of them with
+//
+//   PUMICE_ALL_SPECS=1 pumice_kernels_test --gtest_filter='*SpecCompile*'
+#include <algorithm>
+#include <cstdlib>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/parallel.hpp>
+
+#include "jit/compile.hpp"
+#include "jit/nvrtc_support.hpp"
+#include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/gradient_table.hpp"
+#include "kernels/cuda/spec_table.hpp"
+#include "kernels/cuda/tile_source.hpp"
+
+namespace pumice {
+namespace {
+
+struct NamedArchitecture {
+  const char* name;
+  std::uint32_t bit;
+
+  friend void PrintTo(const NamedArchitecture& architecture, std::ostream* out) {
+    *out << architecture.name;
+  }
+};
+constexpr NamedArchitecture kArchitectures[] = {{"sm_80", kSm80},   {"sm_86", kSm86},
+                                                {"sm_89", kSm89},   {"sm_90a", kSm90a},
+                                                {"sm_100", kSm100}, {"sm_120", kSm120}};
+
+std::vector<jit::Source> sources_for(std::uint32_t architecture) {
+  std::vector<jit::Source> sources{{"pack_weight", cuda::pack_source()}};
+  for (const ElementType output : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    sources.push_back({"finish_partial", cuda::finish_source(output)});
+    sources.push_back({"sum_slots", cuda::sum_slots_source(output)});
+    sources.push_back({"depthwise", cuda::depthwise_source(output)});
+  }
+  for (const TileSpec& spec : cuda::standard_specs(architecture))
+    sources.push_back({cuda::tile_name(spec), cuda::tile_source(spec)});
+  for (const GradientSpec& spec : cuda::standard_gradients(architecture))
+    sources.push_back({cuda::gradient_name(spec), cuda::gradient_source(spec)});
+  return sources;
+}
+
+/// What is wrong with one; empty when nothing is.
+std::string complaint_about(const jit::Source& source, const char* architecture, double& time) {
+  try {
+    const jit::CompileResult result = jit::compile(source, architecture);
+    time = result.milliseconds;
+    for (const jit::KernelReport& kernel : result.kernels) {
+      if (kernel.spill_store_bytes + kernel.spill_load_bytes + kernel.stack_bytes > 0)
+        return "spills " + std::to_string(kernel.spill_store_bytes) + " bytes";
+    }
+    for (const char* note : {"C7510", "C7512", "C7517", "C7520"})
+      if (result.log.find(note) != std::string::npos) return "is reported as " + std::string(note);
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+class SpecCompile : public ::testing::TestWithParam<NamedArchitecture> {};
+
+TEST_P(SpecCompile, without_spills_and_serialised_products) {
+  PUMICE_NEEDS_NVRTC();
+  const NamedArchitecture architecture = GetParam();
+  if (!test::compiles_for(std::stoi(std::string(architecture.name).substr(3))))
+    GTEST_SKIP() << "this NVRTC does not compile for " << architecture.name;
+  std::vector<jit::Source> sources = sources_for(architecture.bit);
+  const std::size_t step = std::getenv("PUMICE_ALL_SPECS") == nullptr ? 61 : 1;
+  std::vector<jit::Source> spread;
+  for (std::size_t i = architecture.bit % step; i < sources.size(); i += step)
+    spread.push_back(std::move(sources[i]));
+  std::vector<std::string> complaints(spread.size());
+  std::vector<double> times(spread.size());
+  parallel_for(
+      static_cast<std::int64_t>(spread.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+          complaints[i] = complaint_about(spread[i], architecture.name, times[i]);
+      });
+  for (std::size_t i = 0; i < spread.size(); ++i)
+    EXPECT_EQ(complaints[i], "") << spread[i].name << " for " << architecture.name;
+  std::sort(times.begin(), times.end());
+  RecordProperty("specs", static_cast<int>(spread.size()));
+  RecordProperty("median_ms", static_cast<int>(times[times.size() / 2]));
+  RecordProperty("slowest_ms", static_cast<int>(times.back()));
+  std::printf("%s: %zu specs, compile %.0f ms (median), %.0f ms (slowest)\n", architecture.name,
+              spread.size(), times[times.size() / 2], times.back());
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, SpecCompile, ::testing::ValuesIn(kArchitectures),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}   // namespace
+}   // namespace pumice

@@ -1,0 +1,136 @@
+// What the tables of kernels promise: everything valid, something for every problem, and not too
+// much of it.
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/gradient_table.hpp"
+#include "kernels/cuda/spec_table.hpp"
+#include "kernels/cuda/tile_source.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr std::uint32_t kEach[] = {kSm80, kSm86, kSm89, kSm90a, kSm100, kSm120};
+constexpr ElementType kTypes[] = {ElementType::f32, ElementType::tf32, ElementType::f16,
+                                  ElementType::bf16};
+
+ElementType stored(ElementType operand) {
+  return operand == ElementType::tf32 ? ElementType::f32 : operand;
+}
+
+TEST(SpecTable, holds_fewer_than_1500_kernels_with_names_of_their_own) {
+  std::set<std::string> names;
+  std::set<std::uint64_t> prints;
+  for (const std::uint32_t architecture : kEach) {
+    for (const TileSpec& spec : standard_specs(architecture)) {
+      names.insert(tile_name(spec));
+      prints.insert(fingerprint(spec));
+    }
+    for (const GradientSpec& spec : standard_gradients(architecture)) {
+      names.insert(gradient_name(spec));
+      prints.insert(fingerprint(spec));
+    }
+  }
+  EXPECT_LT(names.size(), 1500u);
+  EXPECT_GT(names.size(), 1000u);
+  EXPECT_EQ(names.size(), prints.size());
+}
+
+TEST(SpecTable, has_a_kernel_for_every_problem) {
+  for (const std::uint32_t architecture : kEach) {
+    for (const ElementType operand : kTypes) {
+      for (const int in : {1, 3, 5, 16, 33, 96, 160, 384, 1024}) {
+        for (const int out : {1, 4, 20, 32, 100, 256, 384, 1024}) {
+          const TileChoice choice = choose_tile({.operand = operand,
+                                                 .output = stored(operand),
+                                                 .in_channels = in,
+                                                 .out_channels = out,
+                                                 .rows = 50000,
+                                                 .architecture = architecture});
+          EXPECT_TRUE(is_valid(choice.spec)) << tile_name(choice.spec);
+          EXPECT_NE(architectures(choice.spec) & architecture, 0u) << tile_name(choice.spec);
+          EXPECT_EQ(choice.splits, 1) << "an output that is stored cannot be split";
+          EXPECT_TRUE(is_valid(choose_gradient({.operand = operand,
+                                                .in_channels = in,
+                                                .out_channels = out,
+                                                .architecture = architecture})));
+        }
+      }
+    }
+  }
+}
+
+/// Which kernel runs may depend on the number of rows; which kernels there are may not.
+TEST(SpecTable, candidates_do_not_depend_on_rows) {
+  TileProblem few{.in_channels = 96, .out_channels = 96, .rows = 100};
+  TileProblem many = few;
+  many.rows = 1000000;
+  EXPECT_EQ(tile_candidates(few), tile_candidates(many));
+  EXPECT_NE(choose_tile(few).spec, choose_tile(many).spec);
+}
+
+TEST(SpecTable, splits_offsets_for_few_rows_and_many_channels) {
+  TileProblem problem{.write = Write::add, .in_channels = 256, .out_channels = 256, .rows = 6000};
+  EXPECT_EQ(choose_tile(problem).splits, 3);
+  problem.offsets = 8;
+  EXPECT_EQ(choose_tile(problem).splits, 1);
+  problem.offsets = 27;
+  problem.rows = 60000;
+  EXPECT_EQ(choose_tile(problem).splits, 1);
+}
+
+TEST(SpecTable, hopper_multiplies_wide_layers_with_wgmma) {
+  for (const int channels : {32, 64, 96, 128, 256}) {
+    const TileSpec spec =
+        choose_tile({.in_channels = channels, .out_channels = channels, .rows = 90000}).spec;
+    EXPECT_EQ(spec.instruction, Instruction::wgmma) << channels;
+  }
+  EXPECT_EQ(choose_tile({.in_channels = 16, .out_channels = 16, .rows = 90000}).spec.instruction,
+            Instruction::mma_sync);
+}
+
+TEST(TileSource, says_what_a_kernel_is) {
+  TileSpec spec;
+  spec.in_channels = spec.first_channels = 96;
+  spec.out_channels = 96;
+  const std::string text = tile_source(spec);
+  EXPECT_NE(text.find("#include <pumice/skeleton/tile_mma_sync.h>"), std::string::npos);
+  EXPECT_NE(text.find(std::to_string(fingerprint(spec)) + "u"), std::string::npos);
+  EXPECT_LT(text.size(), 1600u) << "short enough to paste into an issue";
+}
+
+TEST(TileLimits, refuse_with_a_reason) {
+  TileSpec spec;
+  spec.in_channels = spec.first_channels = 32;
+  spec.out_channels = 32;
+  EXPECT_TRUE(is_valid(spec));
+  spec.tile_rows = 96;
+  EXPECT_STREQ(why_invalid(spec), "tile_rows is a multiple of 64 up to 1024");
+  spec.tile_rows = 128;
+  spec.operand = ElementType::f32;
+  EXPECT_STREQ(why_invalid(spec), "fp32 operands and fp32 multiply-adds go together");
+  spec.operand = ElementType::f16;
+  spec.instruction = Instruction::wgmma;
+  spec.row_warps = 6;
+  EXPECT_STREQ(why_invalid(spec), "wgmma multiplies with whole warpgroups along the rows");
+}
+
+TEST(TileLimits, know_what_fits_an_architecture) {
+  TileSpec spec;
+  spec.in_channels = spec.first_channels = 64;
+  spec.out_channels = 64;
+  spec.tile_depth = 64;
+  spec.stages = 8;   // 192 KB
+  EXPECT_EQ(architectures(spec), kSm90a | kSm100);
+  spec.stages = 4;   // 96 KB
+  EXPECT_EQ(architectures(spec), kAllArchitectures);
+  spec.instruction = Instruction::wgmma;
+  spec.row_warps = 8;
+  EXPECT_EQ(architectures(spec), kSm90a);
+}
+
+}   // namespace
+}   // namespace pumice::cuda
