@@ -6,8 +6,10 @@
 
 #include <fmt/core.h>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/core/safetensors.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 
@@ -31,6 +33,7 @@ struct RunArguments {
   double width_factor = 1;
   std::uint64_t seed = 0;
   std::string precision = "f32";
+  std::string device = "cpu";
   std::string dataflow;
   int repeat = 1;
   std::string out;
@@ -105,29 +108,43 @@ std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
   return network;
 }
 
+/// What came out, brought to the host.
 struct Forward {
-  nn::SparseTensor result;
+  Tensor coordinates;
+  Tensor features;
+  Axes stride{};
   nn::Profile profile;
   double total_ms = 0;
 };
 
+/// The time holds everything from voxels on the host to scores where they are computed; without
+/// `profiled` nothing is waited for in between.
 Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch& batch,
-                 const std::optional<Axes>& grid) {
+                 const std::optional<Axes>& grid, StreamView stream, bool profiled) {
   Forward forward;
   nn::Context context;
-  context.profile = &forward.profile;
+  if (profiled) context.profile = &forward.profile;
   if (!arguments.dataflow.empty()) context.dataflow = parse_dataflow(arguments.dataflow);
   ProgressBar bar(arguments.network);
   forward.profile.expected = network.layer_count();
   forward.profile.progress = [&](int done, int count) { bar.show(done, count); };
 
   const nn::Stopwatch watch;
-  const CoordinateSetPtr set =
+  CoordinateSetPtr set =
       voxel_set(batch.voxels, static_cast<std::int32_t>(batch.clouds.size()), grid);
-  nn::SparseTensor input(set, batch.voxels.features.to(parse_dtype(arguments.precision)));
-  forward.result = network.forward(std::move(input), context);
+  Tensor features = batch.voxels.features.to(parse_dtype(arguments.precision));
+  if (stream.device.kind == DeviceKind::cuda) {
+    set = CoordinateSet::copy_to(set, stream);
+    features = copy_to(stream, features);
+  }
+  nn::SparseTensor input(std::move(set), std::move(features));
+  const nn::SparseTensor result = network.forward(std::move(input), context);
+  wait(stream);
   forward.total_ms = watch.ms();
   forward.profile.progress = nullptr;   // the bar ends here
+  forward.coordinates = copy_to_host(result.coordinates->coordinates(), stream);
+  forward.features = copy_to_host(result.features, stream);
+  forward.stride = result.coordinates->stride();
   return forward;
 }
 
@@ -194,12 +211,12 @@ std::vector<std::int32_t> point_classes(const Batch& batch, const Tensor& scores
 }
 
 void write_result(const std::string& path, const Forward& forward, const Batch& batch) {
-  const Tensor features = forward.result.features.to(DType::f32);
+  const Tensor features = forward.features.to(DType::f32);
   std::vector<std::pair<std::string, ConstTensorView>> tensors{
-      {"coords", forward.result.coordinates->coordinates()},
+      {"coords", forward.coordinates},
       {"features", features},
       {"point_to_voxel", batch.voxels.point_to_voxel}};
-  const bool coarser = forward.result.coordinates->stride() != Axes{1, 1, 1, 1};
+  const bool coarser = forward.stride != Axes{1, 1, 1, 1};
   if (coarser) tensors.emplace_back("input_coords", batch.voxels.coordinates);
   write_safetensors(path, tensors);
 }
@@ -211,8 +228,8 @@ void draw(const RunArguments& arguments, const Batch& batch, const Forward& forw
                   std::filesystem::path(arguments.scans[0]).filename().string(),
                   with_commas(batch.clouds[0].size()), with_commas(batch.voxels.size()));
   std::vector<std::int32_t> classes;
-  if (forward.result.features.rows() == batch.voxels.size()) {
-    classes = point_classes(batch, forward.result.features);
+  if (forward.features.rows() == batch.voxels.size()) {
+    classes = point_classes(batch, forward.features);
     options.by = ColourBy::label;
     options.caption += arguments.weights.empty() ? ", untrained weights" : "";
   } else {
@@ -231,7 +248,11 @@ void run(const RunArguments& arguments) {
   PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
                  "--widths and --width-factor change minkunet42; ", arguments.network,
                  " has one set of widths, so leave them out");
+  const Device device = parse_device(arguments.device);
+  const Stream stream(device);
+  const bool on_device = device.kind == DeviceKind::cuda;
   const auto network = prepare_network(arguments);
+  if (on_device) network->to(stream);
   const Batch batch = read_batch(arguments, info);
   const std::optional<Axes> grid = grid_of(arguments, info);
 
@@ -239,9 +260,12 @@ void run(const RunArguments& arguments) {
   Forward forward;
   for (int i = 0; i < arguments.repeat; ++i) {
     forward = Forward{};   // let the previous result go before the next one is made
-    forward = run_once(*network, arguments, batch, grid);
+    forward = run_once(*network, arguments, batch, grid, stream, !on_device);
     totals.push_back(forward.total_ms);
   }
+  // Waiting for each layer takes longer than all of them, so their times come from a run of their
+  // own.
+  if (on_device) forward.profile = run_once(*network, arguments, batch, grid, stream, true).profile;
   if (!arguments.out.empty()) write_result(arguments.out, forward, batch);
   if (!arguments.picture.empty()) draw(arguments, batch, forward);
 
@@ -253,8 +277,9 @@ void run(const RunArguments& arguments) {
                                               {"scans", arguments.scans},
                                               {"points", points},
                                               {"voxels", batch.voxels.size()},
-                                              {"rows_out", forward.result.rows()},
-                                              {"channels_out", forward.result.channels()},
+                                              {"rows_out", forward.features.rows()},
+                                              {"channels_out", forward.features.extent(1)},
+                                              {"device", to_string(device)},
                                               {"threads", threads()},
                                               {"precision", arguments.precision},
                                               {"trained", !arguments.weights.empty()},
@@ -268,11 +293,12 @@ void run(const RunArguments& arguments) {
     return;
   }
   fmt::print("{}\n", layer_table(forward.profile));
-  fmt::print(
-      "{} points -> {} voxels in {:.2f} ms; network {:.1f} ms with {} thread{} in {}, maps "
-      "included\n",
-      with_commas(points), with_commas(batch.voxels.size()), batch.voxelize_ms, totals.back(),
-      threads(), threads() == 1 ? "" : "s", arguments.precision);
+  const std::string where =
+      on_device ? "on " + to_string(device)
+                : fmt::format("with {} thread{}", threads(), threads() == 1 ? "" : "s");
+  fmt::print("{} points -> {} voxels in {:.2f} ms; network {:.1f} ms {} in {}, maps included\n",
+             with_commas(points), with_commas(batch.voxels.size()), batch.voxelize_ms,
+             totals.back(), where, arguments.precision);
   if (totals.size() > 1) {
     fmt::print("{} runs: median {:.1f} ms, {:.1f} to {:.1f}\n", totals.size(), median(totals),
                *std::min_element(totals.begin(), totals.end()),
@@ -317,6 +343,7 @@ void add_run_command(CLI::App& app) {
   command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
       ->capture_default_str();
   add_precision(*command, arguments->precision, "f16 and bf16 store, sums are f32");
+  command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");

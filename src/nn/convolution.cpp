@@ -40,22 +40,6 @@ void check(const ConvolutionSpec& spec) {
   }
 }
 
-/// The norm as scale and shift of the sum, a bias of the convolution included.
-BatchNorm::Affine affine_of(const BatchNorm& norm, const ParameterPtr& bias) {
-  BatchNorm::Affine affine = norm.affine();
-  if (bias == nullptr) return affine;
-  dispatch_floating(affine.scale.dtype(), "folding", [&](auto zero) {
-    using T = decltype(zero);
-    const auto scale = affine.scale.span<T>();
-    const auto shift = affine.shift.span<T>();
-    const Tensor& values = bias->value();
-    for (std::size_t c = 0; c < shift.size(); ++c) {
-      shift[c] = narrow<T>(widen(shift[c]) + widen(values.span<T>()[c]) * widen(scale[c]));
-    }
-  });
-  return affine;
-}
-
 }   // namespace
 
 ConvolutionSpec submanifold(std::int64_t in_channels, std::int64_t out_channels,
@@ -116,6 +100,7 @@ KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr
 
 const PackedWeight* Convolution::packed(const ConvolutionProblem& problem, const Context& context) {
   if (training()) packed_ = {};   // weights are about to change each step
+  if (weight_->value().device().kind == DeviceKind::cuda) return nullptr;
   const Dataflow dataflow = plan_convolution(problem, context.dataflow).dataflow;
   if (training() || dataflow == Dataflow::gather_gemm_scatter) return nullptr;
   if (!packed_.defined() || packed_version_ != weight_->version()) {
@@ -123,6 +108,25 @@ const PackedWeight* Convolution::packed(const ConvolutionProblem& problem, const
     packed_version_ = weight_->version();
   }
   return packed_.defined() ? &packed_ : nullptr;
+}
+
+TileWeights* Convolution::tile_weights() {
+  if (training()) return nullptr;
+  if (tile_version_ != weight_->version()) tile_weights_.clear();
+  tile_version_ = weight_->version();
+  return &tile_weights_;
+}
+
+const ScaleShift& Convolution::affine(const BatchNorm* norm) {
+  const std::uint64_t version =
+      (norm != nullptr ? norm->version() : 0) + (bias_ != nullptr ? bias_->version() : 0);
+  if (norm == folded_norm_ && version == folded_version_) return folded_affine_;
+  const Tensor bias = bias_ != nullptr ? std::as_const(*bias_).value() : Tensor();
+  folded_affine_ = norm != nullptr ? norm->affine(bias.defined() ? bias.view() : ConstTensorView{})
+                                   : ScaleShift{.scale = {}, .shift = bias};
+  folded_norm_ = norm;
+  folded_version_ = version;
+  return folded_affine_;
 }
 
 SparseTensor Convolution::forward(SparseTensor x, Context& context) {
@@ -156,11 +160,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   const bool inverse = spec_.mode == ConvolutionMode::inverse;
   const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
 
-  BatchNorm::Affine affine;
-  if (following.norm != nullptr)
-    affine = affine_of(*following.norm, bias_);
-  else if (bias_ != nullptr)
-    affine.shift = bias_->value();
+  const ScaleShift& affine = this->affine(following.norm);
   const Epilogue epilogue{
       .scale = affine.scale.defined() ? affine.scale.view() : ConstTensorView{},
       .shift = affine.shift.defined() ? affine.shift.view() : ConstTensorView{},
@@ -182,6 +182,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
                           .epilogue = epilogue,
                           .dataflow = context.dataflow,
                           .packed = packed(problem, context),
+                          .tile_weights = tile_weights(),
                           .chosen = &plan});
 
   NodePtr node;

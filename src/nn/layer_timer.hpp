@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include <pumice/core/stream.hpp>
 #include <pumice/nn/context.hpp>
 #include <pumice/nn/sparse_tensor.hpp>
 
@@ -29,6 +30,7 @@ class LayerTimer {
   }
   void finish(std::string kind, const SparseTensor& out) {
     if (profile_ == nullptr) return;
+    if (out.features.device().kind == DeviceKind::cuda) wait(out.features.stream());
     record_.ms = watch_.ms();
     record_.kind = std::move(kind);
     record_.out_rows = out.rows();

@@ -46,17 +46,21 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   PUMICE_EXPECTS(x.dtype() == stored.dtype(), label(), ": features are ", name_of(x.dtype()),
                  ", weights ", name_of(stored.dtype()), "; convert one with to()");
   LayerTimer timer(context, path(), x, true);
-  const Tensor weight = transposed(stored);
-  Tensor y = linear(x.features, weight,
-                    bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{});
+  if (training() || tile_version_ != weight_->version()) tile_weights_.clear();
+  tile_version_ = weight_->version();
+  Tensor y = linear_transposed(
+      x.features, stored,
+      bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{}, &tile_weights_);
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(
-        std::vector{x.node}, [features = x.features, from = x.node, weight, parameter = weight_,
+        std::vector{x.node}, [features = x.features, from = x.node, parameter = weight_,
                               bias = bias_](const Tensor& gradient) {
           parameter->accumulate(transposed(linear_weight_gradient(features, gradient)));
           if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
-          if (from != nullptr) from->accumulate(linear_input_gradient(gradient, weight));
+          if (from != nullptr) {
+            from->accumulate(linear_input_gradient(gradient, transposed(parameter->value())));
+          }
         });
   }
   timer.record().gflop = 2e-9 * static_cast<double>(x.rows()) * static_cast<double>(x.channels()) *

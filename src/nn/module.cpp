@@ -67,6 +67,11 @@ void Module::to(DType type) {
     named.parameter->to(type);
 }
 
+void Module::to(StreamView stream) {
+  for (const NamedParameter& named : parameters())
+    named.parameter->to(stream);
+}
+
 void Module::clear_gradients() {
   for (const NamedParameter& named : parameters())
     named.parameter->clear_gradient();

@@ -1,7 +1,6 @@
 // Norms: training statistics, running statistics, and both as gradients.
 #include <pumice/nn/normalization.hpp>
 
-#include <cmath>
 #include <utility>
 
 #include <pumice/ops/normalization.hpp>
@@ -77,24 +76,16 @@ SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   return result;
 }
 
-BatchNorm::Affine BatchNorm::affine() const {
-  const DType type = weight_->value().dtype();
-  Affine affine{Tensor(weight_->value().shape(), type), Tensor(weight_->value().shape(), type)};
-  dispatch_floating(type, "folding", [&](auto zero) {
-    using T = decltype(zero);
-    const auto values = [](const ParameterPtr& parameter) {
-      return std::as_const(*parameter).value().span<T>();
-    };
-    for (std::size_t c = 0; c < values(weight_).size(); ++c) {
-      const double deviation = std::sqrt(double{widen(values(running_var_)[c])} + epsilon_);
-      const double scale = double{widen(values(weight_)[c])} / deviation;
-      const double shift =
-          double{widen(values(bias_)[c])} - double{widen(values(running_mean_)[c])} * scale;
-      affine.scale.span<T>()[c] = narrow<T>(static_cast<compute_t<T>>(scale));
-      affine.shift.span<T>()[c] = narrow<T>(static_cast<compute_t<T>>(shift));
-    }
-  });
-  return affine;
+ScaleShift BatchNorm::affine(const ConstTensorView& added_before) const {
+  const auto values = [](const ParameterPtr& parameter) {
+    return std::as_const(*parameter).value().view();
+  };
+  return fold_batch_norm(values(running_mean_), values(running_var_), values(weight_),
+                         values(bias_), added_before, epsilon_);
+}
+
+std::uint64_t BatchNorm::version() const {
+  return weight_->version() + bias_->version() + running_mean_->version() + running_var_->version();
 }
 
 LayerNorm::LayerNorm(std::int64_t channels, double epsilon)

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/ops/elementwise.hpp>
 
 namespace pumice::nn {
@@ -33,6 +34,15 @@ void Parameter::to(DType type) {
   const DType target = spec_.compute_type ? compute_dtype(type) : type;
   if (target == value_.dtype()) return;
   edit() = value_.to(target);
+  clear_gradient();
+}
+
+void Parameter::to(StreamView stream) {
+  if (stream == value_.stream()) return;
+  PUMICE_EXPECTS(stream.device.kind == DeviceKind::cpu || value_.dtype() != DType::f64,
+                 "parameters of f64 are for the CPU; convert them to f32, f16 or bf16 first");
+  edit() = stream.device.kind == DeviceKind::cpu ? copy_to_host(value_, value_.stream())
+                                                 : copy_to(stream, value_);
   clear_gradient();
 }
 

@@ -13,14 +13,37 @@ inline DType compute_dtype(DType storage) {
   return storage == DType::f64 ? storage : DType::f32;
 }
 
-/// A matrix of f64, f32, f16 or bf16 in memory the CPU sees.
-inline void features(ConstTensorView tensor, std::string_view op, std::string_view name) {
+inline bool on_cuda(const ConstTensorView& tensor) {
+  return tensor.device().kind == DeviceKind::cuda;
+}
+
+/// Where an operator has no kernels for a device yet.
+inline void on_cpu(const ConstTensorView& tensor, std::string_view op, std::string_view name) {
+  PUMICE_EXPECTS(!on_cuda(tensor), op, ": ", name, " is on ", to_string(tensor.device()),
+                 "; this operator runs on the CPU alone in this version, copy_to_host brings it "
+                 "there");
+}
+
+/// `tensor`, where there is one, lies with `other`.
+inline void same_device(const ConstTensorView& tensor, const ConstTensorView& other,
+                        std::string_view op, std::string_view name, std::string_view other_name) {
+  PUMICE_EXPECTS(!tensor.defined() || tensor.device() == other.device(), op, ": ", name, " is on ",
+                 to_string(tensor.device()), " but ", other_name, " on ", to_string(other.device()),
+                 "; copy_to brings one to the other");
+}
+
+/// A matrix of f64, f32, f16 or bf16.
+inline void matrix(ConstTensorView tensor, std::string_view op, std::string_view name) {
   PUMICE_EXPECTS(tensor.rank() == 2, op, ": ", name, " has shape ", to_string(tensor.shape()),
                  "; it must be a matrix [rows, channels]");
   PUMICE_EXPECTS(is_floating(tensor.dtype()), op, ": ", name, " holds ", name_of(tensor.dtype()),
                  "; convert it to f64, f32, f16 or bf16");
-  PUMICE_EXPECTS(tensor.device().kind == DeviceKind::cpu, op, ": ", name, " is on ",
-                 to_string(tensor.device()), "; this build computes on the CPU, copy it there");
+}
+
+/// The same in memory the CPU sees.
+inline void features(ConstTensorView tensor, std::string_view op, std::string_view name) {
+  matrix(tensor, op, name);
+  on_cpu(tensor, op, name);
 }
 
 inline void same_dtype(ConstTensorView tensor, DType dtype, std::string_view op,

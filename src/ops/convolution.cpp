@@ -4,17 +4,20 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 
+#include "ops/checks.hpp"
 #include "ops/convolution_checks.hpp"
 #include "ops/cpu/convolution_dataflows.hpp"
 #include "ops/cpu/convolution_sums.hpp"
+#include "ops/cuda/convolution.hpp"
 
 namespace pumice {
 namespace {
 
 ConvolutionProblem describe(Direction direction, const KernelMapView& map, std::int64_t in_channels,
                             std::int64_t out_channels, std::int64_t groups, DType dtype) {
-  const bool identity = map.offsets == 1 && map.has_identity_offset &&
-                        map.in_rows == map.out_rows && map.pairs() == map.in_rows;
+  const bool all_meet = map.device.kind == DeviceKind::cuda || map.pairs() == map.in_rows;
+  const bool identity =
+      map.offsets == 1 && map.has_identity_offset && map.in_rows == map.out_rows && all_meet;
   return {.direction = direction,
           .in_rows = map.in_rows,
           .out_rows = map.out_rows,
@@ -34,12 +37,46 @@ ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOpt
   return plan;
 }
 
+/// On a device tiles of outputs run, sorted by mask; another dataflow cannot be asked for yet.
+Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTensorView weight,
+                          const KernelMapView& map, const ConvolutionProblem& problem,
+                          const ConvolutionOptions& options) {
+  PUMICE_EXPECTS(map.device == input.device() && map.map != nullptr, "features are on ",
+                 to_string(input.device()), " but the kernel map is on ", to_string(map.device),
+                 ": build it from coordinates on the same device");
+  checks::same_device(weight, input, "convolution", "weight", "features");
+  checks::same_device(options.epilogue.scale, input, "convolution", "scale", "features");
+  checks::same_device(options.epilogue.shift, input, "convolution", "bias", "features");
+  checks::same_device(options.epilogue.residual, input, "convolution", "residual", "features");
+  PUMICE_EXPECTS(!options.dataflow || *options.dataflow == Dataflow::implicit_gemm, "dataflow ",
+                 name_of(*options.dataflow), " runs on the CPU alone in this version; ",
+                 name_of(Dataflow::implicit_gemm), " runs on ", to_string(input.device()));
+  Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
+  ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm, .sort_by_mask = true};
+  plan.kernel = cuda::run({.input = input,
+                           .weight = weight,
+                           .transpose_weight = direction == Direction::input_gradient,
+                           .groups = options.groups,
+                           .kept = options.tile_weights,
+                           .epilogue = options.epilogue,
+                           .output = output.view()},
+                          problem.identity ? nullptr : &map);
+  plan.reason = "the one dataflow on a device; its tile by the rows and channels";
+  if (options.chosen != nullptr) *options.chosen = plan;
+  if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
+  return output;
+}
+
 /// Forward and input gradient are the same product, on a map and on its transpose.
 Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weight,
                 const KernelMapView& map, std::int64_t out_channels,
                 const ConvolutionOptions& options) {
   const ConvolutionProblem problem =
       describe(direction, map, input.extent(1), out_channels, options.groups, input.dtype());
+  if (checks::on_cuda(input))
+    return multiply_on_device(direction, input, weight, map, problem, options);
+  PUMICE_EXPECTS(map.device.kind == DeviceKind::cpu, "the kernel map is on ", to_string(map.device),
+                 " but features are on the CPU: copy_to brings them there");
   if (options.packed != nullptr) {
     check_packed(*options.packed, map.offsets, problem.in_channels, out_channels, options.groups,
                  input.dtype());
@@ -90,6 +127,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   PUMICE_EXPECTS(features.dtype() == grad_output.dtype(), "features are ",
                  name_of(features.dtype()), " but grad_output is ", name_of(grad_output.dtype()),
                  ": convert one of them");
+  checks::on_cpu(features, "convolution_weight_gradient", "features");
   check_groups("features", features.extent(1), options.groups);
   check_groups("grad_output", grad_output.extent(1), options.groups);
   check_no_epilogue(options.epilogue);
@@ -101,6 +139,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
 
 Tensor bias_gradient(ConstTensorView grad_output) {
   check_features("grad_output", grad_output, {"its own", grad_output.rows()});
+  checks::on_cpu(grad_output, "bias_gradient", "grad_output");
   return cpu::sum_rows(grad_output);
 }
 

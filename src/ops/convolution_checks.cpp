@@ -27,8 +27,6 @@ void check_features(const char* name, ConstTensorView features, const ExpectedRo
                  ": give a matrix with one row per site and one column per channel");
   PUMICE_EXPECTS(is_floating(features.dtype()), name, " is ", name_of(features.dtype()),
                  ": convert it to f64, f32, f16 or bf16");
-  PUMICE_EXPECTS(features.device().kind == DeviceKind::cpu, name, " is on ",
-                 to_string(features.device()), ": copy it to the CPU, where this convolution runs");
   PUMICE_EXPECTS(features.rows() == expected.rows, name, " has ", features.rows(), " rows, but ",
                  expected.name, " = ", expected.rows,
                  ": give the features of the coordinates the map was built for");

@@ -6,6 +6,7 @@
 #include "ops/checks.hpp"
 #include "ops/cpu/elementwise.hpp"
 #include "ops/cpu/row_groups.hpp"
+#include "ops/cuda/elementwise.hpp"
 
 namespace pumice {
 namespace {
@@ -15,11 +16,25 @@ void check_floating(ConstTensorView tensor, const char* op, const char* name) {
                  "; convert it to f64, f32, f16 or bf16");
 }
 
+Combination on_device(cpu::Binary operation) {
+  switch (operation) {
+    case cpu::Binary::add: return Combination::add;
+    case cpu::Binary::subtract: return Combination::subtract;
+    case cpu::Binary::multiply: break;
+  }
+  return Combination::multiply;
+}
+
 Tensor combine(ConstTensorView left, ConstTensorView right, cpu::Binary operation, const char* op) {
   check_floating(left, op, "left");
   checks::same_shape(right, left, op, "right", "left");
-  Tensor output(left.shape(), left.dtype());
-  cpu::combine(left, right, operation, output.view());
+  checks::same_device(right, left, op, "right", "left");
+  Tensor output(left.shape(), left.dtype(), left.stream());
+  if (checks::on_cuda(left)) {
+    cuda::combine(left, right, on_device(operation), output.view());
+  } else {
+    cpu::combine(left, right, operation, output.view());
+  }
   return output;
 }
 
@@ -65,14 +80,20 @@ Tensor multiply(ConstTensorView left, ConstTensorView right) {
 
 Tensor scale(ConstTensorView features, double factor) {
   check_floating(features, "scale", "features");
-  Tensor output(features.shape(), features.dtype());
-  cpu::scale(features, factor, output.view());
+  Tensor output(features.shape(), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    cuda::convert(features, factor, output.view());
+  } else {
+    cpu::scale(features, factor, output.view());
+  }
   return output;
 }
 
 void add_in_place(TensorView total, ConstTensorView term) {
   check_floating(total, "add_in_place", "total");
   checks::same_shape(term, total, "add_in_place", "term", "total");
+  checks::same_device(term, total, "add_in_place", "term", "total");
+  if (checks::on_cuda(total)) return cuda::combine(total, term, Combination::add, total);
   cpu::add_in_place(total, term);
 }
 
@@ -82,16 +103,23 @@ Tensor concatenate(std::span<const ConstTensorView> parts) {
   const std::size_t element = size_of(first.dtype());
   std::int64_t channels = 0;
   std::vector<cpu::ColumnPart> columns;
+  std::vector<cuda::Columns> device_columns;
   for (const ConstTensorView& part : parts) {
-    checks::features(part, "concatenate", "a part");
+    checks::matrix(part, "concatenate", "a part");
+    checks::same_device(part, first, "concatenate", "a part", "the first");
     checks::extent(part, 0, first.rows(), "concatenate", "a part", "the rows of the first part");
     checks::same_dtype(part, first.dtype(), "concatenate", "a part", "the first");
     columns.push_back({.narrow_const = static_cast<const std::byte*>(part.raw()),
                        .bytes = static_cast<std::size_t>(part.extent(1)) * element,
                        .offset = static_cast<std::size_t>(channels) * element});
+    device_columns.push_back({.narrow_const = part, .offset = channels});
     channels += part.extent(1);
   }
-  Tensor output({first.rows(), channels}, first.dtype());
+  Tensor output({first.rows(), channels}, first.dtype(), first.stream());
+  if (checks::on_cuda(first)) {
+    cuda::join_columns(device_columns, output.view());
+    return output;
+  }
   cpu::join_columns(columns, first.rows(), static_cast<std::size_t>(channels) * element,
                     static_cast<std::byte*>(output.raw()));
   return output;
@@ -103,14 +131,17 @@ Tensor concatenate(ConstTensorView left, ConstTensorView right) {
 }
 
 std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t> channels) {
-  checks::features(features, "split", "features");
+  checks::matrix(features, "split", "features");
   const std::size_t element = size_of(features.dtype());
   std::int64_t total = 0;
   std::vector<Tensor> parts;
   std::vector<cpu::ColumnPart> columns;
+  std::vector<cuda::Columns> device_columns;
   for (const std::int64_t width : channels) {
     PUMICE_EXPECTS(width >= 0, "split: a part of ", width, " channels; it cannot be negative");
-    Tensor& part = parts.emplace_back(Shape{features.rows(), width}, features.dtype());
+    Tensor& part =
+        parts.emplace_back(Shape{features.rows(), width}, features.dtype(), features.stream());
+    device_columns.push_back({.narrow = part.view(), .offset = total});
     columns.push_back({.narrow = static_cast<std::byte*>(part.raw()),
                        .bytes = static_cast<std::size_t>(width) * element,
                        .offset = static_cast<std::size_t>(total) * element});
@@ -119,6 +150,10 @@ std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t
   PUMICE_EXPECTS(total == features.extent(1), "split: parts of ", total,
                  " channels in all, but features has shape ", to_string(features.shape()),
                  "; they must add up to its columns");
+  if (checks::on_cuda(features)) {
+    cuda::cut_columns(device_columns, features);
+    return parts;
+  }
   cpu::cut_columns(columns, features.rows(), static_cast<std::size_t>(total) * element,
                    static_cast<const std::byte*>(features.raw()));
   return parts;

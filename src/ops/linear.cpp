@@ -3,14 +3,30 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/linear.hpp"
+#include "ops/cuda/convolution.hpp"
 
 namespace pumice {
 namespace {
 
 void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, const char* name) {
-  checks::features(rows, op, name);
-  checks::features(weight, op, "weight");
+  checks::matrix(rows, op, name);
+  checks::matrix(weight, op, "weight");
   checks::same_dtype(weight, rows.dtype(), op, "weight", name);
+  checks::same_device(weight, rows, op, "weight", name);
+}
+
+/// A convolution of one offset whose rows meet themselves.
+void run_on_device(ConstTensorView features, ConstTensorView weight, bool transpose,
+                   ConstTensorView bias, TileWeights* kept, TensorView output) {
+  const ConstTensorView slices(weight.raw(), weight.dtype(),
+                               {1, weight.extent(0), weight.extent(1)}, weight.stream());
+  cuda::run({.input = features,
+             .weight = slices,
+             .transpose_weight = transpose,
+             .kept = kept,
+             .epilogue = {.shift = bias},
+             .output = output},
+            nullptr);
 }
 
 }   // namespace
@@ -21,14 +37,36 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
                  to_string(weight.shape()), " but features has shape ", to_string(features.shape()),
                  "; weight is [C_in, C_out], did you pass the transposed one?");
   checks::parameter(bias, weight.extent(1), features.dtype(), "linear", "bias");
-  Tensor output({features.rows(), weight.extent(1)}, features.dtype());
-  cpu::linear(features, weight, false, bias, output.view());
+  checks::same_device(bias, features, "linear", "bias", "features");
+  Tensor output({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    run_on_device(features, weight, false, bias, nullptr, output.view());
+  } else {
+    cpu::linear(features, weight, false, bias, output.view());
+  }
+  return output;
+}
+
+Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+                         TileWeights* kept) {
+  const char* op = "linear_transposed";
+  check_weight(weight, features, op, "features");
+  checks::extent(weight, 1, features.extent(1), op, "weight", "the channels of the features");
+  checks::parameter(bias, weight.extent(0), features.dtype(), op, "bias");
+  checks::same_device(bias, features, op, "bias", "features");
+  Tensor output({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    run_on_device(features, weight, true, bias, kept, output.view());
+  } else {
+    cpu::linear(features, weight, true, bias, output.view());
+  }
   return output;
 }
 
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight) {
   const char* op = "linear_input_gradient";
   check_weight(weight, grad_output, op, "grad_output");
+  checks::on_cpu(grad_output, op, "grad_output");
   checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
   Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype());
   cpu::linear(grad_output, weight, true, {}, grad.view());

@@ -5,6 +5,7 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/normalization.hpp"
+#include "ops/cuda/elementwise.hpp"
 
 namespace pumice {
 namespace {
@@ -167,6 +168,37 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
                           inverse_deviation_of(variance, epsilon), weight, true,
                           result.features.view(), result.weight.view(), result.bias.view());
   return result;
+}
+
+ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
+                           ConstTensorView bias, ConstTensorView added_before, double epsilon) {
+  const char* op = "fold_batch_norm";
+  const std::int64_t channels = mean.elements();
+  check_epsilon(epsilon, op);
+  check_statistic(mean, {channels}, mean.dtype(), op, "mean");
+  check_statistic(variance, {channels}, mean.dtype(), op, "variance");
+  checks::parameter(weight, channels, mean.dtype(), op, "weight");
+  checks::parameter(bias, channels, mean.dtype(), op, "bias");
+  checks::parameter(added_before, channels, mean.dtype(), op, "added_before");
+  checks::same_device(variance, mean, op, "variance", "mean");
+  checks::same_device(weight, mean, op, "weight", "mean");
+  checks::same_device(bias, mean, op, "bias", "mean");
+  checks::same_device(added_before, mean, op, "added_before", "mean");
+  ScaleShift folded{Tensor(mean.shape(), mean.dtype(), mean.stream()),
+                    Tensor(mean.shape(), mean.dtype(), mean.stream())};
+  if (checks::on_cuda(mean)) {
+    cuda::fold_norm({.weight = weight,
+                     .bias = bias,
+                     .mean = mean,
+                     .variance = variance,
+                     .before = added_before,
+                     .epsilon = epsilon},
+                    folded.scale.view(), folded.shift.view());
+  } else {
+    cpu::fold_norm(mean, variance, weight, bias, added_before, epsilon, folded.scale.view(),
+                   folded.shift.view());
+  }
+  return folded;
 }
 
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,

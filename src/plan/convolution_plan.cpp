@@ -122,6 +122,7 @@ double ConvolutionProblem::fullness() const {
 
 std::string ConvolutionPlan::name() const {
   std::string text(name_of(dataflow));
+  if (!kernel.empty()) return text + "/" + kernel;
   if (dataflow != Dataflow::sum_over_pairs) text += fmt::format("/{}", tile_rows);
   if (sort_by_mask) text += "/sorted";
   if (splits > 1) text += fmt::format("/splits {}", splits);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pumice/kernels/tile_mma.hpp>
+#include <pumice/kernels/tile_weights.hpp>
 #include <pumice/nn/normalization.hpp>
 
 namespace pumice::nn {
@@ -58,12 +59,21 @@ class Convolution final : public Module {
                    Context& context);
   /// Null where the plan multiplies the weights as they are.
   const PackedWeight* packed(const ConvolutionProblem& problem, const Context& context);
+  /// Where a device keeps its packed weights; null while they change each step.
+  TileWeights* tile_weights();
+  /// What the epilogue applies for the bias and the norm behind; folded again when they change.
+  const ScaleShift& affine(const BatchNorm* norm);
 
   ConvolutionSpec spec_;
   ParameterPtr weight_;
   ParameterPtr bias_;
   PackedWeight packed_{};
   std::uint64_t packed_version_ = 0;
+  TileWeights tile_weights_{};
+  std::uint64_t tile_version_ = 0;
+  ScaleShift folded_affine_{};
+  const BatchNorm* folded_norm_ = nullptr;
+  std::uint64_t folded_version_ = ~std::uint64_t{0};
 };
 
 /// A window centred on its output, for ConvolutionMode::submanifold.

@@ -37,6 +37,9 @@ class Module {
   void eval();
   /// Converts weights to f32, f64, f16 or bf16; norms and biases stay in the compute type.
   void to(DType type);
+  /// Moves parameters to the device of `stream`, or back; work on them is enqueued there, and
+  /// moving back waits for it. What is f64 stays on the CPU: UserError.
+  void to(StreamView stream);
   void clear_gradients();
 
   bool folded() const { return folded_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pumice/nn/module.hpp>
+#include <pumice/ops/normalization.hpp>
 
 namespace pumice::nn {
 
@@ -11,12 +12,10 @@ class BatchNorm final : public Module {
   explicit BatchNorm(std::int64_t channels, double epsilon = 1e-5, double momentum = 0.1);
   SparseTensor forward(SparseTensor x, Context& context) override;
 
-  /// What it does in evaluation as y = x · scale + shift, in the compute type [C].
-  struct Affine {
-    Tensor scale;
-    Tensor shift;
-  };
-  Affine affine() const;
+  /// What it does in evaluation as y = x · scale + shift, of a bias added before it too.
+  ScaleShift affine(const ConstTensorView& added_before = {}) const;
+  /// Grows with every change of its parameters.
+  std::uint64_t version() const;
 
  private:
   double epsilon_;

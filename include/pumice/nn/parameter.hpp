@@ -32,6 +32,8 @@ class Parameter {
   std::uint64_t version() const { return version_; }
   /// Converts to `type`, or to its compute type where the parameter stays in that.
   void to(DType type);
+  /// Moves it to the device of `stream`, in the order of that stream; to the CPU waits.
+  void to(StreamView stream);
 
   /// Sum of all gradients since `clear_gradient`, in the compute type; undefined when none came.
   const Tensor& gradient() const { return gradient_; }

@@ -23,7 +23,8 @@ struct LayerRecord {
   std::string plan;    // name of the plan that ran; empty where there is no choice
 };
 
-/// Filled by a forward pass whose context points here.
+/// Filled by a forward pass whose context points here. On a device every layer is waited for, so
+/// that the times are its own; the pass takes longer than without.
 struct Profile {
   std::vector<LayerRecord> layers;
   /// Called after each convolution, linear and pooling layer with how many have run.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <pumice/kernels/tile_mma.hpp>
+#include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
@@ -14,6 +15,7 @@ struct ConvolutionOptions {
   Epilogue epilogue{};                    // forward only; a bias is its `shift`
   std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
+  TileWeights* tile_weights = nullptr;    // on a device: where packed weights are kept
   ConvolutionPlan* chosen = nullptr;      // receives the plan that ran
 };
 

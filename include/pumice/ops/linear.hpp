@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pumice/core/tensor.hpp>
+#include <pumice/kernels/tile_weights.hpp>
 
 namespace pumice {
 
@@ -9,6 +10,10 @@ namespace pumice {
 /// [C_out] (f64 for f64, else f32), undefined: 0. Half types are multiplied in float and rounded
 /// once.
 Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias = {});
+/// The same with a weight [C_out, C_in], as PyTorch stores it. `kept`: where a device keeps the
+/// packed weight for the next call.
+Tensor linear_transposed(ConstTensorView features, ConstTensorView weight,
+                         ConstTensorView bias = {}, TileWeights* kept = nullptr);
 /// grad_output [N, C_out] · Wᵀ: [N, C_in].
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight);
 /// xᵀ · grad_output: [C_in, C_out], of the storage type.

@@ -50,7 +50,8 @@ struct ConvolutionPlan {
   std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together; sum_over_pairs: 0
   bool sort_by_mask = false;    // implicit GEMM
   int splits = 1;               // implicit GEMM: parts of the offsets, summed at the end
-  std::string reason;           // one sentence
+  std::string kernel{};         // on a device: the specification that runs
+  std::string reason{};         // one sentence
 
   /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2", "sum_over_pairs"
   std::string name() const;
