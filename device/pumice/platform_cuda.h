@@ -117,6 +117,12 @@ template <class T> PUMICE_DEVICE T atomic_compare_swap(T* at, T expected, T valu
   return atomicCAS(at, expected, value);
 }
 
+/// The same value, which the compiler keeps as it is and does not work out again where it is used.
+PUMICE_DEVICE int64_t settled(int64_t value) {
+  asm("" : "+l"(value));
+  return value;
+}
+
 PUMICE_DEVICE float round_down(float value) {
   return floorf(value);
 }

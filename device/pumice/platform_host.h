@@ -163,6 +163,10 @@ template <class T> T atomic_compare_swap(T* at, T expected, T value) {
   return before;
 }
 
+inline int64_t settled(int64_t value) {
+  return value;
+}
+
 inline float round_down(float value) {
   return std::floor(value);
 }

@@ -73,12 +73,15 @@ TEST(SpecTable, candidates_do_not_depend_on_rows) {
 }
 
 TEST(SpecTable, splits_offsets_for_few_rows_and_many_channels) {
-  TileProblem problem{.write = Write::add, .in_channels = 256, .out_channels = 256, .rows = 6000};
+  TileProblem problem{.write = Write::add, .in_channels = 384, .out_channels = 256, .rows = 6000};
   EXPECT_EQ(choose_tile(problem).splits, 3);
   problem.offsets = 8;
   EXPECT_EQ(choose_tile(problem).splits, 1);
   problem.offsets = 27;
   problem.rows = 60000;
+  EXPECT_EQ(choose_tile(problem).splits, 1);
+  problem.rows = 6000;
+  problem.in_channels = 256;
   EXPECT_EQ(choose_tile(problem).splits, 1);
 }
 

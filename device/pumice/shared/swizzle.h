@@ -11,6 +11,8 @@
 
 namespace pumice {
 
+inline constexpr int32_t kSwizzlePeriod = 8;   // rows after which every pattern repeats
+
 PUMICE_SHARED constexpr int32_t swizzled_chunk(int32_t row_bytes, int32_t row, int32_t chunk) {
   const uint32_t rows_a_line = 128u / static_cast<uint32_t>(row_bytes);
   const uint32_t chunks = static_cast<uint32_t>(row_bytes) / 16u;

@@ -28,7 +28,7 @@ template <TileSpec S> PUMICE_DEVICE void copy_weights(const char* block, uint32_
     const int32_t chunk = i * threads(S) + thread_index();
     if (kChunks % threads(S) == 0 || chunk < kChunks)
       copy_async<kChunkBytes>(to + static_cast<uint32_t>(chunk * kChunkBytes),
-                              block + chunk * kChunkBytes, true);
+                              block + chunk * kChunkBytes);
   }
 }
 

@@ -21,6 +21,7 @@ template <GradientSpec S, bool kGrad> struct GradientOperand {
   static constexpr int32_t kElementBytes = element_bytes(S.operand);
   static constexpr int32_t kStart = kGrad ? operand_bytes(S, S.tile_in) : 0;
   static constexpr int32_t kSubBytes = S.tile_pairs * kSwizzle;
+  static constexpr int32_t kPitch = kSwizzle > 0 ? kSwizzle : padded_pitch(kTile);   // of a row
   /// Chunks of a row that lanes side by side copy, and how often to get through the row.
   static constexpr int32_t kSubChunks = kSwizzle > 0 ? kSwizzle / kChunkBytes : 4;
   static constexpr int32_t kRowChunks =
@@ -45,6 +46,7 @@ template <GradientSpec S, bool kGrad> struct GradientOperand {
 template <GradientSpec S, int32_t kWarps> class PairGather {
   static constexpr int32_t kPairs = S.tile_pairs / kWarps;   // of this warp
   static constexpr int32_t kIndices = kPairs > kWarpLanes ? kPairs / kWarpLanes : 1;
+  static constexpr int32_t kShuffled = kPairs < kWarpLanes ? kPairs : kWarpLanes;
 
  public:
   PUMICE_DEVICE PairGather(const GradientArguments& arguments, const ChunkWalk& walk, int32_t warp,
@@ -90,25 +92,26 @@ template <GradientSpec S, int32_t kWarps> class PairGather {
   PUMICE_DEVICE void copy_operand(const void* data, const int32_t (&rows)[kIndices],
                                   int32_t first_channel, uint32_t stage) const {
     constexpr int32_t kRowsAPass = kWarpLanes / Operand::kSubChunks;
-    constexpr int32_t kSpread = kPairs < kWarpLanes ? kPairs : kWarpLanes;
     const int32_t chunk = lane_index() % Operand::kSubChunks;
+    const int32_t lane_pair = lane_index() / Operand::kSubChunks;
+    // Where every warp's rows lie like those of the first one, their addresses are constants apart.
+    const int32_t first = kPairs % kSwizzlePeriod == 0 ? 0 : first_pair_;
+    const uint32_t memory = stage + static_cast<uint32_t>((first_pair_ - first) * Operand::kPitch);
     PUMICE_UNROLL
-    for (int32_t i = 0; i < kIndices; ++i) {
-      PUMICE_UNROLL_BY(4)
-      for (int32_t base = 0; base < kSpread; base += kRowsAPass) {
-        const int32_t in_pass = base + lane_index() / Operand::kSubChunks;
-        const int32_t row = warp_shuffle(rows[i], in_pass % kSpread);
-        const int32_t pair = first_pair_ + i * kWarpLanes + in_pass;
-        if (kSpread < kRowsAPass && in_pass >= kSpread) continue;
-        PUMICE_UNROLL
-        for (int32_t sub = 0; sub < Operand::kSubTiles; ++sub) {
-          const int32_t in_row = sub * Operand::kSubChunks + chunk;
-          if (Operand::kRowChunks % Operand::kSubChunks != 0 && in_row >= Operand::kRowChunks)
-            continue;
-          copy_row_chunk<Operand::kSpan>(
-              stage + Operand::at(pair, sub, chunk), data, data, row,
-              first_channel + in_row * (kChunkBytes / Operand::kElementBytes), group_);
-        }
+    for (int32_t sub = 0; sub < Operand::kSubTiles; ++sub) {
+      const int32_t in_row = sub * Operand::kSubChunks + chunk;
+      const bool past_row =
+          Operand::kRowChunks % Operand::kSubChunks != 0 && in_row >= Operand::kRowChunks;
+      const RowChunk<Operand::kSpan> source(
+          data, data, first_channel + in_row * (kChunkBytes / Operand::kElementBytes), group_);
+      PUMICE_UNROLL
+      for (int32_t pair = 0; pair < kPairs; pair += kRowsAPass) {
+        const int32_t row = warp_shuffle(rows[pair / kWarpLanes], (pair + lane_pair) % kShuffled);
+        if (past_row || (kPairs < kRowsAPass && lane_pair >= kPairs)) continue;
+        const int32_t in_period = pair % kSwizzlePeriod;
+        source.copy(memory + Operand::at(first + in_period + lane_pair, sub, chunk) +
+                        (pair - in_period) * Operand::kPitch,
+                    row);
       }
     }
   }

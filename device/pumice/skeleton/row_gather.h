@@ -21,6 +21,10 @@ template <TileSpec S, int32_t kWarps> class RowGather {
   static constexpr int32_t kRowsAPass = kWarpLanes / kLanesARow;
   static constexpr int32_t kIndices = kRows > kWarpLanes ? kRows / kWarpLanes : 1;
   static constexpr int32_t kTogether = blocks_together(S);
+  /// Rows of this warp that are copied together or not at all.
+  static constexpr int32_t kRowsTogether =
+      kRows < kTogether * kBlockRows ? kRows : kTogether * kBlockRows;
+  static_assert(kRows % Layout::kPeriod == 0);   // a warp's rows lie like those of the first one
   static constexpr int32_t kChunkChannels = kChunkBytes / element_bytes(S.operand);
   static constexpr ChannelSpan kInput = {.type = S.operand,
                                          .channels = S.in_channels,
@@ -87,30 +91,25 @@ template <TileSpec S, int32_t kWarps> class RowGather {
   template <ChannelSpan kSpan>
   PUMICE_DEVICE void copy_span(const void* first, const void* second, const TileWalk<S>& walk,
                                uint32_t stage) const {
-    const int32_t chunk = lane_ % kLanesARow;
+    const int32_t chunk = lane_ % kLanesARow, lane_row = lane_ / kLanesARow;
+    const uint32_t warp_rows = stage + static_cast<uint32_t>(first_row_ * Layout::kInputPitch);
     PUMICE_UNROLL
-    for (int32_t i = 0; i < kIndices; ++i) {
-      // Unrolled by four: all of it would need more registers than a gathering warpgroup has.
-      PUMICE_UNROLL_BY(4)
-      for (int32_t base = 0; base < (kRows < kWarpLanes ? kRows : kWarpLanes); base += kRowsAPass) {
-        const int32_t row = warp_shuffle(row_[i], base + lane_ / kLanesARow);
-        const int32_t in_tile = first_row_ + i * kWarpLanes + base;
-        if (!walk.has_blocks(in_tile / kBlockRows / kTogether * kTogether, kTogether)) continue;
-        copy_row<kSpan>(first, second, row, in_tile + lane_ / kLanesARow, chunk, walk, stage);
+    for (int32_t begin = 0; begin < kRows; begin += kRowsTogether) {
+      const int32_t block = (first_row_ + begin) / kBlockRows / kTogether * kTogether;
+      if (!walk.has_blocks(block, kTogether)) continue;
+      PUMICE_UNROLL
+      for (int32_t sub = 0; sub < Layout::kSubTiles; ++sub) {
+        const int32_t in_stage = (sub * Layout::kSubChunks + chunk) * kChunkChannels;
+        const RowChunk<kSpan> source(first, second, walk.chunk() * S.tile_depth + in_stage, group_);
+        PUMICE_UNROLL
+        for (int32_t row = begin; row < begin + kRowsTogether; row += kRowsAPass) {
+          const int32_t in_row = warp_shuffle(row_[row / kWarpLanes], row % kWarpLanes + lane_row);
+          const int32_t in_period = row % Layout::kPeriod;
+          source.copy(warp_rows + Layout::input(in_period + lane_row, sub, chunk) +
+                          (row - in_period) * Layout::kInputPitch,
+                      in_row);
+        }
       }
-    }
-  }
-
-  /// This lane's chunk of each sub-tile of a row.
-  template <ChannelSpan kSpan>
-  PUMICE_DEVICE void copy_row(const void* first, const void* second, int32_t row, int32_t in_tile,
-                              int32_t chunk, const TileWalk<S>& walk, uint32_t stage) const {
-    PUMICE_UNROLL
-    for (int32_t sub = 0; sub < Layout::kSubTiles; ++sub) {
-      const int32_t channel =
-          walk.chunk() * S.tile_depth + (sub * Layout::kSubChunks + chunk) * kChunkChannels;
-      copy_row_chunk<kSpan>(stage + Layout::input(in_tile, sub, chunk), first, second, row, channel,
-                            group_);
     }
   }
 

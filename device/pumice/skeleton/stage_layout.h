@@ -20,6 +20,11 @@ template <TileSpec S> struct StageLayout {
   static constexpr int32_t kInputBytes = input_stage_bytes(S);
   static constexpr int32_t kBytes = stage_bytes(S);
 
+  /// From a gathered row to the next, and rows after which the pattern of their chunks repeats.
+  static constexpr int32_t kInputPitch =
+      S.instruction == Instruction::fma ? padded_row_bytes(S) : kSwizzle;
+  static constexpr int32_t kPeriod = S.instruction == Instruction::fma ? 1 : kSwizzlePeriod;
+
   /// Bytes from the start of a stage to chunk `chunk` of sub-tile `sub` of a gathered row.
   PUMICE_DEVICE static int32_t input(int32_t row, int32_t sub, int32_t chunk) {
     if constexpr (S.instruction == Instruction::fma) {

@@ -172,7 +172,7 @@ template <TileSpec S> PUMICE_DEVICE void tile_direct(const TileArguments& argume
   PUMICE_ROLLED
   for (int32_t i = thread_index() * kChunkBytes; i < resident_bytes(S);
        i += threads(S) * kChunkBytes)
-    copy_async<kChunkBytes>(to + static_cast<uint32_t>(i), weight + i, true);
+    copy_async<kChunkBytes>(to + static_cast<uint32_t>(i), weight + i);
   copy_commit();
   copy_wait<0>();
   block_sync();

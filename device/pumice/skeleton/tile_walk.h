@@ -58,8 +58,11 @@ template <TileSpec S> class TileWalk {
       : entries_(reinterpret_cast<const uint32_t*>(arguments.map.entry)),
         entry_(run.entry_begin),
         end_(run.entry_end) {
-    current_ = read(entry_);
-    next_ = read(entry_ + 1);
+    if constexpr (S.gather == Gather::map) {
+      window_ = read(entry_ + lane_index());
+      ahead_ = read(entry_ + kWarpLanes + lane_index());
+      current_ = warp_shuffle(window_, 0);
+    }
   }
 
   /// Stages of the whole tile.
@@ -75,32 +78,37 @@ template <TileSpec S> class TileWalk {
     return (current_ >> (16 + block) & ((1u << count) - 1)) != 0;
   }
 
-  /// To the next stage; true when it belongs to another entry.
+  /// To the next stage, by a whole warp; true when it belongs to another entry.
   PUMICE_DEVICE bool advance() {
     if (++chunk_ != (in_shortcut() ? kShortcutChunks : kChunks)) return false;
     chunk_ = 0;
     ++entry_;
-    current_ = next_;
-    next_ = read(entry_ + 1);
+    if constexpr (S.gather == Gather::map) {
+      if (++in_window_ == kWarpLanes) {
+        in_window_ = 0;
+        window_ = ahead_;
+        ahead_ = read(entry_ + kWarpLanes + lane_index());
+      }
+      current_ = warp_shuffle(window_, in_window_);
+    }
     return true;
   }
 
  private:
-  /// Asked for one entry ahead, so that its latency passes while the current one is worked on.
   PUMICE_DEVICE uint32_t read(int32_t entry) const {
-    if constexpr (S.gather == Gather::identity) {
-      return kWhole;
-    } else {
-      return entry < end_ ? entries_[entry] : kWhole;
-    }
+    return entry < end_ ? entries_[entry] : kWhole;
   }
 
   const uint32_t* entries_;   // each read at once: offset in the lower half, blocks in the upper
   int32_t entry_;
   int32_t end_;
   int32_t chunk_ = 0;
-  uint32_t current_;
-  uint32_t next_;
+  uint32_t current_ = kWhole;
+  // Each lane holds one of 32 entries and one of the 32 after those: a read in every step would be
+  // under way whenever a multiplying warp fences its shared memory, which waits for reads too.
+  uint32_t window_ = kWhole;
+  uint32_t ahead_ = kWhole;
+  int32_t in_window_ = 0;
 };
 
 }   // namespace pumice

@@ -184,25 +184,26 @@ void add_resident_tiles(std::vector<TileSpec>& specs, const TileProblem& problem
   }
 }
 
-/// How bad a spec is for a number of rows: an estimate of the rounds of thread blocks times the
-/// work of each, in which idle multiprocessors and padded columns count.
+/// How long a spec takes, in no unit: stages of all tiles over the machine, and those of one tile
+/// more, since the longest one starts first but ends last. Fitted to all candidates of 28 layers
+/// (pumice_cuda_tile_benchmark on an H200): what it picks is at most 10 % slower than the best.
 double cost(const TileSpec& spec, const TileProblem& problem) {
   constexpr double kMultiprocessors = 132;
   const double tiles = std::max(1.0, static_cast<double>(problem.rows) / spec.tile_rows) *
-                       column_tiles(spec) * spec.groups;
-  const double slots = kMultiprocessors * spec.blocks_per_sm;
-  const double rounds = tiles / slots + 0.5;   // half a round idles at the end
-  // Of a stage: rows gathered, and weights that every tile reads again.
-  const double bytes = static_cast<double>(spec.tile_rows) + 0.75 * spec.tile_columns;
-  // Tall tiles halve the traffic of weights, which pays for many rows and few channels only.
-  const bool tall = spec.tile_rows >= 256 && spec.instruction == Instruction::wgmma;
-  const double wasted = tall && (problem.rows < 48000 || spec.tile_columns > 96) ? 1.5 : 1.0;
-  // Without a barrier for each stage, and rows of absent offsets skipped by 32: 21 against 26 µs.
-  const double direct = spec.resident_offsets > 0 && spec.in_channels <= 16 ? 0.5 : 1.0;
-  const double padding = static_cast<double>(spec.tile_columns * column_tiles(spec)) /
-                         spec.out_channels * spec.tile_depth * depth_chunks(spec) /
-                         spec.in_channels;
-  return direct * wasted * rounds * bytes * spec.blocks_per_sm * padding;
+                       column_tiles(spec) * spec.groups / kMultiprocessors;
+  const double together = std::clamp(tiles, 1.0, static_cast<double>(spec.blocks_per_sm));
+  // A stage costs the lines of 128 bytes that it gathers and those of weights, which every tile
+  // reads again; tiles of one block of rows skip every entry that it lacks. And a barrier.
+  const double lines = depth_bytes(spec) / 128.0;
+  const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
+  double stage = (0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35;
+  if (spec.resident_offsets > 0) stage = spec.tile_rows * lines;   // neither weights nor a barrier
+  if (spec.instruction == Instruction::wgmma) {
+    const bool tall = spec.tile_rows > 128 && spec.tile_columns > 64;
+    const bool alone = spec.tile_rows == 128 && spec.blocks_per_sm == 1;
+    stage *= tall ? 1.12 : alone ? 1.03 : 1.0;
+  }
+  return depth_chunks(spec) * stage * (tiles + together);
 }
 
 }   // namespace
@@ -231,12 +232,10 @@ TileChoice choose_tile(const TileProblem& problem) {
   choice.spec = *std::min_element(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
     return cost(a, problem) < cost(b, problem);
   });
-  // Splitting pays below 16k rows from 256 channels on (50 against 60 µs at 14.5k rows, 256 → 256)
-  // and loses elsewhere.
+  // Splitting pays below 16k rows and from 384 channels on (73 against 78 µs at 14.5k rows,
+  // 384 → 256), and loses elsewhere (60 against 54 at 256 → 256).
   const bool may_split = problem.write != Write::store && problem.offsets >= 9;
-  if (may_split && problem.rows <= 16384 &&
-      std::max(problem.in_channels, problem.out_channels) >= 256)
-    choice.splits = 3;
+  if (may_split && problem.rows <= 16384 && problem.in_channels >= 384) choice.splits = 3;
   return choice;
 }
 
