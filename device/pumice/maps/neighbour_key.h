@@ -23,6 +23,18 @@ PUMICE_DEVICE bool move_axis(uint64_t& key, uint64_t mask, uint64_t step, bool n
   return negative ? after < before : after >= before;
 }
 
+/// `length` scattered over the bits of an axis, or its negative. Offsets are short: the loop ends
+/// with their bits, where depositing all bits of a negative number would take as many as the axis
+/// has.
+PUMICE_DEVICE uint64_t scatter_step(uint64_t length, bool negative, uint64_t mask) {
+  const uint64_t lowest = mask & (~mask + 1);
+  uint64_t step = 0;
+  for (uint64_t left = mask; left != 0 && length != 0; left &= left - 1, length >>= 1) {
+    if ((length & 1) != 0) step |= left & (~left + 1);
+  }
+  return negative ? ((~step | ~mask) + lowest) & mask : step;
+}
+
 /// What it takes to follow offset `k` of a relation.
 PUMICE_DEVICE OffsetStep make_step(const CellRelation& relation, const KeyLayout& in,
                                    const KeyLayout& out, int k) {
@@ -41,7 +53,7 @@ PUMICE_DEVICE OffsetStep make_step(const CellRelation& relation, const KeyLayout
     const int64_t length = shift < 0 ? -shift : shift;
     if (length >> layout.bits[axis] != 0) result.exists = 0;
     if (shift < 0) result.negative |= uint32_t{1} << axis;
-    result.step[axis] = deposit_bits(static_cast<uint64_t>(shift), layout.mask[axis]);
+    result.step[axis] = scatter_step(static_cast<uint64_t>(length), shift < 0, layout.mask[axis]);
   }
   return result;
 }

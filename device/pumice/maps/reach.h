@@ -15,13 +15,17 @@ namespace pumice {
 PUMICE_KERNEL PUMICE_THREADS(kReachThreads) void mark_reached(PUMICE_ARGUMENT(ReachArguments) a) {
   const int volume = a.relation.window.volume;
   const int lanes = lanes_of_row(volume);
-  const int64_t rank = global_thread_index() / lanes;
   const int k = block_index_y() * kWarpThreads + lane_index() % lanes;
-  if (rank >= a.rows.rows() || k >= volume) return;
+  if (k >= volume) return;
   const OffsetStep step = make_step(a.relation, a.reached, a.layout, k);
-  uint64_t key = 0;
-  if (!neighbour_key(a.relation, a.reached, a.layout, step, a.keys[rank], key)) return;
-  if (inside_box(a.box, a.reached, key)) mark_cell(a.marked, key);
+  const int64_t rows = a.rows.rows();
+  const int rows_at_once = kReachThreads / lanes;
+  int64_t rank = int64_t{block_index()} * rows_at_once * kReachRowsPerLane + thread_index() / lanes;
+  for (int i = 0; i < kReachRowsPerLane && rank < rows; ++i, rank += rows_at_once) {
+    uint64_t key = 0;
+    if (!neighbour_key(a.relation, a.reached, a.layout, step, a.keys[rank], key)) continue;
+    if (inside_box(a.box, a.reached, key)) mark_cell(a.marked, key);
+  }
 }
 
 }   // namespace pumice

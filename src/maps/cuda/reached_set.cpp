@@ -104,9 +104,10 @@ DeviceSet reached_set(jit::KernelRunner& runner, const CoordinateSetRef& from,
       .reached = cells.layout,
       .box = make_box(cells.layout, cells.range.low.data(), cells.range.high.data()),
       .marked = reached.marked()};
-  const std::int64_t lanes = lanes_of_row(window.volume());
+  const std::int64_t rows_of_block =
+      kReachThreads / lanes_of_row(window.volume()) * kReachRowsPerLane;
   runner.run(maps_kernel("mark_reached"),
-             {.blocks = (from.rows.capacity * lanes + kReachThreads - 1) / kReachThreads,
+             {.blocks = (from.rows.capacity + rows_of_block - 1) / rows_of_block,
               .blocks_y = static_cast<int>((window.volume() + 31) / 32),
               .threads = kReachThreads},
              arguments);
