@@ -1,7 +1,12 @@
 // Which way each kind of kernel map is built.
 #include <pumice/maps/build.hpp>
 
+#include <chrono>
+#include <sstream>
+#include <string>
 #include <utility>
+
+#include <pumice/core/log.hpp>
 
 #include "coords/cpu/coarsen.hpp"
 #include "maps/cpu/block_match.hpp"
@@ -12,6 +17,31 @@
 
 namespace pumice {
 namespace {
+
+/// Says what was built and how long it took, for PUMICE_LOG=map.
+class BuildLog {
+ public:
+  KernelMapPtr of(KernelMapPtr map) const {
+    if (!logging(LogTopic::map)) return map;
+    const std::chrono::duration<double, std::milli> spent =
+        std::chrono::steady_clock::now() - start_;
+    std::ostringstream text;
+    text << to_string(map->window()) << ": " << rows_of(*map->in()) << " -> "
+         << rows_of(*map->out()) << " rows, ";
+    if (map->device().kind == DeviceKind::cpu) text << map->pairs() << " pairs, ";
+    text << spent.count() << " ms";
+    log(LogTopic::map, text.str());
+    return map;
+  }
+
+ private:
+  static std::string rows_of(const CoordinateSet& set) {
+    const RowCount& rows = set.rows();
+    return rows.host_knows() ? std::to_string(rows.host())
+                             : "at most " + std::to_string(rows.capacity());
+  }
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 void check_set(const char* name, const CoordinateSetPtr& set, const KernelWindow& window) {
   PUMICE_EXPECTS(set != nullptr, name, " is null; give a coordinate set");
@@ -99,6 +129,7 @@ CoordinateOptions finer_options(const CoordinateSet& coarse, const KernelWindow&
 }   // namespace
 
 KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& window) {
+  const BuildLog built;
   validate(window);
   check_set("set", set, window);
   for (int axis = 0; axis < window.dimension; ++axis) {
@@ -107,15 +138,16 @@ KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& wi
                    ": the outputs of a submanifold convolution are its inputs, so its stride is 1; "
                    "use a strided one");
   }
-  return make_map(set, set, window, Direction::out_to_in, window.symmetric());
+  return built.of(make_map(set, set, window, Direction::out_to_in, window.symmetric()));
 }
 
 KernelMapPtr map_between(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
                          const KernelWindow& window) {
+  const BuildLog built;
   validate(window);
   check_set("in", in, window);
   check_set("out", out, window);
-  return make_map(in, out, window, Direction::out_to_in, in == out && window.symmetric());
+  return built.of(make_map(in, out, window, Direction::out_to_in, in == out && window.symmetric()));
 }
 
 CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window,
@@ -134,26 +166,29 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
 
 KernelMapPtr strided_map(const CoordinateSetPtr& in, const KernelWindow& window,
                          StridedOutputs outputs) {
+  const BuildLog built;
   const CoordinateSetPtr out = strided_set(in, window, outputs);
-  return make_map(in, out, window, Direction::out_to_in, false);
+  return built.of(make_map(in, out, window, Direction::out_to_in, false));
 }
 
 KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
                             const KernelWindow& window) {
+  const BuildLog built;
   validate(window);
   check_set("coarse", coarse, window);
   check_set("fine", fine, window);
-  return make_map(coarse, fine, window, Direction::in_to_out, false);
+  return built.of(make_map(coarse, fine, window, Direction::in_to_out, false));
 }
 
 KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window) {
+  const BuildLog built;
   validate(window);
   check_set("coarse", coarse, window);
   const CoordinateOptions options = finer_options(*coarse, window);
   const CoordinateSetPtr fine = coarse->device().kind == DeviceKind::cuda
                                     ? cuda::generated_set(coarse, window, options)
                                     : reached_cells(*coarse, window, Direction::out_to_in, options);
-  return make_map(coarse, fine, window, Direction::in_to_out, false);
+  return built.of(make_map(coarse, fine, window, Direction::in_to_out, false));
 }
 
 }   // namespace pumice

@@ -54,11 +54,18 @@ KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr 
 
 KernelMapPtr KernelMap::on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
                                   bool outputs_are_finer, bool has_identity_offset) {
+  return on_device(std::move(window), std::move(in), std::move(out),
+                   std::make_shared<cuda::MapStructures>(outputs_are_finer), has_identity_offset);
+}
+
+KernelMapPtr KernelMap::on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                                  std::shared_ptr<cuda::MapStructures> structures,
+                                  bool has_identity_offset) {
   PUMICE_ENSURES(in != nullptr && out != nullptr && in->device() == out->device(),
                  "a kernel map between sets on two devices");
   auto map = std::shared_ptr<KernelMap>(
       new KernelMap(std::move(window), std::move(in), std::move(out), has_identity_offset));
-  map->structures_ = std::make_shared<cuda::MapStructures>(outputs_are_finer);
+  map->structures_ = std::move(structures);
   return map;
 }
 

@@ -2,23 +2,8 @@
 #include <pumice/maps/map_cache.hpp>
 
 #include <chrono>
-#include <sstream>
-
-#include <pumice/core/log.hpp>
 
 namespace pumice {
-namespace {
-
-void log_built(const KernelMap& map, double milliseconds) {
-  if (!logging(LogTopic::map)) return;
-  std::ostringstream text;
-  text << to_string(map.window()) << ": " << map.in()->size() << " -> " << map.out()->size()
-       << " rows, " << map.pairs() << " pairs, " << milliseconds << " ms";
-  log(LogTopic::map, text.str());
-}
-
-}   // namespace
-
 template <class Build> KernelMapPtr MapCache::find_or_build(const Key& key, Build&& build) {
   for (const Entry& entry : entries_) {
     if (entry.key == key) return entry.map;
@@ -27,7 +12,6 @@ template <class Build> KernelMapPtr MapCache::find_or_build(const Key& key, Buil
   KernelMapPtr map = build();
   const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
   build_ms_ += spent.count();
-  log_built(*map, spent.count());
   entries_.push_back({key, map});
   return map;
 }

@@ -11,8 +11,9 @@ SparseTensor::SparseTensor(CoordinateSetPtr sites, Tensor values, std::shared_pt
                  "sparse tensor: coordinates and map cache must be given");
   PUMICE_EXPECTS(features.shape().rank() == 2, "sparse tensor: features have shape ",
                  to_string(features.shape()), "; they must be [rows, channels]");
-  PUMICE_EXPECTS(features.rows() == coordinates->size(), "sparse tensor: ", features.rows(),
-                 " rows of features for ", coordinates->size(), " coordinates; give one row each");
+  const std::int64_t room = coordinates->rows().capacity();
+  PUMICE_EXPECTS(features.rows() == room, "sparse tensor: ", features.rows(),
+                 " rows of features for ", room, " coordinates; give one row each");
 }
 
 SparseTensor SparseTensor::with(Tensor values, NodePtr gradient_node) const {

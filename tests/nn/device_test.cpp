@@ -1,12 +1,7 @@
 // Covers networks on a CUDA device: the CPU's answers from the same calls.
 #include <gtest/gtest.h>
 
-#include <pumice/core/copy.hpp>
-#include <pumice/core/stream.hpp>
-#include <pumice/nn/networks.hpp>
-
-#include "nn/scenes.hpp"
-#include "support/gpu.hpp"
+#include "nn/device_networks.hpp"
 
 namespace pumice::nn {
 namespace {
@@ -14,68 +9,9 @@ namespace {
 using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 using pumice::test::kGpu;
 
-constexpr MinkUNetWidths kSmall{8, 8, 12, 16, 24, 24, 16, 12, 9};
-
-std::shared_ptr<Module> settled_network(std::string_view name, const SparseTensor& x) {
-  auto network = make_network(name, {.widths = kSmall, .seed = 4});
-  stir(*network);
-  settle(*network, x, momentum_of(name));
-  return network;
-}
-
-SparseTensor scene_for(std::string_view name, std::int64_t sites) {
-  const auto shape = find_network(name).spatial_shape;
-  const SceneOptions scene{
-      .sites = sites, .low = shape ? 0 : -60, .high = 60, .spatial_shape = shape};
-  return make_input(make_scene(scene), 4);
-}
-
-struct Answer {
-  Tensor coordinates;
-  Tensor features;
-};
-
-Answer answer_of(Module& network, const SparseTensor& x) {
-  Context context;
-  const SparseTensor y = network.forward(x, context);
-  return {copy_to_host(y.coordinates->coordinates(), y.features.stream()),
-          copy_to_host(y.features, y.features.stream())};
-}
-
-SparseTensor on(const SparseTensor& x, DType type, StreamView stream) {
-  return {CoordinateSet::copy_to(x.coordinates, stream), copy_to(stream, x.features.to(type))};
-}
-
-/// Rows of both in one order: those of made sets come in the order of their keys on a device, and
-/// as they were reached on the CPU.
-Tensor in_key_order(const Answer& answer) {
-  const auto set = CoordinateSet::create(answer.coordinates);
-  const std::int64_t channels = answer.features.extent(1);
-  const Tensor values = answer.features.to(DType::f32);
-  Tensor result(values.shape(), DType::f32);
-  const auto keys = set->sorted_keys();
-  for (std::size_t rank = 0; rank < keys.size(); ++rank) {
-    const std::int64_t row = set->index().find_row(keys[rank]);
-    std::copy_n(values.data<float>() + row * channels, channels,
-                result.data<float>() + static_cast<std::int64_t>(rank) * channels);
-  }
-  return result;
-}
-
 class NetworksOnDeviceGpu : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Networks, NetworksOnDeviceGpu,
                          ::testing::Values("minkunet42", "centerpoint", "second"));
-
-/// A copy of `network`, weights and statistics, in another type.
-std::shared_ptr<Module> copy_of(const Module& network, std::string_view name, DType type) {
-  auto copy = make_network(name, {.widths = kSmall, .seed = 4});
-  for (const NamedParameter& named : network.parameters())
-    parameter_of(*copy, named.name)->set(named.parameter->value().clone());
-  copy->to(type);
-  copy->eval();
-  fold(*copy);
-  return copy;
-}
 
 TEST_P(NetworksOnDeviceGpu, give_the_answers_of_the_cpu_in_every_type) {
   PUMICE_NEEDS_GPU();

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -99,14 +100,21 @@ class CoordinateSet {
 
   int dimension() const { return index_.layout.dimension; }
   std::int32_t batch_size() const { return batch_size_; }
+  /// Sets of a plan have room for more rows than they have, and the device alone counts them.
   const RowCount& rows() const { return rows_; }
+  /// How many rows there are; InternalError where only the device knows.
   std::int64_t size() const { return rows_.host(); }
   const Axes& stride() const { return options_.stride; }
   const std::optional<Axes>& spatial_shape() const { return options_.spatial_shape; }
   const CoordinateOptions& options() const { return options_; }
 
-  /// int32 [N, 1 + D], in row order, where the sites are.
-  const Tensor& coordinates() const { return coordinates_; }
+  /// int32 [rows().capacity(), 1 + D], in row order, where the sites are. On a device they are
+  /// worked out when asked for, on the stream of the set: again each time where the device alone
+  /// counts rows, since a graph may have made others meanwhile.
+  const Tensor& coordinates() const {
+    if (decodes_) decode_on_device();
+    return coordinates_;
+  }
   /// Keys in rank order, [N].
   std::span<const std::uint64_t> sorted_keys() const { return keys_.span(); }
   const KeyLayout& layout() const { return index_.layout; }
@@ -124,11 +132,15 @@ class CoordinateSet {
 
  private:
   CoordinateSet() = default;
+  void decode_on_device() const;
+
   StreamView stream_{};
   CoordinateOptions options_{};
   std::int32_t batch_size_ = 0;
   RowCount rows_{};
-  Tensor coordinates_{};
+  mutable Tensor coordinates_{};
+  mutable std::mutex decoding_{};
+  bool decodes_ = false;   // coordinates_ follow from keys on the device
   Buffer<std::uint64_t> keys_{};
   Buffer<std::int32_t> order_{};
   Buffer<std::uint64_t> block_key_{};

@@ -73,6 +73,10 @@ class KernelMap {
   /// convolution.
   static KernelMapPtr on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
                                 bool outputs_are_finer, bool has_identity_offset);
+  /// The same, with `structures` that may hold something already.
+  static KernelMapPtr on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                                std::shared_ptr<cuda::MapStructures> structures,
+                                bool has_identity_offset);
 
   const KernelWindow& window() const { return window_; }
   const CoordinateSetPtr& in() const { return in_; }

@@ -10,6 +10,10 @@
 
 namespace pumice {
 
+namespace cuda {
+class MapPlan;
+}
+
 /// Not thread-safe: one for each forward pass (or for each tensor and its descendants).
 class MapCache {
  public:
@@ -27,6 +31,7 @@ class MapCache {
   std::vector<KernelMapPtr> maps() const;
 
  private:
+  friend class cuda::MapPlan;   // fills a cache with maps that it builds all at once
   enum class Kind : unsigned char { submanifold, dilating, cell, transposed, generative };
   /// What a map was made from. It owns the sets, so that no new set can take their address.
   struct Key {

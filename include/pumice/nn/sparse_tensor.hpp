@@ -13,7 +13,7 @@ namespace pumice::nn {
 /// lets the features go as soon as no layer needs them.
 struct SparseTensor {
   CoordinateSetPtr coordinates;
-  Tensor features;                  // [coordinates->size(), C]
+  Tensor features;                  // [coordinates->rows().capacity(), C]
   std::shared_ptr<MapCache> maps;   // shared by all tensors of one forward pass
   NodePtr node{};                   // where the gradient of `features` gathers; null: not wanted
 

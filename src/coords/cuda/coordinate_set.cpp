@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <pumice/shared/floor_division.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/core/stream.hpp>
@@ -13,19 +14,31 @@
 
 namespace pumice {
 
-CoordinateSetPtr DeviceSetBuilder::build(cuda::DeviceSet set, RowCount rows, Tensor coordinates,
-                                         std::int32_t batch_size, const CoordinateOptions& options,
-                                         const CoordinateBounds& bounds, StreamView stream) {
+CoordinateSetPtr DeviceSetBuilder::build(Parts parts, StreamView stream) {
   auto result = std::shared_ptr<CoordinateSet>(new CoordinateSet());
+  const auto set = std::make_shared<cuda::DeviceSet>(std::move(parts.set));
   result->stream_ = stream;
-  result->options_ = options;
-  result->options_.bounds = bounds;
-  result->batch_size_ = batch_size;
-  result->rows_ = std::move(rows);
-  result->coordinates_ = std::move(coordinates);
-  result->index_.layout = set.layout();
-  result->on_device_ = std::make_shared<const cuda::DeviceSet>(std::move(set));
+  result->options_ = std::move(parts.options);
+  result->options_.bounds = parts.bounds;
+  result->batch_size_ = parts.batch_size;
+  result->rows_ = parts.rows
+                      ? RowCount::exact(*parts.rows)
+                      : RowCount::on_device(std::shared_ptr<std::int64_t>(set, set->row_count()),
+                                            set->capacity().rows, stream.device);
+  result->decodes_ = !parts.coordinates.defined();
+  result->coordinates_ = std::move(parts.coordinates);
+  result->index_.layout = set->layout();
+  result->on_device_ = set;
   return result;
+}
+
+void CoordinateSet::decode_on_device() const {
+  const std::scoped_lock lock(decoding_);
+  if (coordinates_.defined() && rows_.host_knows()) return;
+  if (!coordinates_.defined())
+    coordinates_ = Tensor({rows_.capacity(), 1 + dimension()}, DType::i32, stream_);
+  jit::DeviceRunner runner(stream_, default_allocator(stream_.device));
+  cuda::decode_coordinates(runner, *on_device_, coordinates_.view());
 }
 
 namespace cuda {
@@ -82,18 +95,65 @@ CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream) {
       {.layout = set.layout(),
        .columns = columns_of(set.layout(), set.batch_size()),
        .capacities = {capacity}});
-  return DeviceSetBuilder::build(std::move(made.sets.front()), RowCount::exact(set.size()),
-                                 std::move(coordinates), set.batch_size(), set.options(),
-                                 set.options().bounds.value_or(bounds_of(set)), stream);
+  return DeviceSetBuilder::build({.set = std::move(made.sets.front()),
+                                  .rows = set.size(),
+                                  .coordinates = std::move(coordinates),
+                                  .batch_size = set.batch_size(),
+                                  .options = set.options(),
+                                  .bounds = set.options().bounds.value_or(bounds_of(set))},
+                                 stream);
 }
 
-CoordinateSetPtr wait_for_set(jit::KernelRunner& runner, DeviceSet made, const CoordinateSet& from,
-                              const CoordinateOptions& options, const CoordinateBounds& bounds) {
+CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const CoordinateSet& from,
+                            const CoordinateOptions& options, const CoordinateBounds& bounds,
+                            const Room& room) {
   const StreamView stream = runner.stream();
-  const std::int64_t rows = copy_to_host(made.rows().count, 1, stream).front();
-  Tensor coordinates = decode_coordinates(runner, made, rows);
-  return DeviceSetBuilder::build(std::move(made), RowCount::exact(rows), std::move(coordinates),
-                                 from.batch_size(), options, bounds, stream);
+  std::optional<std::int64_t> rows;
+  if (!room) rows = copy_to_host(made.rows().count, 1, stream).front();
+  return DeviceSetBuilder::build({.set = std::move(made),
+                                  .rows = rows,
+                                  .batch_size = from.batch_size(),
+                                  .options = options,
+                                  .bounds = bounds},
+                                 stream);
+}
+
+std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowCount& rows,
+                                           const PlannedCoordinates& planned) {
+  const StreamView stream = coordinates.stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  DeclaredColumns columns;
+  columns.high[0] = planned.batch_size - 1;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(planned.layout.dimension); ++axis) {
+    columns.low[axis + 1] = planned.bounds.low[axis];
+    columns.high[axis + 1] = planned.bounds.high[axis];
+  }
+  CreatedSets made = create_sets(
+      runner, {.data = static_cast<const std::int32_t*>(coordinates.raw()), .rows = rows.ref()},
+      {.layout = planned.layout, .columns = columns, .capacities = planned.capacities});
+  std::vector<CoordinateSetPtr> sets;
+  CoordinateSetPtr finer;
+  for (DeviceSet& set : made.sets) {
+    DeviceSetBuilder::Parts parts{.set = std::move(set),
+                                  .batch_size = planned.batch_size,
+                                  .options = planned.options,
+                                  .bounds = planned.bounds};
+    if (finer == nullptr) {
+      parts.coordinates = coordinates;
+    } else {
+      parts.options = finer->options();
+      parts.bounds = *finer->options().bounds;
+      for (std::size_t axis = 0; axis < static_cast<std::size_t>(finer->dimension()); ++axis) {
+        parts.options.stride[axis] *= 2;
+        parts.bounds.low[axis] = static_cast<std::int32_t>(floor_divide(parts.bounds.low[axis], 2));
+        parts.bounds.high[axis] =
+            static_cast<std::int32_t>(floor_divide(parts.bounds.high[axis], 2));
+      }
+    }
+    finer = DeviceSetBuilder::build(std::move(parts), stream);
+    sets.push_back(finer);
+  }
+  return sets;
 }
 
 CoordinateSetPtr empty_set(jit::KernelRunner& runner, const CoordinateSet& like,
@@ -102,10 +162,11 @@ CoordinateSetPtr empty_set(jit::KernelRunner& runner, const CoordinateSet& like,
                                  {.layout = like.layout(),
                                   .columns = columns_of(like.layout(), like.batch_size()),
                                   .capacities = {capacity_for_rows(0)}});
-  return DeviceSetBuilder::build(
-      std::move(made.sets.front()), RowCount::exact(0),
-      Tensor({0, 1 + like.dimension()}, DType::i32, runner.stream(), runner.allocator()),
-      like.batch_size(), options, {}, runner.stream());
+  return DeviceSetBuilder::build({.set = std::move(made.sets.front()),
+                                  .rows = 0,
+                                  .batch_size = like.batch_size(),
+                                  .options = options},
+                                 runner.stream());
 }
 
 }   // namespace cuda

@@ -1,7 +1,8 @@
 // Coordinate sets whose sites are on a device.
 #pragma once
 
-#include <string>
+#include <optional>
+#include <vector>
 
 #include <pumice/coords/coordinate_set.hpp>
 
@@ -10,10 +11,15 @@
 namespace pumice {
 
 struct DeviceSetBuilder {
-  /// `coordinates`, in row order, on the same stream. `bounds` hold all of them.
-  static CoordinateSetPtr build(cuda::DeviceSet set, RowCount rows, Tensor coordinates,
-                                std::int32_t batch_size, const CoordinateOptions& options,
-                                const CoordinateBounds& bounds, StreamView stream);
+  struct Parts {
+    cuda::DeviceSet set;
+    std::optional<std::int64_t> rows{};   // where the host knows; absent: as the device counts
+    Tensor coordinates{};                 // in row order; undefined: decoded when asked for
+    std::int32_t batch_size = 1;
+    CoordinateOptions options{};
+    CoordinateBounds bounds{};   // which all of them keep
+  };
+  static CoordinateSetPtr build(Parts parts, StreamView stream);
 };
 
 namespace cuda {
@@ -23,13 +29,31 @@ CoordinateSetRef ref_of(const CoordinateSet& set);
 
 CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream);
 
-/// `made` as a set on the stream and with the batch items of `from`. Waits for the number of rows.
-CoordinateSetPtr wait_for_set(jit::KernelRunner& runner, DeviceSet made, const CoordinateSet& from,
-                              const CoordinateOptions& options, const CoordinateBounds& bounds);
+/// Where the host is not to wait for a set's number of rows: the room it gets instead.
+using Room = std::optional<SetCapacity>;
+
+/// `made` as a set on the stream and with the batch items of `from`. Waits for the number of rows
+/// unless it was given room.
+CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const CoordinateSet& from,
+                            const CoordinateOptions& options, const CoordinateBounds& bounds,
+                            const Room& room);
 
 /// A set of no rows beside `like`.
 CoordinateSetPtr empty_set(jit::KernelRunner& runner, const CoordinateSet& like,
                            const CoordinateOptions& options);
+
+/// What is known beforehand of sets that a plan makes from coordinates on a device.
+struct PlannedCoordinates {
+  KeyLayout layout{};
+  CoordinateBounds bounds{};   // what lies outside is reported, and poisons the sets
+  std::int32_t batch_size = 1;
+  CoordinateOptions options{};
+  /// Of the sites themselves, and of the sets of their cells of 2, 4, 8 … a side.
+  std::vector<SetCapacity> capacities{};
+};
+/// `coordinates`: int32 [room, 1 + D] on the device, of which `rows` are in use. Only enqueues.
+std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowCount& rows,
+                                           const PlannedCoordinates& planned);
 
 }   // namespace cuda
 }   // namespace pumice

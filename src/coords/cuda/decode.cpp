@@ -7,18 +7,16 @@
 
 namespace pumice::cuda {
 
-Tensor decode_coordinates(jit::KernelRunner& runner, const DeviceSet& set, std::int64_t rows) {
+void decode_coordinates(jit::KernelRunner& runner, const DeviceSet& set, TensorView coordinates) {
   const CoordinateSetRef ref = set.ref();
-  Tensor coordinates({rows, 1 + ref.layout.dimension}, DType::i32, runner.stream(),
-                     runner.allocator());
+  const std::int64_t rows = coordinates.rows();
   runner.run(coords_kernel("decode_coordinates"),
              {.blocks = (rows + kDecodeThreads - 1) / kDecodeThreads, .threads = kDecodeThreads},
              DecodeArguments{.rows = ref.rows,
                              .layout = ref.layout,
                              .keys = ref.keys,
                              .order = ref.order,
-                             .coordinates = static_cast<std::int32_t*>(coordinates.raw())});
-  return coordinates;
+                             .coordinates = coordinates.data<std::int32_t>()});
 }
 
 }   // namespace pumice::cuda

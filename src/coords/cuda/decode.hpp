@@ -7,7 +7,8 @@
 
 namespace pumice::cuda {
 
-/// int32 [rows, 1 + D] in row order; `rows` are there, or room for so many.
-Tensor decode_coordinates(jit::KernelRunner& runner, const DeviceSet& set, std::int64_t rows);
+/// Into `coordinates`, int32 [room, 1 + D], in row order; what lies past the last row stays as it
+/// is.
+void decode_coordinates(jit::KernelRunner& runner, const DeviceSet& set, TensorView coordinates);
 
 }   // namespace pumice::cuda

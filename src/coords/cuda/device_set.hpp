@@ -37,6 +37,8 @@ class DeviceSet {
   RowCountRef rows() const { return {counts_.data(), capacity_.rows}; }
   RowCountRef blocks() const { return {counts_.data() + 1, capacity_.blocks}; }
   std::int32_t* order() { return order_.data(); }
+  /// The word in which the device counts the rows.
+  std::int64_t* row_count() { return counts_.data(); }
   /// Where kernels write it: the distinct values of their keys >> `shift`.
   Level level(int shift);
 

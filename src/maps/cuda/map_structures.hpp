@@ -1,10 +1,9 @@
 // What convolutions on a device run on, made from a kernel map when first asked for and kept with
-// it: tiles of outputs, in either direction.
+// it: tiles of outputs, in either direction, and the pairs that gradients of weights sum over.
 #pragma once
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <vector>
 
 #include <pumice/maps/kernel_map.hpp>
@@ -13,27 +12,55 @@
 
 namespace pumice::cuda {
 
+/// Which tiles of a map somebody wants.
+struct TilesWanted {
+  bool is_transposed = false;   // of the map's inputs instead of its outputs
+  std::int32_t tile_rows = 128;
+  std::int32_t splits = 1;
+
+  friend bool operator==(const TilesWanted&, const TilesWanted&) = default;
+};
+
 /// Any thread may ask; work is enqueued on the stream of the map's sets.
 class MapStructures {
  public:
-  explicit MapStructures(bool outputs_are_finer) : outputs_are_finer_(outputs_are_finer) {}
+  /// `window`: where it is on the device already; null: copied there when needed.
+  explicit MapStructures(bool outputs_are_finer, std::shared_ptr<const DeviceWindow> window = {})
+      : outputs_are_finer_(outputs_are_finer), window_(std::move(window)) {}
 
   /// Tiles of the rows that `view` calls its outputs. `view` is of the map that owns this.
   const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits);
 
+  /// The pairs of `view`, offset by offset; of both directions there is one list.
+  PairListRef pairs(const KernelMapView& view);
+
+  bool outputs_are_finer() const { return outputs_are_finer_; }
+
+  /// For those who build the tiles of many maps at once. What `tiles` was asked for so far:
+  struct Asked {
+    TilesWanted wanted;
+    RowCountRef entries;
+  };
+  std::vector<Asked> asked();
+  /// How they are built, of the map that owns this; the window must be there.
+  MapRequest request(const KernelMap& map, const TilesWanted& wanted,
+                     std::int64_t entry_capacity = 0) const;
+  void keep(const TilesWanted& wanted, DeviceMap tiles);
+
  private:
   struct Tiles {
-    bool is_transposed;
-    std::int32_t tile_rows;
-    std::int32_t splits;
+    TilesWanted wanted;
     DeviceMap map;
     TileMapRef ref;
+    bool asked = false;
   };
 
   const bool outputs_are_finer_;
   std::mutex mutex_;
-  std::optional<DeviceWindow> window_;
+  std::shared_ptr<const DeviceWindow> window_;
   std::vector<std::unique_ptr<Tiles>> tiles_;   // a handful
+  PairListRef pairs_{};                         // of the map itself, not of its transpose
+  DeviceMap pairs_map_{};
 };
 
 }   // namespace pumice::cuda

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <pumice/shared/floor_division.h>
 
@@ -41,25 +42,32 @@ std::int64_t most_reached(const KernelWindow& window, Reach reach) {
   return std::min(most, window.volume());
 }
 
+Room room_of(const PlannedSet* planned) {
+  return planned == nullptr ? std::nullopt : Room(planned->room);
+}
+
 CoordinateSetPtr reach_cells(const CoordinateSetPtr& from, const KernelWindow& window, Reach reach,
-                             const CoordinateOptions& options) {
+                             const CoordinateOptions& options, const PlannedSet* planned) {
   jit::DeviceRunner runner(from->stream(), default_allocator(from->device()));
   const std::int64_t rows = from->rows().capacity();
   const auto cells = reached_cells(from->layout(), range_of(*from), window, reach,
                                    options.spatial_shape, from->batch_size());
   if (!cells || rows == 0) return empty_set(runner, *from, options);
-  const DeviceWindow on_device(runner, window);
-  DeviceSet made =
-      reached_set(runner, ref_of(*from), on_device, reach, *cells,
-                  capacity_for_rows(rows * most_reached(window, reach)), "reached cells");
-  return wait_for_set(runner, std::move(made), *from, options, bounds_of(cells->range));
+  const Room room = room_of(planned);
+  std::optional<DeviceWindow> made_here;
+  const DeviceWindow& on_device =
+      planned != nullptr ? *planned->window : made_here.emplace(runner, window);
+  DeviceSet made = reached_set(runner, ref_of(*from), on_device, reach, *cells,
+                               room.value_or(capacity_for_rows(rows * most_reached(window, reach))),
+                               "reached cells");
+  return finish_set(runner, std::move(made), *from, options, bounds_of(cells->range), room);
 }
 
 }   // namespace
 
 CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window, bool by_cell,
-                             const CoordinateOptions& options) {
-  if (!by_cell) return reach_cells(in, window, Reach::in_to_out, options);
+                             const CoordinateOptions& options, const PlannedSet* planned) {
+  if (!by_cell) return reach_cells(in, window, Reach::in_to_out, options, planned);
   jit::DeviceRunner runner(in->stream(), default_allocator(in->device()));
   if (in->rows().capacity() == 0) return empty_set(runner, *in, options);
   CellRange range = range_of(*in);
@@ -79,14 +87,16 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
       last[axis] = std::int64_t{(*options.spatial_shape)[axis]} - 1;
     box = make_box(cells.layout, first.data(), last.data());
   }
-  DeviceSet made = coarsen_set(runner, ref_of(*in), window.stride, cells, box,
-                               capacity_for_rows(in->rows().capacity()), "strided set");
-  return wait_for_set(runner, std::move(made), *in, options, bounds_of(range));
+  const Room room = room_of(planned);
+  DeviceSet made =
+      coarsen_set(runner, ref_of(*in), window.stride, cells, box,
+                  room.value_or(capacity_for_rows(in->rows().capacity())), "strided set");
+  return finish_set(runner, std::move(made), *in, options, bounds_of(range), room);
 }
 
 CoordinateSetPtr generated_set(const CoordinateSetPtr& coarse, const KernelWindow& window,
-                               const CoordinateOptions& options) {
-  return reach_cells(coarse, window, Reach::out_to_in, options);
+                               const CoordinateOptions& options, const PlannedSet* planned) {
+  return reach_cells(coarse, window, Reach::out_to_in, options, planned);
 }
 
 }   // namespace pumice::cuda

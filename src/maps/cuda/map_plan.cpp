@@ -1,0 +1,179 @@
+// Learning what a pass made, and making it again.
+#include "maps/cuda/map_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+#include <utility>
+
+#include <pumice/core/copy.hpp>
+
+#include "coords/cpu/key_list.hpp"
+#include "maps/cuda/strided_set.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr std::size_t kMostLevels = 8;      // that one sort makes
+constexpr std::int64_t kLeastRoom = 1024;   // small levels differ most from scan to scan
+
+std::int64_t scaled(std::int64_t count, double factor) {
+  return std::max(kLeastRoom,
+                  static_cast<std::int64_t>(std::ceil(static_cast<double>(count) * factor)));
+}
+
+std::int64_t read_back(const RowCountRef& count, StreamView stream) {
+  return count.count == nullptr ? count.capacity : copy_to_host(count.count, 1, stream).front();
+}
+
+KeyLayout layout_of(int dimension, const CoordinateBounds& bounds, std::int32_t batch_size) {
+  Bounds wide;
+  std::copy(bounds.low.begin(), bounds.low.end(), wide.low.begin());
+  std::copy(bounds.high.begin(), bounds.high.end(), wide.high.begin());
+  return roomy_layout(dimension, wide, batch_size);
+}
+
+bool halves_every_axis(const KernelWindow& window) {
+  return std::all_of(window.stride.begin(), window.stride.begin() + window.dimension,
+                     [](std::int32_t stride) { return stride == 2; });
+}
+
+}   // namespace
+
+MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room)
+    : room_(room) {
+  const StreamView stream = input->stream();
+  PUMICE_EXPECTS(stream.device.kind == DeviceKind::cuda,
+                 "a plan of sets and maps is for a CUDA device; the input is on ",
+                 to_string(stream.device));
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  const std::int64_t rows = input->rows().wait_for_host(stream);
+  PUMICE_EXPECTS(room.rows >= rows, "a plan with room for ", room.rows,
+                 " rows cannot be learned from a scan of ", rows, "; give it more room");
+  const double factor = room.margin * static_cast<double>(room.rows) /
+                        static_cast<double>(std::max<std::int64_t>(rows, 1));
+  const auto room_of = [&](const CoordinateSet& set, double by) {
+    const CoordinateSetRef ref = ref_of(set);
+    const std::int64_t all_rows = scaled(read_back(ref.rows, stream), by);
+    return SetCapacity{all_rows, std::min(all_rows, scaled(read_back(ref.blocks, stream), by))};
+  };
+  input_ = {.layout = layout_of(input->dimension(), room.bounds, input->batch_size()),
+            .bounds = room.bounds,
+            .batch_size = input->batch_size(),
+            .options = input->options(),
+            .capacities = {{room.rows, std::min(room.rows, room_of(*input, factor).blocks)}}};
+
+  std::unordered_map<const CoordinateSet*, std::size_t> number{{input.get(), 0}};
+  for (const MapCache::Entry& entry : maps.entries_) {
+    const auto from = number.find(entry.key.in.get());
+    PUMICE_ENSURES(from != number.end(), "a map between sets that do not follow from the input");
+    const KernelMap& map = *entry.map;
+    if (!number.contains(map.out().get())) {
+      CoordinateOptions options = map.out()->options();
+      options.bounds.reset();
+      sets_.push_back({.from = from->second,
+                       .kind = entry.key.kind,
+                       .window = map.window(),
+                       .options = std::move(options),
+                       .room = room_of(*map.out(), factor)});
+      number.emplace(map.out().get(), sets_.size());
+    }
+    MapStep step{.kind = entry.key.kind,
+                 .in = number.at(map.in().get()),
+                 .out = number.at(map.out().get()),
+                 .key_names_out = entry.key.out != nullptr,
+                 .window = map.window(),
+                 .on_device = window_of(runner, map.window()),
+                 .outputs_are_finer = map.structures()->outputs_are_finer(),
+                 .has_identity_offset = map.view().has_identity_offset};
+    for (const MapStructures::Asked& asked : map.structures()->asked())
+      step.tiles.push_back({asked.wanted, scaled(read_back(asked.entries, stream), factor)});
+    maps_.push_back(std::move(step));
+  }
+  learn_levels();
+}
+
+/// A chain of halvings from the input on comes out of the sort that the input takes anyway.
+void MapPlan::learn_levels() {
+  KeyLayout layout = input_.layout;
+  for (std::size_t last = 0;;) {
+    const auto next = std::find_if(sets_.begin(), sets_.end(), [&](const SetStep& set) {
+      return set.from == last && set.kind == Kind::cell && !set.is_level &&
+             halves_every_axis(set.window) && !set.options.spatial_shape;
+    });
+    if (next == sets_.end() || !can_halve(layout) || input_.capacities.size() == kMostLevels)
+      return;
+    layout = halved(layout);
+    next->is_level = true;
+    input_.capacities.push_back(next->room);
+    last = static_cast<std::size_t>(next - sets_.begin()) + 1;
+  }
+}
+
+std::shared_ptr<const DeviceWindow> MapPlan::window_of(jit::KernelRunner& runner,
+                                                       const KernelWindow& window) const {
+  for (const MapStep& map : maps_) {
+    if (map.window == window) return map.on_device;
+  }
+  return std::make_shared<DeviceWindow>(runner, window);
+}
+
+const DeviceWindow& MapPlan::window_of_set(std::size_t set) const {
+  const auto map = std::find_if(maps_.begin(), maps_.end(),
+                                [&](const MapStep& step) { return step.out == set; });
+  return *map->on_device;
+}
+
+CoordinateSetPtr MapPlan::make_set(const std::vector<CoordinateSetPtr>& sets,
+                                   std::size_t number) const {
+  const SetStep& step = sets_[number - 1];
+  const PlannedSet planned{step.room, &window_of_set(number)};
+  const CoordinateSetPtr& from = sets[step.from];
+  return step.kind == Kind::generative
+             ? generated_set(from, step.window, step.options, &planned)
+             : strided_set(from, step.window, step.kind == Kind::cell, step.options, &planned);
+}
+
+MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) const {
+  PUMICE_EXPECTS(coordinates.rows() == room_.rows, "a plan with room for ", room_.rows,
+                 " rows is given coordinates ", to_string(coordinates.shape()));
+  const std::vector<CoordinateSetPtr> levels = planned_sets(coordinates, rows, input_);
+  std::vector<CoordinateSetPtr> sets{levels.front()};
+  std::size_t next_level = 1;
+  while (sets.size() <= sets_.size()) {
+    const bool is_level = sets_[sets.size() - 1].is_level;
+    sets.push_back(is_level ? levels[next_level++] : make_set(sets, sets.size()));
+  }
+
+  Made made{sets.front(), std::make_shared<MapCache>()};
+  std::vector<MapRequest> requests;
+  for (const MapStep& step : maps_) {
+    KernelMapPtr map = KernelMap::on_device(
+        step.window, sets[step.in], sets[step.out],
+        std::make_shared<MapStructures>(step.outputs_are_finer, step.on_device),
+        step.has_identity_offset);
+    for (const TilesStep& tiles : step.tiles)
+      requests.push_back(map->structures()->request(*map, tiles.wanted, tiles.entry_capacity));
+    made.maps->entries_.push_back(
+        {{step.kind, sets[step.in], step.key_names_out ? sets[step.out] : nullptr, step.window},
+         std::move(map)});
+  }
+  const StreamView stream = coordinates.stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  std::vector<DeviceMap> built = build_maps(runner, requests);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < maps_.size(); ++i) {
+    for (const TilesStep& tiles : maps_[i].tiles)
+      made.maps->entries_[i].map->structures()->keep(tiles.wanted, std::move(built[next++]));
+  }
+  return made;
+}
+
+std::int64_t MapPlan::tiles() const {
+  std::int64_t sum = 0;
+  for (const MapStep& map : maps_)
+    sum += static_cast<std::int64_t>(map.tiles.size());
+  return sum;
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,89 @@
+// The sets and maps of a network as a plan: learned from one pass, then made for any other scan by
+// one sequence of launches that asks the host nothing.
+//
+//      pass over one scan                     for every other scan
+//   set 0 ──map──► set 1 ──map──► set 2       set 0, 1, 2: one sort, cut into levels
+//     └─map─┐        └─map─┐                  all maps: batches of up to eight
+//   sizes + margin = capacities               counts stay on the device
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <pumice/maps/map_cache.hpp>
+
+#include "coords/cuda/coordinate_set.hpp"
+#include "coords/cuda/device_set.hpp"
+#include "maps/cuda/map_structures.hpp"
+
+namespace pumice::cuda {
+
+/// How much larger than the learned scan others may be.
+struct PlanRoom {
+  std::int64_t rows = 0;   // of the input set
+  CoordinateBounds bounds{};
+  /// Sets and maps that follow from the input get room in proportion, times this: scans of one
+  /// size differ in how dense they are.
+  double margin = 1.25;
+};
+
+class MapPlan {
+ public:
+  /// Learns from the maps of a pass over `input`, on its stream, which is waited for. Tiles that
+  /// no convolution of that pass asked for are left out.
+  MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room);
+
+  struct Made {
+    CoordinateSetPtr input;
+    std::shared_ptr<MapCache> maps;
+  };
+  /// The sets and maps of `coordinates`, int32 [room.rows, 1 + D] on the plan's device, of which
+  /// `rows` are in use. Only enqueues, the same launches each time.
+  Made make(const Tensor& coordinates, const RowCount& rows) const;
+
+  std::int64_t sets() const { return static_cast<std::int64_t>(sets_.size()) + 1; }
+  std::int64_t tiles() const;
+  const PlanRoom& room() const { return room_; }
+
+ private:
+  using Kind = MapCache::Kind;
+  /// A set that a map led to; sets are numbered, the input is 0.
+  struct SetStep {
+    std::size_t from = 0;
+    Kind kind = Kind::cell;
+    KernelWindow window;
+    CoordinateOptions options;
+    SetCapacity room;
+    bool is_level = false;   // made with the input, by the same sort
+  };
+  struct TilesStep {
+    TilesWanted wanted;
+    std::int64_t entry_capacity = 0;
+  };
+  struct MapStep {
+    Kind kind = Kind::submanifold;
+    std::size_t in = 0;
+    std::size_t out = 0;
+    bool key_names_out = false;
+    KernelWindow window;
+    std::shared_ptr<const DeviceWindow> on_device;
+    bool outputs_are_finer = false;
+    bool has_identity_offset = false;
+    std::vector<TilesStep> tiles{};
+  };
+
+  void learn_levels();
+  std::shared_ptr<const DeviceWindow> window_of(jit::KernelRunner& runner,
+                                                const KernelWindow& window) const;
+  const DeviceWindow& window_of_set(std::size_t set) const;
+  CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;
+
+  PlanRoom room_;
+  PlannedCoordinates input_;
+  std::vector<SetStep> sets_;   // [i] is set i + 1
+  std::vector<MapStep> maps_;
+};
+
+}   // namespace pumice::cuda

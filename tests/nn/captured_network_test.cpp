@@ -1,0 +1,149 @@
+// Covers networks that run as CUDA graphs: the answers of the layers run one by one, for any scan
+// that fits, and a refusal for one that does not.
+#include <gtest/gtest.h>
+
+#include <pumice/nn/captured_network.hpp>
+
+#include "nn/device_networks.hpp"
+
+namespace pumice::nn {
+namespace {
+
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
+using pumice::test::kGpu;
+
+SparseTensor forward(CapturedNetwork& captured, const SparseTensor& x, DType type) {
+  return captured.forward(x.coordinates->coordinates(), x.features.to(type),
+                          x.coordinates->options());
+}
+
+class CapturedNetworksGpu : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Networks, CapturedNetworksGpu,
+                         ::testing::Values("minkunet42", "centerpoint", "second"));
+
+TEST_P(CapturedNetworksGpu, give_the_answers_of_the_cpu_for_every_scan_that_fits) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor first = scene_for(GetParam(), 4000);
+  const auto network = settled_network(GetParam(), first);
+  const auto on_host = copy_of(*network, GetParam(), DType::f32);
+  const auto on_device = copy_of(*network, GetParam(), DType::f32);
+  on_device->to(stream);
+  CapturedNetwork captured(on_device, stream, {.margin = 1.5});
+  std::uint64_t seed = 1;
+  for (const std::int64_t sites : {4000, 4100, 3000, 4700, 4000}) {
+    const SparseTensor x = scene_for(GetParam(), sites, seed++);
+    const Tensor actual = in_key_order(answer_from(forward(captured, x, DType::f32)));
+    const Tensor expected = in_key_order(answer_of(*on_host, x));
+    EXPECT_LT(relative_difference(actual, expected), 1e-5) << sites;   // the order of sums
+  }
+  EXPECT_EQ(captured.graphs().size(), 1u);
+}
+
+TEST_P(CapturedNetworksGpu, give_the_same_bits_every_time) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor x = scene_for(GetParam(), 3000);
+  const auto network = copy_of(*settled_network(GetParam(), x), GetParam(), DType::f16);
+  network->to(stream);
+  CapturedNetwork captured(network, stream);
+  const Answer first = answer_from(forward(captured, x, DType::f16));
+  for (int i = 0; i < 20; ++i) {
+    (void)forward(captured, scene_for(GetParam(), 2500, 7), DType::f16);   // another in between
+    const Answer again = answer_from(forward(captured, x, DType::f16));
+    ASSERT_TRUE(same_bits(first.coordinates, again.coordinates)) << i;
+    ASSERT_TRUE(same_bits(first.features, again.features)) << i;
+  }
+}
+
+TEST(CapturedNetworkGpu, records_another_graph_for_another_size) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor small = scene_for("second", 1500);
+  const auto network = copy_of(*settled_network("second", small), "second", DType::f16);
+  network->to(stream);
+  CapturedNetwork captured(network, stream);
+  (void)forward(captured, small, DType::f16);
+  (void)forward(captured, scene_for("second", 6000), DType::f16);
+  ASSERT_EQ(captured.graphs().size(), 2u);
+  EXPECT_EQ(captured.graphs()[0].rows, 2048);
+  EXPECT_EQ(captured.graphs()[1].rows, 8192);
+  (void)forward(captured, small, DType::f16);
+  wait(stream);
+  EXPECT_EQ(captured.graphs().size(), 2u);
+}
+
+TEST(CapturedNetworkGpu, takes_new_weights_with_a_new_graph) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor x = scene_for("second", 2000);
+  const auto network = copy_of(*settled_network("second", x), "second", DType::f32);
+  network->to(stream);
+  CapturedNetwork captured(network, stream);
+  const Answer before = answer_from(forward(captured, x, DType::f32));
+  const auto weight = parameter_of(*network, "conv_input.0.weight");
+  weight->set(Tensor::zeros(weight->value().shape(), DType::f32, stream));
+  const Answer after = answer_from(forward(captured, x, DType::f32));
+  EXPECT_FALSE(same_bits(before.features, after.features));
+  EXPECT_TRUE(same_bits(after.features, answer_of(*network, on(x, DType::f32, stream)).features));
+}
+
+TEST(CapturedNetworkGpu, refuses_a_scan_that_is_denser_than_there_is_room_for) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  // Sites that stand alone need one offset a tile; side by side they need all 27.
+  constexpr std::int32_t kSites = 64000;
+  std::vector<std::int32_t> apart;
+  std::vector<std::int32_t> together;
+  for (std::int32_t i = 0; i < kSites; ++i) {
+    const std::int32_t x = i % 40, y = i / 40 % 40, z = i / 1600;
+    apart.insert(apart.end(), {0, 10 * x, 10 * y, 10 * z});
+    together.insert(together.end(), {0, x, y, z});
+  }
+  const auto coordinates = [](const std::vector<std::int32_t>& flat) {
+    return Tensor::from(std::span<const std::int32_t>(flat),
+                        Shape{static_cast<std::int64_t>(flat.size()) / 4, 4});
+  };
+  auto network = make_network("minkunet42", {.widths = kSmall, .seed = 4});
+  network->eval();
+  fold(*network);
+  network->to(stream);
+  CapturedNetwork captured(network, stream, {.margin = 1});
+  const Tensor features = random_tensor({kSites, 4}, DType::f32, 2);
+  (void)captured.forward(coordinates(apart), features);
+  wait(stream);
+  const SparseTensor y = captured.forward(coordinates(together), features);
+  EXPECT_NE(message_of([&] { wait(stream); }).find("capacity"), std::string::npos);
+  const Tensor poisoned = copy_to_host(y.features, stream);
+  EXPECT_TRUE(std::isnan(poisoned.data<float>()[0]));
+  // What fits is right again.
+  (void)captured.forward(coordinates(apart), features);
+  EXPECT_EQ(message_of([&] { wait(stream); }), "no error");
+}
+
+TEST(CapturedNetworkGpu, refuses_a_coordinate_out_of_bounds) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor x = scene_for("minkunet42", 2000);
+  const auto network = copy_of(*settled_network("minkunet42", x), "minkunet42", DType::f16);
+  network->to(stream);
+  CapturedNetwork captured(network, stream,
+                           {.bounds = CoordinateBounds{{-64, -64, -64}, {63, 63, 63}}});
+  (void)forward(captured, x, DType::f16);
+  wait(stream);
+  Tensor far = x.coordinates->coordinates().clone();
+  far.data<std::int32_t>()[4 * 17 + 2] = 64;
+  (void)captured.forward(far, x.features.to(DType::f16), x.coordinates->options());
+  const std::string message = message_of([&] { wait(stream); });
+  EXPECT_NE(message.find("1 of 2000 coordinates lie outside"), std::string::npos) << message;
+}
+
+TEST(CapturedNetwork, NeedsAStreamOfACudaDevice) {
+  auto network = make_network("second", {.seed = 4});
+  EXPECT_NE(
+      message_of([&] { CapturedNetwork captured(network, StreamView{}); }).find("stream is of cpu"),
+      std::string::npos);
+}
+
+}   // namespace
+}   // namespace pumice::nn
