@@ -32,11 +32,17 @@ tsan: | setup
 
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' 2>/dev/null)
 
+# $(call need,PROGRAM): a sentence where a tool is missing that `make setup` leaves out.
+need = command -v $(1) >/dev/null || { echo "pumice: $(1) is missing; install the package $(1), as with 'apt-get install $(1)'" >&2; exit 1; }
+
 format:
+	@$(call need,clang-format)
 	@clang-format -i $(SOURCES)
 
 # clang-tidy 16 or later: older ones lack std::source_location.
-tidy: build
+tidy:
+	@$(call need,clang-tidy)
+	@$(MAKE) --no-print-directory build
 	@clang-tidy -p $(BUILD) --quiet $(filter src/%.cpp cli/%.cpp,$(SOURCES))
 
 bench: build

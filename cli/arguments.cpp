@@ -10,9 +10,14 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <pumice/core/atomic_file.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/read.hpp>
+
+#include "terminal.hpp"
 
 namespace pumice::cli {
 
@@ -56,15 +61,25 @@ VoxelOptions VoxelArguments::options(const VoxelOptions& fallback) const {
   return result;
 }
 
+VoxelOptions VoxelArguments::options(const nn::NetworkInfo& info) const {
+  const auto narrowed = [](double metres) { return static_cast<float>(metres); };
+  VoxelOptions fallback;
+  std::transform(info.voxel_size.begin(), info.voxel_size.end(), fallback.size.begin(), narrowed);
+  if (info.range) {
+    fallback.range.emplace();
+    std::transform(info.range->begin(), info.range->end(), fallback.range->begin(), narrowed);
+  }
+  return options(fallback);
+}
+
+std::optional<Axes> VoxelArguments::grid(const nn::NetworkInfo& info) const {
+  return voxel.empty() && range.empty() ? info.spatial_shape : std::nullopt;
+}
+
 void add_threads(CLI::App& command) {
   command
-      .add_option_function<int>(
-          "--threads",
-          [](int count) {
-            PUMICE_EXPECTS(count >= 1, "--threads = ", count, ": ask for at least 1");
-            set_threads(count);
-          },
-          "Threads to use (default: all processors)")
+      .add_option_function<int>("--threads", set_threads,
+                                "Threads to use; 0, the default, stands for all processors")
       ->trigger_on_parse();
 }
 
@@ -97,6 +112,11 @@ void check_ending(const char* option, const std::string& path, std::string_view 
                  "; give the name that ending");
 }
 
+std::string dropped_text(std::int64_t dropped_points) {
+  if (dropped_points == 0) return {};
+  return fmt::format(" ({} more, not finite, left out)", with_commas(dropped_points));
+}
+
 void check_outputs(const std::vector<std::filesystem::path>& inputs,
                    const std::vector<std::filesystem::path>& outputs) {
   const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
@@ -122,6 +142,11 @@ void check_outputs(const std::vector<std::filesystem::path>& inputs,
                    "); choose a folder that exists and is yours");
     PUMICE_EXPECTS(!std::filesystem::is_directory(*output), output->string(),
                    ": is a folder; give the name of a file");
+    AtomicFile::expect_replaceable(*output);
+    for (const char* stream : {"/dev/stdout", "/dev/stderr"}) {
+      PUMICE_EXPECTS(!same(*output, stream), output->string(),
+                     " is where the program prints; give the result another name");
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <pumice/coords/coordinate_set.hpp>
+#include <pumice/nn/networks.hpp>
 #include <pumice/points/point_cloud.hpp>
 #include <pumice/points/voxelize.hpp>
 
@@ -32,6 +33,10 @@ struct VoxelArguments {
   void add_to(CLI::App& command, bool with_reduction = true);
   /// `fallback` fills in what was not given.
   VoxelOptions options(const VoxelOptions& fallback) const;
+  /// What the network was made for fills in what was not given.
+  VoxelOptions options(const nn::NetworkInfo& info) const;
+  /// The network's grid, which holds only while voxel size and range are its own.
+  std::optional<Axes> grid(const nn::NetworkInfo& info) const;
 };
 
 /// `--threads N`, applied at once.
@@ -51,10 +56,14 @@ void add_precision(CLI::App& command, std::string& precision, const std::string&
 void check_ending(const char* option, const std::string& path, std::string_view ending,
                   const char* what);
 
-/// UserError when a file to be written is one that is read, or is to be written twice, or lies
-/// where nothing can be written; called before any work. Empty paths stand for options not given.
+/// UserError when a file to be written is one that is read, or is to be written twice, or is where
+/// the program prints, or lies where nothing can be written, or is no file; called before any work.
+/// Empty paths stand for options not given.
 void check_outputs(const std::vector<std::filesystem::path>& inputs,
                    const std::vector<std::filesystem::path>& outputs);
+
+/// " (3 more, not finite, left out)" behind a number of points; nothing when there are none.
+std::string dropped_text(std::int64_t dropped_points);
 
 /// `--json`: the result on standard output for machines, and nothing else there.
 void add_json(CLI::App& command, bool& json);

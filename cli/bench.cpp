@@ -20,6 +20,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "statistics.hpp"
+#include "streets.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -145,17 +146,8 @@ std::vector<Measurement> bench_networks(const BenchArguments& arguments) {
     const auto& wanted = arguments.networks;
     if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), info.name) == wanted.end())
       continue;
-    VoxelOptions fallback;
-    for (std::size_t axis = 0; axis < 3; ++axis)
-      fallback.size[axis] = static_cast<float>(info.voxel_size[axis]);
-    if (info.range) {
-      fallback.range.emplace();
-      for (std::size_t i = 0; i < 6; ++i)
-        (*fallback.range)[i] = static_cast<float>((*info.range)[i]);
-    }
-    const Voxels voxels = voxelize(cloud, features, arguments.voxels.options(fallback));
+    const Voxels voxels = voxelize(cloud, features, arguments.voxels.options(info));
     const Tensor values = voxels.features.to(dtype);
-    const bool own_grid = arguments.voxels.voxel.empty() && arguments.voxels.range.empty();
     const auto network = nn::make_network(info.name);
     network->to(dtype);
     network->eval();
@@ -166,8 +158,7 @@ std::vector<Measurement> bench_networks(const BenchArguments& arguments) {
       profile = nn::Profile{};
       nn::Context context;
       context.profile = &profile;
-      nn::SparseTensor input(voxel_set(voxels, 1, own_grid ? info.spatial_shape : std::nullopt),
-                             values);
+      nn::SparseTensor input(voxel_set(voxels, 1, arguments.voxels.grid(info)), values);
       (void)network->forward(std::move(input), context);
     });
     measurement.gflop = profile.gflop();
@@ -179,52 +170,24 @@ std::vector<Measurement> bench_networks(const BenchArguments& arguments) {
     maps.median_ms = maps.min_ms = maps.max_ms = profile.map_ms();
     results.push_back(maps);
   }
-  PUMICE_EXPECTS(!results.empty(), "--network ", arguments.networks.front(),
-                 " is not one of the networks; see `pumice run --help`");
   return results;
 }
 
-/// A cloud of `copies` streets side by side, 400 m apart: more voxels of the same kind.
-Voxels tiled_voxels(const Voxels& street, int copies) {
-  Voxels result;
-  const std::int64_t rows = street.size();
-  result.coordinates = Tensor({rows * copies, 4}, DType::i32);
-  const std::int32_t* from = street.coordinates.data<std::int32_t>();
-  std::int32_t* to = result.coordinates.data<std::int32_t>();
-  for (int copy = 0; copy < copies; ++copy) {
-    for (std::int64_t row = 0; row < rows; ++row, to += 4) {
-      to[0] = 0;
-      to[1] = from[row * 4 + 1] + (copy % 16) * 8192;
-      to[2] = from[row * 4 + 2] + (copy / 16) * 8192;
-      to[3] = from[row * 4 + 3];
-    }
-  }
-  return result;
-}
-
-/// Voxels up to ten million: voxelisation, the map of level 0, and one 3x3x3 layer of 32 channels.
+/// Copies double as long as they fit: voxelisation, the map of level 0, and one 3x3x3 layer of 32
+/// channels.
 std::vector<Measurement> bench_scaling(const BenchArguments& arguments) {
   const PointCloud cloud = bench_cloud(arguments);
-  const Tensor features = point_features(cloud);
-  const VoxelOptions options = arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}});
-  const Voxels street = voxelize(cloud, features, options);
+  const Streets streets(cloud, arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
+  PUMICE_EXPECTS(streets.voxels() > 0, "bench scaling: none of the ", cloud.size(), " points of ",
+                 arguments.scan.empty() ? "the simulated scan" : arguments.scan,
+                 " lies in a voxel; give a scan with points, and a --range that holds some");
   const KernelWindow window = submanifold_window(3, axes(3, 3), axes(3, 1));
   const Tensor weight = random_tensor({window.volume(), 32, 32}, DType::f32, 2);
   std::vector<Measurement> results;
-  for (int copies = 1; copies * street.size() <= 12'000'000; copies *= 2) {
-    PointCloud many;
-    many.positions = Tensor({cloud.size() * copies, 3}, DType::f32);
-    const float* from = cloud.positions.data<float>();
-    float* to = many.positions.data<float>();
-    for (int copy = 0; copy < copies; ++copy) {
-      for (std::int64_t point = 0; point < cloud.size(); ++point, to += 3) {
-        to[0] = from[point * 3] + static_cast<float>((copy % 16) * 400);
-        to[1] = from[point * 3 + 1] + static_cast<float>((copy / 16) * 400);
-        to[2] = from[point * 3 + 2];
-      }
-    }
+  for (std::int64_t copies = 1; copies == 1 || streets.fit(copies); copies *= 2) {
+    const PointCloud many = streets.points_of(copies);
     const Tensor many_features = point_features(many);
-    const CoordinateSetPtr set = CoordinateSet::create(tiled_voxels(street, copies).coordinates);
+    const CoordinateSetPtr set = streets.set_of(copies);
     const KernelMapPtr map = submanifold_map(set, window);
     const Tensor x = random_tensor({set->size(), 32}, DType::f32, 1);
     const auto measure = [&](const char* name, const std::function<void()>& body) {
@@ -232,7 +195,7 @@ std::vector<Measurement> bench_scaling(const BenchArguments& arguments) {
       time_into(measurement, arguments.repeat, body);
       results.push_back(measurement);
     };
-    measure("voxelize", [&] { (void)voxelize(many, many_features, options); });
+    measure("voxelize", [&] { (void)voxelize(many, many_features, streets.options()); });
     measure("map", [&] { (void)submanifold_map(set, window); });
     measure("forward 32 > 32", [&] { (void)convolution(x, weight, map->view()); });
     results.back().gflop = 2e-9 * static_cast<double>(map->pairs() * 32 * 32);
@@ -280,6 +243,9 @@ void check_used(const CLI::App& command, const std::string& what) {
                    use.option, ": bench ", what, " has no use for it; leave it out, or measure ",
                    use.by);
   }
+  PUMICE_EXPECTS(
+      command.count("--layout") == 0 || command.count("--scan") > 0,
+      "--layout says how a scan is read, and none is named; leave it out, or give --scan");
 }
 
 void bench(const BenchArguments& arguments) {
@@ -289,6 +255,8 @@ void bench(const BenchArguments& arguments) {
   for (const std::int64_t channels : arguments.channels) {
     PUMICE_EXPECTS(channels >= 1, "--channels ", channels, ": a layer has at least 1");
   }
+  for (const std::string& name : arguments.networks)
+    (void)nn::find_network(name);   // refuses what is none
   check_outputs({arguments.scan}, {arguments.csv});
   const std::vector<Measurement> results = arguments.what == "layers" ? bench_layers(arguments)
                                            : arguments.what == "networks"

@@ -83,6 +83,13 @@ ConvInput read_input(const std::string& path) {
       !input.grad_output.defined() || input.grad_output.dtype() == input.features.dtype(), path,
       ": grad_output is ", name_of(input.grad_output.dtype()), " and features are ",
       name_of(input.features.dtype()), "; give both the same type");
+  PUMICE_EXPECTS(
+      !input.target_coords.defined() ||
+          (input.target_coords.dtype() == DType::i32 && input.target_coords.shape().rank() == 2 &&
+           input.target_coords.extent(1) == input.coords.extent(1)),
+      path, ": target_coords is ", name_of(input.target_coords.dtype()), ' ',
+      to_string(input.target_coords.shape()), " and coords ", to_string(input.coords.shape()),
+      "; int32 [M, ", input.coords.extent(1), "] is needed");
   const std::int64_t per_group = input.weight.extent(1);
   PUMICE_EXPECTS(per_group > 0 && input.features.extent(1) % per_group == 0, path,
                  ": weight takes ", per_group, " channels and features have ",

@@ -62,18 +62,16 @@ void info(const InfoArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json result;
     result["points"] = cloud.size();
+    result["dropped_points"] = cloud.dropped_points;
     result["bounds"] = {{"min", bounds.low}, {"max", bounds.high}};
     result["voxels"] = rows;
     result["pairs"] = pairs;
-    if (cloud.dropped_points > 0) result["dropped_points"] = cloud.dropped_points;
     fmt::print("{}\n", result.dump());
     return;
   }
-  fmt::print("{}: {} points", arguments.scan, with_commas(cloud.size()));
-  if (cloud.dropped_points > 0) {
-    fmt::print(" ({} more were not finite)", with_commas(cloud.dropped_points));
-  }
-  fmt::print("\nbounds in metres: x {:.2f} to {:.2f}, y {:.2f} to {:.2f}, z {:.2f} to {:.2f}\n\n",
+  fmt::print("{}: {} points{}\n", arguments.scan, with_commas(cloud.size()),
+             dropped_text(cloud.dropped_points));
+  fmt::print("bounds in metres: x {:.2f} to {:.2f}, y {:.2f} to {:.2f}, z {:.2f} to {:.2f}\n\n",
              bounds.low[0], bounds.high[0], bounds.low[1], bounds.high[1], bounds.low[2],
              bounds.high[2]);
   Table table({"level", "voxel size (m)", "voxels", "pairs 3x3x3", "pairs/voxel"});

@@ -1,6 +1,7 @@
 // The `pumice` program: hands the arguments to a subcommand and turns failures into one sentence.
 // Exit codes: 0 done, 1 an input or a value is at fault, 2 the command line cannot be read, 3
 // pumice is.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -8,27 +9,33 @@
 #include <fmt/core.h>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
 
 #include "arguments.hpp"
 #include "commands.hpp"
 
 namespace {
 
-/// CLI11 may add a line about --help; the first line is the sentence.
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
-
-/// CLI11 would say that a subcommand is missing where one is misspelt.
+/// CLI11 would say that a subcommand is missing where one is misspelt or preceded by an option.
 void expect_known_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+  const std::string given = argc > 1 ? argv[1] : "";
+  if (app.get_option_no_throw(given) != nullptr) return;   // --help, --version
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (command->get_name() == argv[1]) return;
+    if (command->get_name() == given) return;
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
-  throw CLI::ExtrasError("no command \"" + std::string(argv[1]) + "\"; there are " + known,
-                         CLI::ExitCodes::ExtrasError);
+  throw CLI::ExtrasError(
+      "no command" + (given.empty() ? "" : " \"" + given + "\"") + "; there are " + known,
+      CLI::ExitCodes::ExtrasError);
+}
+
+/// CLI11's first line, which says what is wrong, and what helps where it does not say that.
+std::string sentence(const CLI::ParseError& error, const std::string& command) {
+  std::string text = error.what();
+  text.erase(std::min(text.find('\n'), text.size()));
+  if (text.find("; ") != std::string::npos) return text;
+  return text + "; `pumice " + command + " --help` says what it takes";
 }
 
 }   // namespace
@@ -53,13 +60,14 @@ int main(int argc, char** argv) {
       option->check(cli::not_empty);
   }
 
+  check_log_topics();
   try {
     expect_known_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {   // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "pumice: {}\n", first_line(error.what()));
+    fmt::print(stderr, "pumice: {}\n", sentence(error, argc > 1 ? argv[1] : ""));
     return 2;
   } catch (const InternalError& error) {
     fmt::print(stderr, "pumice: {}\n", error.what());

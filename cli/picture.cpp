@@ -90,7 +90,9 @@ Scope find_scope(const PointCloud& cloud, const std::vector<std::size_t>& rows) 
     const Point p = position(cloud, row);
     distances.push_back(std::hypot(p[0] - scope.centre[0], p[1] - scope.centre[1]));
   }
-  scope.reach = std::max(1.15 * take_quantile(distances, 0.93), 1e-3);
+  const double spread = take_quantile(distances, 0.93);
+  if (spread < 1e-3) return scope;   // all in one place: what is around it
+  scope.reach = 1.15 * spread;
   scope.ring = round_length(scope.reach / 3);
   return scope;
 }

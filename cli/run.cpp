@@ -10,6 +10,7 @@
 #include <pumice/core/parallel.hpp>
 #include <pumice/core/safetensors.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/nn/captured_network.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 
@@ -34,6 +35,7 @@ struct RunArguments {
   std::uint64_t seed = 0;
   std::string precision = "f32";
   std::string device = "cpu";
+  bool graph = false;
   std::string dataflow;
   int repeat = 1;
   std::string out;
@@ -45,40 +47,30 @@ struct RunArguments {
 struct Batch {
   std::vector<PointCloud> clouds;
   Voxels voxels;
+  std::int64_t points = 0;
+  std::int64_t dropped_points = 0;
   double voxelize_ms = 0;
 };
 
 Batch read_batch(const RunArguments& arguments, const nn::NetworkInfo& info) {
   Batch batch;
-  for (const std::string& scan : arguments.scans)
+  for (const std::string& scan : arguments.scans) {
     batch.clouds.push_back(arguments.reading.read(scan));
+    batch.points += batch.clouds.back().size();
+    batch.dropped_points += batch.clouds.back().dropped_points;
+  }
 
-  VoxelOptions fallback;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    fallback.size[axis] = static_cast<float>(info.voxel_size[axis]);
-  }
-  if (info.range) {
-    fallback.range.emplace();
-    for (std::size_t i = 0; i < 6; ++i)
-      (*fallback.range)[i] = static_cast<float>((*info.range)[i]);
-  }
   std::vector<Tensor> features;
   std::vector<FeaturedCloud> featured;
   for (const PointCloud& cloud : batch.clouds)
     features.push_back(point_features(cloud));
   for (std::size_t i = 0; i < features.size(); ++i)
     featured.push_back({&batch.clouds[i], features[i]});
-  const VoxelOptions options = arguments.voxels.options(fallback);
+  const VoxelOptions options = arguments.voxels.options(info);
   const nn::Stopwatch watch;
   batch.voxels = voxelize_batch(featured, options);
   batch.voxelize_ms = watch.ms();
   return batch;
-}
-
-/// The grid the network was made for holds only while voxel size and range are its own.
-std::optional<Axes> grid_of(const RunArguments& arguments, const nn::NetworkInfo& info) {
-  if (arguments.voxels.voxel.empty() && arguments.voxels.range.empty()) return info.spatial_shape;
-  return std::nullopt;
 }
 
 /// Before the system ends a process that takes more than there is, without a word.
@@ -115,19 +107,37 @@ struct Forward {
   Axes stride{};
   nn::Profile profile;
   double total_ms = 0;
+
+  /// Whether rows are those of the voxels; if not they are coarser.
+  bool on_voxels() const { return stride == Axes{1, 1, 1, 1}; }
 };
+
+/// The rows that are in use, where there may be room for more.
+Tensor used_rows(const ConstTensorView& tensor, std::int64_t rows, StreamView stream) {
+  return copy_to_host({tensor.raw(), tensor.dtype(), {rows, tensor.extent(1)}, tensor.stream()},
+                      stream);
+}
+
+Forward brought_to_host(const nn::SparseTensor& result, StreamView stream) {
+  Forward forward;
+  const std::int64_t rows = result.coordinates->rows().wait_for_host(stream);
+  forward.coordinates = used_rows(result.coordinates->coordinates(), rows, stream);
+  forward.features = used_rows(result.features, rows, stream);
+  forward.stride = result.coordinates->stride();
+  return forward;
+}
 
 /// The time holds everything from voxels on the host to scores where they are computed; without
 /// `profiled` nothing is waited for in between.
 Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch& batch,
                  const std::optional<Axes>& grid, StreamView stream, bool profiled) {
-  Forward forward;
+  nn::Profile profile;
   nn::Context context;
-  if (profiled) context.profile = &forward.profile;
+  if (profiled) context.profile = &profile;
   if (!arguments.dataflow.empty()) context.dataflow = parse_dataflow(arguments.dataflow);
   ProgressBar bar(arguments.network);
-  forward.profile.expected = network.layer_count();
-  forward.profile.progress = [&](int done, int count) { bar.show(done, count); };
+  profile.expected = network.layer_count();
+  profile.progress = [&](int done, int count) { bar.show(done, count); };
 
   const nn::Stopwatch watch;
   CoordinateSetPtr set =
@@ -140,12 +150,52 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   nn::SparseTensor input(std::move(set), std::move(features));
   const nn::SparseTensor result = network.forward(std::move(input), context);
   wait(stream);
-  forward.total_ms = watch.ms();
-  forward.profile.progress = nullptr;   // the bar ends here
-  forward.coordinates = copy_to_host(result.coordinates->coordinates(), stream);
-  forward.features = copy_to_host(result.features, stream);
-  forward.stride = result.coordinates->stride();
+  const double total_ms = watch.ms();
+  Forward forward = brought_to_host(result, stream);
+  forward.total_ms = total_ms;
+  profile.progress = nullptr;   // the bar ends here
+  forward.profile = std::move(profile);
   return forward;
+}
+
+/// The same through a graph: coordinates and features are copied over, and nothing else is done on
+/// the host.
+Forward run_graph(nn::CapturedNetwork& network, const RunArguments& arguments, const Batch& batch,
+                  const std::optional<Axes>& grid, StreamView stream) {
+  CoordinateOptions options;
+  options.batch_size = static_cast<std::int32_t>(batch.clouds.size());
+  options.spatial_shape = grid;
+  const Tensor features = batch.voxels.features.to(parse_dtype(arguments.precision));
+  const nn::Stopwatch watch;
+  const nn::SparseTensor result = network.forward(batch.voxels.coordinates, features, options);
+  wait(stream);
+  const double total_ms = watch.ms();
+  Forward forward = brought_to_host(result, stream);
+  forward.total_ms = total_ms;
+  return forward;
+}
+
+/// Milliseconds on the device alone, with the scan there already.
+std::vector<double> device_times(nn::CapturedNetwork& network, const RunArguments& arguments,
+                                 const Batch& batch, const std::optional<Axes>& grid,
+                                 StreamView stream) {
+  CoordinateOptions options;
+  options.batch_size = static_cast<std::int32_t>(batch.clouds.size());
+  options.spatial_shape = grid;
+  const Tensor coordinates = copy_to(stream, batch.voxels.coordinates);
+  const Tensor features =
+      copy_to(stream, batch.voxels.features.to(parse_dtype(arguments.precision)));
+  std::vector<double> times;
+  for (int i = 0; i < arguments.repeat; ++i) {
+    Event start(stream.device, true);
+    Event stop(stream.device, true);
+    start.record(stream);
+    (void)network.forward(coordinates, features, options);
+    stop.record(stream);
+    wait(stream);
+    times.push_back(milliseconds_between(start, stop));
+  }
+  return times;
 }
 
 /// From /proc, since getrusage counts what the parent had in use before it became this program.
@@ -196,6 +246,11 @@ nlohmann::ordered_json to_json(const nn::Profile& profile) {
   return layers;
 }
 
+nlohmann::ordered_json to_json(const nn::CapturedNetwork& captured) {
+  const nn::CapturedNetwork::Graph graph = captured.graphs().front();
+  return {{"room", graph.rows}, {"nodes", graph.nodes}, {"bytes", graph.bytes}};
+}
+
 /// Class with the highest score for every point of the first scan; -1 where it is in no voxel.
 std::vector<std::int32_t> point_classes(const Batch& batch, const Tensor& scores) {
   const Tensor values = scores.to(DType::f32);
@@ -216,19 +271,30 @@ void write_result(const std::string& path, const Forward& forward, const Batch& 
       {"coords", forward.coordinates},
       {"features", features},
       {"point_to_voxel", batch.voxels.point_to_voxel}};
-  const bool coarser = forward.stride != Axes{1, 1, 1, 1};
-  if (coarser) tensors.emplace_back("input_coords", batch.voxels.coordinates);
+  if (!forward.on_voxels()) tensors.emplace_back("input_coords", batch.voxels.coordinates);
   write_safetensors(path, tensors);
 }
 
+/// Voxels of the first scan.
+std::int64_t first_voxels(const Batch& batch) {
+  const auto* coordinates = batch.voxels.coordinates.data<std::int32_t>();
+  std::int64_t count = 0;
+  for (std::int64_t row = 0; row < batch.voxels.size(); ++row)
+    count += coordinates[4 * row] == 0 ? 1 : 0;
+  return count;
+}
+
+/// The first scan, whatever else is in the batch.
 void draw(const RunArguments& arguments, const Batch& batch, const Forward& forward) {
   PictureOptions options;
   options.caption =
       fmt::format("{} on {}: {} points, {} voxels", arguments.network,
                   std::filesystem::path(arguments.scans[0]).filename().string(),
-                  with_commas(batch.clouds[0].size()), with_commas(batch.voxels.size()));
+                  with_commas(batch.clouds[0].size()), with_commas(first_voxels(batch)));
+  if (batch.clouds.size() > 1)
+    options.caption += fmt::format(" (first of {} scans)", batch.clouds.size());
   std::vector<std::int32_t> classes;
-  if (forward.features.rows() == batch.voxels.size()) {
+  if (forward.on_voxels()) {
     classes = point_classes(batch, forward.features);
     options.by = ColourBy::label;
     options.caption += arguments.weights.empty() ? ", untrained weights" : "";
@@ -251,41 +317,52 @@ void run(const RunArguments& arguments) {
   const Device device = parse_device(arguments.device);
   const Stream stream(device);
   const bool on_device = device.kind == DeviceKind::cuda;
+  PUMICE_EXPECTS(!arguments.graph || on_device, "--graph records work for a CUDA device, and ",
+                 to_string(device), " is none; add --device cuda");
   const auto network = prepare_network(arguments);
   if (on_device) network->to(stream);
   const Batch batch = read_batch(arguments, info);
-  const std::optional<Axes> grid = grid_of(arguments, info);
+  const std::optional<Axes> grid = arguments.voxels.grid(info);
 
+  std::optional<nn::CapturedNetwork> captured;
+  if (arguments.graph) {
+    captured.emplace(network, stream);
+    run_graph(*captured, arguments, batch, grid, stream);   // learns and records
+  }
   std::vector<double> totals;
   Forward forward;
   for (int i = 0; i < arguments.repeat; ++i) {
     forward = Forward{};   // let the previous result go before the next one is made
-    forward = run_once(*network, arguments, batch, grid, stream, !on_device);
+    forward = captured ? run_graph(*captured, arguments, batch, grid, stream)
+                       : run_once(*network, arguments, batch, grid, stream, !on_device);
     totals.push_back(forward.total_ms);
   }
+  std::vector<double> device_ms;
+  if (captured) device_ms = device_times(*captured, arguments, batch, grid, stream);
   // Waiting for each layer takes longer than all of them, so their times come from a run of their
   // own.
   if (on_device) forward.profile = run_once(*network, arguments, batch, grid, stream, true).profile;
   if (!arguments.out.empty()) write_result(arguments.out, forward, batch);
   if (!arguments.picture.empty()) draw(arguments, batch, forward);
 
-  std::int64_t points = 0;
-  for (const PointCloud& cloud : batch.clouds)
-    points += cloud.size();
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"network", arguments.network},
                                               {"scans", arguments.scans},
-                                              {"points", points},
+                                              {"points", batch.points},
+                                              {"dropped_points", batch.dropped_points},
                                               {"voxels", batch.voxels.size()},
                                               {"rows_out", forward.features.rows()},
                                               {"channels_out", forward.features.extent(1)},
                                               {"device", to_string(device)},
+                                              {"graph", captured ? to_json(*captured)
+                                                                 : nlohmann::ordered_json(nullptr)},
                                               {"threads", threads()},
                                               {"precision", arguments.precision},
                                               {"trained", !arguments.weights.empty()},
                                               {"voxelize_ms", batch.voxelize_ms},
                                               {"map_ms", forward.profile.map_ms()},
                                               {"total_ms", totals},
+                                              {"device_ms", device_ms},
                                               {"gflop", forward.profile.gflop()},
                                               {"peak_mib", peak_mebibytes()},
                                               {"layers", to_json(forward.profile)}}
@@ -296,13 +373,23 @@ void run(const RunArguments& arguments) {
   const std::string where =
       on_device ? "on " + to_string(device)
                 : fmt::format("with {} thread{}", threads(), threads() == 1 ? "" : "s");
-  fmt::print("{} points -> {} voxels in {:.2f} ms; network {:.1f} ms {} in {}, maps included\n",
-             with_commas(points), with_commas(batch.voxels.size()), batch.voxelize_ms,
-             totals.back(), where, arguments.precision);
+  fmt::print("{} points{} -> {} voxels in {:.2f} ms; network {:.1f} ms {} in {}, maps included\n",
+             with_commas(batch.points), dropped_text(batch.dropped_points),
+             with_commas(batch.voxels.size()), batch.voxelize_ms, totals.back(), where,
+             arguments.precision);
   if (totals.size() > 1) {
     fmt::print("{} runs: median {:.1f} ms, {:.1f} to {:.1f}\n", totals.size(), median(totals),
                *std::min_element(totals.begin(), totals.end()),
                *std::max_element(totals.begin(), totals.end()));
+  }
+  if (captured) {
+    const nn::CapturedNetwork::Graph graph = captured->graphs().front();
+    fmt::print(
+        "as a graph of {} nodes with room for {} voxels in {:.0f} MiB: {:.2f} ms on the "
+        "device, {:.2f} to {:.2f}\n",
+        graph.nodes, with_commas(graph.rows), static_cast<double>(graph.bytes) / (1 << 20),
+        median(device_ms), *std::min_element(device_ms.begin(), device_ms.end()),
+        *std::max_element(device_ms.begin(), device_ms.end()));
   }
   fmt::print("peak resident memory {:.0f} MiB\n", peak_mebibytes());
   if (arguments.weights.empty()) {
@@ -338,12 +425,16 @@ void add_run_command(CLI::App& app) {
   command->add_option("--seed", arguments->seed, "Names the random weights")
       ->check(whole_number)
       ->capture_default_str();
-  command->add_option("--widths", arguments->widths, "Channels of minkunet42: spvnas or driving")
+  command
+      ->add_option("--widths", arguments->widths,
+                   "Channels of minkunet42: spvnas, driving, or nine numbers with commas")
       ->capture_default_str();
   command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
       ->capture_default_str();
   add_precision(*command, arguments->precision, "f16 and bf16 store, sums are f32");
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
+  command->add_flag("--graph", arguments->graph,
+                    "On a CUDA device: record maps and layers once, then launch them as one graph");
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
@@ -351,10 +442,11 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option(
       "--out", arguments->out,
-      "safetensors: coords [N, 4] (batch, x, y, z), features [N, C], point_to_voxel [P]; with "
-      "input_coords when the result is on coarser sites");
+      "safetensors: coords [N, 4] (batch, x, y, z), features [N, C], point_to_voxel [P] of the "
+      "finite points, scan after scan; with input_coords when the result is on coarser sites");
   command->add_option("--picture", arguments->picture,
-                      "PNG of the first scan, coloured by its classes");
+                      "PNG of the first scan, coloured by its classes, or by height where the "
+                      "result is on coarser sites");
   add_threads(*command);
   add_json(*command, arguments->json);
   command->callback([arguments] { run(*arguments); });

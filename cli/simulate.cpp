@@ -59,7 +59,10 @@ void add_simulate_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--sweeps", arguments->sweeps, "Turns of the sensor, brought into one frame")
       ->capture_default_str();
-  command->add_option("--out", arguments->out, "The .ply file to write: x y z intensity label")
+  command
+      ->add_option(
+          "--out", arguments->out,
+          "The .ply file to write: x y z, intensity, ring, label; with several sweeps also time")
       ->required();
   add_threads(*command);
   add_json(*command, arguments->json);

@@ -54,12 +54,14 @@ void view(const ViewArguments& arguments) {
                   with_commas(cloud.size()), arguments.colour);
   write_png(arguments.picture, render(cloud, {}, options));
   if (arguments.json) {
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{{"points", cloud.size()}, {"picture", arguments.picture}}.dump());
+    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
+                                              {"dropped_points", cloud.dropped_points},
+                                              {"picture", arguments.picture}}
+                           .dump());
     return;
   }
-  fmt::print("picture of {} points written to {}\n", with_commas(cloud.size()), arguments.picture);
+  fmt::print("picture of {} points{} written to {}\n", with_commas(cloud.size()),
+             dropped_text(cloud.dropped_points), arguments.picture);
 }
 
 }   // namespace

@@ -36,14 +36,15 @@ void voxelize_scan(const VoxelizeArguments& arguments) {
       {"voxel_points", voxels.voxel_points}};
   write_safetensors(arguments.out, tensors);
   if (arguments.json) {
-    fmt::print("{}\n",
-               nlohmann::ordered_json{
-                   {"points", cloud.size()}, {"voxels", voxels.size()}, {"out", arguments.out}}
-                   .dump());
+    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
+                                              {"dropped_points", cloud.dropped_points},
+                                              {"voxels", voxels.size()},
+                                              {"out", arguments.out}}
+                           .dump());
     return;
   }
-  fmt::print("{} points in {} voxels, written to {}\n", with_commas(cloud.size()),
-             with_commas(voxels.size()), arguments.out);
+  fmt::print("{} points{} in {} voxels, written to {}\n", with_commas(cloud.size()),
+             dropped_text(cloud.dropped_points), with_commas(voxels.size()), arguments.out);
 }
 
 }   // namespace
@@ -55,7 +56,10 @@ void add_voxelize_command(CLI::App& app) {
       "Turn a scan into voxels: coords, features and the maps between points and voxels");
   command->add_option("SCAN", arguments->scan, "A .bin, .pcd.bin, .pcd, .ply, .npy or .npz file")
       ->required();
-  command->add_option("--out", arguments->out, "The safetensors file to write")->required();
+  command
+      ->add_option("--out", arguments->out,
+                   "The safetensors file to write; point_to_voxel counts the finite points alone")
+      ->required();
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
   add_threads(*command);

@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
 """Checks that README.md, CONTRIBUTING.md and docs/ say what is so.
 
-    tools/check_docs.py [--pumice PROGRAM] [--update]
+    tools/check_docs.py [--pumice PROGRAM] [--build FOLDER] [--update]
 
   - relative links and pictures lead to files, and anchors to headings
   - `paths/like/this.cpp` that begin with a folder of ours exist; `a/*.cpp` matches something
   - the block below <!-- file: examples/x.cpp --> is that file
   - the block below <!-- help: pumice info --> is what that program prints for --help (--pumice)
---update writes such blocks anew.
+  - the table of tests below <!-- tests --> counts, label by label, what ctest lists in the build folder
+    (--build; all test programs must be built, since they say themselves what they hold)
+--update writes such blocks and numbers anew.
 """
 
 import argparse
+import collections
+import json
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 FOLDERS = "benchmarks|cli|cmake|device|docs|examples|include|src|tests|tools"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*<>-]*)`")
 BLOCK = re.compile(r"<!-- (file|help): ([^>]+?) -->\n+```(\w*)\n(.*?)```\n", re.DOTALL)
+TABLE = re.compile(r"<!-- tests -->\n+((?:\|.*\n)+)")
+COUNT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
+TOTAL = re.compile(r"^\| \| \*\*([\d,]+)\*\* \|", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -28,9 +36,27 @@ def anchor(heading):
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
+def count_tests(build):
+    """{label: number of tests} of a build folder; a sentence where it cannot tell."""
+    # From a folder that only points there: ctest writes a log even when it runs nothing.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "CTestTestfile.cmake").write_text(f'subdirs("{build.resolve()}")\n', encoding="utf-8")
+        listing = subprocess.run(
+            ["ctest", "--show-only=json-v1"], cwd=folder, capture_output=True, text=True, check=True
+        ).stdout
+    counts = collections.Counter()
+    for test in json.loads(listing)["tests"]:
+        if test["name"].endswith("_NOT_BUILT"):
+            return f"{test['name'].removesuffix('_NOT_BUILT')} is not built in {build}; build all of it"
+        labels = [p["value"] for p in test.get("properties", []) if p["name"] == "LABELS"]
+        counts[labels[0][0] if labels else ""] += 1
+    return counts or f"{build} holds no tests; name a build folder"
+
+
 class Documents:
-    def __init__(self, root, program):
+    def __init__(self, root, program, build):
         self.root, self.program = root, program
+        self.tests = count_tests(build) if build else None
         self.errors = []
         # Decisions tell of their day: files that have gone since may be named there.
         self.pages = sorted({*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("docs/how_to/*.md"),
@@ -81,21 +107,51 @@ class Documents:
             page.write_text(changed, encoding="utf-8")
             print(f"updated {page.relative_to(self.root)}")
 
+    def check_table(self, page, match, update):
+        """The table with the counts there are, after saying where it has others."""
+        table = match[1]
+        if isinstance(self.tests, str):
+            self.error(page, f"the tests cannot be counted: {self.tests}")
+            return match[0]
+        rows = {label: int(number.replace(",", "")) for label, number in COUNT.findall(table)}
+        for label in sorted(self.tests.keys() - rows.keys()):
+            self.error(page, f"{self.tests[label]} tests have the label {label!r}, which has no row in the table")
+        for label in sorted(rows.keys() - self.tests.keys()):
+            self.error(page, f"no test has the label {label!r} of the table")
+        wanted = COUNT.sub(lambda row: f"| `{row[1]}` | {self.tests.get(row[1], 0):,} |", table)
+        wanted = TOTAL.sub(f"| | **{sum(self.tests.values()):,}** |", wanted)
+        if wanted != table and not update:
+            for label in sorted(rows.keys() & self.tests.keys()):
+                if rows[label] != self.tests[label]:
+                    self.error(page, f"{label}: {rows[label]} tests in the table, {self.tests[label]} there are")
+            self.error(page, "the numbers of tests differ; tools/check_docs.py --build FOLDER --update writes them")
+        return match[0].replace(table, wanted)
+
+    def check_tables(self, page, update):
+        text = page.read_text(encoding="utf-8")
+        changed = TABLE.sub(lambda match: self.check_table(page, match, update), text)
+        if update and changed != text:
+            page.write_text(changed, encoding="utf-8")
+            print(f"updated {page.relative_to(self.root)}")
+
     def check(self, update):
         for page in self.pages:
             text = page.read_text(encoding="utf-8")
             self.check_links(page, text)
             self.check_paths(page, text)
             self.check_blocks(page, text, update)
+            if self.tests is not None:
+                self.check_tables(page, update)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pumice", type=Path, help="the program; without it help texts are left out")
+    parser.add_argument("--build", type=Path, help="the build folder; without it tests are not counted")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     options = parser.parse_args()
-    documents = Documents(options.root, options.pumice)
+    documents = Documents(options.root, options.pumice, options.build)
     documents.check(options.update)
     for error in documents.errors:
         print(error, file=sys.stderr)

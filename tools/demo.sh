@@ -13,7 +13,6 @@ if [[ -z $scan ]]; then
   "$pumice" simulate --seed 1 --out "$scan"
 fi
 echo
-"$pumice" run minkunet42 "$scan" --out "$out/result.safetensors" --picture "$out/result.png"
+"$pumice" run minkunet42 "$scan" --repeat 3 --out "$out/result.safetensors" --picture "$out/result.png"
 echo
 echo "The weights are seeded, not trained: the classes in the picture mean nothing yet."
-echo "Picture: $PWD/$out/result.png"

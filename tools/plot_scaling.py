@@ -17,10 +17,11 @@ WIDTH, HEIGHT = 760, 470
 LEFT, RIGHT, TOP, BOTTOM = 80, 250, 48, 64   # margins
 # Told apart by shape too.
 STYLES = [("#2f6db5", "circle"), ("#c2571a", "square"), ("#3b8a3e", "diamond"), ("#7b4ea3", "triangle")]
+TITLE = "Time of one step, not of a network, against voxels; {threads} threads"
 TITLES = {
     "voxelize": "voxelisation",
     "map": "kernel map 3³",
-    "forward 32 > 32": "layer 3³, 32 → 32",
+    "forward 32 > 32": "one layer 3³, 32 → 32",
 }
 
 
@@ -97,7 +98,7 @@ def draw(record):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="sans-serif" font-size="13" fill="#222">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        text(LEFT, 26, f"Time against voxels, {record['threads']} threads", "start", 'font-size="16"'),
+        text(LEFT, 26, TITLE.format(**record), "start", 'font-size="16"'),
         text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, "voxels"),
         text(20, (TOP + HEIGHT - BOTTOM) / 2, "ms",
              more=f'transform="rotate(-90 20 {(TOP + HEIGHT - BOTTOM) / 2:.0f})"'),

@@ -8,35 +8,40 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include <pumice/core/error.hpp>
 
+#include "core/system_call.hpp"
+
 namespace pumice {
+
+using detail::kMostPerCall;
+using detail::reason;
+
 namespace {
-
-constexpr std::size_t kMostPerCall = std::size_t{1} << 30;   // Linux moves less than 2 GiB a call
-
-std::string reason(int error) {
-  return std::strerror(error);
-}
 
 /// Where a write really goes: a link is followed, so that it stays a link.
 std::filesystem::path resolved(const std::filesystem::path& path) {
   std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return path;
-  PUMICE_EXPECTS(std::filesystem::is_regular_file(status), path.string(),
-                 ": is not a regular file, so it is not overwritten");
+  AtomicFile::expect_replaceable(path);
+  if (!std::filesystem::exists(path, error)) return path;
   const auto real = std::filesystem::canonical(path, error);
   PUMICE_EXPECTS(!error, path.string(), ": cannot be resolved: ", error.message());
   return real;
 }
 
 }   // namespace
+
+void AtomicFile::expect_replaceable(const std::filesystem::path& path) {
+  std::error_code absent;
+  const auto status = std::filesystem::status(path, absent);
+  PUMICE_EXPECTS(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status),
+                 path.string(),
+                 ": is not a regular file, so it is not overwritten; give another name");
+}
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : target_(resolved(path)) {
   static std::atomic<unsigned> serial{0};

@@ -7,21 +7,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <pumice/core/error.hpp>
 
+#include "core/system_call.hpp"
+
 namespace pumice::detail {
 namespace {
-
-constexpr std::size_t kMostPerCall = std::size_t{1} << 30;   // Linux moves less than 2 GiB a call
-
-std::string reason(int error) {
-  return std::strerror(error);
-}
 
 class Descriptor {
  public:

@@ -45,11 +45,19 @@ spdlog::logger& logger() {
   return *instance;
 }
 
+unsigned topics() {
+  static const unsigned mask = parse_topics(environment::log_topics(), logger());
+  return mask;
+}
+
 }   // namespace
 
 bool logging(LogTopic topic) {
-  static const unsigned mask = parse_topics(environment::log_topics(), logger());
-  return (mask >> static_cast<unsigned>(topic) & 1u) != 0;
+  return (topics() >> static_cast<unsigned>(topic) & 1u) != 0;
+}
+
+void check_log_topics() {
+  (void)topics();
 }
 
 void log(LogTopic topic, const std::string& message) {

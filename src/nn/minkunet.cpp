@@ -1,7 +1,9 @@
 // MinkUNet42.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <pumice/nn/activation.hpp>
@@ -59,11 +61,26 @@ class NamedBlock final : public Module {
 
 }   // namespace
 
-MinkUNetWidths parse_widths(std::string_view preset) {
-  if (preset == "spvnas") return kSpvnasWidths;
-  if (preset == "driving") return kDrivingWidths;
-  detail::raise_user("widths = \"", preset,
-                     "\": there are spvnas and driving; or give nine numbers");
+MinkUNetWidths parse_widths(std::string_view text) {
+  if (text == "spvnas") return kSpvnasWidths;
+  if (text == "driving") return kDrivingWidths;
+  constexpr const char* kRemedy = "give spvnas, driving, or nine numbers with commas between them";
+  MinkUNetWidths widths{};
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin <= text.size(); ++count) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    std::int64_t value = 0;
+    const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
+    PUMICE_EXPECTS(failure == std::errc() && stop == word.data() + word.size() && value >= 1 &&
+                       value <= kMostChannels,
+                   "widths = \"", text, "\": \"", word, "\" is no number from 1 to ", kMostChannels,
+                   "; ", kRemedy);
+    if (count < widths.size()) widths[count] = value;
+    begin = end + 1;
+  }
+  PUMICE_EXPECTS(count == widths.size(), "widths = \"", text, "\": ", count, " numbers; ", kRemedy);
+  return widths;
 }
 
 std::int64_t minkunet42_weights(const MinkUNet42Options& options) {

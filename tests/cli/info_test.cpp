@@ -1,4 +1,6 @@
 // `pumice info`: the fields, and the numbers of a scan small enough to count by hand.
+#include <fmt/format.h>
+
 #include "program.hpp"
 
 namespace pumice::test {
@@ -76,14 +78,57 @@ TEST_F(InfoTest, TheTableForPeopleHasTheSameNumbers) {
 }
 
 TEST_F(InfoTest, PointsThatAreNotFiniteAreCountedWhereTheFormatAllowsThem) {
-  write_text(path("holes.pcd"),
+  const std::string holes = path("holes.pcd");
+  write_text(holes,
              "# .PCD v0.7\nVERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\n"
              "WIDTH 3\nHEIGHT 1\nVIEWPOINT 0 0 0 1 0 0 0\nPOINTS 3\nDATA ascii\n"
              "0.5 0.5 0.5\nnan nan nan\n1.5 0.5 0.5\n");
-  const nlohmann::json info = run_json({"info", path("holes.pcd"), "--voxel", "1"});
-  EXPECT_EQ(info.at("points"), 2);
-  EXPECT_EQ(info.at("dropped_points"), 1);
-  EXPECT_EQ(info.at("pairs"), nlohmann::json({4}));
+  EXPECT_EQ(run_json({"info", holes, "--voxel", "1"}).at("pairs"), nlohmann::json({4}));
+  EXPECT_EQ(run_json({"info", scan_}).at("dropped_points"), 0);
+  const std::string out = path("out.safetensors");
+  const std::vector<std::pair<std::vector<std::string>, int>> commands{
+      {{"info", holes}, 1},
+      {{"voxelize", holes, "--out", out}, 1},
+      {{"view", holes, "--picture", path("holes.png")}, 1},
+      {{"run", "second", holes, "--out", out}, 1},
+      {{"run", "second", holes, scan_, holes, "--out", out}, 2}};
+  for (const auto& [command, dropped] : commands) {
+    SCOPED_TRACE(command.front());
+    const nlohmann::json said = run_json(command);
+    EXPECT_EQ(said.at("points"), dropped == 1 ? 2 : 9);
+    EXPECT_EQ(said.at("dropped_points"), dropped);
+    const std::string words = run_well(command).out;
+    EXPECT_NE(words.find(fmt::format("({} more, not finite, left out)", dropped)),
+              std::string::npos)
+        << words;
+  }
+  // What the documentation says: finite points alone, scan after scan.
+  EXPECT_EQ(SafetensorsFile::open(out).shape("point_to_voxel"), (Shape{9}));
+}
+
+TEST_F(InfoTest, TheLogSaysWhichMapsAreBuilt) {
+  const auto said = [&](const char* topics, const std::vector<std::string>& command) {
+    EXPECT_EQ(setenv("PUMICE_LOG", topics, 1), 0);
+    const Outcome outcome = run(command);
+    unsetenv("PUMICE_LOG");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.err;
+  };
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  const std::string three = said("map", {"info", scan_, "--voxel", "1", "--levels", "3"});
+  EXPECT_EQ(count(three, "map: "), 3) << three;
+  EXPECT_NE(three.find("4 -> 4 rows, 8 pairs"), std::string::npos) << three;
+  const std::string network = said("map", {"run", "second", scan_});
+  EXPECT_EQ(count(network, "map: "), 8) << network;   // four of each kind, each once
+  EXPECT_EQ(said("plan", {"info", scan_}), "");
+  const std::string unknown = said("foo,map", {"doctor"});
+  EXPECT_EQ(count(unknown, "\"foo\""), 1) << unknown;
+  EXPECT_NE(unknown.find("plan, map, kernel, all"), std::string::npos) << unknown;
 }
 
 }   // namespace

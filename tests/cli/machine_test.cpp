@@ -102,6 +102,40 @@ TEST_F(MachineTest, BenchMeasuresTheNetworksAskedFor) {
   EXPECT_GT(said.at("measurements")[0].at("gflop"), 0);
 }
 
+TEST_F(MachineTest, BenchScalesAStreetUntilItsCopiesAreFarOut) {
+  const auto rows_of_maps = [&](const std::string& scan, std::vector<std::string> more) {
+    more.insert(more.begin(), {"bench", "scaling", "--scan", scan, "--repeat", "1"});
+    std::vector<std::int64_t> rows;
+    const nlohmann::json said = run_json(more);
+    for (const auto& m : said.at("measurements")) {
+      EXPECT_GT(m.at("median_ms"), 0) << m.at("name");
+      if (m.at("name") == "map") rows.push_back(m.at("rows"));
+    }
+    EXPECT_EQ(said.at("measurements").size(), 3 * rows.size());
+    return rows;
+  };
+  // 128 rows of 16 copies, 8,192 voxels apart, reach 2^20 voxels.
+  write_points(path("patch.ply"), slope(4, 5));
+  const std::vector<std::int64_t> patch = rows_of_maps(path("patch.ply"), {});
+  ASSERT_EQ(patch.size(), 12u);
+  EXPECT_GT(patch[0], 0);
+  for (std::size_t i = 1; i < patch.size(); ++i)
+    EXPECT_EQ(patch[i], 2 * patch[i - 1]);
+  // One point, as far out as a voxel can be.
+  write_points(path("point.ply"), {{100e6f, -100e6f, 0, 0}});
+  EXPECT_EQ(rows_of_maps(path("point.ply"), {}).size(), 12u);
+  // A range keeps what it holds in every copy, and points kilometres apart leave room for few.
+  EXPECT_EQ(rows_of_maps(path("patch.ply"), {"--range", "5", "-3", "-2", "5.04", "3", "2"}).size(),
+            12u);
+  write_points(path("far.ply"), {{0, 0, 0, 0}, {40'000, 0, 0, 0}, {0, 90'000, 0, 0}});
+  EXPECT_EQ(rows_of_maps(path("far.ply"), {}), (std::vector<std::int64_t>{3}));
+}
+
+TEST_F(MachineTest, NoThreadsStandForAllProcessors) {
+  const nlohmann::json said = run_json({"run", "second", scan_, "--threads", "0"});
+  EXPECT_EQ(said.at("threads"), run_json({"doctor"}).at("threads"));
+}
+
 TEST_F(MachineTest, TheProgressBarIsSilentInAFile) {
   // run_well expects nothing on standard error.
   run_well({"run", "second", scan_});

@@ -182,6 +182,20 @@ TEST(Picture, OddPointsDoNotHurt) {
   EXPECT_EQ(render(one, {}, {.width = 320, .height = 240}).pixels.size(), 320u * 240u * 3u);
 }
 
+TEST(Picture, OnePointIsShownWithTheSurroundingsOfNone) {
+  PointCloud one;
+  one.positions = Tensor::from<float>(std::array<float, 3>{0, 0, 0}, {1, 3});
+  const Image with = render(one, {}, {});
+  const Image without = render(no_points(), {}, {});
+  int changed = 0;
+  for (int y = 0; y < with.height; ++y) {
+    for (int x = 1000; x < with.width; ++x)   // the bird's-eye view: rings and their labels
+      changed += pixel(with, x, y) == pixel(without, x, y) ? 0 : 1;
+  }
+  EXPECT_GT(changed, 0);
+  EXPECT_LT(changed, 100);
+}
+
 TEST(Picture, WhatTheScanLacksIsSaid) {
   const auto refused = [](const PointCloud& cloud, std::vector<std::int32_t> classes,
                           PictureOptions options, const char* part) {

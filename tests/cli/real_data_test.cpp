@@ -1,5 +1,7 @@
 // The counts that recorded scans are known to have, through the program.
-// Covers info.
+// Covers info and run.
+#include <cmath>
+
 #include "program.hpp"
 #include "support/data.hpp"
 
@@ -26,6 +28,33 @@ TEST_F(RealDataTest, EveryScanAtHandHasPointsVoxelsAndPairs) {
         EXPECT_LT(voxels, info.at("voxels")[level - 1]);
       }
     }
+    ++scans;
+  }
+  EXPECT_GT(scans, 0);
+}
+
+// Seconds a scan, and minutes under a sanitizer: tests/CMakeLists.txt calls it slow there.
+TEST_F(RealDataTest, ASlimMinkUNetRunsOnEveryScanAtHand) {
+  PUMICE_NEEDS_DATA(lidar, "lidar");
+  int scans = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(lidar)) {
+    const std::filesystem::path& scan = entry.path();
+    if (!entry.is_regular_file() || scan.extension() == ".label") continue;
+    SCOPED_TRACE(scan);
+    const nlohmann::json said = run_json({"run", "minkunet42", scan.string(), "--width-factor",
+                                          "0.1", "--out", path("out.safetensors")});
+    EXPECT_GE(said.at("points"), 30'000);
+    EXPECT_EQ(said.at("rows_out"), said.at("voxels"));
+    const Tensor scores = SafetensorsFile::open(path("out.safetensors")).get("features");
+    ASSERT_EQ(scores.shape(), (Shape{said.at("voxels").get<std::int64_t>(), 19}));
+    float least = 0;
+    float most = 0;
+    for (const float score : scores.span<float>()) {
+      ASSERT_TRUE(std::isfinite(score));
+      least = std::min(least, score);
+      most = std::max(most, score);
+    }
+    EXPECT_LT(least, most);
     ++scans;
   }
   EXPECT_GT(scans, 0);

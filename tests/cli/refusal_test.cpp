@@ -1,5 +1,7 @@
 // Bad input ends in one sentence, a non-zero exit and no file.
 // Covers every subcommand: arguments, scans, weights and safetensors that cannot be right.
+#include <sys/stat.h>
+
 #include <limits>
 #include <tuple>
 
@@ -36,33 +38,43 @@ class RefusalTest : public ProgramTest {
 };
 
 TEST_F(RefusalTest, ArgumentsThatSayNothing) {
-  expect_nothing_written({}, {});
-  expect_nothing_written({"paint"}, {"paint"});
-  expect_nothing_written({"info"}, {"SCAN"});
-  expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour"});
-  expect_nothing_written({"simulate"}, {"--out"});
-  expect_nothing_written({"info", scan_, "--levels", "many"}, {"many"});
+  expect_nothing_written({}, {"no command", "info, run, conv", "doctor"});
+  expect_nothing_written({"paint"}, {"\"paint\"", "info, run, conv", "doctor"});
+  expect_nothing_written({"--frobnicate"}, {"no command", "--frobnicate", "info, run, conv"});
+  expect_nothing_written({"info"}, {"SCAN", "`pumice info --help`"});
+  expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour", "`pumice info --help`"});
+  expect_nothing_written({"simulate"}, {"--out", "`pumice simulate --help`"});
+  expect_nothing_written({"info", scan_, "--levels", "many"}, {"many", "`pumice info --help`"});
+  expect_nothing_written({"conv", scan_, path("out.safetensors"), "--kernel", "99999999999"},
+                         {"--kernel", "99999999999", "`pumice conv --help`"});
 }
 
 TEST_F(RefusalTest, NumbersOutOfReach) {
-  expect_nothing_written({"info", scan_, "--voxel", "0"}, {"0"});
-  expect_nothing_written({"info", scan_, "--voxel", "-1"}, {"-1"});
-  expect_nothing_written({"info", scan_, "--voxel", "nan"}, {"nan"});
+  for (const char* size : {"0", "-1", "nan"}) {
+    expect_nothing_written({"info", scan_, "--voxel", size},
+                           {"voxel size along x = " + std::string(size)});
+    expect_nothing_written(run_with({"--voxel", size}),
+                           {"voxel size along x = " + std::string(size)});
+  }
   expect_nothing_written({"info", scan_, "--voxel", "0.1", "0.1"}, {"--voxel"});
   expect_nothing_written({"info", scan_, "--voxel", "1e-9"}, {"1e-09"});
   expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "1", "1", "1"}, {"range"});
   expect_nothing_written({"info", scan_, "--range", "0", "0", "0", "1", "1"}, {"--range"});
   expect_nothing_written({"info", scan_, "--levels", "0"}, {"--levels"});
-  expect_nothing_written({"info", scan_, "--threads", "0"}, {"--threads"});
-  expect_nothing_written({"info", scan_, "--threads", "100000"}, {"100000", "1024"});
+  for (const char* threads : {"-1", "1025"}) {
+    expect_nothing_written(
+        {"info", scan_, "--threads", threads},
+        {"threads = " + std::string(threads), "1 to 1024", "0 for all processors"});
+  }
   expect_nothing_written({"simulate", "--seed", "18446744073709551616", "--out", path("out.ply")},
                          {"18446744073709551616"});
-  expect_nothing_written(run_with({"--voxel", "0"}), {"0"});
   expect_nothing_written(run_with({"--repeat", "0"}), {"--repeat"});
   expect_nothing_written({"run", "second", scan_, "--seed", "-1", "--out", path("out.safetensors")},
                          {"--seed"});
-  expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "-1"}, {"-1"});
-  expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas"});
+  expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "-1"},
+                         {"width factor = -1"});
+  expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas", "nine numbers"});
+  expect_nothing_written(run_with({"--widths", "8,8,8,8,x,8,8,8,8"}), {"widths", "\"x\""});
   expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "1000"},
                          {"--width-factor 1000", "GiB"});
   for (const char* precision : {"f8", "i32"}) {
@@ -72,17 +84,27 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   }
   expect_nothing_written(run_with({"--dataflow", "magic"}), {"magic"});
   expect_nothing_written(run_with({"--reduction", "median"}), {"median"});
-  expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")}, {"16"});
-  expect_nothing_written({"simulate", "--sweeps", "0", "--out", path("out.ply")}, {"0"});
+  expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")},
+                         {"--beams", "16"});
+  expect_nothing_written({"simulate", "--sweeps", "0", "--out", path("out.ply")}, {"sweeps = 0"});
   expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--colour", "label"},
                          {"label"});
   expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--size", "0", "100"},
-                         {"0"});
+                         {"width = 0"});
   expect_nothing_written({"bench", "layers", "--repeat", "0"}, {"--repeat"});
   expect_nothing_written({"bench", "layers", "--levels", "0"}, {"--levels = 0"});
   expect_nothing_written({"bench", "layers", "--channels", "8", "0"}, {"--channels 0"});
-  expect_nothing_written({"bench", "networks", "--network", "resnet50", "--scan", scan_},
-                         {"resnet50"});
+  expect_nothing_written({"bench", "networks", "--network", "second", "resnet50", "--scan", scan_},
+                         {"resnet50", "minkunet42"});
+}
+
+TEST_F(RefusalTest, ScansWithoutVoxelsToCopy) {
+  write_points(path("empty.ply"), {});
+  expect_nothing_written({"bench", "scaling", "--scan", path("empty.ply")},
+                         {"bench scaling", "0 points", "empty.ply", "--range"});
+  expect_nothing_written(
+      {"bench", "scaling", "--scan", scan_, "--range", "50", "50", "0", "60", "60", "1"},
+      {"bench scaling", "600 points", "slope.ply", "--range"});
 }
 
 TEST_F(RefusalTest, ResultsThatWouldReplaceWhatIsRead) {
@@ -121,6 +143,8 @@ TEST_F(RefusalTest, OptionsThatWouldDoNothing) {
     expect_nothing_written({"bench", what, option, value, "--csv", path("out.csv")},
                            {option, what, "leave it out"});
   }
+  expect_nothing_written({"bench", "layers", "--layout", "f32x9", "--csv", path("out.csv")},
+                         {"--layout", "--scan", "leave it out"});
 }
 
 TEST_F(RefusalTest, TextsThatAreEmpty) {
@@ -166,6 +190,22 @@ TEST_F(RefusalTest, FoldersThatCannotBeWrittenTo) {
   expect_nothing_written({"simulate", "--beams", "32", "--out", nowhere}, {nowhere});
   expect_nothing_written({"voxelize", scan_, "--out", nowhere}, {nowhere});
   expect_nothing_written({"view", scan_, "--picture", nowhere}, {nowhere});
+}
+
+TEST_F(RefusalTest, PlacesThatNoFileCanTake) {
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& place : {pipe, std::string("/dev/null")}) {
+    // Before the scan is read, which is not there.
+    expect_refusal({"voxelize", path("gone.ply"), "--out", place}, {place});
+    expect_refusal({"conv", path("gone.safetensors"), place}, {place});
+    expect_refusal({"run", "second", path("gone.ply"), "--out", place}, {place});
+    expect_refusal({"bench", "layers", "--scan", path("gone.ply"), "--csv", place}, {place});
+  }
+  for (const char* stream : {"/dev/stdout", "/dev/stderr"}) {
+    expect_refusal({"voxelize", path("gone.ply"), "--out", stream}, {stream});
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(RefusalTest, ScansThatEndEarly) {
@@ -287,21 +327,22 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   const auto coords = [](std::vector<std::int32_t> values) {
     return Tensor::from<std::int32_t>(values, {static_cast<std::int64_t>(values.size()) / 2, 2});
   };
-  expect_refused({}, {"--kernel", "5"}, {"weight", "3", "5"});
-  expect_refused({}, {"--kernel", "0"}, {"0"});
+  expect_refused({}, {"--kernel", "5"}, {"weight has 3", "kernel has 5"});
+  expect_refused({}, {"--kernel", "0"}, {"size[0] = 0"});
   expect_refused({}, {"--kernel", "3", "3"}, {"--kernel", "1 axes"});
   expect_refused({}, {"--stride", "2"}, {"stride"});
   expect_refused({}, {"--mode", "sideways"}, {"sideways"});
   expect_refused({}, {"--mode", "strided", "--stride", "0"}, {"stride"});
   expect_refused({}, {"--mode", "inverse"}, {"target_coords"});
   expect_refused({}, {"--mode", "transposed"}, {"target_coords"});
-  expect_refused({}, {"--spatial-shape", "1"}, {"1"});
+  expect_refused({}, {"--spatial-shape", "1"}, {"spatial_shape", "\"coords\""});
   expect_refused({.coords = coords({0, 7, 0, 7})}, {},
                  {"\"coords\"", "rows 0 and 1", "7", "drop one"});
-  expect_refused({.coords = coords({-1, 0, 0, 1})}, {}, {"-1"});
-  expect_refused({.coords = coords({0, 0})}, {}, {"features", "1"});
+  expect_refused({.coords = coords({-1, 0, 0, 1})}, {}, {"\"coords\"", "batch", "-1"});
+  expect_refused({.coords = coords({0, 0})}, {}, {"features", "1 coords"});
   expect_refused({.coords = Tensor::full({2, 2}, DType::f32, 0)}, {}, {"coords", "int32"});
-  expect_refused({.features = Tensor::full({2, 3}, DType::f32, 1)}, {}, {"3", "4"});
+  expect_refused({.features = Tensor::full({2, 3}, DType::f32, 1)}, {},
+                 {"weight takes 4", "features have 3"});
   expect_refused({.weight = Tensor::full({3, 4, 2}, DType::f64, 1)}, {}, {"weight", "f64"});
   expect_refused({.weight = Tensor::full({12, 2}, DType::f32, 1)}, {}, {"weight"});
   expect_refused({.grad_output = Tensor::full({2, 3}, DType::f32, 1)}, {}, {"grad_output"});
@@ -325,6 +366,10 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   expect_refused({}, {"--outputs", "cell"}, {"--outputs cell", "strided", "submanifold"});
   expect_refused({.target_coords = coords({0, 7, 0, 7})}, {"--mode", "inverse"},
                  {"\"target_coords\"", "rows 0 and 1", "drop one"});
+  expect_refused({.target_coords = Tensor::full({2, 4}, DType::i32, 0)}, {"--mode", "inverse"},
+                 {"in.safetensors", "target_coords is i32 [2, 4]", "coords [2, 2]"});
+  expect_refused({.target_coords = Tensor::full({2, 2}, DType::f32, 0)}, {"--mode", "inverse"},
+                 {"in.safetensors", "target_coords is f32 [2, 2]", "int32"});
 }
 
 }   // namespace

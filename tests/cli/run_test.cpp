@@ -1,6 +1,7 @@
 // `pumice run`: what the result file holds for each network, batches, weights and threads.
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
@@ -239,6 +240,46 @@ TEST_F(RunTest, JsonNamesEveryLayerAndWhatItCost) {
   }
   EXPECT_EQ(convolutions, 42);
   EXPECT_NEAR(gflop, said.at("gflop").get<double>(), 1e-6 * gflop);
+}
+
+TEST_F(RunTest, NineWidthsAreThoseOfTheirPreset) {
+  const auto scores = [&](const char* widths) {
+    return run_network({"minkunet42", other_, "--width-factor", "0.25", "--widths", widths})
+        .get("features");
+  };
+  const Tensor driving = scores("driving");
+  EXPECT_TRUE(same_bytes(driving, scores("64,64,64,128,256,256,128,64,64")));
+  EXPECT_FALSE(same_bytes(driving, scores("spvnas")));
+}
+
+TEST_F(RunTest, APictureOfCoarserSitesShowsHeightsAndNoClasses) {
+  // One voxel at 0 stays one site through every layer of the encoder: as many rows as voxels.
+  write_points(path("one.ply"), {{0.01f, -39.99f, -2.99f, 1}});
+  const auto picture = [&](std::vector<std::string> arguments, const char* seed) {
+    arguments.insert(arguments.begin(), "run");
+    arguments.insert(arguments.end(),
+                     {path("one.ply"), "--seed", seed, "--picture", path("picture.png")});
+    const nlohmann::json said = run_json(arguments);
+    EXPECT_EQ(said.at("voxels"), 1);
+    EXPECT_EQ(said.at("rows_out"), 1);
+    return read_text(path("picture.png"));
+  };
+  std::set<std::string> encoder;
+  std::set<std::string> segmentation;
+  for (const char* seed : {"1", "2", "3"}) {   // other weights, other classes
+    encoder.insert(picture({"second"}, seed));
+    segmentation.insert(picture({"minkunet42", "--width-factor", "0.1"}, seed));
+  }
+  EXPECT_EQ(encoder.size(), 1u);
+  EXPECT_GT(segmentation.size(), 1u);
+}
+
+TEST_F(RunTest, ThePictureOfABatchSpeaksOfItsFirstScanAlone) {
+  const auto picture = [&](const std::string& second) {
+    run_well({"run", "second", scan_, second, "--picture", path("picture.png")});
+    return read_text(path("picture.png"));
+  };
+  EXPECT_EQ(picture(other_), picture(scan_));   // the counts of the caption too
 }
 
 TEST_F(RunTest, TheTableForPeopleSaysThatTheWeightsAreUntrained) {

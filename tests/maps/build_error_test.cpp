@@ -1,4 +1,5 @@
 // What the user is told when a kernel map cannot be built, word for word.
+// Covers build.
 #include <limits>
 
 #include <gtest/gtest.h>

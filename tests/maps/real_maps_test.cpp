@@ -1,4 +1,5 @@
 // Kernel maps of real scans: known counts, and a map that another engine recorded.
+// Covers build and kernel_map on recorded scans.
 #include <cmath>
 #include <cstring>
 #include <fstream>

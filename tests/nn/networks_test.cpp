@@ -85,8 +85,28 @@ TEST(NetworkTable, finds_by_name_and_lists_the_names_there_are) {
   EXPECT_EQ(names, (std::vector<std::string>{"minkunet42", "centerpoint", "second"}));
   EXPECT_EQ(message_of([] { find_network("unet"); }),
             "network = \"unet\": there are minkunet42, centerpoint, second");
-  EXPECT_NE(message_of([] { parse_widths("wide"); }).find("spvnas and driving"), std::string::npos);
   EXPECT_EQ(parse_widths("driving"), kDrivingWidths);
+}
+
+TEST(NetworkTable, nine_numbers_are_widths_and_a_bad_one_is_named) {
+  EXPECT_EQ(parse_widths("64,64,64,128,256,256,128,64,64"), kDrivingWidths);
+  const std::vector<std::pair<const char*, const char*>> refusals{
+      {"wide", "\"wide\" is no number"},
+      {"", "\"\" is no number"},
+      {"32", "1 numbers"},
+      {"8,8,8,8,8,8,8,8", "8 numbers"},
+      {"8,8,8,8,8,8,8,8,8,8", "10 numbers"},
+      {"8,8,8,8,8,8,8,8,", "\"\" is no number"},
+      {"8,8,8,8,-2,8,8,8,8", "\"-2\" is no number"},
+      {"8,8,8,8,0,8,8,8,8", "\"0\" is no number"},
+      {"8,8,8,8,8,8,8,8,1048577", "\"1048577\" is no number from 1 to 1048576"},
+      {"8, 8,8,8,8,8,8,8,8", "\" 8\" is no number"},
+      {"8,8,8,8,99999999999999999999,8,8,8,8", "\"99999999999999999999\" is no number"}};
+  for (const auto& [text, part] : refusals) {
+    const std::string message = message_of([widths = text] { parse_widths(widths); });
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+    EXPECT_NE(message.find("give spvnas, driving, or nine numbers"), std::string::npos) << message;
+  }
 }
 
 TEST(NetworkTable, a_width_factor_scales_all_nine_widths) {

@@ -141,7 +141,7 @@ TEST(Writing, ReplacesAFileAtOnceOrNotAtAll) {
   EXPECT_EQ(message_of([&] { write_npy(folder / "no" / "a.npy", array); }),
             (folder / "no" / "a.npy").string() + ": cannot be written: No such file or directory");
   EXPECT_EQ(message_of([&] { write_npy("/dev/null", array); }),
-            "/dev/null: is not a regular file, so it is not overwritten");
+            "/dev/null: is not a regular file, so it is not overwritten; give another name");
   write_npy(folder / "a.npy", array);
   std::filesystem::create_symlink("a.npy", folder / "link.npy");
   write_npy(folder / "link.npy", Tensor::zeros({3}, DType::f32));

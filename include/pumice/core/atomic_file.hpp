@@ -11,6 +11,10 @@ namespace pumice {
 /// nothing else is left. Throws UserError when the place cannot be written.
 class AtomicFile {
  public:
+  /// UserError where `path` is something that no file can take the place of: a folder, a pipe, a
+  /// device. What is not there yet is fine.
+  static void expect_replaceable(const std::filesystem::path& path);
+
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

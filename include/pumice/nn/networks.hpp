@@ -18,8 +18,9 @@ namespace pumice::nn {
 using MinkUNetWidths = std::array<std::int64_t, 9>;   // stem, 4 encoder stages, 4 decoder stages
 inline constexpr MinkUNetWidths kSpvnasWidths{32, 32, 64, 128, 256, 256, 128, 96, 96};
 inline constexpr MinkUNetWidths kDrivingWidths{64, 64, 64, 128, 256, 256, 128, 64, 64};
-/// "spvnas" or "driving"; UserError for others.
-MinkUNetWidths parse_widths(std::string_view preset);
+/// "spvnas", "driving", or nine numbers as in "32,32,64,128,256,256,128,96,96"; UserError for
+/// others.
+MinkUNetWidths parse_widths(std::string_view text);
 
 struct MinkUNet42Options {
   MinkUNetWidths widths = kSpvnasWidths;

@@ -73,8 +73,8 @@ void max_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* 
   });
 }
 
-/// Sums over the pairs of each output what `add(sum, x, pair, c_begin, n)` makes of the input row
-/// x.
+/// Sums over the pairs of each output what `add(sum, x, row, in_row, begin, n)` makes of x,
+/// channels [begin, begin + n) of input row `in_row`.
 template <class T, class Add, class Finish>
 void sum_typed(const T* in, const KernelMapView& map, std::int64_t channels, T* out, const Add& add,
                const Finish& finish) {
