@@ -1,4 +1,5 @@
-// New coordinate sets out of old ones. Rows of a new set come in key order unless said otherwise.
+// New coordinate sets out of old ones, where those are. Rows of a new set come in key order unless
+// said otherwise; on a device, making one waits for the number of its rows.
 #pragma once
 
 #include <span>

@@ -13,6 +13,7 @@
 #include "coords/cpu/coordinate_set_builder.hpp"
 #include "coords/cpu/key_list.hpp"
 #include "coords/cpu/key_runs.hpp"
+#include "coords/cuda/derived_sets.hpp"
 
 namespace pumice {
 namespace {
@@ -127,7 +128,8 @@ CoordinateSetPtr coarsen(const CoordinateSet& set, const Axes& factor) {
       extent = static_cast<std::int32_t>(ceil_divide(extent, factor[at]));
     }
   }
-  return coarsen_to(set, factor, options);
+  return set.device().kind == DeviceKind::cuda ? cuda::coarsen(set, factor, options)
+                                               : coarsen_to(set, factor, options);
 }
 
 }   // namespace pumice

@@ -11,6 +11,7 @@
 #include "coords/cpu/coordinate_set_builder.hpp"
 #include "coords/cpu/key_list.hpp"
 #include "coords/cpu/key_runs.hpp"
+#include "coords/cuda/derived_sets.hpp"
 
 namespace pumice {
 namespace {
@@ -82,6 +83,7 @@ UnionSet unite(const CoordinateSet& left, const CoordinateSet& right) {
   options.spatial_shape = common_shape(left, right);
   const std::int32_t batch_size = std::max(left.batch_size(), right.batch_size());
   options.batch_size = batch_size;
+  if (left.device().kind == DeviceKind::cuda) return cuda::unite(left, right, options);
   const KeyLayout layout = common_layout(left, right, batch_size);
 
   Buffer<std::uint64_t> keys(elements);
@@ -98,6 +100,7 @@ PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep) {
   PUMICE_EXPECTS(keep.dtype() == DType::u8 && keep.rank() == 1 && keep.rows() == set.size(),
                  "keep: ", name_of(keep.dtype()), ' ', to_string(keep.shape()),
                  "; give one u8 for each of the ", set.size(), " rows");
+  if (set.device().kind == DeviceKind::cuda) return cuda::prune(set, keep);
   const auto* kept_row = keep.data<std::uint8_t>();
   const int columns = 1 + set.dimension();
   const Compaction rows(set.size(), [kept_row](std::int64_t row) { return kept_row[row] != 0; });
@@ -133,6 +136,7 @@ PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep) {
 }
 
 Tensor batch_ranges(const CoordinateSet& set) {
+  if (set.device().kind == DeviceKind::cuda) return cuda::batch_ranges(set);
   Tensor ranges(Shape{std::int64_t{set.batch_size()} + 1}, DType::i64);
   const auto keys = set.sorted_keys();
   auto* begin = ranges.data<std::int64_t>();
