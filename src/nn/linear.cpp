@@ -1,4 +1,4 @@
-// Dense layers: PyTorch stores [out, in], the operator takes [in, out].
+// Dense layers, with weights [out, in] as PyTorch stores them.
 #include <pumice/nn/linear.hpp>
 
 #include <utility>
@@ -8,26 +8,6 @@
 #include "nn/layer_timer.hpp"
 
 namespace pumice::nn {
-namespace {
-
-Tensor transposed(const Tensor& matrix) {
-  const std::int64_t rows = matrix.extent(0);
-  const std::int64_t columns = matrix.extent(1);
-  Tensor result({columns, rows}, matrix.dtype());
-  dispatch_floating(matrix.dtype(), "linear", [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = matrix.data<T>();
-    T* to = result.data<T>();
-    for (std::int64_t row = 0; row < rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        to[column * rows + row] = from[row * columns + column];
-      }
-    }
-  });
-  return result;
-}
-
-}   // namespace
 
 Linear::Linear(std::int64_t in_channels, std::int64_t out_channels, bool bias) {
   PUMICE_EXPECTS(in_channels > 0 && out_channels > 0, "linear: in_channels = ", in_channels,
@@ -56,10 +36,11 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
     node = std::make_shared<Node>(
         std::vector{x.node}, [features = x.features, from = x.node, parameter = weight_,
                               bias = bias_](const Tensor& gradient) {
-          parameter->accumulate(transposed(linear_weight_gradient(features, gradient)));
+          // The stored weight is the transpose of the operator's, and so are both gradients.
+          parameter->accumulate(linear_weight_gradient(gradient, features));
           if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
           if (from != nullptr) {
-            from->accumulate(linear_input_gradient(gradient, transposed(parameter->value())));
+            from->accumulate(linear(gradient, parameter->value()));
           }
         });
   }

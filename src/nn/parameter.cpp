@@ -33,7 +33,7 @@ void Parameter::to(DType type) {
                  "; use f32, f64, f16 or bf16");
   const DType target = spec_.compute_type ? compute_dtype(type) : type;
   if (target == value_.dtype()) return;
-  edit() = value_.to(target);
+  edit() = convert(value_, target);
   clear_gradient();
 }
 
@@ -49,7 +49,7 @@ void Parameter::to(StreamView stream) {
 void Parameter::accumulate(const Tensor& gradient) {
   PUMICE_ENSURES(gradient.shape() == value_.shape(), "gradient ", to_string(gradient.shape()),
                  " of a parameter ", to_string(value_.shape()));
-  const Tensor wide = gradient.to(compute_dtype(value_.dtype()));
+  const Tensor wide = convert(gradient, compute_dtype(value_.dtype()));
   gradient_ = gradient_.defined() ? add(gradient_, wide) : wide;
 }
 

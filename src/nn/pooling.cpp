@@ -21,7 +21,7 @@ std::string name_of(Pooling pooling) {
   return "?";
 }
 
-/// One site at the origin for each batch item.
+/// One site at the origin for each batch item, where `set` is.
 CoordinateSetPtr origins(const CoordinateSet& set) {
   const std::int64_t items = set.batch_size();
   Tensor coordinates = Tensor::zeros({items, 1 + set.dimension()}, DType::i32);
@@ -31,7 +31,7 @@ CoordinateSetPtr origins(const CoordinateSet& set) {
   }
   CoordinateOptions options;
   options.batch_size = set.batch_size();
-  return CoordinateSet::create(coordinates, options);
+  return CoordinateSet::copy_to(CoordinateSet::create(coordinates, options), set.stream());
 }
 
 }   // namespace

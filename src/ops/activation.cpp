@@ -5,6 +5,7 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/activation.hpp"
+#include "ops/cuda/elementwise.hpp"
 
 namespace pumice {
 namespace {
@@ -19,13 +20,18 @@ void check(ConstTensorView features, double slope, const char* op) {
 
 Tensor activate(ConstTensorView features, Activation activation, double slope) {
   check(features, slope, "activate");
-  Tensor output(features.shape(), features.dtype());
-  cpu::activate(features, activation, slope, output.view());
+  Tensor output(features.shape(), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    cuda::activate(features, activation, slope, output.view());
+  } else {
+    cpu::activate(features, activation, slope, output.view());
+  }
   return output;
 }
 
 void activate_in_place(TensorView features, Activation activation, double slope) {
   check(features, slope, "activate_in_place");
+  if (checks::on_cuda(features)) return cuda::activate(features, activation, slope, features);
   cpu::activate(features, activation, slope, features);
 }
 
@@ -33,8 +39,13 @@ Tensor activation_gradient(ConstTensorView features, ConstTensorView grad_output
                            Activation activation, double slope) {
   check(features, slope, "activation_gradient");
   checks::same_shape(grad_output, features, "activation_gradient", "grad_output", "features");
-  Tensor grad(features.shape(), features.dtype());
-  cpu::activation_gradient(features, grad_output, activation, slope, grad.view());
+  checks::same_device(grad_output, features, "activation_gradient", "grad_output", "features");
+  Tensor grad(features.shape(), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    cuda::activation_gradient(features, grad_output, activation, slope, grad.view());
+  } else {
+    cpu::activation_gradient(features, grad_output, activation, slope, grad.view());
+  }
   return grad;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/tensor.hpp>
 
 namespace pumice::checks {
@@ -32,18 +33,20 @@ inline void same_device(const ConstTensorView& tensor, const ConstTensorView& ot
                  "; copy_to brings one to the other");
 }
 
+/// Features lie with the set whose rows they are of.
+inline void same_device(const ConstTensorView& tensor, const CoordinateSet& set,
+                        std::string_view op, std::string_view name) {
+  PUMICE_EXPECTS(tensor.device() == set.device(), op, ": ", name, " is on ",
+                 to_string(tensor.device()), " but the coordinate set on ", to_string(set.device()),
+                 "; CoordinateSet::copy_to brings it there");
+}
+
 /// A matrix of f64, f32, f16 or bf16.
 inline void matrix(ConstTensorView tensor, std::string_view op, std::string_view name) {
   PUMICE_EXPECTS(tensor.rank() == 2, op, ": ", name, " has shape ", to_string(tensor.shape()),
                  "; it must be a matrix [rows, channels]");
   PUMICE_EXPECTS(is_floating(tensor.dtype()), op, ": ", name, " holds ", name_of(tensor.dtype()),
                  "; convert it to f64, f32, f16 or bf16");
-}
-
-/// The same in memory the CPU sees.
-inline void features(ConstTensorView tensor, std::string_view op, std::string_view name) {
-  matrix(tensor, op, name);
-  on_cpu(tensor, op, name);
 }
 
 inline void same_dtype(ConstTensorView tensor, DType dtype, std::string_view op,

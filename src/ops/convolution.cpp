@@ -8,7 +8,9 @@
 #include "ops/convolution_checks.hpp"
 #include "ops/cpu/convolution_dataflows.hpp"
 #include "ops/cpu/convolution_sums.hpp"
+#include "ops/cuda/columns.hpp"
 #include "ops/cuda/convolution.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -37,13 +39,23 @@ ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOpt
   return plan;
 }
 
+/// What meets on a device is on the same one.
+void check_on_device(ConstTensorView input, const KernelMapView& map) {
+  PUMICE_EXPECTS(map.device == input.device() && map.map != nullptr, "features are on ",
+                 to_string(input.device()), " but the kernel map is on ", to_string(map.device),
+                 ": build it from coordinates on the same device");
+}
+
+void check_on_host(const KernelMapView& map) {
+  PUMICE_EXPECTS(map.device.kind == DeviceKind::cpu, "the kernel map is on ", to_string(map.device),
+                 " but features are on the CPU: copy_to brings them there");
+}
+
 /// On a device tiles of outputs run, sorted by mask; another dataflow cannot be asked for yet.
 Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTensorView weight,
                           const KernelMapView& map, const ConvolutionProblem& problem,
                           const ConvolutionOptions& options) {
-  PUMICE_EXPECTS(map.device == input.device() && map.map != nullptr, "features are on ",
-                 to_string(input.device()), " but the kernel map is on ", to_string(map.device),
-                 ": build it from coordinates on the same device");
+  check_on_device(input, map);
   checks::same_device(weight, input, "convolution", "weight", "features");
   checks::same_device(options.epilogue.scale, input, "convolution", "scale", "features");
   checks::same_device(options.epilogue.shift, input, "convolution", "bias", "features");
@@ -51,6 +63,9 @@ Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTenso
   PUMICE_EXPECTS(!options.dataflow || *options.dataflow == Dataflow::implicit_gemm, "dataflow ",
                  name_of(*options.dataflow), " runs on the CPU alone in this version; ",
                  name_of(Dataflow::implicit_gemm), " runs on ", to_string(input.device()));
+  const bool takes_map =
+      !problem.identity ||
+      cuda::is_depthwise(options.groups, problem.in_channels, problem.out_channels);
   Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm, .sort_by_mask = true};
   plan.kernel = cuda::run({.input = input,
@@ -60,7 +75,7 @@ Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTenso
                            .kept = options.tile_weights,
                            .epilogue = options.epilogue,
                            .output = output.view()},
-                          problem.identity ? nullptr : &map);
+                          takes_map ? &map : nullptr);
   plan.reason = "the one dataflow on a device; its tile by the rows and channels";
   if (options.chosen != nullptr) *options.chosen = plan;
   if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
@@ -75,8 +90,7 @@ Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weig
       describe(direction, map, input.extent(1), out_channels, options.groups, input.dtype());
   if (checks::on_cuda(input))
     return multiply_on_device(direction, input, weight, map, problem, options);
-  PUMICE_EXPECTS(map.device.kind == DeviceKind::cpu, "the kernel map is on ", to_string(map.device),
-                 " but features are on the CPU: copy_to brings them there");
+  check_on_host(map);
   if (options.packed != nullptr) {
     check_packed(*options.packed, map.offsets, problem.in_channels, out_channels, options.groups,
                  input.dtype());
@@ -127,20 +141,41 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   PUMICE_EXPECTS(features.dtype() == grad_output.dtype(), "features are ",
                  name_of(features.dtype()), " but grad_output is ", name_of(grad_output.dtype()),
                  ": convert one of them");
-  checks::on_cpu(features, "convolution_weight_gradient", "features");
+  checks::same_device(grad_output, features, "convolution_weight_gradient", "grad_output",
+                      "features");
   check_groups("features", features.extent(1), options.groups);
   check_groups("grad_output", grad_output.extent(1), options.groups);
   check_no_epilogue(options.epilogue);
-  plan_for(describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
-                    options.groups, features.dtype()),
-           options);
-  return weight_gradient(features, grad_output, map, options.groups);
+  const ConvolutionProblem problem =
+      describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
+               options.groups, features.dtype());
+  if (!checks::on_cuda(features)) {
+    check_on_host(map);
+    plan_for(problem, options);
+    return weight_gradient(features, grad_output, map, options.groups);
+  }
+  check_on_device(features, map);
+  ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
+  Tensor result({map.offsets, features.extent(1) / options.groups, grad_output.extent(1)},
+                features.dtype(), features.stream());
+  plan.kernel = cuda::run({.features = features,
+                           .grad_output = grad_output,
+                           .groups = options.groups,
+                           .deterministic = options.deterministic,
+                           .result = result.view()},
+                          &map);
+  if (options.chosen != nullptr) *options.chosen = plan;
+  if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
+  return result;
 }
 
 Tensor bias_gradient(ConstTensorView grad_output) {
   check_features("grad_output", grad_output, {"its own", grad_output.rows()});
-  checks::on_cpu(grad_output, "bias_gradient", "grad_output");
-  return cpu::sum_rows(grad_output);
+  if (!checks::on_cuda(grad_output)) return cpu::sum_rows(grad_output);
+  Tensor sums({grad_output.extent(1)}, DType::f32, grad_output.stream());
+  jit::DeviceRunner runner = cuda::runner_for(grad_output);
+  cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
+  return sums;
 }
 
 }   // namespace pumice

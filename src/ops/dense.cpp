@@ -9,6 +9,8 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/dense.hpp"
+#include "ops/cuda/rows.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -102,6 +104,13 @@ cpu::DensePlaces places_in(const CoordinateSet& set, const cpu::DenseLayout& lay
   return places;
 }
 
+std::int32_t extent_of(std::int32_t low, std::int32_t high, std::size_t axis) {
+  const std::int64_t extent = std::int64_t{high} - low + 1;
+  PUMICE_EXPECTS(extent <= std::numeric_limits<std::int32_t>::max(), "grid_of: axis ", axis,
+                 " spans ", extent, " cells; give a grid of less than 2^31 and crop");
+  return static_cast<std::int32_t>(extent);
+}
+
 DenseGrid grid_for(const CoordinateSet& set, const DenseOptions& options, const char* op) {
   const DenseGrid grid = options.grid ? *options.grid : grid_of(set);
   check_grid(grid, set.dimension(), op);
@@ -110,8 +119,9 @@ DenseGrid grid_for(const CoordinateSet& set, const DenseOptions& options, const 
 
 void check_features(ConstTensorView features, const CoordinateSet& set, const char* op,
                     const char* name) {
-  checks::features(features, op, name);
-  checks::extent(features, 0, set.size(), op, name, "the rows of the coordinate set");
+  checks::matrix(features, op, name);
+  checks::same_device(features, set, op, name);
+  checks::extent(features, 0, set.rows().capacity(), op, name, "the rows of the coordinate set");
 }
 
 void check_axis(int axis, int dimension, const char* op) {
@@ -127,18 +137,43 @@ void check_array(ConstTensorView dense, const Shape& expected, const char* op, c
                  "; for this set and grid it must be ", to_string(expected));
 }
 
+/// The layout as kernels read it.
+DensePlacement placement_of(const cpu::DenseLayout& layout, int dimension) {
+  DensePlacement placement{.batch_stride = layout.batch_stride,
+                           .channel_stride = layout.channel_stride,
+                           .dimension = dimension};
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimension); ++axis) {
+    placement.stride[axis] = layout.stride[axis];
+    placement.low[axis] = layout.grid.low[axis];
+    placement.shape[axis] = layout.grid.shape[axis];
+  }
+  return placement;
+}
+
 Tensor place(ConstTensorView features, const CoordinateSet& set, const cpu::DenseLayout& layout,
              const Shape& shape, bool crop, const char* op) {
+  Tensor dense = Tensor::zeros(shape, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::place_rows(runner, set.rows().ref(), set.coordinates(),
+                     placement_of(layout, set.dimension()), crop, op, features, dense.view());
+    return dense;
+  }
   const cpu::DensePlaces places = places_in(set, layout, crop, op);
-  Tensor dense = Tensor::zeros(shape, features.dtype());
   cpu::place_rows(features, places, layout.channel_stride, dense.view());
   return dense;
 }
 
 Tensor pick(ConstTensorView dense, const CoordinateSet& set, const cpu::DenseLayout& layout,
             std::int64_t channels, bool crop, const char* op) {
+  Tensor features({set.rows().capacity(), channels}, dense.dtype(), dense.stream());
+  if (checks::on_cuda(dense)) {
+    jit::DeviceRunner runner = cuda::runner_for(dense);
+    cuda::pick_rows(runner, set.rows().ref(), set.coordinates(),
+                    placement_of(layout, set.dimension()), crop, op, dense, features.view());
+    return features;
+  }
   const cpu::DensePlaces places = places_in(set, layout, crop, op);
-  Tensor features({set.size(), channels}, dense.dtype());
   cpu::pick_rows(dense, places, layout.channel_stride, features.view());
   return features;
 }
@@ -152,6 +187,14 @@ DenseGrid grid_of(const CoordinateSet& set) {
     return grid;
   }
   const auto dimension = static_cast<std::size_t>(set.dimension());
+  if (set.device().kind == DeviceKind::cuda) {
+    if (set.rows().capacity() == 0) return grid;
+    PUMICE_ENSURES(set.options().bounds, "a set on a device without bounds");
+    grid.low = set.options().bounds->low;
+    for (std::size_t axis = 0; axis < dimension; ++axis)
+      grid.shape[axis] = extent_of(grid.low[axis], set.options().bounds->high[axis], axis);
+    return grid;
+  }
   const auto* site = set.coordinates().data<std::int32_t>();
   if (set.size() == 0) return grid;
   Axes high{};
@@ -164,12 +207,8 @@ DenseGrid grid_of(const CoordinateSet& set) {
       high[axis] = std::max(high[axis], site[axis + 1]);
     }
   }
-  for (std::size_t axis = 0; axis < dimension; ++axis) {
-    const std::int64_t extent = std::int64_t{high[axis]} - grid.low[axis] + 1;
-    PUMICE_EXPECTS(extent <= std::numeric_limits<std::int32_t>::max(), "grid_of: axis ", axis,
-                   " spans ", extent, " cells; give a grid of less than 2^31 and crop");
-    grid.shape[axis] = static_cast<std::int32_t>(extent);
-  }
+  for (std::size_t axis = 0; axis < dimension; ++axis)
+    grid.shape[axis] = extent_of(grid.low[axis], high[axis], axis);
   return grid;
 }
 
@@ -186,6 +225,7 @@ Tensor to_dense(ConstTensorView features, const CoordinateSet& set, const DenseO
 Tensor to_dense_gradient(ConstTensorView grad_dense, const CoordinateSet& set,
                          const DenseOptions& options) {
   const char* op = "to_dense_gradient";
+  checks::same_device(grad_dense, set, op, "grad_dense");
   PUMICE_EXPECTS(grad_dense.rank() == set.dimension() + 2, op, ": grad_dense has shape ",
                  to_string(grad_dense.shape()), "; it must be [B, C, ", set.dimension(),
                  " spatial axes]");
@@ -212,6 +252,7 @@ Tensor to_bev(ConstTensorView features, const CoordinateSet& set, int axis,
 Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int axis,
                        const DenseOptions& options) {
   const char* op = "to_bev_gradient";
+  checks::same_device(grad_bev, set, op, "grad_bev");
   check_axis(axis, set.dimension(), op);
   const DenseGrid grid = grid_for(set, options, op);
   const std::int64_t depth = grid.shape[static_cast<std::size_t>(axis)];
@@ -228,6 +269,7 @@ Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int a
 
 SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
   const char* op = "from_dense";
+  checks::on_cpu(dense, op, "dense");
   const int dimension = dense.rank() - 2;
   PUMICE_EXPECTS(dimension >= 1 && dimension <= kMaxDimension, op, ": dense has shape ",
                  to_string(dense.shape()), "; it must be [B, C, 1 to 4 spatial axes]");

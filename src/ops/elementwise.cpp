@@ -7,6 +7,8 @@
 #include "ops/cpu/elementwise.hpp"
 #include "ops/cpu/row_groups.hpp"
 #include "ops/cuda/elementwise.hpp"
+#include "ops/cuda/rows.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -38,23 +40,30 @@ Tensor combine(ConstTensorView left, ConstTensorView right, cpu::Binary operatio
   return output;
 }
 
+std::int64_t rows_of(const UnionSet& sites) {
+  return sites.set->rows().capacity();
+}
+
 /// The row list of one side of a union must stay in the union.
 void check_list(ConstTensorView rows, const UnionSet& sites, const char* op, const char* name) {
   PUMICE_EXPECTS(rows.dtype() == DType::i32, op, ": the rows of the ", name, " side are ",
                  name_of(rows.dtype()), "; pass the i32 list that unite returned");
-  cpu::check_rows(rows, sites.set->size(), op, name);
+  cpu::check_rows(rows, rows_of(sites), op, name);
 }
 
 void check_side(ConstTensorView features, ConstTensorView rows, const UnionSet& sites,
                 const char* op, const char* name) {
-  checks::features(features, op, name);
+  checks::matrix(features, op, name);
+  checks::same_device(rows, features, op, "the list of its rows", name);
   check_list(rows, sites, op, name);
   checks::extent(features, 0, rows.rows(), op, name, "the rows of its coordinate set");
 }
 
 void check_union_gradient(ConstTensorView grad_output, const UnionSet& sites, const char* op) {
-  checks::features(grad_output, op, "grad_output");
-  checks::extent(grad_output, 0, sites.set->size(), op, "grad_output", "the rows of the union");
+  checks::matrix(grad_output, op, "grad_output");
+  checks::same_device(sites.left_row, grad_output, op, "the list of left rows", "grad_output");
+  checks::same_device(sites.right_row, grad_output, op, "the list of right rows", "grad_output");
+  checks::extent(grad_output, 0, rows_of(sites), op, "grad_output", "the rows of the union");
   check_list(sites.left_row, sites, op, "left");
   check_list(sites.right_row, sites, op, "right");
 }
@@ -64,6 +73,38 @@ void check_sides(ConstTensorView left, ConstTensorView right, const UnionSet& si
   check_side(left, sites.left_row, sites, op, "left");
   check_side(right, sites.right_row, sites, op, "right");
   checks::same_dtype(right, left.dtype(), op, "right", "left");
+  checks::same_device(right, left, op, "right", "left");
+}
+
+std::int64_t row_bytes(ConstTensorView rows) {
+  return rows.extent(1) * static_cast<std::int64_t>(size_of(rows.dtype()));
+}
+
+/// The rows of one side where they are in the union, in columns from `byte` on; 0 elsewhere.
+void spread_side(ConstTensorView features, ConstTensorView rows, TensorView output,
+                 std::int64_t byte) {
+  jit::DeviceRunner runner = cuda::runner_for(features);
+  const Buffer<std::int32_t> inverse = cuda::invert_rows(runner, rows, output.rows());
+  const ConstTensorView list(inverse.data(), DType::i32, {output.rows()}, features.stream());
+  cuda::take_rows(runner, {features.raw(), row_bytes(features), row_bytes(features)}, list,
+                  features.rows(), static_cast<std::byte*>(output.raw()) + byte, row_bytes(output));
+}
+
+/// The gradient of one side: columns of the rows it has in the union.
+Tensor take_side(ConstTensorView grad_output, ConstTensorView rows, std::int64_t first_channel,
+                 std::int64_t channels) {
+  Tensor result({rows.rows(), channels}, grad_output.dtype(), grad_output.stream());
+  const auto element = static_cast<std::int64_t>(size_of(grad_output.dtype()));
+  if (!checks::on_cuda(grad_output)) {
+    cpu::take_columns(grad_output, rows, first_channel, result.view());
+    return result;
+  }
+  jit::DeviceRunner runner = cuda::runner_for(grad_output);
+  cuda::take_rows(runner,
+                  {static_cast<const std::byte*>(grad_output.raw()) + first_channel * element,
+                   row_bytes(grad_output), channels * element},
+                  rows, grad_output.rows(), result.raw(), channels * element);
+  return result;
 }
 
 }   // namespace
@@ -86,6 +127,13 @@ Tensor scale(ConstTensorView features, double factor) {
   } else {
     cpu::scale(features, factor, output.view());
   }
+  return output;
+}
+
+Tensor convert(const Tensor& features, DType dtype) {
+  if (!checks::on_cuda(features) || features.dtype() == dtype) return features.to(dtype);
+  Tensor output(features.shape(), dtype, features.stream());
+  cuda::convert(features, 1.0, output.view());
   return output;
 }
 
@@ -162,26 +210,35 @@ std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t
 Tensor add(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
   check_sides(left, right, sites, "add");
   checks::extent(right, 1, left.extent(1), "add", "right", "the channels of left");
-  Tensor output({sites.set->size(), left.extent(1)}, left.dtype());
-  cpu::union_add(left, sites.left_row, right, sites.right_row, output.view());
+  Tensor output({rows_of(sites), left.extent(1)}, left.dtype(), left.stream());
+  if (checks::on_cuda(left)) {
+    Tensor other(output.shape(), output.dtype(), output.stream());
+    spread_side(left, sites.left_row, output.view(), 0);
+    spread_side(right, sites.right_row, other.view(), 0);
+    cuda::combine(output, other, Combination::add, output.view());
+  } else {
+    cpu::union_add(left, sites.left_row, right, sites.right_row, output.view());
+  }
   return output;
 }
 
 Tensor concatenate(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
   check_sides(left, right, sites, "concatenate");
-  Tensor output({sites.set->size(), left.extent(1) + right.extent(1)}, left.dtype());
-  cpu::union_concatenate(left, sites.left_row, right, sites.right_row, output.view());
+  Tensor output({rows_of(sites), left.extent(1) + right.extent(1)}, left.dtype(), left.stream());
+  if (checks::on_cuda(left)) {
+    spread_side(left, sites.left_row, output.view(), 0);
+    spread_side(right, sites.right_row, output.view(), row_bytes(left));
+  } else {
+    cpu::union_concatenate(left, sites.left_row, right, sites.right_row, output.view());
+  }
   return output;
 }
 
 UnionGradients union_add_gradient(ConstTensorView grad_output, const UnionSet& sites) {
   check_union_gradient(grad_output, sites, "union_add_gradient");
   const std::int64_t channels = grad_output.extent(1);
-  UnionGradients result{Tensor({sites.left_row.rows(), channels}, grad_output.dtype()),
-                        Tensor({sites.right_row.rows(), channels}, grad_output.dtype())};
-  cpu::take_columns(grad_output, sites.left_row, 0, result.left.view());
-  cpu::take_columns(grad_output, sites.right_row, 0, result.right.view());
-  return result;
+  return {take_side(grad_output, sites.left_row, 0, channels),
+          take_side(grad_output, sites.right_row, 0, channels)};
 }
 
 UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int64_t left_channels,
@@ -191,12 +248,9 @@ UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int6
   PUMICE_EXPECTS(left_channels >= 0 && left_channels <= grad_output.extent(1), op,
                  ": left_channels = ", left_channels, "; grad_output has ", grad_output.extent(1),
                  " columns in all");
-  const std::int64_t right_channels = grad_output.extent(1) - left_channels;
-  UnionGradients result{Tensor({sites.left_row.rows(), left_channels}, grad_output.dtype()),
-                        Tensor({sites.right_row.rows(), right_channels}, grad_output.dtype())};
-  cpu::take_columns(grad_output, sites.left_row, 0, result.left.view());
-  cpu::take_columns(grad_output, sites.right_row, left_channels, result.right.view());
-  return result;
+  return {take_side(grad_output, sites.left_row, 0, left_channels),
+          take_side(grad_output, sites.right_row, left_channels,
+                    grad_output.extent(1) - left_channels)};
 }
 
 }   // namespace pumice

@@ -7,19 +7,24 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/global_pooling.hpp"
+#include "ops/cuda/columns.hpp"
+#include "ops/cuda/items.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
 
 void check_rows(ConstTensorView features, const CoordinateSet& set, const char* op,
                 const char* name) {
-  checks::features(features, op, name);
-  checks::extent(features, 0, set.size(), op, name, "the rows of the coordinate set");
+  checks::matrix(features, op, name);
+  checks::same_device(features, set, op, name);
+  checks::extent(features, 0, set.rows().capacity(), op, name, "the rows of the coordinate set");
 }
 
 void check_items(ConstTensorView items, const CoordinateSet& set, const char* op,
                  const char* name) {
-  checks::features(items, op, name);
+  checks::matrix(items, op, name);
+  checks::same_device(items, set, op, name);
   checks::extent(items, 0, set.batch_size(), op, name, "the batch size of the coordinate set");
 }
 
@@ -35,16 +40,44 @@ void check_join(ConstTensorView features, ConstTensorView items, const Coordinat
 
 Tensor pool(ConstTensorView features, const CoordinateSet& set, bool average, const char* op) {
   check_rows(features, set, op, "features");
-  Tensor output({set.batch_size(), features.extent(1)}, features.dtype());
-  cpu::global_sum_pool(features, set, average, output.view());
+  Tensor output({set.batch_size(), features.extent(1)}, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems items(runner, set);
+    cuda::sum_items(runner, items.rows(), features, average, output.view());
+  } else {
+    cpu::global_sum_pool(features, set, average, output.view());
+  }
   return output;
 }
 
 Tensor spread(ConstTensorView items, const CoordinateSet& set, bool average, const char* op,
               const char* name) {
   check_items(items, set, op, name);
-  Tensor output({set.size(), items.extent(1)}, items.dtype());
-  cpu::broadcast(items, set, average, output.view());
+  Tensor output({set.rows().capacity(), items.extent(1)}, items.dtype(), items.stream());
+  if (checks::on_cuda(items)) {
+    jit::DeviceRunner runner = cuda::runner_for(items);
+    const cuda::SetItems rows(runner, set);
+    cuda::spread_items(runner, rows.rows(), items, {}, average ? Spread::average : Spread::copy,
+                       output.view());
+  } else {
+    cpu::broadcast(items, set, average, output.view());
+  }
+  return output;
+}
+
+Tensor join(ConstTensorView features, ConstTensorView items, const CoordinateSet& set,
+            cpu::Join kind, const char* op) {
+  check_join(features, items, set, op, true);
+  Tensor output(features.shape(), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems rows(runner, set);
+    cuda::spread_items(runner, rows.rows(), items, features,
+                       kind == cpu::Join::add ? Spread::add : Spread::multiply, output.view());
+  } else {
+    cpu::broadcast_join(features, items, set, kind, output.view());
+  }
   return output;
 }
 
@@ -53,8 +86,16 @@ Tensor spread(ConstTensorView items, const CoordinateSet& set, bool average, con
 GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set) {
   check_rows(features, set, "global_max_pool", "features");
   const Shape shape{set.batch_size(), features.extent(1)};
-  GlobalMaxPooled result{Tensor(shape, features.dtype()), Tensor(shape, DType::i32)};
-  cpu::global_max_pool(features, set, result.output.view(), result.argmax.view());
+  GlobalMaxPooled result{Tensor(shape, features.dtype(), features.stream()),
+                         Tensor(shape, DType::i32, features.stream())};
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems items(runner, set);
+    cuda::largest_of_items(runner, items.rows(), features, result.output.view(),
+                           result.argmax.view());
+  } else {
+    cpu::global_max_pool(features, set, result.output.view(), result.argmax.view());
+  }
   return result;
 }
 
@@ -73,8 +114,15 @@ Tensor global_max_pool_gradient(ConstTensorView grad_output, ConstTensorView arg
                  "global_max_pool_gradient: argmax is ", name_of(argmax.dtype()), ' ',
                  to_string(argmax.shape()), "; pass the i32 ", to_string(grad_output.shape()),
                  " that global_max_pool returned");
-  Tensor grad = Tensor::zeros({set.size(), grad_output.extent(1)}, grad_output.dtype());
-  cpu::global_max_pool_gradient(grad_output, argmax, grad.view());
+  checks::same_device(argmax, grad_output, "global_max_pool_gradient", "argmax", "grad_output");
+  Tensor grad = Tensor::zeros({set.rows().capacity(), grad_output.extent(1)}, grad_output.dtype(),
+                              grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::scatter_chosen(runner, grad_output, argmax, grad.view());
+  } else {
+    cpu::global_max_pool_gradient(grad_output, argmax, grad.view());
+  }
   return grad;
 }
 
@@ -91,23 +139,18 @@ Tensor broadcast(ConstTensorView items, const CoordinateSet& set) {
 }
 
 Tensor broadcast_add(ConstTensorView features, ConstTensorView items, const CoordinateSet& set) {
-  check_join(features, items, set, "broadcast_add", true);
-  Tensor output(features.shape(), features.dtype());
-  cpu::broadcast_join(features, items, set, cpu::Join::add, output.view());
-  return output;
+  return join(features, items, set, cpu::Join::add, "broadcast_add");
 }
 
 Tensor broadcast_multiply(ConstTensorView features, ConstTensorView items,
                           const CoordinateSet& set) {
-  check_join(features, items, set, "broadcast_multiply", true);
-  Tensor output(features.shape(), features.dtype());
-  cpu::broadcast_join(features, items, set, cpu::Join::multiply, output.view());
-  return output;
+  return join(features, items, set, cpu::Join::multiply, "broadcast_multiply");
 }
 
 Tensor broadcast_concatenate(ConstTensorView features, ConstTensorView items,
                              const CoordinateSet& set) {
   check_join(features, items, set, "broadcast_concatenate", false);
+  if (checks::on_cuda(features)) return concatenate(features, broadcast(items, set));
   Tensor output({set.size(), features.extent(1) + items.extent(1)}, features.dtype());
   cpu::broadcast_join(features, items, set, cpu::Join::concatenate, output.view());
   return output;
@@ -124,8 +167,15 @@ BroadcastGradients broadcast_multiply_gradient(ConstTensorView features, ConstTe
   const char* op = "broadcast_multiply_gradient";
   check_join(features, items, set, op, true);
   checks::same_shape(grad_output, features, op, "grad_output", "features");
-  Tensor grad_items(items.shape(), items.dtype());
-  cpu::global_product_sum(features, grad_output, set, grad_items.view());
+  checks::same_device(grad_output, features, op, "grad_output", "features");
+  Tensor grad_items(items.shape(), items.dtype(), items.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems rows(runner, set);
+    cuda::sum_products(runner, rows.rows(), features, grad_output, grad_items.view());
+  } else {
+    cpu::global_product_sum(features, grad_output, set, grad_items.view());
+  }
   return {broadcast_multiply(grad_output, items, set), std::move(grad_items)};
 }
 

@@ -1,8 +1,11 @@
 // Checks the arguments of interpolation and hands them to the back end.
 #include <pumice/ops/interpolation.hpp>
 
+#include "coords/cuda/coordinate_set.hpp"
 #include "ops/checks.hpp"
 #include "ops/cpu/interpolation.hpp"
+#include "ops/cuda/rows.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -11,6 +14,12 @@ void check_map(const InterpolationMap& map, const char* op) {
   PUMICE_EXPECTS(map.rows.defined() && map.weights.defined() && map.rows.dtype() == DType::i32 &&
                      map.rows.shape().rank() == 2 && map.rows.shape() == map.weights.shape(),
                  op, ": the map is incomplete; pass what interpolation_map returned");
+}
+
+void check_device(ConstTensorView features, const InterpolationMap& map, const char* op,
+                  const char* name) {
+  checks::same_device(map.rows, features, op, "the map", name);
+  checks::same_device(map.weights, features, op, "the map", name);
 }
 
 }   // namespace
@@ -27,28 +36,49 @@ InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView poi
   const std::int64_t corners =
       options.mode == Interpolation::linear ? std::int64_t{1} << set.dimension() : 1;
   const Shape shape{points.rows(), corners};
-  InterpolationMap map{Tensor(shape, DType::i32), Tensor(shape, points.dtype()), set.size()};
-  cpu::find_corners(set, points, options, map);
+  checks::same_device(points, set, "interpolation_map", "points");
+  const StreamView stream = points.stream();
+  InterpolationMap map{Tensor(shape, DType::i32, stream), Tensor(shape, points.dtype(), stream),
+                       set.rows().capacity()};
+  if (checks::on_cuda(points)) {
+    jit::DeviceRunner runner = cuda::runner_for(points);
+    cuda::find_corners(runner, cuda::ref_of(set), set.batch_size(), points, options.renormalize,
+                       map.rows.view(), map.weights.view());
+  } else {
+    cpu::find_corners(set, points, options, map);
+  }
   return map;
 }
 
 Tensor interpolate(ConstTensorView features, const InterpolationMap& map) {
   check_map(map, "interpolate");
-  checks::features(features, "interpolate", "features");
+  checks::matrix(features, "interpolate", "features");
+  check_device(features, map, "interpolate", "features");
   checks::extent(features, 0, map.in_rows, "interpolate", "features",
                  "the rows the map was made for");
-  Tensor output({map.rows.rows(), features.extent(1)}, features.dtype());
-  cpu::interpolate(features, map, output.view());
+  Tensor output({map.rows.rows(), features.extent(1)}, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::interpolate(runner, features, map, output.view());
+  } else {
+    cpu::interpolate(features, map, output.view());
+  }
   return output;
 }
 
 Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map) {
   check_map(map, "interpolate_gradient");
-  checks::features(grad_output, "interpolate_gradient", "grad_output");
+  checks::matrix(grad_output, "interpolate_gradient", "grad_output");
+  check_device(grad_output, map, "interpolate_gradient", "grad_output");
   checks::extent(grad_output, 0, map.rows.rows(), "interpolate_gradient", "grad_output",
                  "the points of the map");
-  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype());
-  cpu::interpolate_gradient(grad_output, map, grad.view());
+  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::interpolate_gradient(runner, grad_output, map, grad.view());
+  } else {
+    cpu::interpolate_gradient(grad_output, map, grad.view());
+  }
   return grad;
 }
 

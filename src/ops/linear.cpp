@@ -3,7 +3,9 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/linear.hpp"
+#include "ops/cuda/columns.hpp"
 #include "ops/cuda/convolution.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -66,28 +68,47 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight) {
   const char* op = "linear_input_gradient";
   check_weight(weight, grad_output, op, "grad_output");
-  checks::on_cpu(grad_output, op, "grad_output");
   checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
-  Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype());
-  cpu::linear(grad_output, weight, true, {}, grad.view());
+  Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    run_on_device(grad_output, weight, true, {}, nullptr, grad.view());
+  } else {
+    cpu::linear(grad_output, weight, true, {}, grad.view());
+  }
   return grad;
 }
 
-Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output) {
+Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                              bool deterministic) {
   const char* op = "linear_weight_gradient";
-  checks::features(features, op, "features");
-  checks::features(grad_output, op, "grad_output");
+  checks::matrix(features, op, "features");
+  checks::matrix(grad_output, op, "grad_output");
+  checks::same_device(grad_output, features, op, "grad_output", "features");
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   checks::extent(grad_output, 0, features.rows(), op, "grad_output", "the rows of the features");
-  Tensor grad({features.extent(1), grad_output.extent(1)}, features.dtype());
-  cpu::linear_weight_gradient(features, grad_output, grad.view());
+  Tensor grad({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
+  if (!checks::on_cuda(features)) {
+    cpu::linear_weight_gradient(features, grad_output, grad.view());
+  } else if (grad.elements() > 0) {
+    cuda::run({.features = features,
+               .grad_output = grad_output,
+               .deterministic = deterministic,
+               .result = grad.view()},
+              nullptr);
+  }
   return grad;
 }
 
 Tensor linear_bias_gradient(ConstTensorView grad_output) {
-  checks::features(grad_output, "linear_bias_gradient", "grad_output");
-  Tensor sums({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()));
-  cpu::column_sum(grad_output, sums.view());
+  checks::matrix(grad_output, "linear_bias_gradient", "grad_output");
+  Tensor sums({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
+              grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
+  } else {
+    cpu::column_sum(grad_output, sums.view());
+  }
   return sums;
 }
 

@@ -5,7 +5,10 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/normalization.hpp"
+#include "ops/cuda/columns.hpp"
 #include "ops/cuda/elementwise.hpp"
+#include "ops/cuda/items.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -17,9 +20,11 @@ void check_epsilon(double epsilon, const char* op) {
 
 void check_input(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                  double epsilon, const char* op) {
-  checks::features(features, op, "features");
+  checks::matrix(features, op, "features");
   checks::parameter(weight, features.extent(1), features.dtype(), op, "weight");
   checks::parameter(bias, features.extent(1), features.dtype(), op, "bias");
+  checks::same_device(weight, features, op, "weight", "features");
+  checks::same_device(bias, features, op, "bias", "features");
   check_epsilon(epsilon, op);
 }
 
@@ -31,13 +36,27 @@ void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, 
                  to_string(shape));
 }
 
+void check_statistics(ConstTensorView mean, ConstTensorView other, ConstTensorView features,
+                      const Shape& shape, const char* op, const char* other_name) {
+  check_statistic(mean, shape, features.dtype(), op, "mean");
+  check_statistic(other, shape, features.dtype(), op, other_name);
+  checks::same_device(mean, features, op, "mean", "features");
+  checks::same_device(other, features, op, other_name, "features");
+}
+
+void check_set(const CoordinateSet& set, ConstTensorView features, const char* op) {
+  checks::extent(features, 0, set.rows().capacity(), op, "features",
+                 "the rows of the coordinate set");
+  checks::same_device(features, set, op, "features");
+}
+
 void check_gradient(ConstTensorView features, ConstTensorView grad_output, ConstTensorView weight,
                     ConstTensorView mean, ConstTensorView inverse_deviation,
                     const Shape& statistics, const char* op) {
   check_input(features, weight, {}, 0, op);
   checks::same_shape(grad_output, features, op, "grad_output", "features");
-  check_statistic(mean, statistics, features.dtype(), op, "mean");
-  check_statistic(inverse_deviation, statistics, features.dtype(), op, "inverse_deviation");
+  checks::same_device(grad_output, features, op, "grad_output", "features");
+  check_statistics(mean, inverse_deviation, features, statistics, op, "inverse_deviation");
 }
 
 template <class C> void store(const std::vector<double>& values, TensorView to) {
@@ -80,12 +99,31 @@ void move_towards(TensorView running, const std::vector<double>& target, double 
 
 NormGradients empty_gradients(ConstTensorView features) {
   const DType compute = checks::compute_dtype(features.dtype());
-  return {Tensor(features.shape(), features.dtype()), Tensor({features.extent(1)}, compute),
-          Tensor({features.extent(1)}, compute)};
+  const StreamView stream = features.stream();
+  return {Tensor(features.shape(), features.dtype(), stream),
+          Tensor({features.extent(1)}, compute, stream),
+          Tensor({features.extent(1)}, compute, stream)};
+}
+
+cuda::NormGradientViews views_of(NormGradients& gradients) {
+  return {gradients.features.view(), gradients.weight.view(), gradients.bias.view()};
+}
+
+/// Room for what a norm of `features` returns.
+Normalized empty_result(ConstTensorView features, const Shape& statistics) {
+  const DType compute = checks::compute_dtype(features.dtype());
+  const StreamView stream = features.stream();
+  return {Tensor(features.shape(), features.dtype(), stream), Tensor(statistics, compute, stream),
+          Tensor(statistics, compute, stream)};
 }
 
 Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
-  Tensor result(variance.shape(), variance.dtype());
+  Tensor result(variance.shape(), variance.dtype(), variance.stream());
+  if (checks::on_cuda(variance)) {
+    jit::DeviceRunner runner = cuda::runner_for(variance);
+    cuda::invert_deviations(runner, variance, epsilon, result.view());
+    return result;
+  }
   const auto fill = [&]<class C>(C) {
     for (std::int64_t c = 0; c < variance.elements(); ++c) {
       const auto value = static_cast<double>(variance.data<C>()[c]);
@@ -110,14 +148,24 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   const std::int64_t channels = features.extent(1);
   checks::parameter(running_mean, channels, features.dtype(), op, "running_mean");
   checks::parameter(running_variance, channels, features.dtype(), op, "running_variance");
+  checks::same_device(running_mean, features, op, "running_mean", "features");
+  checks::same_device(running_variance, features, op, "running_variance", "features");
   PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
                  ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
   PUMICE_EXPECTS(rows != 1, op,
                  ": features has 1 row, which has no variance; train on at least 2 rows or use "
                  "batch_norm_inference");
-  const DType compute = checks::compute_dtype(features.dtype());
-  Normalized result{Tensor(features.shape(), features.dtype()), Tensor({channels}, compute),
-                    Tensor({channels}, compute)};
+  Normalized result = empty_result(features, {channels});
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const RowItems all = cuda::all_rows(features);
+    cuda::statistics(runner, all, features, options.epsilon, EmptyItem::mean_and_deviation,
+                     {running_mean, running_variance, options.momentum}, result.mean.view(),
+                     result.inverse_deviation.view());
+    cuda::normalize(runner, all, features, result.mean, result.inverse_deviation, weight, bias,
+                    result.output.view());
+    return result;
+  }
   const cpu::RowChunks chunks(rows, channels);
   const cpu::Moments moments = cpu::moments(features, chunks);
   store(moments.mean, result.mean.view());
@@ -138,6 +186,12 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
   check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.row_elements()},
                  "batch_norm_training_gradient");
   NormGradients result = empty_gradients(features);
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
+                             inverse_deviation, weight, false, views_of(result));
+    return result;
+  }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
                           inverse_deviation, weight, false, result.features.view(),
                           result.weight.view(), result.bias.view());
@@ -149,11 +203,17 @@ Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
                             double epsilon) {
   const char* op = "batch_norm_inference";
   check_input(features, weight, bias, epsilon, op);
-  check_statistic(mean, {features.extent(1)}, features.dtype(), op, "mean");
-  check_statistic(variance, {features.extent(1)}, features.dtype(), op, "variance");
-  Tensor output(features.shape(), features.dtype());
-  cpu::normalize(features, {features.rows(), features.extent(1)}, mean,
-                 inverse_deviation_of(variance, epsilon), weight, bias, output.view());
+  check_statistics(mean, variance, features, {features.extent(1)}, op, "variance");
+  const Tensor deviation = inverse_deviation_of(variance, epsilon);
+  Tensor output(features.shape(), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::normalize(runner, cuda::all_rows(features), features, mean, deviation, weight, bias,
+                    output.view());
+    return output;
+  }
+  cpu::normalize(features, {features.rows(), features.extent(1)}, mean, deviation, weight, bias,
+                 output.view());
   return output;
 }
 
@@ -164,9 +224,16 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
   check_gradient(features, grad_output, weight, mean, variance, {features.row_elements()}, op);
   check_epsilon(epsilon, op);
   NormGradients result = empty_gradients(features);
+  const Tensor deviation = inverse_deviation_of(variance, epsilon);
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
+                             deviation, weight, true, views_of(result));
+    return result;
+  }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
-                          inverse_deviation_of(variance, epsilon), weight, true,
-                          result.features.view(), result.weight.view(), result.bias.view());
+                          deviation, weight, true, result.features.view(), result.weight.view(),
+                          result.bias.view());
   return result;
 }
 
@@ -206,9 +273,13 @@ Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTen
   check_input(features, weight, bias, epsilon, "layer_norm");
   PUMICE_EXPECTS(features.extent(1) > 0,
                  "layer_norm: features has no channels to normalise over; give it at least 1");
-  const DType compute = checks::compute_dtype(features.dtype());
-  Normalized result{Tensor(features.shape(), features.dtype()), Tensor({features.rows()}, compute),
-                    Tensor({features.rows()}, compute)};
+  Normalized result = empty_result(features, {features.rows()});
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::layer_norm(runner, features, weight, bias, epsilon, result.output.view(),
+                     result.mean.view(), result.inverse_deviation.view());
+    return result;
+  }
   cpu::layer_norm(features, weight, bias, epsilon, result.output.view(), result.mean.view(),
                   result.inverse_deviation.view());
   return result;
@@ -220,6 +291,12 @@ NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad
   check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.rows()},
                  "layer_norm_gradient");
   NormGradients result = empty_gradients(features);
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::layer_norm_gradient(runner, features, grad_output, weight, mean, inverse_deviation,
+                              views_of(result));
+    return result;
+  }
   cpu::layer_norm_gradient(features, grad_output, weight, mean, inverse_deviation,
                            result.features.view(), result.weight.view(), result.bias.view());
   return result;
@@ -229,16 +306,24 @@ Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, Con
                          ConstTensorView bias, double epsilon) {
   const char* op = "instance_norm";
   check_input(features, weight, bias, epsilon, op);
-  checks::extent(features, 0, set.size(), op, "features", "the rows of the coordinate set");
+  check_set(set, features, op);
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems items(runner, set);
+    Normalized result = empty_result(features, {set.batch_size(), features.extent(1)});
+    cuda::statistics(runner, items.rows(), features, epsilon, EmptyItem::zero, {},
+                     result.mean.view(), result.inverse_deviation.view());
+    cuda::normalize(runner, items.rows(), features, result.mean, result.inverse_deviation, weight,
+                    bias, result.output.view());
+    return result;
+  }
   const cpu::RowChunks rows(set, features.extent(1));
   for (std::int64_t item = 0; item < rows.items(); ++item) {
     PUMICE_EXPECTS(rows.rows_of(item) != 1, op, ": batch item ", item,
                    " has 1 row, which has no variance; give every item at least 2 rows or none");
   }
-  const DType compute = checks::compute_dtype(features.dtype());
   const Shape statistics{rows.items(), features.extent(1)};
-  Normalized result{Tensor(features.shape(), features.dtype()), Tensor(statistics, compute),
-                    Tensor(statistics, compute)};
+  Normalized result = empty_result(features, statistics);
   const cpu::Moments moments = cpu::moments(features, rows);
   std::vector<double> scales = inverse_deviations(moments.variance, epsilon);
   for (std::int64_t i = 0; i < statistics.elements(); ++i) {
@@ -257,8 +342,15 @@ NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView g
   const char* op = "instance_norm_gradient";
   check_gradient(features, grad_output, weight, mean, inverse_deviation,
                  {set.batch_size(), features.row_elements()}, op);
-  checks::extent(features, 0, set.size(), op, "features", "the rows of the coordinate set");
+  check_set(set, features, op);
   NormGradients result = empty_gradients(features);
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    const cuda::SetItems items(runner, set);
+    cuda::normalize_gradient(runner, items.rows(), features, grad_output, mean, inverse_deviation,
+                             weight, false, views_of(result));
+    return result;
+  }
   cpu::normalize_gradient(features, grad_output, {set, features.extent(1)}, mean, inverse_deviation,
                           weight, false, result.features.view(), result.weight.view(),
                           result.bias.view());

@@ -1,20 +1,52 @@
 // Checks the arguments of pooling, makes its results and hands both to the back end.
 #include <pumice/ops/pooling.hpp>
 
+#include "maps/cuda/map_structures.hpp"
 #include "ops/checks.hpp"
 #include "ops/cpu/pooling.hpp"
+#include "ops/cuda/pooling.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
 
+void check_map(ConstTensorView features, const KernelMapView& map, const char* op,
+               const char* name) {
+  PUMICE_EXPECTS(features.device() == map.device, op, ": ", name, " is on ",
+                 to_string(features.device()), " but the kernel map on ", to_string(map.device),
+                 "; build it from coordinates on the same device");
+}
+
 void check_input(ConstTensorView features, const KernelMapView& map, const char* op) {
-  checks::features(features, op, "features");
+  checks::matrix(features, op, "features");
   checks::extent(features, 0, map.in_rows, op, "features", "the input rows of the map");
+  check_map(features, map, op, "features");
 }
 
 void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const char* op) {
-  checks::features(grad_output, op, "grad_output");
+  checks::matrix(grad_output, op, "grad_output");
   checks::extent(grad_output, 0, map.out_rows, op, "grad_output", "the output rows of the map");
+  check_map(grad_output, map, op, "grad_output");
+}
+
+const TileMapRef& tiles_of(const KernelMapView& map) {
+  return map.map->structures()->tiles(map, cuda::kPoolTileRows, 1);
+}
+
+Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average) {
+  Tensor output({map.out_rows, features.extent(1)}, features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::pool(runner, average ? Pool::average : Pool::sum, tiles_of(map), features, output.view());
+  } else {
+    cpu::sum_pool(features, map, average, output.view());
+  }
+  return output;
+}
+
+/// Room for the gradient of the features.
+Tensor empty_gradient(ConstTensorView grad_output, const KernelMapView& map) {
+  return {{map.in_rows, grad_output.extent(1)}, grad_output.dtype(), grad_output.stream()};
 }
 
 }   // namespace
@@ -22,23 +54,26 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
 MaxPooled max_pool(ConstTensorView features, const KernelMapView& map) {
   check_input(features, map, "max_pool");
   const Shape shape{map.out_rows, features.extent(1)};
-  MaxPooled result{Tensor(shape, features.dtype()), Tensor(shape, DType::i32)};
-  cpu::max_pool(features, map, result.output.view(), result.argmax.view());
+  MaxPooled result{Tensor(shape, features.dtype(), features.stream()),
+                   Tensor(shape, DType::i32, features.stream())};
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::pool(runner, Pool::max, tiles_of(map), features, result.output.view(),
+               result.argmax.view());
+  } else {
+    cpu::max_pool(features, map, result.output.view(), result.argmax.view());
+  }
   return result;
 }
 
 Tensor average_pool(ConstTensorView features, const KernelMapView& map) {
   check_input(features, map, "average_pool");
-  Tensor output({map.out_rows, features.extent(1)}, features.dtype());
-  cpu::sum_pool(features, map, true, output.view());
-  return output;
+  return sum_pool(features, map, true);
 }
 
 Tensor sum_pool(ConstTensorView features, const KernelMapView& map) {
   check_input(features, map, "sum_pool");
-  Tensor output({map.out_rows, features.extent(1)}, features.dtype());
-  cpu::sum_pool(features, map, false, output.view());
-  return output;
+  return sum_pool(features, map, false);
 }
 
 Tensor max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
@@ -48,23 +83,33 @@ Tensor max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
                  "max_pool_gradient: argmax is ", name_of(argmax.dtype()), ' ',
                  to_string(argmax.shape()), "; pass the i32 ", to_string(grad_output.shape()),
                  " that max_pool returned");
-  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype());
-  cpu::max_pool_gradient(grad_output, argmax, map, grad.view());
+  checks::same_device(argmax, grad_output, "max_pool_gradient", "argmax", "grad_output");
+  Tensor grad = empty_gradient(grad_output, map);
+  if (checks::on_cuda(grad_output)) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::max_pool_gradient(runner, tiles_of(transposed(map)), grad_output, argmax, grad.view());
+  } else {
+    cpu::max_pool_gradient(grad_output, argmax, map, grad.view());
+  }
   return grad;
 }
 
 Tensor average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map) {
   check_gradient(grad_output, map, "average_pool_gradient");
-  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype());
-  cpu::average_pool_gradient(grad_output, map, grad.view());
+  Tensor grad = empty_gradient(grad_output, map);
+  if (checks::on_cuda(grad_output)) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::average_pool_gradient(runner, tiles_of(map), tiles_of(transposed(map)), grad_output,
+                                grad.view());
+  } else {
+    cpu::average_pool_gradient(grad_output, map, grad.view());
+  }
   return grad;
 }
 
 Tensor sum_pool_gradient(ConstTensorView grad_output, const KernelMapView& map) {
   check_gradient(grad_output, map, "sum_pool_gradient");
-  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype());
-  cpu::sum_pool(grad_output, transposed(map), false, grad.view());
-  return grad;
+  return sum_pool(grad_output, transposed(map), false);
 }
 
 }   // namespace pumice

@@ -7,6 +7,8 @@
 #include "ops/checks.hpp"
 #include "ops/cpu/row_groups.hpp"
 #include "ops/cpu/rows.hpp"
+#include "ops/cuda/rows.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
@@ -17,13 +19,56 @@ Shape with_rows(const Shape& shape, std::int64_t rows) {
   return Shape(extents);
 }
 
+/// Kernels count rows and positions in 31 bits.
+void check_room(std::int64_t rows, std::int64_t positions, const char* op) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  PUMICE_EXPECTS(rows < kMost && positions < kMost, op, ": ", positions, " positions of ", rows,
+                 " rows; on a device there are at most 2^31 - 2 of either");
+}
+
+ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
+                             std::int64_t out_rows, Reduction reduction) {
+  check_room(out_rows, row_of.rows(), "reduce_rows");
+  const StreamView stream = features.stream();
+  const Shape shape{out_rows, features.extent(1)};
+  jit::DeviceRunner runner = cuda::runner_for(features);
+  const cuda::RowGroups groups(runner, row_of, out_rows);
+  ReducedRows result;
+  result.output = Tensor(shape, features.dtype(), stream);
+  switch (reduction) {
+    case Reduction::sum:
+      cuda::reduce_rows(runner, groups, GroupResult::sum, features, result.output.view());
+      break;
+    case Reduction::mean:
+      cuda::reduce_rows(runner, groups, GroupResult::mean, features, result.output.view());
+      break;
+    case Reduction::max:
+      result.source = Tensor(shape, DType::i32, stream);
+      cuda::reduce_rows(runner, groups, GroupResult::max, features, result.output.view(),
+                        result.source.view());
+      break;
+    case Reduction::first:
+      result.source = Tensor({out_rows}, DType::i32, stream);
+      cuda::first_position(runner, groups, result.source.view());
+      cuda::take_rows(runner, features, result.source, result.output.view());
+      break;
+  }
+  return result;
+}
+
 }   // namespace
 
 Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
   PUMICE_EXPECTS(features.rank() >= 1, "take_rows: features is undefined; pass a tensor with rows");
+  checks::same_device(rows, features, "take_rows", "rows", "features");
   cpu::check_rows(rows, features.rows(), "take_rows", "rows");
-  Tensor output(with_rows(features.shape(), rows.rows()), features.dtype());
-  cpu::take_rows(features, rows, output.view());
+  Tensor output(with_rows(features.shape(), rows.rows()), features.dtype(), features.stream());
+  if (checks::on_cuda(features)) {
+    jit::DeviceRunner runner = cuda::runner_for(features);
+    cuda::take_rows(runner, features, rows, output.view());
+  } else {
+    cpu::take_rows(features, rows, output.view());
+  }
   return output;
 }
 
@@ -32,22 +77,32 @@ Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int6
                  "scatter_rows: grad_output is ", name_of(grad_output.dtype()), ' ',
                  to_string(grad_output.shape()), "; pass rows of f64, f32, f16 or bf16");
   PUMICE_EXPECTS(in_rows >= 0, "scatter_rows: in_rows = ", in_rows, "; it cannot be negative");
+  checks::same_device(rows, grad_output, "scatter_rows", "rows", "grad_output");
   cpu::check_rows(rows, in_rows, "scatter_rows", "rows");
   checks::extent(grad_output, 0, rows.rows(), "scatter_rows", "grad_output", "the length of rows");
-  Tensor grad(with_rows(grad_output.shape(), in_rows), grad_output.dtype());
-  cpu::scatter_rows(grad_output, rows, grad.view());
+  Tensor grad(with_rows(grad_output.shape(), in_rows), grad_output.dtype(), grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    check_room(in_rows, rows.rows(), "scatter_rows");
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::reduce_rows(runner, cuda::RowGroups(runner, rows, in_rows), GroupResult::sum, grad_output,
+                      grad.view());
+  } else {
+    cpu::scatter_rows(grad_output, rows, grad.view());
+  }
   return grad;
 }
 
 ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::int64_t out_rows,
                         Reduction reduction) {
   const char* op = "reduce_rows";
-  checks::features(features, op, "features");
+  checks::matrix(features, op, "features");
+  checks::same_device(row_of, features, op, "row_of", "features");
   PUMICE_EXPECTS(out_rows >= 0, op, ": out_rows = ", out_rows, "; it cannot be negative");
   PUMICE_EXPECTS(features.rows() <= std::numeric_limits<std::int32_t>::max(), op, ": ",
                  features.rows(), " rows; reduce at most 2^31 - 1 at a time");
   cpu::check_rows(row_of, out_rows, op, "row_of");
   checks::extent(features, 0, row_of.rows(), op, "features", "the length of row_of");
+  if (checks::on_cuda(features)) return reduce_on_device(features, row_of, out_rows, reduction);
   const Shape shape{out_rows, features.extent(1)};
   ReducedRows result;
   switch (reduction) {
@@ -72,12 +127,20 @@ ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::i
 Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
                             ConstTensorView source, Reduction reduction) {
   const char* op = "reduce_rows_gradient";
-  checks::features(grad_output, op, "grad_output");
+  checks::matrix(grad_output, op, "grad_output");
+  checks::same_device(row_of, grad_output, op, "row_of", "grad_output");
   cpu::check_rows(row_of, grad_output.rows(), op, "row_of");
   if (reduction == Reduction::sum) return take_rows(grad_output, row_of);
-  Tensor grad({row_of.rows(), grad_output.extent(1)}, grad_output.dtype());
+  const bool on_device = checks::on_cuda(grad_output);
+  if (on_device) check_room(grad_output.rows(), row_of.rows(), op);
+  Tensor grad({row_of.rows(), grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
   if (reduction == Reduction::mean) {
-    cpu::mean_gradient(grad_output, row_of, grad.view());
+    if (on_device) {
+      jit::DeviceRunner runner = cuda::runner_for(grad_output);
+      cuda::mean_gradient(runner, grad_output, row_of, grad.view());
+    } else {
+      cpu::mean_gradient(grad_output, row_of, grad.view());
+    }
     return grad;
   }
   const Shape expected =
@@ -85,7 +148,13 @@ Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
   PUMICE_EXPECTS(source.dtype() == DType::i32 && source.shape() == expected, op, ": source is ",
                  name_of(source.dtype()), ' ', to_string(source.shape()), "; pass the i32 ",
                  to_string(expected), " that reduce_rows returned");
-  cpu::chosen_gradient(grad_output, row_of, source, grad.view());
+  checks::same_device(source, grad_output, op, "source", "grad_output");
+  if (on_device) {
+    jit::DeviceRunner runner = cuda::runner_for(grad_output);
+    cuda::chosen_gradient(runner, grad_output, row_of, source, grad.view());
+  } else {
+    cpu::chosen_gradient(grad_output, row_of, source, grad.view());
+  }
   return grad;
 }
 

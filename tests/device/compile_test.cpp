@@ -1,4 +1,6 @@
-// Every kernel of coordinates and maps compiles for every kind of GPU, and none spills a register.
+// Every kernel of coordinates, maps and operators compiles for every kind of GPU, and none spills a
+// register.
+// Covers every kernel of device/pumice.
 #include <set>
 #include <string>
 
@@ -7,6 +9,7 @@
 #include "coords/cuda/sources.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "maps/cuda/sources.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice::test {
 namespace {
@@ -37,6 +40,11 @@ TEST(DeviceKernelsCompile, OfCoordinates) {
 TEST(DeviceKernelsCompile, OfMaps) {
   PUMICE_NEEDS_NVRTC();
   expect_compiles(cuda::maps_kernels());
+}
+
+TEST(DeviceKernelsCompile, OfOperators) {
+  PUMICE_NEEDS_NVRTC();
+  expect_compiles(cuda::ops_kernels());
 }
 
 }   // namespace

@@ -1,4 +1,5 @@
 // The emulator of device code itself: what it runs, and what it refuses.
+// Covers tests/support/device_emulator.
 #include "support/device_emulator.hpp"
 
 #include <vector>

@@ -1,4 +1,5 @@
 // Kernel maps built by device code beside those of the CPU.
+// Covers build_maps of src/maps/cuda.
 #include "maps/cuda/build_maps.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 // Random kernel map problems: sets of any size, place and order, windows of any shape, stride and
 // dilation. The device's pairs and tiles beside the CPU's, which the brute-force reference checks.
 // PUMICE_RANDOM_PROBLEMS says how many; by default 150 in the emulator and 20,000 on a GPU.
+// Covers build_maps of src/maps/cuda.
 #include <cstdlib>
 #include <string>
 
@@ -45,15 +46,12 @@ Problem draw_problem(Random& random) {
   problem.fine = make_set(strew(scatter, random), dimension);
   switch (random.integer(0, 3)) {
     case 0:   // any other set
-      problem.coarse =
-          make_set(strew(random_scatter(dimension, false, random), random), dimension);
+      problem.coarse = make_set(strew(random_scatter(dimension, false, random), random), dimension);
       break;
     case 1:
       problem.coarse = strided_set(problem.fine, problem.window, StridedOutputs::dilating);
       break;
-    case 2:
-      problem.coarse = strided_set(problem.fine, problem.window, StridedOutputs::cell);
-      break;
+    case 2: problem.coarse = strided_set(problem.fine, problem.window, StridedOutputs::cell); break;
     default: problem.coarse = problem.fine;
   }
   return problem;
@@ -65,8 +63,8 @@ void check(TestRunner& runner, const Problem& problem, Random& random) {
   const cuda::DeviceWindow window(runner, problem.window);
   const auto volume = problem.window.volume();
   const int splits = static_cast<int>(random.integer(1, std::min<std::int64_t>(volume, 3)));
-  const cuda::TileOptions tiles{
-      .tile_rows = static_cast<std::int32_t>(64 * random.integer(1, 4)), .splits = splits};
+  const cuda::TileOptions tiles{.tile_rows = static_cast<std::int32_t>(64 * random.integer(1, 4)),
+                                .splits = splits};
   const cuda::MapRequest requests[] = {
       {fine.ref(), coarse.ref(), &window, Reach::out_to_in, tiles, cuda::PairOptions{}},
       {coarse.ref(), fine.ref(), &window, Reach::in_to_out, tiles, cuda::PairOptions{}}};

@@ -1,4 +1,5 @@
 // The sites that dilating and generative convolutions make, on the device beside the CPU's.
+// Covers reached_set of src/maps/cuda.
 #include "maps/cuda/reached_set.hpp"
 
 #include <gtest/gtest.h>

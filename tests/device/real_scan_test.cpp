@@ -1,5 +1,6 @@
 // A real scan: levels and maps of a whole network, voxel for voxel and pair for pair those of the
 // CPU.
+// Covers create_sets, set_operations and build_maps on a recorded scan.
 #include <gtest/gtest.h>
 
 #include <pumice/coords/set_operations.hpp>
@@ -38,8 +39,8 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRealScan, ANetworksMapsAreThoseOfTheCpu) {
   for (std::size_t k = 0; k < kLevels; ++k) {
     expect_same_set(created.sets[k].ref(), *levels[k]);
     const auto here = created.sets[k].ref();
-    requests.push_back({here, here, &cube_on_device, Reach::out_to_in, cuda::TileOptions{},
-                        cuda::PairOptions{}});
+    requests.push_back(
+        {here, here, &cube_on_device, Reach::out_to_in, cuda::TileOptions{}, cuda::PairOptions{}});
     cpu.push_back(submanifold_map(levels[k], cube));
     if (k + 1 == kLevels) break;
     const auto next = created.sets[k + 1].ref();

@@ -1,4 +1,5 @@
 // Coarsening, unions and pruning on the device beside the CPU's.
+// Covers set_operations of src/coords/cuda.
 #include "coords/cuda/set_operations.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Coordinate sets made by device code beside those of the CPU.
+// Covers create_sets of src/coords/cuda.
 #include "coords/cuda/create_sets.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Products of bf16 by the processor's own instructions, where it has them.
+// Covers block_product.
 #include <gtest/gtest.h>
 #include <pumice/kernels/tile_mma.hpp>
 

@@ -1,4 +1,5 @@
 // Depthwise kernels on the host, thread by thread, against float64 loops.
+// Covers depthwise and depthwise_gradient of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 

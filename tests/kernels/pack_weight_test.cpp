@@ -1,4 +1,5 @@
 // Packed weights: every weight where the kernels look for it, zeros elsewhere.
+// Covers pack_weight of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 

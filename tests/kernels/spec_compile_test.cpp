@@ -2,6 +2,7 @@
 // assembler's notes on serialised wgmma. A spread of them by default; all of them with
 //
 //   PUMICE_ALL_SPECS=1 pumice_kernels_test --gtest_filter='*SpecCompile*'
+// Covers tile_source and gradient_source of src/kernels/cuda.
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>

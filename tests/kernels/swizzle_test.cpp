@@ -1,5 +1,6 @@
 // The patterns in which rows lie in shared memory: nothing is lost, and eight rows of one column of
 // chunks lie in different banks.
+// Covers device/pumice/shared/swizzle.h.
 #include <set>
 
 #include <gtest/gtest.h>

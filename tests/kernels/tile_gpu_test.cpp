@@ -1,6 +1,7 @@
 // Tile kernels on a GPU, every kind of them, against float64 sums on the host; maps are built on
 // the host too. Outputs are poisoned first, counts lie in device memory below their capacities, and
 // a second run must give the same bits where order is fixed.
+// Covers tile_launch and gradient_launch of src/kernels/cuda.
 #include <gtest/gtest.h>
 
 #include <pumice/formats/relation_tiles.hpp>

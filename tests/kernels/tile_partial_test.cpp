@@ -1,4 +1,5 @@
 // Partial results of split kernel offsets, and counts that were exceeded.
+// Covers finish_partial of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // The skeletons of tile kernels on the host, against float64 loops: every way of gathering,
 // multiplying and storing.
+// Covers tile_fma, tile_mma_sync and tile_wgmma of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Weight gradient kernels on the host, instruction by instruction, against float64 loops.
+// Covers gradient_warps and gradient_wgmma of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 

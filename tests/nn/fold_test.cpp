@@ -1,4 +1,5 @@
 // Folding: one call for a convolution and what follows it gives what the layers give one by one.
+// Covers fold of module.
 #include <gtest/gtest.h>
 
 #include <pumice/nn/activation.hpp>

@@ -1,4 +1,5 @@
 // Whole networks, training and evaluation, beside central differences in float64.
+// Covers the tape and the layers of whole networks.
 #include <gtest/gtest.h>
 
 #include <pumice/nn/initialize.hpp>

@@ -1,4 +1,5 @@
 // Each layer beside the operators it is made of, and its gradients beside central differences.
+// Covers activation, convolution, join, linear, normalization, pooling and sequential.
 #include <gtest/gtest.h>
 
 #include <pumice/nn/activation.hpp>

@@ -1,4 +1,5 @@
 // MinkUNet42 on a recorded sweep, where the data folder has one.
+// Covers minkunet.
 #include <gtest/gtest.h>
 
 #include <map>

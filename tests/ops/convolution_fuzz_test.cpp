@@ -1,5 +1,6 @@
 // Twelve thousand generated convolutions and a few large ones, each against the reference: output
 // and every gradient. A failure prints the case; `PUMICE_CASE=<seed>` runs that one alone.
+// Covers convolution.
 #include <cstdlib>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // A runner for machines without a GPU: every kernel of the library by its name, run by the emulator
 // of device code on ordinary memory.
+#pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include "support/kernel_engines.hpp"
 
 #include <functional>
@@ -22,6 +23,16 @@
 #include <pumice/maps/pair_lists.h>
 #include <pumice/maps/reach.h>
 #include <pumice/maps/tiles.h>
+#include <pumice/ops/column_max.h>
+#include <pumice/ops/column_sums.h>
+#include <pumice/ops/dense.h>
+#include <pumice/ops/interpolate.h>
+#include <pumice/ops/layer_norm.h>
+#include <pumice/ops/normalize.h>
+#include <pumice/ops/pooling.h>
+#include <pumice/ops/row_groups.h>
+#include <pumice/ops/rows.h>
+#include <pumice/ops/spread.h>
 
 namespace pumice::test {
 namespace {
@@ -58,6 +69,20 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(sum_pairs),          PUMICE_EMULATED(write_block_cells),
       PUMICE_EMULATED(write_cells),        PUMICE_EMULATED(write_kept_ranks),
       PUMICE_EMULATED(write_kept_rows),    PUMICE_EMULATED(write_pairs),
+      PUMICE_EMULATED(column_moments),     PUMICE_EMULATED(column_sums),
+      PUMICE_EMULATED(finish_moments),     PUMICE_EMULATED(finish_norm_gradient),
+      PUMICE_EMULATED(finish_sums),        PUMICE_EMULATED(identity_pairs),
+      PUMICE_EMULATED(invert_deviations),  PUMICE_EMULATED(layer_norm_rows),
+      PUMICE_EMULATED(normalize_gradient), PUMICE_EMULATED(normalize_rows),
+      PUMICE_EMULATED(column_maxima),      PUMICE_EMULATED(count_inputs),
+      PUMICE_EMULATED(finish_maxima),      PUMICE_EMULATED(pool_tiles),
+      PUMICE_EMULATED(scatter_chosen),     PUMICE_EMULATED(spread_items),
+      PUMICE_EMULATED(bound_groups),       PUMICE_EMULATED(find_corners),
+      PUMICE_EMULATED(first_of_groups),    PUMICE_EMULATED(interpolate_points),
+      PUMICE_EMULATED(invert_rows),        PUMICE_EMULATED(key_rows),
+      PUMICE_EMULATED(move_dense_rows),    PUMICE_EMULATED(reduce_groups),
+      PUMICE_EMULATED(reduced_gradient),   PUMICE_EMULATED(report_outside),
+      PUMICE_EMULATED(take_rows),
   };
   return all;
 }

@@ -16,7 +16,9 @@ struct ConvolutionOptions {
   std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
   TileWeights* tile_weights = nullptr;    // on a device: where packed weights are kept
-  ConvolutionPlan* chosen = nullptr;      // receives the plan that ran
+  bool deterministic = false;   // weight gradients on a device: the same bits every time, which
+                                // costs memory and a launch; all else has them anyway
+  ConvolutionPlan* chosen = nullptr;   // receives the plan that ran
 };
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.

@@ -16,7 +16,7 @@ struct DenseGrid {
 };
 
 /// The grid of the set's spatial shape where it has one, else the smallest box around its sites
-/// (empty for an empty set).
+/// (empty for an empty set); for a set on a device, the box that its sites are known to keep.
 DenseGrid grid_of(const CoordinateSet& set);
 
 struct DenseOptions {
@@ -25,7 +25,8 @@ struct DenseOptions {
 };
 
 /// features [N, C] -> [batch_size, C, shape…], 0 where no site is. UserError naming the row for a
-/// site outside the grid unless `crop`.
+/// site outside the grid unless `crop`; on a device such rows are left out, and the next call that
+/// waits for the stream raises the error, with how many they are.
 Tensor to_dense(ConstTensorView features, const CoordinateSet& set,
                 const DenseOptions& options = {});
 /// The gradient: what each site finds in grad_dense, [N, C]; 0 for rows that were cropped. Also
@@ -55,7 +56,8 @@ struct FromDenseOptions {
 };
 
 /// dense: [B, C, shape…], 1 to 4 spatial axes -> the sites that are there, in the order of the
-/// array (batch, then axes, the last fastest), with batch_size = B.
+/// array (batch, then axes, the last fastest), with batch_size = B. On the CPU alone: how many
+/// there are decides the shape of the result.
 SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options = {});
 /// Gradient of the dense array, [B, C, shape…], 0 where no site is.
 Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,

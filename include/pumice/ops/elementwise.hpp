@@ -17,6 +17,9 @@ Tensor subtract(ConstTensorView left, ConstTensorView right);
 Tensor multiply(ConstTensorView left, ConstTensorView right);
 /// features · factor, rounded once.
 Tensor scale(ConstTensorView features, double factor);
+/// The same numbers in another floating type, rounded once, where they are; shares them when they
+/// are of that type already.
+Tensor convert(const Tensor& features, DType dtype);
 /// total += term: how gradients that reach one tensor on several ways add up.
 void add_in_place(TensorView total, ConstTensorView term);
 

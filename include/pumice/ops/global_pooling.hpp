@@ -16,7 +16,8 @@ struct GlobalMaxPooled {
 /// features: [rows of set, C] -> [set.batch_size(), C]. A batch item without rows gives 0. A NaN
 /// wins over every number.
 GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set);
-/// Summed in double, whatever the storage type, and rounded once.
+/// Summed in double, whatever the storage type, and rounded once; on a device in double over sums
+/// of a few hundred rows in float.
 Tensor global_average_pool(ConstTensorView features, const CoordinateSet& set);
 Tensor global_sum_pool(ConstTensorView features, const CoordinateSet& set);
 

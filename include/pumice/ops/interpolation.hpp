@@ -35,7 +35,8 @@ struct InterpolationMap {
 };
 
 /// points: f32 or f64 [P, 1 + D]: batch index, then the position in cells of `set`. UserError for
-/// a position that is not finite and for a batch index that is not a whole number in the batch.
+/// a position that is not finite and for a batch index that is not a whole number in the batch. On
+/// a device, such points see NaN, and the next call that waits for the stream raises the error.
 InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
                                    const InterpolationOptions& options = {});
 /// features: [map.in_rows, C] -> [P, C].

@@ -16,9 +16,13 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight,
                          ConstTensorView bias = {}, TileWeights* kept = nullptr);
 /// grad_output [N, C_out] · Wᵀ: [N, C_in].
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight);
-/// xᵀ · grad_output: [C_in, C_out], of the storage type.
-Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output);
-/// The sum over rows, compute type [C_out]; summed in double.
+/// xᵀ · grad_output: [C_in, C_out], of the storage type. With the two exchanged, the gradient of a
+/// weight as PyTorch stores it. `deterministic`: on a device too the same bits every time, which
+/// costs memory and a launch there.
+Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                              bool deterministic = false);
+/// The sum over rows, compute type [C_out]; summed in double, on a device in double over sums of a
+/// few hundred rows in float.
 Tensor linear_bias_gradient(ConstTensorView grad_output);
 
 }   // namespace pumice

@@ -3,7 +3,9 @@
 // The compute type is f64 for f64 features and f32 for all others. Parameters, running statistics,
 // saved statistics and the gradients of parameters are of the compute type; features, outputs and
 // the gradient of the features are of the storage type. Sums run in double over chunks that depend
-// on the shape alone.
+// on the shape alone. On a device the passes over the rows are in float, by Welford's and Chan's
+// recurrences, which subtract no large sums, and only what they leave is added in double; the bits
+// depend on the shape and the device.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +74,7 @@ NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad
 
 /// Normalises every channel over the rows of each batch item (biased variance). Items without rows
 /// have statistics 0; an item of one row is a UserError naming it, as in PyTorch's training mode.
+/// On a device, where nobody waits to see how many rows an item has, the one row becomes `bias`.
 Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, ConstTensorView weight,
                          ConstTensorView bias, double epsilon = kNormEpsilon);
 NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView grad_output,

@@ -1,5 +1,6 @@
 // Pooling over a kernel map, and its gradients. Only active inputs count: there are no zeros of
-// empty cells to be the maximum of, or to divide by.
+// empty cells to be the maximum of, or to divide by. A device adds in the same order as the CPU and
+// gives the same bits, but for a last one where it divides.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,8 @@
 // Moving whole rows: pruning, permuting, repeating, and merging rows that fell together.
+//
+// A row number out of range is a UserError on the CPU. On a device, where nobody waits to see the
+// numbers, no memory is touched by it: a row taken from there is NaN (bytes of ones), as is a
+// gradient, and a row that was to be merged into it is left out.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +16,7 @@ namespace pumice {
 /// (a point outside the range has no voxel). Any trailing shape and any dtype.
 Tensor take_rows(ConstTensorView features, ConstTensorView rows);
 /// Its gradient: [in_rows, …], row r the sum of grad_output[i] over all i with rows[i] == r, in
-/// ascending i.
+/// ascending i, summed in float (double for f64, and on a device).
 Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows);
 
 struct ReducedRows {

@@ -21,4 +21,10 @@ std::uint32_t architecture_bit(Device device) {
                           : kSm80;
 }
 
+int multiprocessors_of(StreamView stream) {
+  return stream.device.kind == DeviceKind::cuda
+             ? cuda_device_info(stream.device.index).multiprocessors
+             : 1;
+}
+
 }   // namespace pumice::cuda

@@ -11,4 +11,7 @@ namespace pumice::cuda {
 /// runs there.
 std::uint32_t architecture_bit(Device device);
 
+/// Of the device of `stream`; 1 for the host, where tests run device code.
+int multiprocessors_of(StreamView stream);
+
 }   // namespace pumice::cuda

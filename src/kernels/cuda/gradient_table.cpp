@@ -31,22 +31,26 @@ std::int32_t share(std::int32_t channels, std::int32_t widest, std::int32_t step
   return round_up(divide_up(channels, divide_up(channels, widest)), step);
 }
 
+/// Specifications are the same for all kernels up to 7³.
+constexpr std::int32_t kLeastOffsets = 343;
+
 /// As many stages as fit, up to `most`; fewer than two is no pipeline.
-bool fit_stages(GradientSpec& spec, std::uint32_t architecture, std::int32_t most) {
-  constexpr std::int32_t kOffsets = 343;   // their table fits beside the stages up to 7³
+bool fit_stages(GradientSpec& spec, const GradientProblem& problem, std::int32_t most) {
+  const std::int32_t offsets = std::max(problem.offsets, kLeastOffsets);
   const std::int32_t room =
-      (block_shared_limit(architecture) + kReservedShared) / spec.blocks_per_sm - kReservedShared;
+      (block_shared_limit(problem.architecture) + kReservedShared) / spec.blocks_per_sm -
+      kReservedShared;
   for (spec.stages = most; spec.stages >= 2; --spec.stages)
-    if (shared_bytes(spec, kOffsets) <= room) return true;
+    if (shared_bytes(spec, offsets) <= room) return true;
   return false;
 }
 
-void keep(std::vector<GradientSpec>& specs, GradientSpec spec, std::uint32_t architecture) {
+void keep(std::vector<GradientSpec>& specs, GradientSpec spec, const GradientProblem& problem) {
   const std::int32_t most = spec.instruction == Instruction::wgmma ? 6 : 4;
-  while (!fit_stages(spec, architecture, most) && spec.blocks_per_sm > 1)
+  while (!fit_stages(spec, problem, most) && spec.blocks_per_sm > 1)
     --spec.blocks_per_sm;
-  if (!fit_stages(spec, architecture, most) || !is_valid(spec)) return;
-  if ((architectures(spec) & architecture) == 0) return;
+  if (!fit_stages(spec, problem, most) || !is_valid(spec)) return;
+  if ((architectures(spec) & problem.architecture) == 0) return;
   if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
 }
 
@@ -87,7 +91,7 @@ std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
       spec.tile_out = share(problem.out_channels, shape.most_out, 8);
       spec.tile_pairs = shape.pairs;
       spec.blocks_per_sm = shape.blocks_per_sm;
-      keep(specs, spec, problem.architecture);
+      keep(specs, spec, problem);
     }
     if (specs.size() > 1) return specs;
   }
@@ -106,7 +110,7 @@ std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
     spec.tile_out = share(problem.out_channels, round_up(shape.most_out, step * shape.out_warps),
                           step * shape.out_warps);
     spec.tile_pairs = 32;
-    keep(specs, spec, problem.architecture);
+    keep(specs, spec, problem);
   }
   return specs;
 }
@@ -114,8 +118,8 @@ std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
 GradientSpec choose_gradient(const GradientProblem& problem) {
   const std::vector<GradientSpec> specs = gradient_candidates(problem);
   PUMICE_EXPECTS(!specs.empty(), "no weight gradient kernel for ", problem.in_channels, " to ",
-                 problem.out_channels, " channels in ", problem.groups,
-                 " groups: fewer channels in a group, or another dataflow");
+                 problem.out_channels, " channels in ", problem.groups, " groups and ",
+                 problem.offsets, " offsets: fewer channels in a group, or a smaller kernel");
   return specs.front();
 }
 

@@ -14,6 +14,7 @@ struct GradientProblem {
   std::int32_t in_channels = 0;   // of a group
   std::int32_t out_channels = 0;
   std::int32_t groups = 1;
+  std::int32_t offsets = 343;   // their table lies beside the stages; up to 7³ cost none of them
   std::uint32_t architecture = kSm90a;
 };
 

@@ -29,7 +29,8 @@ RowGroups group_rows(std::span<const std::int64_t> rows, std::int64_t groups);
 template <class Row>
 Buffer<std::int64_t> invert_rows(std::span<const Row> rows, std::int64_t groups);
 
-/// UserError, naming position and value, unless all of `rows` are in [-1, limit).
+/// UserError, naming position and value, unless all of `rows` are in [-1, limit). Of a list on a
+/// device only shape and type are looked at.
 void check_rows(ConstTensorView rows, std::int64_t limit, const char* op, const char* name);
 
 /// Calls body(span) with the elements of an i32 or i64 vector.

@@ -1,12 +1,22 @@
-// Describe the product, choose a tile, find its map and weights, launch.
+// Describe the product, choose a kernel, find its map and weights, launch.
 #include "ops/cuda/convolution.hpp"
 
+#include <algorithm>
+
+#include <pumice/ops/row_arguments.h>
+#include <pumice/shared/tile_limits.h>
+#include <pumice/core/error.hpp>
+
 #include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/gradient_launch.hpp"
+#include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/gradient_table.hpp"
 #include "kernels/cuda/packed_tiles.hpp"
 #include "kernels/cuda/spec_table.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "maps/cuda/map_structures.hpp"
+#include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/sources.hpp"
 
 namespace pumice::cuda {
@@ -45,9 +55,98 @@ TileMapRef identity_map(const TileProduct& product) {
   return map;
 }
 
+/// Positions of the tiles that depthwise products run on: what most other kernels take too.
+constexpr std::int32_t kDepthwiseTileRows = 128;
+
+std::string run_depthwise(const TileProduct& product, const KernelMapView* map) {
+  PUMICE_ENSURES(map != nullptr, "a depthwise product without a map");
+  const ElementType type = element_type(product.output.dtype(), "convolution", "features");
+  if (product.output.elements() == 0) return kDepthwiseKernel;
+  jit::DeviceRunner runner = runner_for(product.input);
+  launch_depthwise(runner, type,
+                   {.map = map->map->structures()->tiles(*map, kDepthwiseTileRows, 1),
+                    .input = product.input.raw(),
+                    .weight = product.weight.raw(),
+                    .output = product.output.raw(),
+                    .channels = static_cast<std::int32_t>(product.groups),
+                    .epilogue = epilogue_of(product.epilogue)});
+  return kDepthwiseKernel;
+}
+
+/// Pairs of rows that meet themselves, for as long as this lives.
+class IdentityPairs {
+ public:
+  IdentityPairs(jit::KernelRunner& runner, std::int64_t rows)
+      : row_(runner.make<std::int32_t>(rows)), begin_(runner.make<std::int64_t>(2)) {
+    runner.run(ops_kernel("identity_pairs"),
+               {.blocks = std::max<std::int64_t>(1, (rows + kRowThreads - 1) / kRowThreads),
+                .threads = kRowThreads},
+               IdentityArguments{.row = row_.data(), .begin = begin_.data(), .rows = rows});
+  }
+  PairListRef ref() const {
+    return {.offset_begin = begin_.data(),
+            .in = row_.data(),
+            .out = row_.data(),
+            .pairs = {nullptr, row_.size()},
+            .offsets = 1};
+  }
+
+ private:
+  Buffer<std::int32_t> row_;
+  Buffer<std::int64_t> begin_;
+};
+
+std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
+                     jit::KernelRunner& runner) {
+  const ElementType type = element_type(product.features.dtype(), "weight gradient", "features");
+  const auto groups = static_cast<std::int32_t>(product.groups);
+  const auto in_channels = static_cast<std::int32_t>(product.features.extent(1));
+  const auto out_channels = static_cast<std::int32_t>(product.grad_output.extent(1));
+  const std::uint32_t architecture = architecture_bit(product.features.device());
+  if (is_depthwise(groups, in_channels, out_channels)) {
+    PUMICE_EXPECTS(
+        depthwise_gradient_shared_bytes(pairs.offsets) <= block_shared_limit(architecture),
+        "no weight gradient kernel for a depthwise convolution of ", pairs.offsets,
+        " offsets: their table does not fit into the memory that a thread block has, so "
+        "use a smaller kernel, or the CPU");
+    launch_depthwise_gradient(runner, type,
+                              {.pairs = pairs,
+                               .input = product.features.raw(),
+                               .grad = product.grad_output.raw(),
+                               .channels = in_channels},
+                              product.result.raw());
+    return kDepthwiseGradientKernel;
+  }
+  const GradientSpec spec =
+      choose_gradient({.operand = type,
+                       .write = product.deterministic ? Write::slots : Write::add,
+                       .in_channels = in_channels / groups,
+                       .out_channels = out_channels / groups,
+                       .groups = groups,
+                       .offsets = pairs.offsets,
+                       .architecture = architecture});
+  WeightGradient gradient{.pairs = pairs,
+                          .input = product.features.raw(),
+                          .grad = product.grad_output.raw(),
+                          .result = product.result.raw(),
+                          .type = type};
+  if (product.deterministic || type == ElementType::f32) {
+    launch_gradient(runner, spec, gradient);
+  } else {
+    Tensor sums(product.result.shape(), DType::f32, product.result.stream());
+    gradient.result = sums.raw();
+    gradient.type = ElementType::f32;
+    launch_gradient(runner, spec, gradient);
+    convert(sums, 1.0, product.result);
+  }
+  return gradient_name(spec);
+}
+
 }   // namespace
 
 std::string run(const TileProduct& product, const KernelMapView* map) {
+  if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
+    return run_depthwise(product, map);
   const TileSpec spec = choose_tile(describe(product, map)).spec;
   if (product.output.elements() == 0) return tile_name(spec);
   jit::DeviceRunner runner = runner_for(product.input);
@@ -63,6 +162,13 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
       .epilogue = epilogue_of(product.epilogue)};
   launch_tiles(runner, spec, arguments);
   return tile_name(spec);
+}
+
+std::string run(const WeightProduct& product, const KernelMapView* map) {
+  jit::DeviceRunner runner = runner_for(product.features);
+  if (map != nullptr) return sum_over(product, map->map->structures()->pairs(*map), runner);
+  const IdentityPairs pairs(runner, product.features.rows());
+  return sum_over(product, pairs.ref(), runner);
 }
 
 }   // namespace pumice::cuda

@@ -20,8 +20,25 @@ struct TileProduct {
   TensorView output;   // [out rows, C_out]
 };
 
+/// Whether every channel meets itself alone, for which there are kernels of their own.
+inline bool is_depthwise(std::int64_t groups, std::int64_t in_channels, std::int64_t out_channels) {
+  return groups > 1 && in_channels == groups && out_channels == groups;
+}
+
 /// Enqueues the product on the stream of its input and returns the name of the kernel that runs.
-/// `map` null: position = row.
+/// `map` null: position = row, which depthwise products do not take.
 std::string run(const TileProduct& product, const KernelMapView* map);
+
+struct WeightProduct {
+  ConstTensorView features;      // [in rows, C_in]
+  ConstTensorView grad_output;   // [out rows, C_out]
+  std::int64_t groups = 1;
+  bool deterministic = false;
+  TensorView result;   // [K, C_in / groups, C_out], of the type of the features
+};
+
+/// Enqueues a weight gradient on the stream of its features and returns the name of the kernel that
+/// runs. `map` null: every row meets itself, which depthwise products do not take.
+std::string run(const WeightProduct& product, const KernelMapView* map);
 
 }   // namespace pumice::cuda

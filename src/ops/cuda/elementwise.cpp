@@ -61,7 +61,7 @@ class ColumnCopies {
       const std::int64_t pieces = part.width / arguments_.copy_bytes * arguments_.rows;
       blocks += (pieces + kElementThreads - 1) / kElementThreads;
     }
-    runner_for(wide_).run(features_kernel("copy_columns"),
+    runner_for(wide_).run(ops_kernel("copy_columns"),
                           {.blocks = blocks, .threads = kElementThreads}, arguments_);
     arguments_ = {};
   }
@@ -74,7 +74,7 @@ class ColumnCopies {
 }   // namespace
 
 void combine(ConstTensorView left, ConstTensorView right, Combination combination, TensorView out) {
-  runner_for(left).run(features_kernel("combine_elements"), shape_for(out.elements()),
+  runner_for(left).run(ops_kernel("combine_elements"), shape_for(out.elements()),
                        CombineArguments{.left = left.raw(),
                                         .right = right.raw(),
                                         .out = out.raw(),
@@ -84,7 +84,7 @@ void combine(ConstTensorView left, ConstTensorView right, Combination combinatio
 }
 
 void convert(ConstTensorView in, double factor, TensorView out) {
-  runner_for(in).run(features_kernel("convert_elements"), shape_for(out.elements()),
+  runner_for(in).run(ops_kernel("convert_elements"), shape_for(out.elements()),
                      ConvertArguments{.in = in.raw(),
                                       .out = out.raw(),
                                       .elements = out.elements(),
@@ -99,7 +99,7 @@ void activate(ConstTensorView in, Activation activation, double slope, TensorVie
 
 void activation_gradient(ConstTensorView in, ConstTensorView gradient, Activation activation,
                          double slope, TensorView out) {
-  runner_for(in).run(features_kernel("activate_elements"), shape_for(out.elements()),
+  runner_for(in).run(ops_kernel("activate_elements"), shape_for(out.elements()),
                      ActivateArguments{.in = in.raw(),
                                        .gradient = gradient.raw(),
                                        .out = out.raw(),
@@ -110,7 +110,7 @@ void activation_gradient(ConstTensorView in, ConstTensorView gradient, Activatio
 }
 
 void affine(ConstTensorView in, ConstTensorView scale, ConstTensorView shift, TensorView out) {
-  runner_for(in).run(features_kernel("affine_elements"), shape_for(out.elements()),
+  runner_for(in).run(ops_kernel("affine_elements"), shape_for(out.elements()),
                      AffineArguments{.in = in.raw(),
                                      .out = out.raw(),
                                      .scale = scale.data<float>(),
@@ -123,7 +123,7 @@ void affine(ConstTensorView in, ConstTensorView scale, ConstTensorView shift, Te
 void fold_norm(const FoldedNorm& norm, TensorView scale, TensorView shift) {
   const auto channels = static_cast<std::int32_t>(norm.mean.elements());
   runner_for(norm.mean).run(
-      features_kernel("fold_norm"),
+      ops_kernel("fold_norm"),
       {.blocks = (channels + kElementThreads - 1) / kElementThreads, .threads = kElementThreads},
       FoldArguments{.weight = floats_or_null(norm.weight),
                     .bias = floats_or_null(norm.bias),

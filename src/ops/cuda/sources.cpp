@@ -1,14 +1,42 @@
-// One module for the elementwise kernels: they compile faster together than apart.
+// Kernels that are used together are compiled together: they compile faster together than apart.
 #include "ops/cuda/sources.hpp"
 
 namespace pumice::cuda {
 
-jit::KernelName features_kernel(const char* name) {
-  static const jit::Source source{.name = "features",
-                                  .text =
-                                      "#include <pumice/ops/columns.h>\n"
-                                      "#include <pumice/ops/elementwise.h>\n"};
-  return {&source, name};
+std::span<const jit::KernelGroup> ops_kernels() {
+  static const std::vector<jit::KernelGroup> groups = {
+      {{.name = "features",
+        .text = "#include <pumice/ops/columns.h>\n"
+                "#include <pumice/ops/elementwise.h>\n"},
+       {"activate_elements", "affine_elements", "combine_elements", "convert_elements",
+        "copy_columns", "fold_norm"}},
+      {{.name = "columns",
+        .text = "#include <pumice/ops/column_moments.h>\n"
+                "#include <pumice/ops/column_sums.h>\n"
+                "#include <pumice/ops/layer_norm.h>\n"
+                "#include <pumice/ops/normalize.h>\n"},
+       {"column_moments", "column_sums", "finish_moments", "finish_norm_gradient", "finish_sums",
+        "invert_deviations", "layer_norm_rows", "normalize_gradient", "normalize_rows"}},
+      {{.name = "items",
+        .text = "#include <pumice/ops/column_max.h>\n"
+                "#include <pumice/ops/spread.h>\n"},
+       {"column_maxima", "finish_maxima", "scatter_chosen", "spread_items"}},
+      {{.name = "pooling", .text = "#include <pumice/ops/pooling.h>\n"},
+       {"count_inputs", "pool_tiles"}},
+      {{.name = "rows", .text = "#include <pumice/ops/rows.h>\n"},
+       {"identity_pairs", "invert_rows", "take_rows"}},
+      {{.name = "row groups",
+        .text = "#include <pumice/ops/dense.h>\n"
+                "#include <pumice/ops/interpolate.h>\n"
+                "#include <pumice/ops/row_groups.h>\n"},
+       {"bound_groups", "find_corners", "first_of_groups", "interpolate_points", "key_rows",
+        "move_dense_rows", "reduce_groups", "reduced_gradient", "report_outside"}},
+  };
+  return groups;
+}
+
+jit::KernelName ops_kernel(const char* name) {
+  return jit::find_kernel(ops_kernels(), name);
 }
 
 ElementType element_type(DType type, const char* op, const char* argument) {
@@ -24,13 +52,6 @@ ElementType element_type(DType type, const char* op, const char* argument) {
 
 jit::DeviceRunner runner_for(const ConstTensorView& tensor) {
   return {tensor.stream(), default_allocator(tensor.device())};
-}
-
-void check_same_device(const ConstTensorView& tensor, const ConstTensorView& first, const char* op,
-                       const char* argument, const char* first_argument) {
-  PUMICE_EXPECTS(tensor.device() == first.device(), op, ": ", argument, " is on ",
-                 to_string(tensor.device()), ", ", first_argument, " on ",
-                 to_string(first.device()), "; copy_to brings one to the other");
 }
 
 }   // namespace pumice::cuda

@@ -1,0 +1,194 @@
+// What the kernels that go through rows column by column (statistics of norms, their gradients,
+// sums over rows) are launched with.
+//
+//     item 0            item 1        rows of an item, in shares of equal length: one thread block
+//   ┌────┬────┬────┐  ┌────┬────┐     for each share and tile of columns
+//   │ s0 │ s1 │ s2 │  │ s0 │ s1 │ …
+//   └────┴────┴────┘  └────┴────┘     partial results [items, shares, 2, channels], added up in the
+//                                     order of shares: the same bits every time
+#pragma once
+
+#include <pumice/shared/row_count.h>
+#include <pumice/shared/tile_spec.h>
+#include <pumice/shared/types.h>
+
+namespace pumice {
+
+inline constexpr int kColumnThreads = 256;
+/// Columns that a thread has at a time: of rows whose channels are a multiple of it.
+inline constexpr int kColumnVector = 4;
+inline constexpr int kFinishThreads = 1024;
+/// Channels of a block that adds shares up; its other threads share the shares.
+inline constexpr int kFinishChannels = 32;
+
+/// Rows that belong together: the rows at positions [begin[i], begin[i + 1]) are item i.
+struct RowItems {
+  RowCountRef rows{};
+  const int64_t* begin = nullptr;   // [items + 1]; null: all rows are one item
+  const int32_t* order = nullptr;   // [rows] position -> row; null: position == row
+  int32_t items = 1;
+};
+
+/// How many thread blocks the rows of each item are cut into, and what they are of.
+struct ColumnShape {
+  RowItems rows{};
+  int32_t channels = 0;
+  int32_t shares = 1;
+  ElementType type = ElementType::f32;   // of features and gradients; the rest is fp32
+};
+
+/// Mean and sum of squared distances to it, of each share.
+struct MomentArguments {
+  ColumnShape shape{};
+  const void* in = nullptr;   // [rows, channels]
+  float* partial = nullptr;
+};
+
+/// What the statistics of an item without rows are.
+enum class EmptyItem : int32_t {
+  mean_and_deviation,   // of no variance, as batch norm has them
+  zero,                 // instance norm
+};
+
+/// Shares to statistics, [items, channels] each.
+struct StatisticArguments {
+  ColumnShape shape{};
+  const float* partial = nullptr;
+  float* mean = nullptr;
+  float* inverse_deviation = nullptr;   // 1 / sqrt(variance + epsilon)
+  float* running_mean = nullptr;        // null: nobody keeps them; of one item
+  float* running_variance = nullptr;    // moves towards the unbiased variance
+  double epsilon = 0;
+  double momentum = 0;
+  EmptyItem empty = EmptyItem::mean_and_deviation;
+};
+
+/// out = (in − mean) · inverse_deviation · weight + bias, statistics of the row's item.
+struct NormalizeArguments {
+  ColumnShape shape{};
+  const void* in = nullptr;
+  void* out = nullptr;
+  const float* mean = nullptr;
+  const float* inverse_deviation = nullptr;
+  const float* weight = nullptr;   // null: 1
+  const float* bias = nullptr;     // null: 0
+};
+
+/// What the terms of the second of two sums are, beside the gradients g themselves.
+enum class SumTerm : int32_t {
+  none,         // there is no second sum
+  product,      // g · x
+  centered,     // g · (x − mean[item])
+  normalized,   // g · (x − mean[row]) · inverse_deviation[row]
+};
+
+/// Σ g and Σ of a second term, of each share.
+struct ColumnSumArguments {
+  ColumnShape shape{};
+  const void* grad = nullptr;   // g: [rows, channels]
+  const void* in = nullptr;     // x
+  const float* mean = nullptr;
+  const float* inverse_deviation = nullptr;
+  float* partial = nullptr;
+  SumTerm term = SumTerm::none;
+};
+
+/// Shares to sums of items.
+struct FinishSumArguments {
+  ColumnShape shape{};
+  const float* partial = nullptr;
+  void* out = nullptr;    // [items, channels] of `out_type`
+  bool second = false;    // the second of the two sums
+  bool average = false;   // divided by the rows of the item; 0 where there are none
+  ElementType out_type = ElementType::f32;
+};
+
+/// Shares to the gradients of a norm's parameters, [channels], summed over items, and to what the
+/// gradient of the features takes, [items, channels].
+struct NormGradientArguments {
+  ColumnShape shape{};
+  const float* partial = nullptr;
+  const float* inverse_deviation = nullptr;   // [items, channels]; null: in the terms already
+  float* grad_weight = nullptr;
+  float* grad_bias = nullptr;
+  float* mean_grad = nullptr;   // mean of g; null: statistics are constants
+  float* slope = nullptr;       // mean of g · (x − mean), over the variance
+};
+
+/// dx = (g − mean_grad − (x − mean) · slope) · inverse_deviation · weight
+struct FeatureGradientArguments {
+  ColumnShape shape{};
+  const void* in = nullptr;
+  const void* grad = nullptr;
+  void* out = nullptr;
+  const float* mean = nullptr;
+  const float* inverse_deviation = nullptr;
+  const float* weight = nullptr;      // null: 1
+  const float* mean_grad = nullptr;   // null: 0
+  const float* slope = nullptr;
+};
+
+/// The largest value and its row, of each share; -1 for a share without rows.
+struct MaximumArguments {
+  ColumnShape shape{};
+  const void* in = nullptr;
+  float* value = nullptr;   // partial results, of which only the first of two is used
+  int32_t* row = nullptr;
+};
+
+/// Shares to the largest of items: 0 and -1 for an item without rows.
+struct FinishMaximumArguments {
+  ColumnShape shape{};
+  const float* value = nullptr;
+  const int32_t* row = nullptr;
+  void* out = nullptr;         // [items, channels] of the features' type
+  int32_t* argmax = nullptr;   // [items, channels]
+};
+
+/// Gradients of the largest values, each to the row it came from.
+struct ChosenArguments {
+  const void* grad = nullptr;   // [items, channels]
+  const int32_t* argmax = nullptr;
+  void* out = nullptr;   // [rows, channels], zeros
+  int64_t elements = 0;
+  int32_t channels = 0;
+  ElementType type = ElementType::f32;
+};
+
+/// What rows become of the vector of their item.
+enum class Spread : int32_t { copy, average, add, multiply };
+
+struct SpreadArguments {
+  ColumnShape shape{};
+  const void* items = nullptr;   // [items, channels]
+  const void* in = nullptr;      // [rows, channels], of add and multiply
+  void* out = nullptr;
+  Spread spread = Spread::copy;   // average: divided by the rows of the item
+};
+
+/// out = 1 / sqrt(variance + epsilon)
+struct DeviationArguments {
+  const float* variance = nullptr;
+  float* out = nullptr;
+  double epsilon = 0;
+  int32_t channels = 0;
+};
+
+/// Norms of single rows: a warp a row.
+struct LayerNormArguments {
+  RowCountRef rows{};
+  const void* in = nullptr;
+  const void* grad = nullptr;   // null: forward
+  void* out = nullptr;
+  float* new_mean = nullptr;   // [rows], forward
+  float* new_inverse_deviation = nullptr;
+  const float* mean = nullptr;   // [rows], with a gradient
+  const float* inverse_deviation = nullptr;
+  const float* weight = nullptr;   // null: 1
+  const float* bias = nullptr;     // null: 0
+  double epsilon = 0;
+  int32_t channels = 0;
+  ElementType type = ElementType::f32;
+};
+
+}   // namespace pumice

@@ -1,0 +1,160 @@
+// How a thread block goes through a share of rows and a tile of columns.
+//
+//    lane 0   row 0:  chunk 0 │ chunk 1 │ …      a chunk: up to four neighbouring columns
+//    lane 1   row 1:  chunk 0 │ chunk 1 │ …      thread = lane · chunks + chunk
+//    …
+//    lane 0   row lanes: …
+#pragma once
+
+#include <pumice/ops/column_arguments.h>
+#include <pumice/platform.h>
+#include <pumice/skeleton/poison.h>
+#include <pumice/thread/global_access.h>
+
+namespace pumice {
+
+/// How features are read: the type and the columns of an access.
+template <ElementType kElement, int32_t kColumns> struct Access {
+  static constexpr ElementType kType = kElement;
+  static constexpr int32_t kCount = kColumns;
+  using Chunk = float[static_cast<unsigned>(kColumns)];
+
+  PUMICE_DEVICE static void load(const void* data, int64_t element, Chunk& value) {
+    load_chunk<kType, kCount * element_bytes(kType)>(data, element, value, kCount);
+  }
+  PUMICE_DEVICE static void store(void* data, int64_t element, const Chunk& value) {
+    store_chunk<kType, kCount * element_bytes(kType)>(data, element, value, kCount);
+  }
+  /// Of an fp32 array; `otherwise` where there is none.
+  PUMICE_DEVICE static void load_or(const float* data, int64_t element, float otherwise,
+                                    Chunk& value) {
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kCount; ++i)
+      value[i] = data == nullptr ? otherwise : data[element + i];
+  }
+};
+
+/// Calls Body::run<Access> for rows of so many channels.
+template <class Body, class... Arguments>
+PUMICE_DEVICE void with_access(ElementType type, int32_t channels, Arguments&... arguments) {
+  const bool wide = channels % kColumnVector == 0;
+  switch (type) {
+    case ElementType::f16:
+      if (wide) return Body::template run<Access<ElementType::f16, kColumnVector>>(arguments...);
+      return Body::template run<Access<ElementType::f16, 1>>(arguments...);
+    case ElementType::bf16:
+      if (wide) return Body::template run<Access<ElementType::bf16, kColumnVector>>(arguments...);
+      return Body::template run<Access<ElementType::bf16, 1>>(arguments...);
+    default:
+      if (wide) return Body::template run<Access<ElementType::f32, kColumnVector>>(arguments...);
+      return Body::template run<Access<ElementType::f32, 1>>(arguments...);
+  }
+}
+
+PUMICE_DEVICE void store_element(ElementType type, void* out, int64_t element, float value) {
+  const float one[1] = {value};
+  switch (type) {
+    case ElementType::f16: return Access<ElementType::f16, 1>::store(out, element, one);
+    case ElementType::bf16: return Access<ElementType::bf16, 1>::store(out, element, one);
+    default: return Access<ElementType::f32, 1>::store(out, element, one);
+  }
+}
+
+PUMICE_DEVICE float load_element(ElementType type, const void* data, int64_t element) {
+  float one[1];
+  switch (type) {
+    case ElementType::f16: Access<ElementType::f16, 1>::load(data, element, one); break;
+    case ElementType::bf16: Access<ElementType::bf16, 1>::load(data, element, one); break;
+    default: Access<ElementType::f32, 1>::load(data, element, one); break;
+  }
+  return one[0];
+}
+
+PUMICE_DEVICE int64_t item_begin(const RowItems& rows, int32_t item) {
+  return rows.begin == nullptr ? 0 : rows.begin[item];
+}
+PUMICE_DEVICE int64_t item_size(const RowItems& rows, int32_t item) {
+  return rows.begin == nullptr ? rows.rows.rows() : rows.begin[item + 1] - rows.begin[item];
+}
+/// Rows of a share of an item of `size` rows; the last ones may be shorter, or empty.
+PUMICE_DEVICE int64_t share_size(int64_t size, int32_t shares) {
+  return (size + shares - 1) / shares;
+}
+
+/// Where the partial results of a share begin.
+PUMICE_DEVICE int64_t partial_row(const ColumnShape& shape, int32_t item, int32_t share,
+                                  int32_t which) {
+  return ((int64_t{item} * shape.shares + share) * 2 + which) * shape.channels;
+}
+
+/// The place of a thread, for chunks of kCount columns.
+template <int32_t kCount> class ColumnWalk {
+ public:
+  PUMICE_DEVICE explicit ColumnWalk(const ColumnShape& shape)
+      : rows_(shape.rows),
+        item_(block_index() / shape.shares),
+        share_(block_index() % shape.shares),
+        channels_(shape.channels),
+        first_channel_(block_index_y() * kColumnThreads * kCount) {
+    const int32_t left = channels_ - first_channel_;
+    chunks_ = (left < kColumnThreads * kCount ? left : kColumnThreads * kCount) / kCount;
+    lanes_ = kColumnThreads / chunks_;
+    lane_ = thread_index() / chunks_;
+    const int64_t size = item_size(rows_, item_);
+    const int64_t step = share_size(size, shape.shares);
+    const int64_t first = step * share_ < size ? step * share_ : size;
+    const int64_t last = first + step < size ? first + step : size;
+    begin_ = item_begin(rows_, item_) + first;
+    end_ = begin_ + last - first;
+  }
+
+  PUMICE_DEVICE int32_t item() const { return item_; }
+  PUMICE_DEVICE int32_t lanes() const { return lanes_; }
+  PUMICE_DEVICE int32_t lane() const { return lane_; }
+  PUMICE_DEVICE int32_t chunks() const { return chunks_; }
+  /// First of the columns of this thread.
+  PUMICE_DEVICE int32_t channel() const {
+    return first_channel_ + thread_index() % chunks_ * kCount;
+  }
+  /// Where the statistics of the item and of these columns stand in [items, channels].
+  PUMICE_DEVICE int64_t statistic() const { return int64_t{item_} * channels_ + channel(); }
+  /// The same in partial results.
+  PUMICE_DEVICE int64_t partial(int32_t which) const {
+    return (int64_t{block_index()} * 2 + which) * channels_ + channel();
+  }
+
+  /// Calls body(row) for every row of this lane; nothing for threads that no lane needs.
+  template <class Body> PUMICE_DEVICE void for_rows(const Body& body) const {
+    if (lane_ >= lanes_) return;
+    PUMICE_UNROLL_BY(4)
+    for (int64_t position = begin_ + lane_; position < end_; position += lanes_)
+      body(rows_.order == nullptr ? position : int64_t{rows_.order[position]});
+  }
+
+ private:
+  const RowItems& rows_;
+  int32_t item_;
+  int32_t share_;
+  int32_t channels_;
+  int32_t first_channel_;
+  int32_t chunks_;
+  int32_t lanes_;
+  int32_t lane_;
+  int64_t begin_;
+  int64_t end_;
+};
+
+/// Whether the rows are poison: then `out`, of as many rows as there is room for, is made NaN.
+PUMICE_DEVICE bool poisoned_rows(const RowCountRef& rows, int32_t channels, ElementType type,
+                                 void* out) {
+  if (!rows.poisoned()) return false;
+  if (block_index_y() != 0) return true;
+  if (element_bytes(type) == 4) {
+    fill_with_nan<ElementType::f32>(out, rows.capacity * channels);
+  } else {
+    fill_with_nan<ElementType::f16>(out, rows.capacity * channels);
+  }
+  return true;
+}
+
+}   // namespace pumice

@@ -1,0 +1,132 @@
+// Sources are made once a specification; slots live as long as the launches that use them.
+#include "kernels/cuda/gradient_launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include <pumice/core/copy.hpp>
+#include <pumice/core/error.hpp>
+
+#include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/gradient_table.hpp"
+#include "kernels/cuda/spec_names.hpp"
+#include "kernels/cuda/tile_source.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr int kSumThreads = 256;
+/// Blocks of a depthwise gradient that a multiprocessor holds: 256 threads of 32 registers each.
+constexpr std::int64_t kDepthwiseBlocks = 8;
+
+const jit::Source& source_of(const GradientSpec& spec) {
+  static std::mutex mutex;
+  static std::deque<std::pair<GradientSpec, jit::Source>> sources;   // addresses stay
+  const std::scoped_lock lock(mutex);
+  for (const auto& [known, source] : sources) {
+    if (known == spec) return source;
+  }
+  sources.emplace_back(spec,
+                       jit::Source{.name = gradient_name(spec), .text = gradient_source(spec)});
+  return sources.back().second;
+}
+
+/// One source for each type that rows are stored in, made by `text` when first asked for.
+const jit::Source& source_for(ElementType type, const char* name,
+                              std::string (*text)(ElementType)) {
+  static std::mutex mutex;
+  static std::deque<std::pair<std::string, jit::Source>> sources;   // addresses stay
+  const std::string full = std::string(name) + "_" + name_of(type);
+  const std::scoped_lock lock(mutex);
+  for (const auto& [known, source] : sources) {
+    if (known == full) return source;
+  }
+  sources.emplace_back(full, jit::Source{.name = full, .text = text(type)});
+  return sources.back().second;
+}
+
+void sum_slots(jit::KernelRunner& runner, ElementType type, const SumSlotsArguments& arguments) {
+  const std::int64_t elements = std::int64_t{arguments.in_channels} * arguments.columns;
+  runner.run({&source_for(type, kSumSlotsKernel, sum_slots_source), kSumSlotsKernel},
+             {.blocks = (elements + 4 * kSumThreads - 1) / (4 * kSumThreads),
+              .blocks_y = arguments.pairs.offsets,
+              .threads = kSumThreads,
+              .shared_bytes = offset_table_bytes(arguments.pairs.offsets)},
+             arguments);
+}
+
+}   // namespace
+
+void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
+                     const WeightGradient& gradient) {
+  const std::int32_t offsets = gradient.pairs.offsets;
+  const std::int32_t columns = spec.groups * spec.out_channels;
+  const std::int64_t slice = std::int64_t{spec.in_channels} * columns;
+  const std::int64_t blocks = gradient_blocks(spec, multiprocessors_of(runner.stream()));
+  GradientArguments arguments{.pairs = gradient.pairs,
+                              .input = gradient.input,
+                              .grad = gradient.grad,
+                              .result = static_cast<float*>(gradient.result),
+                              .result_channels = spec.in_channels};
+  const jit::LaunchShape shape{.blocks = blocks,
+                               .blocks_y = gradient_tiles(spec),
+                               .threads = threads(spec),
+                               .shared_bytes = shared_bytes(spec, offsets)};
+  const jit::KernelName kernel{&source_of(spec), kGradientKernel};
+  if (spec.write == Write::add) {
+    PUMICE_ENSURES(gradient.type == ElementType::f32, "sums that are added to are f32");
+    fill_bytes_async(gradient.result, std::byte{0},
+                     static_cast<std::size_t>(offsets * slice) * sizeof(float), runner.stream());
+    runner.run(kernel, shape, arguments);
+    return;
+  }
+  auto slots = runner.make<float>(gradient_slots(offsets, blocks) * slice);
+  arguments.result = slots.data();
+  runner.run(kernel, shape, arguments);
+  sum_slots(runner, gradient.type,
+            {.pairs = gradient.pairs,
+             .slots = slots.data(),
+             .result = gradient.result,
+             .in_channels = spec.in_channels,
+             .columns = columns,
+             .result_channels = spec.in_channels,
+             .tile_pairs = spec.tile_pairs,
+             .share_blocks = static_cast<std::int32_t>(blocks)});
+}
+
+void launch_depthwise(jit::KernelRunner& runner, ElementType type,
+                      const DepthwiseArguments& arguments) {
+  runner.run({&source_for(type, kDepthwiseKernel, depthwise_source), kDepthwiseKernel},
+             {.blocks = arguments.map.tiles.capacity, .threads = kDepthwiseThreads}, arguments);
+}
+
+void launch_depthwise_gradient(jit::KernelRunner& runner, ElementType type,
+                               DepthwiseGradientArguments arguments, void* result) {
+  const std::int32_t offsets = arguments.pairs.offsets;
+  const int tiles = depthwise_gradient_tiles(arguments.channels);
+  const std::int64_t blocks =
+      std::max<std::int64_t>(1, multiprocessors_of(runner.stream()) * kDepthwiseBlocks / tiles);
+  auto slots = runner.make<float>(gradient_slots(offsets, blocks) * arguments.channels);
+  arguments.slots = slots.data();
+  runner.run({&source_for(type, kDepthwiseKernel, depthwise_source), kDepthwiseGradientKernel},
+             {.blocks = blocks,
+              .blocks_y = tiles,
+              .threads = kDepthwiseThreads,
+              .shared_bytes = depthwise_gradient_shared_bytes(offsets)},
+             arguments);
+  sum_slots(runner, type,
+            {.pairs = arguments.pairs,
+             .slots = slots.data(),
+             .result = result,
+             .in_channels = 1,
+             .columns = arguments.channels,
+             .result_channels = 1,
+             .tile_pairs = kDepthwisePairs,
+             .share_blocks = static_cast<std::int32_t>(blocks)});
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,80 @@
+// Kernels that go through rows column by column: statistics and gradients of norms, sums over rows.
+// Arguments are checked by the caller; everything is enqueued on the stream of `runner`.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/ops/column_arguments.h>
+#include <pumice/core/tensor.hpp>
+
+#include "jit/kernel_runner.hpp"
+
+namespace pumice::cuda {
+
+/// All rows of `features` as one item.
+RowItems all_rows(const ConstTensorView& features);
+
+/// Where a norm's running statistics are; undefined: nobody keeps them.
+struct Running {
+  TensorView mean{};
+  TensorView variance{};
+  double momentum = 0;
+};
+
+/// Mean and inverse deviation of each item and channel, f32 [items, C]. Two launches.
+void statistics(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+                double epsilon, EmptyItem empty, const Running& running, TensorView mean,
+                TensorView inverse_deviation);
+
+/// 1 / sqrt(variance + epsilon), f32 [C].
+void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, double epsilon,
+                       TensorView inverse_deviation);
+
+/// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias f32
+/// [C], undefined: 1 and 0. One launch.
+void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+               ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
+               ConstTensorView bias, TensorView output);
+
+struct NormGradientViews {
+  TensorView features;   // [N, C]
+  TensorView weight;     // f32 [C]
+  TensorView bias;
+};
+/// Three launches. `constant_statistics`: they do not depend on the features.
+void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+                        ConstTensorView grad_output, ConstTensorView mean,
+                        ConstTensorView inverse_deviation, ConstTensorView weight,
+                        bool constant_statistics, const NormGradientViews& gradients);
+
+/// One launch.
+void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView weight,
+                ConstTensorView bias, double epsilon, TensorView output, TensorView mean,
+                TensorView inverse_deviation);
+/// Three launches.
+void layer_norm_gradient(jit::KernelRunner& runner, ConstTensorView features,
+                         ConstTensorView grad_output, ConstTensorView weight, ConstTensorView mean,
+                         ConstTensorView inverse_deviation, const NormGradientViews& gradients);
+
+/// Σ over the rows of each item, [items, C] of the type of `output`, divided by their number if
+/// `average`. Two launches.
+void sum_items(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+               bool average, TensorView output);
+/// Σ left · right over the rows of each item.
+void sum_products(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView left,
+                  ConstTensorView right, TensorView output);
+
+/// The largest of each column among the rows of each item, [items, C], and the row it came from,
+/// i32 [items, C]: the smallest of equals, -1 where there is none. Two launches.
+void largest_of_items(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+                      TensorView output, TensorView argmax);
+/// Gradients [items, C] to the rows that were chosen, in `grad_features` full of zeros.
+void scatter_chosen(jit::KernelRunner& runner, ConstTensorView grad_output, ConstTensorView argmax,
+                    TensorView grad_features);
+
+/// Every row gets the vector of its item, [items, C], or what it has (`features`) is joined with
+/// that. One launch.
+void spread_items(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView items,
+                  ConstTensorView features, Spread spread, TensorView output);
+
+}   // namespace pumice::cuda
