@@ -117,6 +117,34 @@ template <class T> PUMICE_DEVICE T atomic_compare_swap(T* at, T expected, T valu
   return atomicCAS(at, expected, value);
 }
 
+/// One word that other blocks write or read while the kernel runs; nothing else is ordered by it.
+PUMICE_DEVICE uint32_t load_relaxed(const uint32_t* at) {
+  uint32_t value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(at) : "memory");
+  return value;
+}
+PUMICE_DEVICE void store_relaxed(uint32_t* at, uint32_t value) {
+  asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
+}
+PUMICE_DEVICE uint64_t load_relaxed(const uint64_t* at) {
+  uint64_t value;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(at) : "memory");
+  return value;
+}
+PUMICE_DEVICE void store_relaxed(uint64_t* at, uint64_t value) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+}
+/// Between two looks at what another block is to write.
+PUMICE_DEVICE void pause_polling() {
+#if __CUDA_ARCH__ >= 700
+  __nanosleep(20);
+#endif
+}
+/// What was written before is seen by other blocks before what is written after.
+PUMICE_DEVICE void fence_to_device() {
+  __threadfence();
+}
+
 /// The same value, which the compiler keeps as it is and does not work out again where it is used.
 PUMICE_DEVICE int64_t settled(int64_t value) {
   asm("" : "+l"(value));

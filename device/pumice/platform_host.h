@@ -69,6 +69,17 @@ inline void warp_sync(const emulator::Where& where = emulator::Where::current())
   emulator::exchange_in_warp(0, "warp_sync", where);
 }
 inline void fence_to_host() {}
+inline void fence_to_device() {}
+template <class T> T load_relaxed(const T* at) {
+  return *at;
+}
+template <class T> void store_relaxed(T* at, T value) {
+  *at = value;
+  emulator::made_progress();
+}
+inline void pause_polling() {
+  emulator::pause("another block's word");
+}
 
 template <class T>
 T warp_shuffle(T value, int lane, const emulator::Where& where = emulator::Where::current()) {

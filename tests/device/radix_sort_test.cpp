@@ -49,7 +49,7 @@ Pairs<Key> device_sorted(const std::vector<Key>& keys, std::int64_t capacity, in
   cuda::RadixSort<Key> sort(runner, capacity, bits, fill);
   fill.run(runner);
   std::copy(keys.begin(), keys.end(), sort.keys());
-  sort.run(runner, {count.data(), capacity}, true);
+  sort.run(runner, {count.data(), capacity});
   return {{sort.sorted_keys(), sort.sorted_keys() + size},
           {sort.sorted_values(), sort.sorted_values() + size}};
 }
@@ -68,7 +68,7 @@ void expect_sorted(const RunnerMaker& make_runner, std::int64_t size, std::int64
 }
 
 PUMICE_DEVICE_TEST(DeviceRadixSort, SortsLikeStableSort) {
-  for (const std::int64_t size : {0, 1, 31, 33, 2047, 2048, 2049, 5000}) {
+  for (const std::int64_t size : {0, 1, 31, 33, 1023, 1025, 4091, 4092, 5000}) {
     for (const int bits : {1, 8, 9, 42, 63})
       expect_sorted<std::uint64_t>(make_runner, size, size + 5, bits);
     for (const int bits : {3, 17, 32})
@@ -85,16 +85,27 @@ PUMICE_DEVICE_TEST(DeviceRadixSort, ACapacityFarAboveTheCountChangesNothing) {
   expect_sorted<std::uint64_t>(make_runner, 3000, 100000, 20);
 }
 
-PUMICE_LARGE_DEVICE_TEST(DeviceRadixSort, ManyTilesAreSummedByASpine) {
-  const std::int64_t size = (kMostSelfSummedTiles + 2) * kSortTile + 77;
+PUMICE_LARGE_DEVICE_TEST(DeviceRadixSort, ManyTilesLookBackThroughMoreThanOneWindow) {
+  const std::int64_t size = 40 * kSortTile + 77;
   expect_sorted<std::uint32_t>(make_runner, size, size, 11);
   expect_sorted<std::uint32_t>(make_runner, 5000, size, 11);
 }
 
-PUMICE_DEVICE_TEST(DeviceRadixSort, APassIsOneLaunch) {
+PUMICE_DEVICE_TEST(DeviceRadixSort, EqualDigitsKeepTheirOrder) {
   const auto runner = make_runner();
-  device_sorted(std::vector<std::uint64_t>(3000, 5), 3000, 42, *runner);
-  EXPECT_EQ(runner->launches().size(), 1u + 1u + 6u);   // fill, the first count, passes
+  const std::vector<std::uint64_t> keys(3 * kSmallSort, 5);
+  const auto sorted = device_sorted(keys, 3 * kSmallSort, 20, *runner);
+  EXPECT_TRUE(std::is_sorted(sorted.values.begin(), sorted.values.end()));
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, APassIsOneLaunchAndAFewKeysAreOneInAll) {
+  const auto launches = [&](std::int64_t size) {
+    const auto runner = make_runner();
+    device_sorted(std::vector<std::uint64_t>(static_cast<std::size_t>(size), 5), size, 42, *runner);
+    return runner->launches().size();
+  };
+  EXPECT_EQ(launches(kSmallSort), 1u);
+  EXPECT_EQ(launches(kSmallSort + 1), 1u + 1u + 6u);   // fill, count, passes
 }
 
 PUMICE_DEVICE_TEST(DeviceRadixSort, APoisonedCountSortsNothing) {
@@ -105,7 +116,7 @@ PUMICE_DEVICE_TEST(DeviceRadixSort, APoisonedCountSortsNothing) {
   constexpr std::uint64_t kKey = 0x123456789abcdef0;
   std::fill_n(sort.keys(), 100, kKey);
   const auto needed = runner->count(101);
-  sort.run(*runner, {needed.data(), 100}, true);
+  sort.run(*runner, {needed.data(), 100});
   EXPECT_EQ(std::count(sort.sorted_keys(), sort.sorted_keys() + 100, kKey), 0);
   EXPECT_EQ(runner->record().code, kFine);   // to be said by who counted
 }

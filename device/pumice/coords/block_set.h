@@ -4,31 +4,20 @@
 //
 //   mark (by whoever)     blocks in no order:   9 ..1.1    2 1....    5 .11..
 //   sort their keys                             2          5          9
-//   count_block_cells     bits of each tile of 256 blocks
-//   sum_block_cells       one block: bits before each tile; how many in all, and whether there is
-//   room write_block_cells     base ranks, the table's ranks, and the keys of the cells:
+//   write_block_cells     base ranks, the table's ranks, and the keys of the cells:
 //                                               2·64+0 │ 5·64+1 5·64+2 │ 9·64+2 9·64+4
+//                         a block a tile of 64, which learns by looking back what is before it
+//
+// On an H200 three launches, of a thread a block and a store after the other for its cells, took
+// 18 µs for 2,000 blocks as for 16,000.
 #pragma once
 
 #include <pumice/block/scan.h>
 #include <pumice/coords/block_set_arguments.h>
+#include <pumice/grid/look_back.h>
 #include <pumice/thread/report.h>
 
 namespace pumice {
-
-PUMICE_DEVICE uint64_t marked_cells(const BlockSetArguments& a, int64_t block, int64_t blocks) {
-  return block < blocks ? ~a.set.slots[a.slot_of[block]].occupancy : 0;
-}
-
-PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads) void count_block_cells(
-    PUMICE_ARGUMENT(BlockSetArguments) a) {
-  const int64_t blocks = a.marked.rows();
-  if (int64_t{block_index()} * kBlockSetThreads >= blocks) return;
-  const auto cells =
-      static_cast<uint32_t>(popcount(marked_cells(a, global_thread_index(), blocks)));
-  const uint32_t sum = block_sum<kBlockSetThreads>(cells);
-  if (thread_index() == 0) a.tile_cells[block_index()] = sum;
-}
 
 PUMICE_DEVICE void publish_block_set(const BlockSetArguments& a, int64_t cells) {
   const Level& set = a.set;
@@ -49,41 +38,64 @@ PUMICE_DEVICE void publish_block_set(const BlockSetArguments& a, int64_t cells) 
   *set.block_count = blocks;
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kBlockSumThreads) void sum_block_cells(
-    PUMICE_ARGUMENT(BlockSetArguments) a) {
-  const int64_t tiles = (a.marked.rows() + kBlockSetThreads - 1) / kBlockSetThreads;
-  int64_t before = 0;
-  for (int64_t first = 0; first < tiles; first += kBlockSumThreads) {
-    const int64_t tile = first + thread_index();
-    int64_t total = 0;
-    const int64_t mine = tile < tiles ? a.tile_cells[tile] : 0;
-    const int64_t begin = before + block_exclusive_sum<kBlockSumThreads>(mine, total);
-    if (tile < tiles) a.tile_cells[tile] = static_cast<uint32_t>(begin);
-    before += total;
-  }
-  if (thread_index() == 0) publish_block_set(a, before);
-}
+/// The blocks of a tile, as all its threads need them.
+struct BlockSetTile {
+  uint64_t key[kBlockSetTile];
+  uint64_t cells[kBlockSetTile];
+  uint64_t rank[kBlockSetTile];
+  uint64_t before;
+};
 
-PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads) void write_block_cells(
-    PUMICE_ARGUMENT(BlockSetArguments) a) {
-  const Level& set = a.set;
-  if (RowCountRef{set.row_count, set.row_capacity}.poisoned()) return;
-  const int64_t blocks = a.marked.rows();
-  if (int64_t{block_index()} * kBlockSetThreads >= blocks) return;
-  const int64_t block = global_thread_index();
-  const uint64_t cells = marked_cells(a, block, blocks);
-  uint32_t total = 0;
-  uint32_t rank = a.tile_cells[block_index()] + block_exclusive_sum<kBlockSetThreads>(
-                                                    static_cast<uint32_t>(popcount(cells)), total);
-  if (block >= blocks) return;
-  const uint64_t key = a.keys[block];
+/// Writes what a block of the set is, and notes it in the tile.
+PUMICE_DEVICE void write_block(const Level& set, BlockSetTile& tile, int64_t block, uint32_t slot,
+                               uint64_t key, uint64_t cells, uint64_t rank) {
   set.block_key[block] = key;
   set.occupancy[block] = cells;
   set.base_rank[block] = static_cast<int32_t>(rank);
-  set.slots[a.slot_of[block]].occupancy = cells;
-  set.slot_rank[a.slot_of[block]] = static_cast<int32_t>(rank);
-  for (uint64_t left = cells; left != 0; left &= left - 1)
-    set.keys[rank++] = key << kBlockBits | static_cast<uint64_t>(lowest_bit(left));
+  set.slots[slot].occupancy = cells;
+  set.slot_rank[slot] = static_cast<int32_t>(rank);
+  tile.key[thread_index()] = key;
+  tile.rank[thread_index()] = rank;
+}
+
+/// The keys of a tile's cells, a thread a place in a block.
+PUMICE_DEVICE void write_keys_of_cells(const Level& set, const BlockSetTile& tile) {
+  for (int i = thread_index(); i < kBlockSetTile * kBlockCells; i += kBlockSetThreads) {
+    const int block = i / kBlockCells;
+    const uint64_t bit = uint64_t{1} << i % kBlockCells;
+    if ((tile.cells[block] & bit) == 0) continue;
+    const uint64_t rank =
+        tile.rank[block] + static_cast<uint64_t>(popcount(tile.cells[block] & (bit - 1)));
+    if (rank < static_cast<uint64_t>(set.row_capacity))
+      set.keys[rank] = tile.key[block] << kBlockBits | static_cast<uint64_t>(i % kBlockCells);
+  }
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads,
+                             4) void write_block_cells(PUMICE_ARGUMENT(BlockSetArguments) a) {
+  PUMICE_BLOCK_SHARED(BlockSetTile, tile);
+  const int32_t number = take_tile(a.ticket);
+  const int64_t blocks = a.source.poisoned() ? 0 : a.marked.rows();
+  const int64_t first = int64_t{number} * kBlockSetTile;
+  if (first >= blocks) {
+    if (number == 0 && thread_index() == 0) publish_block_set(a, 0);
+    return;
+  }
+  const int64_t block = first + thread_index();
+  const bool is_mine = thread_index() < kBlockSetTile && block < blocks;
+  const uint32_t slot = is_mine ? a.slot_of[block] : 0;
+  const uint64_t cells = is_mine ? ~a.set.slots[slot].occupancy : 0;
+  uint64_t total = 0;
+  const uint64_t within =
+      block_exclusive_sum<kBlockSetThreads>(static_cast<uint64_t>(popcount(cells)), total);
+  if (thread_index() < kBlockSetTile) tile.cells[thread_index()] = cells;
+  if (thread_index() == 0) tile.before = look_back(a.states, 1, number, total);
+  block_sync();
+  if (is_mine) write_block(a.set, tile, block, slot, a.keys[block], cells, tile.before + within);
+  block_sync();
+  write_keys_of_cells(a.set, tile);
+  if (thread_index() == 0 && first + kBlockSetTile >= blocks)
+    publish_block_set(a, static_cast<int64_t>(tile.before + total));
 }
 
 }   // namespace pumice

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <pumice/coords/level_arguments.h>
-#include <pumice/grid/sort_arguments.h>
 
 namespace pumice {
 
-inline constexpr int kBlockSetThreads = 256;   // and blocks a tile
-inline constexpr int kBlockSumThreads = 1024;
+inline constexpr int kBlockSetThreads = 256;
+inline constexpr int kBlockSetTile = 64;   // blocks
 
 /// The blocks that a kernel claims and marks cells in, in no order. While cells are being marked
 /// the bits of an occupancy are complemented, so that a table of nothing but ones is an empty one.
@@ -19,16 +18,16 @@ struct MarkedBlocks {
   int64_t* count = nullptr;      // 0; may pass the capacity
   int64_t capacity = 0;
   uint32_t slot_mask = 0;
-  FirstHistogram first{};
 };
 
 struct BlockSetArguments {
   RowCountRef marked{};             // the sorted ones
   const uint64_t* keys = nullptr;   // ascending
   const uint32_t* slot_of = nullptr;
-  uint32_t* tile_cells = nullptr;   // [tiles of the capacity]
-  Level set{};                      // whose slots are those of the marked blocks
-  RowCountRef source{};             // what the marking depended on
+  uint64_t* states = nullptr;   // [tiles of the capacity] zeroed; grid/look_back.h
+  uint32_t* ticket = nullptr;   // zeroed
+  Level set{};                  // whose slots are those of the marked blocks
+  RowCountRef source{};         // what the marking depended on
   StatusRecord* status = nullptr;
 };
 

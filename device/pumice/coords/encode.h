@@ -7,7 +7,6 @@
 
 #include <pumice/coords/encode_arguments.h>
 #include <pumice/coords/row_trouble.h>
-#include <pumice/grid/sort_digit.h>
 
 namespace pumice {
 
@@ -23,7 +22,6 @@ PUMICE_KERNEL PUMICE_THREADS(kEncodeThreads) void encode_coordinates(
   if (!inside) note_row(a.outside, static_cast<uint32_t>(row));
   const uint64_t key = inside ? encode_key(a.layout, cell[0], cell + 1) : 0;
   a.keys[row] = key;
-  count_for_sort(a.first, row, key);
 }
 
 }   // namespace pumice

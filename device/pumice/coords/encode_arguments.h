@@ -2,7 +2,6 @@
 #pragma once
 
 #include <pumice/coords/level_arguments.h>
-#include <pumice/grid/sort_arguments.h>
 #include <pumice/shared/key_layout.h>
 #include <pumice/shared/row_count.h>
 
@@ -17,7 +16,6 @@ struct EncodeArguments {
   int32_t low[kMaxDimension + 1] = {};   // what each column may hold, both ends included
   int32_t high[kMaxDimension + 1] = {};
   uint64_t* keys = nullptr;
-  FirstHistogram first{};
   RowTrouble* outside = nullptr;
 };
 

@@ -17,7 +17,6 @@ inline constexpr int kMaxLevels = 8;
 inline constexpr int kLevelCounters = 2 * kMaxLevels;   // rows and blocks of each level
 inline constexpr int kLevelThreads = 256;
 inline constexpr int kLevelItems = 4;
-inline constexpr int kLevelSumThreads = 1024;
 inline constexpr int kBlockBuildThreads = 128;
 inline constexpr int kLevelTile = kLevelThreads * kLevelItems;
 
@@ -44,7 +43,8 @@ struct LevelArguments {
   RowCountRef elements{};
   const uint64_t* keys = nullptr;     // [elements], ascending
   const uint32_t* values = nullptr;   // [elements] where each came from; null: its own place
-  uint32_t* tile_counts = nullptr;    // [tiles of the capacity, kLevelCounters]
+  uint32_t* states = nullptr;         // [tiles of the capacity, kLevelCounters] zeroed
+  uint32_t* ticket = nullptr;         // zeroed
   Level level[kMaxLevels];
   int32_t levels = 0;
 

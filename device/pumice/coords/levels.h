@@ -9,15 +9,17 @@
 //   0…1 000 000          6                        ●           ●           ●
 //                                                ≥ 0         ≥ 6         ≥ 3
 //
-// Three launches for all levels: count the beginnings in each tile of 1,024 keys (`count_cells`),
-// sum them up (`sum_cells`, one block, which also finds out what is wrong), write (`write_cells`).
-// A fourth, `build_blocks`, collects each block's cells and puts it into its table.
+// Two launches for all levels: `write_cells` counts the beginnings in each tile of 1,024 keys,
+// learns by looking back how many there are before (grid/look_back.h), and writes; the last tile
+// says how many there are in all, or what is wrong. `build_blocks` collects each block's cells and
+// puts it into its table.
 #pragma once
 
 #include <pumice/block/scan.h>
 #include <pumice/coords/block_table.h>
 #include <pumice/coords/level_arguments.h>
 #include <pumice/coords/row_trouble.h>
+#include <pumice/grid/look_back.h>
 #include <pumice/thread/report.h>
 
 namespace pumice {
@@ -64,42 +66,29 @@ struct TileCounts {
   }
 };
 
-PUMICE_DEVICE void load_tile(const LevelArguments& a, int64_t elements, int (&change)[kLevelItems],
-                             uint64_t (&key)[kLevelItems]) {
+/// Element `item` of this thread.
+PUMICE_DEVICE int64_t element_of(int32_t tile, int item) {
+  return int64_t{tile} * kLevelTile + item * kLevelThreads + thread_index();
+}
+
+PUMICE_DEVICE void load_tile(const LevelArguments& a, int32_t tile, int64_t elements,
+                             int (&change)[kLevelItems], uint64_t (&key)[kLevelItems]) {
   PUMICE_UNROLL
   for (int item = 0; item < kLevelItems; ++item) {
-    const int64_t i = int64_t{block_index()} * kLevelTile + item * kLevelThreads + thread_index();
+    const int64_t i = element_of(tile, item);
     change[item] = highest_change(a, i, elements);
     key[item] = i < elements ? a.keys[i] : 0;
   }
 }
 
-PUMICE_DEVICE void note_repeats(const LevelArguments& a, int64_t elements,
+PUMICE_DEVICE void note_repeats(const LevelArguments& a, int32_t tile, int64_t elements,
                                 const int (&change)[kLevelItems]) {
   PUMICE_UNROLL
   for (int item = 0; item < kLevelItems; ++item) {
-    const int64_t i = int64_t{block_index()} * kLevelTile + item * kLevelThreads + thread_index();
+    const int64_t i = element_of(tile, item);
     if (i >= elements || change[item] >= 0) continue;
     note_row(a.repeated, a.values == nullptr ? static_cast<uint32_t>(i) : a.values[i]);
   }
-}
-
-/// One block a tile.
-PUMICE_KERNEL PUMICE_THREADS(kLevelThreads) void count_cells(PUMICE_ARGUMENT(LevelArguments) a) {
-  PUMICE_BLOCK_SHARED(TileCounts::Parts, parts);
-  const int64_t elements = a.elements.rows();
-  if (int64_t{block_index()} * kLevelTile >= elements) return;
-  int change[kLevelItems];
-  uint64_t key[kLevelItems];
-  load_tile(a, elements, change, key);
-  TileCounts{parts}.count(a, change, key);
-  if (thread_index() < 2 * a.levels) {
-    uint32_t sum = 0;
-    for (int part = 0; part < TileCounts::kParts; ++part)
-      sum += parts[part][thread_index()];
-    a.tile_counts[int64_t{block_index()} * kLevelCounters + thread_index()] = sum;
-  }
-  if (a.repeated != nullptr) note_repeats(a, elements, change);
 }
 
 PUMICE_DEVICE void publish_counts(const Level& level, int64_t rows, int64_t blocks) {
@@ -144,54 +133,29 @@ PUMICE_DEVICE bool refuse_elements(const LevelArguments& a) {
   return true;
 }
 
-/// One block: what is counted before each tile, and what there is in all. A counter belongs to the
-/// threads with its number modulo 16, which take a run of tiles each.
-PUMICE_KERNEL PUMICE_THREADS(kLevelSumThreads) void sum_cells(PUMICE_ARGUMENT(LevelArguments) a) {
-  constexpr int kRuns = kLevelSumThreads / kLevelCounters;
-  using Sums = uint32_t[kRuns + 1][kLevelCounters];
-  PUMICE_BLOCK_SHARED(Sums, sums);
-  const int64_t tiles = (a.elements.rows() + kLevelTile - 1) / kLevelTile;
-  const int counter = thread_index() % kLevelCounters;
-  const int run = thread_index() / kLevelCounters;
-  const int64_t length = (tiles + kRuns - 1) / kRuns;
-  const int64_t begin = length * run;
-  const int64_t end = begin + length < tiles ? begin + length : tiles;
-  const bool used = counter < 2 * a.levels;
-  uint32_t sum = 0;
-  for (int64_t tile = begin; used && tile < end; ++tile)
-    sum += a.tile_counts[tile * kLevelCounters + counter];
-  sums[run][counter] = sum;
-  block_sync();
-  if (run == 0) {
-    uint32_t before = 0;
-    for (int i = 0; i < kRuns; ++i) {
-      const uint32_t here = sums[i][counter];
-      sums[i][counter] = before;
-      before += here;
-    }
-    sums[kRuns][counter] = before;
-  }
-  block_sync();
-  uint32_t before = sums[run][counter];
-  for (int64_t tile = begin; used && tile < end; ++tile) {
-    uint32_t& entry = a.tile_counts[tile * kLevelCounters + counter];
-    const uint32_t here = entry;
-    entry = before;
-    before += here;
-  }
-  if (thread_index() != 0 || refuse_elements(a)) return;
-  for (int level = 0; level < a.levels; ++level) {
-    publish_level(a, a.level[level], sums[kRuns][2 * level], sums[kRuns][2 * level + 1]);
-  }
+/// What is wrong, or how many cells and blocks each level has.
+PUMICE_DEVICE void publish_levels(const LevelArguments& a, const uint32_t (&sums)[kLevelCounters]) {
+  if (refuse_elements(a)) return;
+  for (int level = 0; level < a.levels; ++level)
+    publish_level(a, a.level[level], sums[2 * level], sums[2 * level + 1]);
 }
 
 /// Turns the counts of a tile's parts into what comes before each, from the grid's beginning on.
-PUMICE_DEVICE void scan_parts(const LevelArguments& a, TileCounts::Parts& parts) {
-  if (thread_index() < 2 * a.levels) {
-    uint32_t before = a.tile_counts[int64_t{block_index()} * kLevelCounters + thread_index()];
+/// `sums` becomes what there is up to the end of the tile.
+PUMICE_DEVICE void scan_parts(const LevelArguments& a, int32_t tile, TileCounts::Parts& parts,
+                              uint32_t (&sums)[kLevelCounters]) {
+  const int counter = thread_index();
+  if (counter < 2 * a.levels) {
+    uint32_t mine = 0;
+    for (int part = 0; part < TileCounts::kParts; ++part)
+      mine += parts[part][counter];
+    fence_to_device();   // repeats noted in this tile are known to whoever hears of its counts
+    uint32_t before = look_back(a.states + counter, kLevelCounters, tile, mine);
+    fence_to_device();
+    sums[counter] = before + mine;
     for (int part = 0; part < TileCounts::kParts; ++part) {
-      const uint32_t here = parts[part][thread_index()];
-      parts[part][thread_index()] = before;
+      const uint32_t here = parts[part][counter];
+      parts[part][counter] = before;
       before += here;
     }
   }
@@ -202,30 +166,46 @@ PUMICE_DEVICE void scan_parts(const LevelArguments& a, TileCounts::Parts& parts)
 /// up to and with it.
 PUMICE_DEVICE void write_level(const Level& level, uint64_t key, bool begins_cell,
                                bool begins_block, uint32_t cells_through, uint32_t blocks_through) {
-  if (!begins_cell) return;
+  if (!begins_cell || cells_through > level.row_capacity) return;
   level.keys[cells_through - 1] = key >> level.shift;
-  if (!begins_block || level.block_key == nullptr) return;
+  if (!begins_block || level.block_key == nullptr || blocks_through > level.block_capacity) return;
   level.block_key[blocks_through - 1] = key >> level.shift >> kBlockBits;
   level.base_rank[blocks_through - 1] = static_cast<int32_t>(cells_through - 1);
 }
 
-PUMICE_DEVICE bool is_poison(const Level& level) {
-  return RowCountRef{level.row_count, level.row_capacity}.poisoned();
+/// The first level's relation to element `i`, which falls into `row`.
+PUMICE_DEVICE void relate_element(const LevelArguments& a, int64_t i, int64_t elements, int32_t row,
+                                  bool begins_cell) {
+  if (i >= elements || row >= a.level[0].row_capacity) return;
+  const uint32_t from = a.values == nullptr ? static_cast<uint32_t>(i) : a.values[i];
+  if (a.order != nullptr && begins_cell) a.order[row] = static_cast<int32_t>(from);
+  if (a.begin != nullptr && begins_cell) a.begin[row] = i;
+  if (a.begin != nullptr && i + 1 == elements) a.begin[row + 1] = elements;
+  if (a.row_of != nullptr) a.row_of[from] = row;
 }
 
-/// One block a tile.
+/// One block a tile. A level that has no room for all is written as far as it goes, and poisoned.
 PUMICE_KERNEL PUMICE_THREADS(kLevelThreads) void write_cells(PUMICE_ARGUMENT(LevelArguments) a) {
+  using Sums = uint32_t[kLevelCounters];
   PUMICE_BLOCK_SHARED(TileCounts::Parts, parts);
+  PUMICE_BLOCK_SHARED(Sums, sums);
+  const int32_t tile = take_tile(a.ticket);
   const int64_t elements = a.elements.rows();
-  if (int64_t{block_index()} * kLevelTile >= elements) return;
+  const int64_t first = int64_t{tile} * kLevelTile;
+  if (thread_index() < kLevelCounters) sums[thread_index()] = 0;
+  if (first >= elements) {
+    block_sync();
+    if (tile == 0 && thread_index() == 0) publish_levels(a, sums);
+    return;
+  }
   int change[kLevelItems];
   uint64_t key[kLevelItems];
-  load_tile(a, elements, change, key);
+  load_tile(a, tile, elements, change, key);
+  if (a.repeated != nullptr) note_repeats(a, tile, elements, change);
   TileCounts{parts}.count(a, change, key);
-  scan_parts(a, parts);
+  scan_parts(a, tile, parts, sums);
   for (int number = 0; number < a.levels; ++number) {
     const Level& level = a.level[number];
-    if (is_poison(level)) continue;
     PUMICE_UNROLL
     for (int item = 0; item < kLevelItems; ++item) {
       const int part = item * TileCounts::kWarps + warp_index();
@@ -237,17 +217,12 @@ PUMICE_KERNEL PUMICE_THREADS(kLevelThreads) void write_cells(PUMICE_ARGUMENT(Lev
       const auto blocks = parts[part][2 * number + 1] +
                           static_cast<uint32_t>(popcount(warp_ballot(block) & through));
       write_level(level, key[item], cell, block, cells, blocks);
-      if (number > 0) continue;
-      const int64_t i = int64_t{block_index()} * kLevelTile + item * kLevelThreads + thread_index();
-      if (i >= elements) continue;
-      const uint32_t from = a.values == nullptr ? static_cast<uint32_t>(i) : a.values[i];
-      const auto row = static_cast<int32_t>(cells - 1);
-      if (a.order != nullptr && cell) a.order[row] = static_cast<int32_t>(from);
-      if (a.begin != nullptr && cell) a.begin[row] = i;
-      if (a.begin != nullptr && i + 1 == elements) a.begin[row + 1] = elements;
-      if (a.row_of != nullptr) a.row_of[from] = row;
+      if (number == 0) {
+        relate_element(a, element_of(tile, item), elements, static_cast<int32_t>(cells - 1), cell);
+      }
     }
   }
+  if (thread_index() == 0 && first + kLevelTile >= elements) publish_levels(a, sums);
 }
 
 /// Which cells a block has: those from its first up to the next block's.

@@ -3,7 +3,6 @@
 
 #include <pumice/coords/block_set_arguments.h>
 #include <pumice/coords/block_table.h>
-#include <pumice/grid/sort_digit.h>
 
 namespace pumice {
 
@@ -36,7 +35,6 @@ PUMICE_DEVICE void mark_cell(const MarkedBlocks& marked, uint64_t key) {
     if (at < marked.capacity) {
       marked.keys[at] = block_key;
       marked.slot_of[at] = slot;
-      count_for_sort(marked.first, at, block_key);
     }
   }
   const uint64_t bit = cell_bit(key);

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <pumice/coords/rekey_arguments.h>
-#include <pumice/grid/sort_digit.h>
 #include <pumice/shared/floor_division.h>
 
 namespace pumice {
@@ -48,7 +47,6 @@ PUMICE_KERNEL PUMICE_THREADS(kRekeyThreads) void rekey_sets(PUMICE_ARGUMENT(Reke
   const int64_t row = source.order == nullptr ? rank : source.order[rank];
   a.keys[before + rank] = key;
   a.values[before + rank] = source.first_value + static_cast<uint32_t>(row);
-  count_for_sort(a.first, before + rank, key);
 }
 
 }   // namespace pumice

@@ -1,7 +1,6 @@
 // What `rekey_sets` (pumice/coords/rekey.h) is launched with.
 #pragma once
 
-#include <pumice/grid/sort_arguments.h>
 #include <pumice/shared/coordinate_set_ref.h>
 
 namespace pumice {
@@ -25,8 +24,7 @@ struct RekeyArguments {
   int32_t factor[kMaxDimension] = {};   // cells of the old an axis to one of the new
   uint64_t* keys = nullptr;             // [rows of all sources], source after source
   uint32_t* values = nullptr;           // first_value + row
-  FirstHistogram first{};
-  int64_t* total = nullptr;   // rows of all sources; poison where one is
+  int64_t* total = nullptr;             // rows of all sources; poison where one is
 };
 
 }   // namespace pumice

@@ -9,7 +9,6 @@
 
 #include <pumice/coords/row_trouble.h>
 #include <pumice/coords/voxelize_arguments.h>
-#include <pumice/grid/sort_digit.h>
 
 namespace pumice {
 
@@ -77,7 +76,6 @@ PUMICE_KERNEL PUMICE_THREADS(kVoxelizeThreads) void quantise_points(
     if (fate == PointFate::left_out) key = uint64_t{1} << key_bits(a.layout);
     if (fate == PointFate::without_cell) key = 0;
     a.keys[point] = key;
-    count_for_sort(a.first, point, key);
   }
   const auto kept = popcount(warp_ballot(fate != PointFate::left_out));
   if (lane_index() == 0 && kept > 0) atomic_add(a.kept, static_cast<int64_t>(kept));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <pumice/coords/level_arguments.h>
-#include <pumice/grid/sort_arguments.h>
 
 namespace pumice {
 
@@ -20,8 +19,7 @@ struct QuantiseArguments {
   float high[kPointAxes] = {};   // points outside [origin, high) are left out
   int32_t has_range = 0;         // 0: none is
   KeyLayout layout{};
-  uint64_t* keys = nullptr;   // of a point that is left out: the bit above all keys
-  FirstHistogram first{};
+  uint64_t* keys = nullptr;        // of a point that is left out: the bit above all keys
   RowTrouble* outside = nullptr;   // points that are not finite, or have no key
   int64_t* kept = nullptr;         // zeroed; how many are not left out; poison where points are
 };

@@ -6,14 +6,30 @@
 
 namespace pumice {
 
-inline constexpr int kSortThreads = 512;
+inline constexpr int kSortThreads = 256;
 inline constexpr int kSortItems = 4;
-inline constexpr int kSpineThreads = 1024;
-inline constexpr int kSpineBlocks = 8;   // each has 32 digits
 inline constexpr int kSortTile = kSortThreads * kSortItems;
-/// Up to as many tiles each block adds up the histograms before its own; beyond, a launch of
-/// `sort_spine` does it for all.
-inline constexpr int kMostSelfSummedTiles = 256;
+inline constexpr int kSortCountItems = 8;
+inline constexpr int kSortCountTile = kSortThreads * kSortCountItems;
+/// Up to as many pairs are sorted by one block, in one launch.
+inline constexpr int kSmallSortThreads = 1024;
+inline constexpr int kSmallSort = kSmallSortThreads * kSortItems;
+inline constexpr int kMostSortPasses = 8;
+
+/// Pass p sorts by `width` bits from p · width on, the last by what is left of `bits`.
+struct SortDigits {
+  int32_t passes = 0;
+  int32_t width = 0;
+  int32_t bits = 0;
+};
+
+/// What `sort_count` counts the digits of all passes with.
+template <class Key> struct SortCount {
+  RowCountRef rows;
+  const Key* keys = nullptr;
+  uint32_t* totals = nullptr;   // [passes, 256] zeroed
+  SortDigits digits{};
+};
 
 /// One pass of a sort over `bits` bits from `shift` on.
 template <class Key> struct SortPass {
@@ -22,29 +38,20 @@ template <class Key> struct SortPass {
   const uint32_t* values = nullptr;   // null: an element's value is its number
   Key* sorted_keys = nullptr;
   uint32_t* sorted_values = nullptr;
-  uint32_t* histogram = nullptr;        // [tiles of the capacity, 256]
-  const uint32_t* before = nullptr;     // as large, from the spine; null: blocks sum up themselves
-  const uint32_t* totals = nullptr;     // [256] from the spine
-  uint32_t* next_histogram = nullptr;   // zeroed; null: nobody wants it counted
+  const uint32_t* totals = nullptr;   // [256] how many keys have each digit
+  uint32_t* states = nullptr;         // [tiles of the capacity, 256] zeroed; grid/look_back.h
+  uint32_t* ticket = nullptr;         // zeroed
   int32_t shift = 0;
   int32_t bits = 8;
-  int32_t next_shift = 0;
-  int32_t next_bits = 8;
 };
 
-/// What `sort_spine` sums histograms up with.
-struct SortSpine {
+/// A sort of up to kSmallSort pairs, from one pair of buffers to the other and back.
+template <class Key> struct SmallSort {
   RowCountRef rows;
-  const uint32_t* histogram = nullptr;
-  uint32_t* before = nullptr;   // [tiles, 256]
-  uint32_t* totals = nullptr;   // [256]
-};
-
-/// Where the first pass of a sort counts the keys it is going to get.
-struct FirstHistogram {
-  uint32_t* histogram = nullptr;   // [tiles, 256], zeroed
-  int32_t shift = 0;
-  int32_t bits = 0;
+  Key* keys[2] = {};
+  uint32_t* values[2] = {};
+  int32_t has_values = 0;
+  SortDigits digits{};
 };
 
 }   // namespace pumice

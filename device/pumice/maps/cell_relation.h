@@ -25,8 +25,9 @@ enum class KeyRelation : int32_t {
   any,
 };
 
-/// Blocks around a block, itself included, in up to four dimensions; number Σ 3^a · (1 + step of
-/// axis a). `kNowhere` stands for none of them.
+/// Blocks of inputs that the cells of a block of outputs can reach: three along each of up to four
+/// axes, number Σ 3^a · (step along axis a − the first step of that axis). `kNowhere` stands for
+/// none of them.
 inline constexpr int kMostNeighbours = 81;
 inline constexpr int kNowhere = kMostNeighbours;
 
@@ -34,16 +35,25 @@ PUMICE_SHARED constexpr int neighbours_of(int dimension) {
   return dimension == 1 ? 3 : dimension == 2 ? 9 : dimension == 3 ? 27 : 81;
 }
 
+inline constexpr int kParityBegins = (1 << kMaxDimension) + 1;
+
 /// A window as data: one shift an offset, offset · dilation − padding.
 struct WindowRef {
   const int32_t* shift = nullptr;   // [volume, dimension]
   int32_t volume = 0;
   int32_t stride[kMaxDimension] = {};
-  /// Where every shift is at most as long as a block: [words, 64, 32], where an offset leads from a
-  /// cell of a block, as number of the neighbour · 64 + cell there, and for each neighbour the
-  /// cells that some offset takes to it. Null elsewhere.
+  /// Where three blocks an axis suffice: [words, 64, 32], where an offset leads from a cell of a
+  /// block, as number of the neighbour · 64 + cell there, for each neighbour the cells that some
+  /// offset takes to it, and how many blocks up the first of the three lies, in blocks of inputs.
+  /// Null elsewhere.
   const uint16_t* cell_move = nullptr;
   const uint64_t* needed_by = nullptr;   // [kMostNeighbours]
+  int8_t first_step[kMaxDimension] = {};
+  /// Stride 2 and one word of offsets: those whose shifts have the parities p, bit a for axis a,
+  /// are of_parity[kParityBegins + i] for i from of_parity[p] to of_parity[p + 1]. Null elsewhere.
+  const uint8_t* of_parity = nullptr;   // [kParityBegins + volume]
+  int32_t parity_lanes = 0;   // lanes that share a cell: as many as the most of a parity, rounded
+                              // up to a power of two
 };
 
 /// Through which offsets the cells of two sets meet.

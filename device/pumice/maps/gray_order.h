@@ -11,7 +11,6 @@
 // an order of its own. Where a split has more than 58 offsets, neighbours in frequency share a bit.
 #pragma once
 
-#include <pumice/grid/sort_digit.h>
 #include <pumice/maps/map_task.h>
 
 namespace pumice {
@@ -48,9 +47,9 @@ PUMICE_DEVICE int key_bit(const MapTask& task, int label) {
   return offsets <= kMaskKeyBits ? place : place * kMaskKeyBits / offsets;
 }
 
-PUMICE_DEVICE uint64_t gray_decode(uint64_t code) {
+template <class Code> PUMICE_DEVICE Code gray_decode(Code code) {
   PUMICE_UNROLL
-  for (int shift = 1; shift < 64; shift *= 2)
+  for (int shift = 1; shift < static_cast<int>(8 * sizeof(Code)); shift *= 2)
     code ^= code >> shift;
   return code;
 }
@@ -61,11 +60,16 @@ struct SegmentBegins {
 };
 
 PUMICE_DEVICE void find_segments(const MapBatch& batch, SegmentBegins& begins) {
+  using TaskRows = int64_t[kMaxTasks];
+  PUMICE_BLOCK_SHARED(TaskRows, rows_of_task);
+  if (thread_index() < batch.tasks)
+    rows_of_task[thread_index()] = rows_of(batch, batch.task[thread_index()]);
+  block_sync();
   if (thread_index() == 0) {
     int64_t next = 0;
     int segment = 0;
     for (int task = 0; task < batch.tasks; ++task) {
-      const int64_t rows = rows_of(batch, batch.task[task]);
+      const int64_t rows = rows_of_task[task];
       for (int split = 0; split < batch.task[task].splits; ++split, next += rows)
         begins.at[segment++] = next;
     }
@@ -85,6 +89,14 @@ PUMICE_DEVICE uint64_t split_key(const MapTask& task, const uint16_t* labels, co
       if (label % task.splits == split) code |= uint64_t{1} << key_bit(task, label);
     }
   }
+  return gray_decode(code);
+}
+
+/// The same where there is one split, and one bit of a key for each offset of one word.
+template <class Key> PUMICE_DEVICE Key short_key(const uint16_t* labels, uint32_t mask) {
+  Key code = 0;
+  for (; mask != 0; mask &= mask - 1)
+    code |= Key{1} << labels[lowest_bit(mask)];
   return gray_decode(code);
 }
 
@@ -110,15 +122,17 @@ template <class Key> PUMICE_DEVICE void write_gray_keys(const MapBatch& batch) {
   const int64_t rows = begins.at[task.first_segment + 1] - begins.at[task.first_segment];
   const int64_t rank = chunk * kOrderThreads + thread_index();
   if (rank >= rows) return;
+  const bool is_short = task.splits == 1 && task.words == 1;
   for (int split = 0; split < task.splits; ++split) {
     const int segment = task.first_segment + split;
-    const auto key = static_cast<Key>(
-        static_cast<uint64_t>(segment) << batch.mask_bits |
-        split_key(task, ranks ? ranked : nullptr, task.mask + rank * task.words, split));
+    const Key offsets = is_short
+                            ? short_key<Key>(ranked, task.mask[rank])
+                            : static_cast<Key>(split_key(task, ranks ? ranked : nullptr,
+                                                         task.mask + rank * task.words, split));
+    const Key key = static_cast<Key>(segment) << batch.mask_bits | offsets;
     const int64_t to = begins.at[segment] + rank;
     static_cast<Key*>(batch.keys)[to] = key;
     batch.values[to] = static_cast<uint32_t>(rank);
-    count_for_sort(batch.first, to, key);
   }
 }
 

@@ -8,14 +8,14 @@
 namespace pumice {
 
 /// The input row that an output meets through offset `k`, which its mask says it has.
-PUMICE_DEVICE int32_t input_row(const MapBatch& batch, const MapTask& task, int k, int32_t rank,
-                                uint64_t out_key) {
+PUMICE_DEVICE int32_t input_row(const MapBatch& batch, const MapTask& task, int k, int32_t rank) {
+  if (task.found != nullptr) return task.found[int64_t{rank} * task.relation.window.volume + k];
   const CoordinateSetRef& in = batch.set[task.in_set];
   const OffsetStep& step = task.step[k];
   if (step.is_zero != 0 && task.in_set == task.out_set) return row_of_rank(in.order, rank);
   uint64_t key = 0;
-  const KeyLayout& out = batch.set[task.out_set].layout;
-  if (!neighbour_key(task.relation, in.layout, out, step, out_key, key)) return -1;
+  const CoordinateSetRef& out = batch.set[task.out_set];
+  if (!neighbour_key(task.relation, in.layout, out.layout, step, out.keys[rank], key)) return -1;
   return row_of_rank(in.order, find_rank(in.table, key));
 }
 

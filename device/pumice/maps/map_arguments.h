@@ -2,7 +2,6 @@
 // costs as much as the map of a small level.
 #pragma once
 
-#include <pumice/grid/sort_arguments.h>
 #include <pumice/maps/cell_relation.h>
 #include <pumice/shared/coordinate_set_ref.h>
 #include <pumice/shared/status.h>
@@ -21,7 +20,8 @@ inline constexpr int kMostRankedOffsets = 1024;
 inline constexpr int kMatchThreads = 256;
 inline constexpr int kMatchWarps = kMatchThreads / 32;
 inline constexpr int kBlocksPerWarp = 4;   // blocks of cells that a warp of `match_blocks` takes
-inline constexpr int kRowsPerLane = 4;     // rows that a lane of `match_rows` takes
+inline constexpr int kRowsPerLane = 1;     // rows that a lane of `match_rows` takes
+inline constexpr int kParityRowsPerLane = 1;   // and one of `match_parities`
 inline constexpr int kOrderThreads = 256;
 inline constexpr int kTileThreads = 256;
 inline constexpr int kPlanThreads = 1024;
@@ -38,7 +38,10 @@ struct MapTask {
   uint32_t* mask = nullptr;           // [out rows, words] bit k: rank has offset k
   uint32_t* offset_count = nullptr;   // [volume] zeroed
   OffsetStep* step = nullptr;         // [volume]
-  uint16_t* label = nullptr;          // [volume] place among the offsets, the most frequent first
+  /// [out rows, volume] for each rank and each of its offsets the input row; what it has not, is
+  /// not written. Null where masks take several words: inputs are then looked up again.
+  int32_t* found = nullptr;
+  uint16_t* label = nullptr;   // [volume] place among the offsets, the most frequent first
 
   int32_t splits = 1;          // 0: no tiles are wanted
   int32_t first_segment = 0;   // split q of this task is segment first_segment + q
@@ -71,9 +74,8 @@ struct MapBatch {
   MapTask task[kMaxTasks];
   int32_t tasks = 0;
   int32_t segments = 0;
-  int32_t mask_bits = 0;   // of a key; those above are its segment
-  void* keys = nullptr;    // u32 or u64 [rows of all segments]
-  FirstHistogram first{};
+  int32_t mask_bits = 0;              // of a key; those above are its segment
+  void* keys = nullptr;               // u32 or u64 [rows of all segments]
   const uint32_t* sorted = nullptr;   // [rows of all segments] ranks, segment by segment
   uint32_t* values = nullptr;         // the same before they are sorted
   int64_t* segment_begin = nullptr;   // [segments + 1] in these; the last is how many there are

@@ -1,8 +1,10 @@
-// Which offsets of a window each output has: one bit an offset, and how many outputs have each.
+// Which offsets of a window each output has: one bit an offset, how many outputs have each, and
+// which inputs those lead to.
 //
-// `match_blocks`, stride 1 and short reach: a warp takes a block of 64 cells. Its lanes look the 27
-// blocks around it up (in 3-D; 3, 9 or 81 elsewhere), those only that some cell of it can reach;
-// then each lane is an offset, and asks of cell after cell whether its bit is set there.
+// `match_blocks`, inputs as fine as outputs or twice as fine, and short reach: a warp takes a block
+// of 64 cells. Its lanes look the 27 blocks around it up (in 3-D; 3, 9 or 81 elsewhere), those only
+// that some cell of it can reach; then each lane is an offset, and asks of cell after cell whether
+// its bit is set there.
 //
 //        ┌───┬───┬───┐
 //        │ 6 │ 7 │ 8 │       cell ● with shift (+2, +1) ends in neighbour 5, local cell ○, as a
@@ -12,6 +14,9 @@
 //        │ 0 │ 1 │ 2 │
 //        └───┴───┴───┘
 //
+// `match_parities`, inputs half as fine: a few lanes a row, one for each offset of the row's parity
+// (maps/parity.h).
+//
 // `match_rows`, everything else: a thread takes a row and an offset, and looks the one cell up.
 // Rows share a warp where the kernel has 16 offsets or fewer.
 #pragma once
@@ -19,38 +24,63 @@
 #include <pumice/coords/block_table.h>
 #include <pumice/maps/map_task.h>
 #include <pumice/maps/neighbour_key.h>
+#include <pumice/maps/parity.h>
 
 namespace pumice {
+
+/// What a block of inputs holds, by halves of 32 cells: which there are, and the rank of the first.
+struct alignas(16) HalfBlocks {
+  uint32_t cells[2];
+  int32_t base_rank[2];
+};
 
 /// Which block a lane looks up: one of those around the block of its warp.
 struct NeighbourBlock {
   uint64_t needed_by;             // cells of the block in the middle that lead to it
-  uint32_t side[kMaxDimension];   // 0 below, 1 level, 2 above
+  uint64_t step[kMaxDimension];   // along each axis, scattered over its bits of a block key
+  uint32_t negative;              // bit a: the step along axis a goes down
+  bool exists;                    // false: an axis is too short for the step
 
-  PUMICE_DEVICE void set(const WindowRef& window, int number) {
+  /// Steps are of two blocks at most, either way: 1 is the lowest bit of an axis and 2 the next,
+  /// −1 all its bits and −2 all but the lowest.
+  PUMICE_DEVICE void set(const WindowRef& window, const KeyLayout& in, int number) {
     needed_by = window.needed_by[number];
+    negative = 0;
+    exists = true;
     PUMICE_UNROLL
     for (int axis = 0; axis < kMaxDimension; ++axis) {
-      side[axis] = static_cast<uint32_t>(number % 3);
+      const int distance = window.first_step[axis] + number % 3;
       number /= 3;
+      const uint64_t mask = in.mask[axis] >> kBlockBits;
+      const uint64_t from = distance == 2 || distance == -2 ? mask & (mask - 1) : mask;
+      step[axis] = 0;
+      if (axis >= in.dimension || distance == 0) continue;
+      if (from == 0) exists = false;
+      step[axis] = distance < 0 ? from : from & (~from + 1);
+      negative |= distance < 0 ? uint32_t{1} << axis : 0;
     }
   }
 
-  /// The occupancy of this neighbour; 0 where there is none, or no cell of the block leads to it.
-  PUMICE_DEVICE uint64_t look_up(const CoordinateSetRef& in, uint64_t block_key,
-                                 uint64_t occupancy) const {
-    bool wanted = (occupancy & needed_by) != 0;
+  /// This neighbour of a block; nothing where there is none, or no cell of the block leads to it.
+  PUMICE_DEVICE FoundBlock look_up(const CoordinateSetRef& in, uint64_t block_key,
+                                   uint64_t occupancy) const {
+    bool wanted = exists && (occupancy & needed_by) != 0;
     PUMICE_UNROLL
     for (int axis = 0; axis < kMaxDimension; ++axis) {
-      if (axis >= in.layout.dimension || side[axis] == 1) continue;
-      const uint64_t mask = in.layout.mask[axis] >> kBlockBits;
-      const bool down = side[axis] == 0;
-      // On an axis of one block there is no way up or down.
-      wanted &= move_axis(block_key, mask, down ? mask : mask & (~mask + 1), down) && mask != 0;
+      if (axis >= in.layout.dimension) continue;
+      wanted &= move_axis(block_key, in.layout.mask[axis] >> kBlockBits, step[axis],
+                          (negative >> axis & 1) != 0);
     }
-    return wanted ? find_block(in.table, block_key).occupancy : 0;
+    return wanted ? find_block(in.table, block_key) : FoundBlock{kNoSlot, 0};
   }
 };
+
+/// Notes the input that an output of one word of offsets meets through offset `k`.
+PUMICE_DEVICE void note_found(const MapTask& task, const CoordinateSetRef& in, int64_t rank, int k,
+                              int32_t input_rank) {
+  if (task.found == nullptr) return;
+  task.found[rank * task.relation.window.volume + k] = row_of_rank(in.order, input_rank);
+}
 
 /// Blocks of a launch that one word of a task's masks takes.
 PUMICE_DEVICE int match_block_groups(const CoordinateSetRef& out) {
@@ -85,9 +115,9 @@ struct alignas(16) CellMoves {
   }
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_blocks(PUMICE_ARGUMENT(MapBatch) batch) {
-  using Occupancies = uint64_t[kMatchWarps][kMostNeighbours + 1];
-  PUMICE_BLOCK_SHARED(Occupancies, occupancies);
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_blocks(PUMICE_ARGUMENT(MapBatch) batch) {
+  using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
+  PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
   PUMICE_BLOCK_SHARED(CellMoves, moves);
   const MapTask& task = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
@@ -104,30 +134,52 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_blocks(PUMICE_ARGUMENT(Ma
   const int64_t first = int64_t{group} * kMatchWarps * kBlocksPerWarp;
   if (first >= blocks) return;
   moves.load(task.relation.window, word);
-  uint64_t* const around = occupancies[warp_index()];
-  if (lane_index() == 0) around[kNowhere] = 0;
+  HalfBlocks* const around = neighbourhoods[warp_index()];
+  if (lane_index() == 0) around[kNowhere] = {};
   block_sync();
   const int neighbours = neighbours_of(out.layout.dimension);
   NeighbourBlock neighbour;
-  neighbour.set(task.relation.window, lane_index() < neighbours ? lane_index() : 0);
+  // Tables are for the most neighbours there can be: nothing leads to those that are too many.
+  neighbour.set(task.relation.window, in.layout, lane_index());
+  const int finer = task.relation.keys == KeyRelation::in_is_finer ? in.layout.dimension : 0;
+  const bool notes = task.found != nullptr;
   uint32_t count = 0;
   for (int i = 0; i < kBlocksPerWarp; ++i) {
     const int64_t block = first + warp_index() + i * kMatchWarps;
     if (block >= blocks) break;
     const uint64_t occupancy = out.occupancy[block];
-    const uint64_t block_key = out.block_key[block];
-    int64_t rank = out.base_rank[block];
+    const uint64_t block_key = out.block_key[block] << finer;
     for (int n = lane_index(); n < neighbours; n += kWarpThreads) {
-      if (neighbours > kWarpThreads) neighbour.set(task.relation.window, n);
-      around[n] = neighbour.look_up(in, block_key, occupancy);
+      if (neighbours > kWarpThreads) neighbour.set(task.relation.window, in.layout, n);
+      const FoundBlock found = neighbour.look_up(in, block_key, occupancy);
+      const int32_t base = found.slot == kNoSlot ? 0 : in.table.slot_rank[found.slot];
+      const auto low = static_cast<uint32_t>(found.occupancy);
+      around[n] = {{low, static_cast<uint32_t>(found.occupancy >> 32)},
+                   {base, base + popcount(low)}};
     }
     warp_sync();
-    for (uint64_t left = occupancy; left != 0; left &= left - 1, ++rank) {
-      const uint32_t to = moves.to[lowest_bit(left)][lane_index()];
-      const bool hit = (around[to / kBlockCells] >> to % kBlockCells & 1) != 0;
-      const uint32_t hits = warp_ballot(hit);
-      if (lane_index() == 0) task.mask[rank * task.words + word] = hits;
-      count += hit ? 1 : 0;
+    const int64_t rank = out.base_rank[block];
+    uint32_t* mask = task.mask + rank * task.words + word;
+    int64_t place = rank * task.relation.window.volume + k;
+    for (int half = 0; half < 2; ++half) {
+      auto left = static_cast<uint32_t>(occupancy >> 32 * half);
+      for (; left != 0; left &= left - 1) {
+        const uint32_t to = moves.to[32 * half + lowest_bit(left)][lane_index()];
+        const HalfBlocks there = around[to / kBlockCells];
+        const bool upper = (to & 32) != 0;
+        const uint32_t cells = upper ? there.cells[1] : there.cells[0];
+        const uint32_t bit = uint32_t{1} << to % 32;
+        const bool hit = (cells & bit) != 0;
+        const uint32_t hits = warp_ballot(hit);
+        if (hit && notes) {
+          const int32_t base = upper ? there.base_rank[1] : there.base_rank[0];
+          task.found[place] = row_of_rank(in.order, base + popcount(cells & (bit - 1)));
+        }
+        if (lane_index() == 0) *mask = hits;
+        count += hit ? 1 : 0;
+        mask += task.words;
+        place += task.relation.window.volume;
+      }
     }
     warp_sync();
   }
@@ -160,8 +212,9 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapB
     uint64_t key = 0;
     const bool may = has_offset && rank < rows &&
                      neighbour_key(task.relation, in.layout, out.layout, step, out.keys[rank], key);
-    const bool hit =
-        may && (find_block(in.table, key >> kBlockBits).occupancy & cell_bit(key)) != 0;
+    const int32_t found = may ? find_rank(in.table, key) : -1;
+    const bool hit = found >= 0;
+    if (hit) note_found(task, in, rank, k, found);
     const uint32_t hits = warp_ballot(hit) >> lane_index() / lanes * lanes;
     const uint32_t mine = lanes == kWarpThreads ? hits : hits & ((1u << lanes) - 1);
     if (in_row == 0 && rank < rows) task.mask[rank * task.words + word] = mine;
@@ -171,6 +224,57 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapB
   for (int distance = lanes; distance < kWarpThreads; distance *= 2)
     count += warp_shuffle_down(count, distance);
   add_counts(task, word, lane_index() < lanes ? count : 0);
+}
+
+/// The steps of a word of offsets, and how many outputs of a block have each.
+struct ParityWord {
+  OffsetStep step[kWarpThreads];
+  uint32_t count[kWarpThreads];
+};
+
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MapBatch) batch) {
+  PUMICE_BLOCK_SHARED(ParityWord, word);
+  const MapTask& task = task_of_block(batch);
+  const WindowRef& window = task.relation.window;
+  const CoordinateSetRef& in = batch.set[task.in_set];
+  const CoordinateSetRef& out = batch.set[task.out_set];
+  const int lanes = window.parity_lanes;
+  const int rows_at_once = kMatchThreads / lanes;
+  const int64_t rows = rows_of(batch, task);
+  const int64_t group = block_index() - task.first_block;
+  const int64_t first = group * rows_at_once * kParityRowsPerLane;
+  if (thread_index() < window.volume) {
+    const OffsetStep step = make_step(task.relation, in.layout, out.layout, thread_index());
+    word.step[thread_index()] = step;
+    word.count[thread_index()] = 0;
+    if (group == 0) task.step[thread_index()] = step;
+  }
+  if (first >= rows) return;
+  block_sync();
+  for (int i = 0; i < kParityRowsPerLane; ++i) {
+    const int64_t rank = first + i * rows_at_once + thread_index() / lanes;
+    uint32_t mask = 0;
+    if (rank < rows) {
+      uint64_t key = out.keys[rank];
+      const ParityOffsets offsets(window, out.layout.dimension, key);
+      const int at = thread_index() % lanes;
+      const int k = at < offsets.count ? offsets.first[at] : -1;
+      if (k >= 0 && neighbour_key(task.relation, in.layout, out.layout, word.step[k], key, key)) {
+        const int32_t found = find_rank(in.table, key);
+        if (found >= 0) {
+          mask = uint32_t{1} << k;
+          note_found(task, in, rank, k, found);
+          atomic_add(&word.count[k], 1u);
+        }
+      }
+    }
+    for (int distance = 1; distance < lanes; distance *= 2)
+      mask |= warp_shuffle_xor(mask, distance);
+    if (rank < rows && thread_index() % lanes == 0) task.mask[rank] = mask;
+  }
+  block_sync();
+  if (thread_index() < window.volume && word.count[thread_index()] > 0)
+    atomic_add(&task.offset_count[thread_index()], word.count[thread_index()]);
 }
 
 }   // namespace pumice

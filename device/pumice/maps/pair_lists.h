@@ -112,7 +112,6 @@ PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 6) void write_pairs(PUMICE_ARGUMENT(M
   const int64_t rank = tile * kPairThreads + thread_index();
   if (tile * kPairThreads >= rows) return;
   const CoordinateSetRef& out = batch.set[task.out_set];
-  const uint64_t key = rank < rows ? out.keys[rank] : 0;
   const int32_t row = rank < rows ? row_of_rank(out.order, static_cast<int32_t>(rank)) : -1;
   for (int word = 0; word < task.words; ++word) {
     const uint32_t mine = mask_word(task, rank, rows, word);
@@ -132,7 +131,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 6) void write_pairs(PUMICE_ARGUMENT(M
       const int64_t to =
           places[warp_index()][bit] + popcount(turned[warp_index()][bit] & lanes_below());
       task.pair_in[to] =
-          input_row(batch, task, word * kWarpThreads + bit, static_cast<int32_t>(rank), key);
+          input_row(batch, task, word * kWarpThreads + bit, static_cast<int32_t>(rank));
       task.pair_out[to] = row;
     }
     block_sync();

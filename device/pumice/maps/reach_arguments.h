@@ -9,7 +9,7 @@
 namespace pumice {
 
 inline constexpr int kReachThreads = 256;
-inline constexpr int kReachRowsPerLane = 8;   // rows that a lane takes with its offset
+inline constexpr int kReachRowsPerLane = 1;   // rows that a lane takes with its offset
 
 /// In the relation the cells that reach out are the outputs, those reached the inputs.
 struct ReachArguments {

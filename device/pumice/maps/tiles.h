@@ -175,7 +175,6 @@ PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBa
 
 /// The rows of a tile, as all threads of its block need them.
 struct TileRows {
-  uint64_t key[kMostTileRows];
   int32_t rank[kMostTileRows];    // -1 past the end
   uint32_t mask[kMostTileRows];   // one word of offsets
 };
@@ -205,18 +204,43 @@ struct WordOffsets {
   }
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+struct alignas(16) FourRows {
+  int32_t row[4];
+};
+
+/// The input rows of an entry, from where they were noted when they were matched, four a lane; for
+/// one warp.
+PUMICE_DEVICE void copy_found(const MapTask& task, const TileRows& rows, int bit, int32_t* to) {
+  const int volume = task.relation.window.volume;
+  for (int first = 4 * lane_index(); first < task.tile_rows; first += 4 * kWarpThreads) {
+    FourRows in;
+    PUMICE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const bool has = (rows.mask[first + i] >> bit & 1) != 0;
+      in.row[i] = has ? task.found[int64_t{rows.rank[first + i]} * volume + bit] : -1;
+    }
+    *reinterpret_cast<FourRows*>(to + first) = in;
+  }
+}
+
+/// The same, looked up again.
+PUMICE_DEVICE void look_up_entry(const MapBatch& batch, const MapTask& task, const TileRows& rows,
+                                 int word, int bit, int32_t* to) {
+  for (int row = lane_index(); row < task.tile_rows; row += kWarpThreads) {
+    const bool has = (rows.mask[row] >> bit & 1) != 0;
+    to[row] = has ? input_row(batch, task, word * kWarpThreads + bit, rows.rank[row]) : -1;
+  }
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 6) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   PUMICE_BLOCK_SHARED(TileRows, rows);
   PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   const MapTask& task = task_of_block(batch);
   if (RowCountRef{task.tile_count, task.tile_capacity}.poisoned()) return;
   const TileSlice tile = tile_slice(batch, task, block_index() - task.first_block);
   if (tile.rows == 0) return;
-  const uint64_t* const keys = batch.set[task.out_set].keys;
   for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
-    const int32_t rank = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
-    rows.rank[row] = rank;
-    rows.key[row] = rank < 0 ? 0 : keys[rank];
+    rows.rank[row] = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
   }
   int64_t entry = task.entry_begin[tile.tile];
   for (int word = 0; word < task.words; ++word) {
@@ -232,13 +256,13 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void fill_tiles(PUMICE_ARGUMENT(MapBa
       task.entry[entry + thread_index()] = {static_cast<uint16_t>(k),
                                             offsets.blocks[thread_index()]};
     }
-    for (int i = thread_index(); i < offsets.count * task.tile_rows; i += kTileThreads) {
-      const int row = i % task.tile_rows;
-      const int bit = offsets.bit[i / task.tile_rows];
-      const bool has = (rows.mask[row] >> bit & 1) != 0;
-      task.in_row[entry * task.tile_rows + i] =
-          has ? input_row(batch, task, word * kWarpThreads + bit, rows.rank[row], rows.key[row])
-              : -1;
+    for (int i = warp_index(); i < offsets.count; i += kTileThreads / kWarpThreads) {
+      int32_t* const to = task.in_row + (entry + i) * task.tile_rows;
+      if (task.found != nullptr) {
+        copy_found(task, rows, offsets.bit[i], to);
+      } else {
+        look_up_entry(batch, task, rows, word, offsets.bit[i], to);
+      }
     }
     entry += offsets.count;
   }

@@ -1,7 +1,6 @@
 // What the kernels that move, add and choose whole rows are launched with.
 #pragma once
 
-#include <pumice/grid/sort_arguments.h>
 #include <pumice/shared/coordinate_set_ref.h>
 #include <pumice/shared/status.h>
 #include <pumice/shared/tile_spec.h>
@@ -48,7 +47,6 @@ struct InvertArguments {
 struct RowKeyArguments {
   RowList rows{};
   uint32_t* keys = nullptr;   // [size]
-  FirstHistogram first{};
 };
 
 /// begin[r]: how many sorted keys are below r, for r up to `groups`.

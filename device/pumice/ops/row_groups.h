@@ -5,7 +5,6 @@
 //    sorted   0 0 2 2 (none)  ─▶ position  1 4 0 2 3    group 1: none,  group 2: positions 0 2
 #pragma once
 
-#include <pumice/grid/sort_digit.h>
 #include <pumice/ops/column_walk.h>
 #include <pumice/ops/row_list.h>
 
@@ -17,7 +16,6 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void key_rows(PUMICE_ARGUMENT(RowKeyAr
   const int64_t row = listed_row(a.rows, i);
   const uint32_t key = static_cast<uint32_t>(row < 0 ? a.rows.limit : row);
   a.keys[i] = key;
-  count_for_sort(a.first, i, key);
 }
 
 /// One thread a bound, by bisection.

@@ -21,7 +21,6 @@ void encode(jit::KernelRunner& runner, const DeviceCoordinates& coordinates,
                             .coordinates = coordinates.data,
                             .layout = options.layout,
                             .keys = sort.keys(),
-                            .first = sort.first_histogram(),
                             .outside = outside};
   std::copy(options.columns.low.begin(), options.columns.low.end(), arguments.low);
   std::copy(options.columns.high.begin(), options.columns.high.end(), arguments.high);

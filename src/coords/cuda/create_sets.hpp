@@ -44,11 +44,12 @@ struct CreatedSets {
 };
 
 /// Rows of sets[0] are the caller's where repeats are refused; elsewhere rows come in key order.
-/// One sort for all sets: 1 fill, 1 encode, a launch a pass (6 for 42 bits), 4 for the levels.
+/// One sort for all sets: a fill, an encode, a count and a launch a pass (6 for 42 bits), 3 for
+/// the levels.
 CreatedSets create_sets(jit::KernelRunner& runner, const DeviceCoordinates& coordinates,
                         const CreateOptions& options);
 
-/// The sets of the cells of `set` of 2^(first_halving + k) a side: no sort. 5 launches.
+/// The sets of the cells of `set` of 2^(first_halving + k) a side: no sort. 4 launches.
 std::vector<DeviceSet> halve_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                                  int first_halving, std::span<const SetCapacity> capacities,
                                  const std::string& name);

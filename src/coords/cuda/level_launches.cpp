@@ -5,6 +5,7 @@
 
 #include <pumice/core/error.hpp>
 
+#include "coords/cuda/fill_list.hpp"
 #include "coords/cuda/sources.hpp"
 #include "core/cuda/status.hpp"
 
@@ -12,17 +13,11 @@ namespace pumice::cuda {
 
 namespace {
 
-std::int64_t tiles_of(const SortedElements& elements) {
-  return (elements.count.capacity + kLevelTile - 1) / kLevelTile;
-}
-
-LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElements& elements,
-                            std::uint32_t* tile_counts) {
+LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElements& elements) {
   LevelArguments arguments;
   arguments.elements = elements.count;
   arguments.keys = elements.keys;
   arguments.values = elements.values;
-  arguments.tile_counts = tile_counts;
   arguments.order = elements.order;
   arguments.row_of = elements.row_of;
   arguments.begin = elements.begin;
@@ -33,12 +28,20 @@ LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElement
   return arguments;
 }
 
-/// Counts, their sums, cells.
-void cut(jit::KernelRunner& runner, std::int64_t tiles, const LevelArguments& arguments) {
-  const jit::LaunchShape tile_each{.blocks = tiles, .threads = kLevelThreads};
-  runner.run(coords_kernel("count_cells"), tile_each, arguments);
-  runner.run(coords_kernel("sum_cells"), {.threads = kLevelSumThreads}, arguments);
-  runner.run(coords_kernel("write_cells"), tile_each, arguments);
+/// A fill, and the cells.
+void cut(jit::KernelRunner& runner, LevelArguments& arguments) {
+  const std::int64_t tiles =
+      std::max<std::int64_t>((arguments.elements.capacity + kLevelTile - 1) / kLevelTile, 1);
+  auto states = runner.make<std::uint32_t>(tiles * kLevelCounters);
+  auto ticket = runner.make<std::uint32_t>(1);
+  FillList fill;
+  fill.add(states, 0);
+  fill.add(ticket, 0);
+  fill.run(runner);
+  arguments.states = states.data();
+  arguments.ticket = ticket.data();
+  // Also where there is no element: somebody has to write the counts.
+  runner.run(coords_kernel("write_cells"), {.blocks = tiles, .threads = kLevelThreads}, arguments);
 }
 
 }   // namespace
@@ -47,16 +50,14 @@ void make_levels(jit::KernelRunner& runner, const SortedElements& elements,
                  std::span<DeviceSet* const> sets, std::span<const int> shifts) {
   PUMICE_ENSURES(!sets.empty() && sets.size() <= kMaxLevels && sets.size() == shifts.size(),
                  sets.size(), " levels with ", shifts.size(), " shifts");
-  const std::int64_t tiles = tiles_of(elements);
-  auto tile_counts = runner.make<std::uint32_t>(tiles * kLevelCounters);
-  LevelArguments arguments = arguments_of(runner, elements, tile_counts.data());
+  LevelArguments arguments = arguments_of(runner, elements);
   arguments.levels = static_cast<std::int32_t>(sets.size());
   std::int64_t most_blocks = 0;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     arguments.level[i] = sets[i]->level(shifts[i]);
     most_blocks = std::max(most_blocks, sets[i]->capacity().blocks);
   }
-  cut(runner, tiles, arguments);
+  cut(runner, arguments);
   runner.run(coords_kernel("build_blocks"),
              {.blocks = (most_blocks + kBlockBuildThreads - 1) / kBlockBuildThreads,
               .blocks_y = arguments.levels,
@@ -69,9 +70,7 @@ LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elem
                            const std::string& name) {
   PUMICE_ENSURES(elements.row_of == nullptr, "rows of elements that a box leaves out");
   LevelKeys inside{runner.make<std::uint64_t>(capacity), runner.make<std::int64_t>(1)};
-  const std::int64_t tiles = tiles_of(elements);
-  auto tile_counts = runner.make<std::uint32_t>(tiles * kLevelCounters);
-  LevelArguments arguments = arguments_of(runner, elements, tile_counts.data());
+  LevelArguments arguments = arguments_of(runner, elements);
   arguments.levels = 1;
   arguments.level[0] = {.keys = inside.keys.data(),
                         .row_count = inside.count.data(),
@@ -80,7 +79,7 @@ LevelKeys make_keys_in_box(jit::KernelRunner& runner, const SortedElements& elem
                         .row_site = status_site(name + ": rows")};
   arguments.box = box;
   arguments.box_layout = layout;
-  cut(runner, tiles, arguments);
+  cut(runner, arguments);
   return inside;
 }
 

@@ -1,6 +1,7 @@
 // From marked blocks to a set.
 #include "coords/cuda/marked_set.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "coords/cuda/sources.hpp"
@@ -11,38 +12,40 @@ MarkedSet::MarkedSet(jit::KernelRunner& runner, const KeyLayout& layout, SetCapa
                      const std::string& name, FillList& fill)
     : set_(runner, layout, capacity, false, name, fill),
       sort_(runner, capacity.blocks, key_bits(layout) - kBlockBits, fill),
-      count_(runner.make<std::int64_t>(1)) {
+      count_(runner.make<std::int64_t>(1)),
+      states_(runner.make<std::uint64_t>(tiles())),
+      ticket_(runner.make<std::uint32_t>(1)) {
   fill.add(count_, 0);
+  fill.add(states_, 0);
+  fill.add(ticket_, 0);
 }
 
 MarkedBlocks MarkedSet::marked() {
   const Level level = set_.level(0);
-  return {.slots = level.slots,
-          .keys = sort_.keys(),
-          .slot_of = sort_.values(),
-          .count = count_.data(),
-          .capacity = level.block_capacity,
-          .slot_mask = level.slot_mask,
-          .first = sort_.first_histogram()};
+  return {
+      .slots = level.slots,
+      .keys = sort_.keys(),
+      .slot_of = sort_.values(),
+      .count = count_.data(),
+      .capacity = level.block_capacity,
+      .slot_mask = level.slot_mask,
+  };
 }
 
 DeviceSet MarkedSet::finish(jit::KernelRunner& runner, RowCountRef source) {
-  const std::int64_t capacity = set_.capacity().blocks;
-  const RowCountRef marked{count_.data(), capacity};
+  const RowCountRef marked{count_.data(), set_.capacity().blocks};
   sort_.run(runner, marked);
-  const std::int64_t tiles = (capacity + kBlockSetThreads - 1) / kBlockSetThreads;
-  auto tile_cells = runner.make<std::uint32_t>(tiles);
   const BlockSetArguments arguments{.marked = marked,
                                     .keys = sort_.sorted_keys(),
                                     .slot_of = sort_.sorted_values(),
-                                    .tile_cells = tile_cells.data(),
+                                    .states = states_.data(),
+                                    .ticket = ticket_.data(),
                                     .set = set_.level(0),
                                     .source = source,
                                     .status = runner.status()};
-  runner.run(coords_kernel("count_block_cells"), {.blocks = tiles, .threads = kBlockSetThreads},
-             arguments);
-  runner.run(coords_kernel("sum_block_cells"), {.threads = kBlockSumThreads}, arguments);
-  runner.run(coords_kernel("write_block_cells"), {.blocks = tiles, .threads = kBlockSetThreads},
+  // Also where there is room for no block: somebody has to write the counts.
+  runner.run(coords_kernel("write_block_cells"),
+             {.blocks = std::max<std::int64_t>(tiles(), 1), .threads = kBlockSetThreads},
              arguments);
   return std::move(set_);
 }

@@ -17,14 +17,20 @@ class MarkedSet {
   MarkedSet(jit::KernelRunner& runner, const KeyLayout& layout, SetCapacity capacity,
             const std::string& name, FillList& fill);
   MarkedBlocks marked();
-  /// Sorts the blocks and writes the cells: a launch a pass and 3. Poison in `source`, which the
-  /// marking depended on, goes on to the set.
+  /// Sorts the blocks and writes the cells: the launches of the sort and one. Poison in `source`,
+  /// which the marking depended on, goes on to the set.
   DeviceSet finish(jit::KernelRunner& runner, RowCountRef source);
 
  private:
+  std::int64_t tiles() const {
+    return (set_.capacity().blocks + kBlockSetTile - 1) / kBlockSetTile;
+  }
+
   DeviceSet set_;
   RadixSort<std::uint64_t> sort_;
   Buffer<std::int64_t> count_;
+  Buffer<std::uint64_t> states_;
+  Buffer<std::uint32_t> ticket_;
 };
 
 }   // namespace pumice::cuda

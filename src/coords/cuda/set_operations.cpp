@@ -59,7 +59,6 @@ Rekeyed rekey(jit::KernelRunner& runner, std::span<const RekeySource> sources,
                            .layout = layout,
                            .keys = result.sort.keys(),
                            .values = result.sort.values(),
-                           .first = result.sort.first_histogram(),
                            .total = result.total.data()};
   std::copy(factor.begin(), factor.end(), arguments.factor);
   std::int64_t blocks = 0;

@@ -28,7 +28,7 @@ CoarseCells coarse_cells(const KeyLayout& fine, std::span<const std::int64_t> lo
                          const Axes& factor);
 
 /// One site for every occupied cell of `factor` cells an axis; with `box` those alone that lie in
-/// it. 5 launches by a shift, 4 and those of a sort without, 3 more with a box.
+/// it. 4 launches by a shift, 5 and those of a sort without, 2 more with a box.
 DeviceSet coarsen_set(jit::KernelRunner& runner, const CoordinateSetRef& set, const Axes& factor,
                       const CoarseCells& cells, const KeyBox& box, SetCapacity capacity,
                       const std::string& name);

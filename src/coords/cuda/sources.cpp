@@ -11,15 +11,15 @@ std::span<const jit::KernelGroup> coords_kernels() {
                 "#include <pumice/coords/levels.h>\n"
                 "#include <pumice/grid/fill.h>\n"
                 "#include <pumice/grid/radix_sort.h>\n"},
-       {"begin_batches", "build_blocks", "count_cells", "decode_coordinates", "encode_coordinates",
-        "fill_ranges", "sort_count_u32", "sort_count_u64", "sort_scatter_u32", "sort_scatter_u64",
-        "sort_spine", "sum_cells", "write_cells"}},
+       {"begin_batches", "build_blocks", "decode_coordinates", "encode_coordinates", "fill_ranges",
+        "sort_count_u32", "sort_count_u64", "sort_scatter_u32", "sort_scatter_u64",
+        "sort_small_u32", "sort_small_u64", "write_cells"}},
       {{.name = "operations on coordinate sets",
         .text = "#include <pumice/coords/block_set.h>\n"
                 "#include <pumice/coords/prune.h>\n"
                 "#include <pumice/coords/rekey.h>\n"},
-       {"count_block_cells", "count_kept", "rekey_sets", "sum_block_cells", "sum_kept",
-        "write_block_cells", "write_kept_ranks", "write_kept_rows"}},
+       {"count_kept", "rekey_sets", "sum_kept", "write_block_cells", "write_kept_ranks",
+        "write_kept_rows"}},
       {{.name = "voxelisation", .text = "#include <pumice/coords/voxelize.h>\n"},
        {"quantise_points", "reduce_points"}},
   };

@@ -28,7 +28,6 @@ void quantise(jit::KernelRunner& runner, const DevicePoints& points,
                               .has_range = options.range ? 1 : 0,
                               .layout = options.layout,
                               .keys = sort.keys(),
-                              .first = sort.first_histogram(),
                               .outside = outside,
                               .kept = kept};
   std::copy(options.size.begin(), options.size.end(), arguments.size);

@@ -2,8 +2,9 @@
 #include "maps/cuda/device_window.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
-#include <vector>
+#include <optional>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
@@ -20,8 +21,9 @@ template <class T> Buffer<T> upload(const jit::KernelRunner& runner, const std::
   return buffer;
 }
 
-/// A table of more words than this costs more than it saves: 9³ offsets, 94 KB.
+/// A table of more offsets than this costs more than it saves: 9³ offsets, 94 KB.
 constexpr std::int64_t kMostTableOffsets = 729;
+constexpr std::int64_t kWordOffsets = 32;
 
 }   // namespace
 
@@ -47,19 +49,44 @@ DeviceWindow::DeviceWindow(jit::KernelRunner& runner, const KernelWindow& window
     }
   }
   shift_ = upload(runner, shifts);
-  bool is_short = volume_ <= kMostTableOffsets;
-  for (int axis = 0; axis < window.dimension; ++axis) {
-    const std::int64_t extent = std::int64_t{1} << block_axis_bits(window.dimension, axis);
-    is_short = is_short && low(axis) >= -extent && high(axis) <= extent;
+  if (volume_ <= kMostTableOffsets && has_stride(1)) {
+    level_moves_ = {moves_of(runner, window.dimension, shifts, 1, 1),
+                    moves_of(runner, window.dimension, shifts, 1, -1)};
   }
-  if (!is_short || !has_stride(1)) return;
-  for (const Reach reach : {Reach::out_to_in, Reach::in_to_out}) {
-    const auto at = static_cast<std::size_t>(reach);
-    const BlockMoves moves =
-        make_block_moves(window.dimension, shifts, reach == Reach::out_to_in ? 1 : -1);
-    cell_move_[at] = upload(runner, moves.cell_move);
-    needed_by_[at] = upload(runner, moves.needed_by);
+  if (volume_ <= kMostTableOffsets && has_stride(2))
+    finer_moves_ = moves_of(runner, window.dimension, shifts, 2, 1);
+  if (volume_ <= kWordOffsets && has_stride(2)) sort_by_parity(runner, shifts);
+}
+
+DeviceWindow::Moves DeviceWindow::moves_of(jit::KernelRunner& runner, int dimension,
+                                           const std::vector<std::int32_t>& shifts, int scale,
+                                           int sign) {
+  const std::optional<BlockMoves> moves = make_block_moves(dimension, shifts, scale, sign);
+  if (!moves) return {};
+  return {upload(runner, moves->cell_move), upload(runner, moves->needed_by), moves->first_step};
+}
+
+void DeviceWindow::sort_by_parity(jit::KernelRunner& runner,
+                                  const std::vector<std::int32_t>& shifts) {
+  const auto dimension = static_cast<std::size_t>(window_.dimension);
+  std::array<std::vector<std::uint8_t>, std::size_t{1} << kMaxDimension> offsets;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(volume_); ++k) {
+    std::size_t parity = 0;
+    for (std::size_t axis = 0; axis < dimension; ++axis)
+      parity |= (shifts[k * dimension + axis] % 2 != 0 ? std::size_t{1} : 0) << axis;
+    offsets[parity].push_back(static_cast<std::uint8_t>(k));
   }
+  std::vector<std::uint8_t> table{0};
+  std::vector<std::uint8_t> in_order;
+  std::size_t most = 1;
+  for (const auto& of_parity : offsets) {
+    in_order.insert(in_order.end(), of_parity.begin(), of_parity.end());
+    table.push_back(static_cast<std::uint8_t>(in_order.size()));
+    most = std::max(most, of_parity.size());
+  }
+  table.insert(table.end(), in_order.begin(), in_order.end());
+  of_parity_ = upload(runner, table);
+  parity_lanes_ = static_cast<std::int32_t>(std::bit_ceil(most));
 }
 
 bool DeviceWindow::has_stride(std::int32_t stride) const {
@@ -67,13 +94,27 @@ bool DeviceWindow::has_stride(std::int32_t stride) const {
                      [stride](std::int32_t mine) { return mine == stride; });
 }
 
-WindowRef DeviceWindow::ref(bool by_block, Reach reach) const {
+WindowRef DeviceWindow::ref() const {
   WindowRef result{.shift = shift_.data(), .volume = static_cast<std::int32_t>(volume_)};
-  if (by_block) {
-    result.cell_move = cell_move_[static_cast<std::size_t>(reach)].data();
-    result.needed_by = needed_by_[static_cast<std::size_t>(reach)].data();
-  }
   std::copy(window_.stride.begin(), window_.stride.end(), result.stride);
+  return result;
+}
+
+WindowRef DeviceWindow::ref(KeyRelation keys, Reach reach) const {
+  WindowRef result = ref();
+  const Moves* const moves = keys == KeyRelation::same
+                                 ? &level_moves_[static_cast<std::size_t>(reach)]
+                             : keys == KeyRelation::in_is_finer ? &finer_moves_
+                                                                : nullptr;
+  if (moves != nullptr && moves->cell_move.size() > 0) {
+    result.cell_move = moves->cell_move.data();
+    result.needed_by = moves->needed_by.data();
+    std::copy(moves->first_step.begin(), moves->first_step.end(), result.first_step);
+  }
+  if (keys == KeyRelation::out_is_finer && of_parity_.size() > 0) {
+    result.of_parity = of_parity_.data();
+    result.parity_lanes = parity_lanes_;
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include <pumice/maps/map_arguments.h>
 #include <pumice/maps/kernel_window.hpp>
@@ -23,20 +24,30 @@ class DeviceWindow {
   /// Smallest and largest offset · dilation − padding of an axis.
   std::int64_t low(int axis) const { return low_[static_cast<std::size_t>(axis)]; }
   std::int64_t high(int axis) const { return high_[static_cast<std::size_t>(axis)]; }
-  /// `by_block`: with the tables of `match_blocks`, for outputs that look for inputs in direction
-  /// `reach`.
-  WindowRef ref(bool by_block = false, Reach reach = Reach::out_to_in) const;
-  /// Whether every shift is at most as long as a block.
-  bool is_short() const { return cell_move_[0].size() > 0; }
+  WindowRef ref() const;
+  /// With what there is of tables for two sets whose keys hang together like that.
+  WindowRef ref(KeyRelation keys, Reach reach) const;
 
  private:
+  /// What `match_blocks` reads; empty where three blocks an axis do not suffice.
+  struct Moves {
+    Buffer<std::uint16_t> cell_move;
+    Buffer<std::uint64_t> needed_by;
+    std::array<std::int8_t, kMaxDimension> first_step{};
+  };
+  static Moves moves_of(jit::KernelRunner& runner, int dimension,
+                        const std::vector<std::int32_t>& shifts, int scale, int sign);
+  void sort_by_parity(jit::KernelRunner& runner, const std::vector<std::int32_t>& shifts);
+
   KernelWindow window_;
   std::int64_t volume_ = 0;
   std::array<std::int64_t, kMaxDimension> low_{};
   std::array<std::int64_t, kMaxDimension> high_{};
   Buffer<std::int32_t> shift_;
-  std::array<Buffer<std::uint16_t>, 2> cell_move_;   // by reach; empty where shifts are long
-  std::array<Buffer<std::uint64_t>, 2> needed_by_;
+  std::array<Moves, 2> level_moves_;   // stride 1, by reach
+  Moves finer_moves_;                  // stride 2, from coarser outputs
+  Buffer<std::uint8_t> of_parity_;     // stride 2, from finer outputs; one word of offsets
+  std::int32_t parity_lanes_ = 0;
 };
 
 }   // namespace pumice::cuda

@@ -30,10 +30,13 @@ bool matches_by_block(const MapTask& task) {
   return task.relation.window.cell_move != nullptr;
 }
 
+bool matches_by_parity(const MapTask& task) {
+  return task.relation.window.of_parity != nullptr;
+}
+
 CellRelation relation_of(const MapRequest& request) {
   const KeyRelation keys = key_relation(request);
-  const bool by_block = keys == KeyRelation::same && request.window->is_short();
-  return {request.window->ref(by_block, request.reach), request.reach, keys};
+  return {request.window->ref(keys, request.reach), request.reach, keys};
 }
 
 int split_key_bits(const MapTask& task) {
@@ -81,7 +84,10 @@ void MapBatchBuilder::add(const MapRequest& request) {
   scratch.mask = runner_.make<std::uint32_t>(request.out.rows.capacity * task.words);
   scratch.offset_count = runner_.make<std::uint32_t>(volume);
   scratch.step = runner_.make<OffsetStep>(volume);
+  if (task.words == 1)
+    scratch.found = runner_.make<std::int32_t>(request.out.rows.capacity * volume);
   task.mask = scratch.mask.data();
+  task.found = scratch.found.data();
   task.offset_count = scratch.offset_count.data();
   task.step = scratch.step.data();
   map.counts_ = runner_.make<std::int64_t>(3);
@@ -190,10 +196,17 @@ void MapBatchBuilder::match() {
     constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
     return matches_by_block(task) ? ceil_of(out_of(task).blocks.capacity, kGroup) * task.words : 0;
   });
+  launch("match_parities", kMatchThreads, [&](const MapTask& task) {
+    if (!matches_by_parity(task)) return std::int64_t{0};
+    const std::int64_t group =
+        kMatchThreads / task.relation.window.parity_lanes * kParityRowsPerLane;
+    return ceil_of(out_of(task).rows.capacity, group);
+  });
   launch("match_rows", kMatchThreads, [&](const MapTask& task) {
     const std::int64_t group =
         kMatchThreads / lanes_of_row(task.relation.window.volume) * kRowsPerLane;
-    return matches_by_block(task) ? 0 : ceil_of(out_of(task).rows.capacity, group) * task.words;
+    const bool is_matched = matches_by_block(task) || matches_by_parity(task);
+    return is_matched ? 0 : ceil_of(out_of(task).rows.capacity, group) * task.words;
   });
 }
 
@@ -202,7 +215,6 @@ template <class Key> void MapBatchBuilder::make_tiles(FillList& fill) {
                       fill);
   batch_.keys = sort.keys();
   batch_.values = sort.values();
-  batch_.first = sort.first_histogram();
   fill.run(runner_);
   match();
   launch(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64", kOrderThreads,

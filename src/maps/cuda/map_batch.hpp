@@ -28,6 +28,7 @@ class MapBatchBuilder {
   /// What only the build needs.
   struct Scratch {
     Buffer<std::uint32_t> mask;
+    Buffer<std::int32_t> found;
     Buffer<std::uint32_t> offset_count;
     Buffer<OffsetStep> step;
     Buffer<std::uint16_t> label;

@@ -93,22 +93,23 @@ DeviceSet reached_set(jit::KernelRunner& runner, const CoordinateSetRef& from,
   fill.run(runner);
   CoordinateSetRef target;
   target.layout = cells.layout;
+  const KeyRelation keys =
+      key_relation({.in = target, .out = from, .window = &window, .reach = reach});
   ReachArguments arguments{
-      .relation = {.window = window.ref(),
-                   .reach = reach,
-                   .keys = key_relation(
-                       {.in = target, .out = from, .window = &window, .reach = reach})},
+      .relation = {.window = window.ref(keys, reach), .reach = reach, .keys = keys},
       .rows = from.rows,
       .keys = from.keys,
       .layout = from.layout,
       .reached = cells.layout,
       .box = make_box(cells.layout, cells.range.low.data(), cells.range.high.data()),
       .marked = reached.marked()};
-  const std::int64_t rows_of_block =
-      kReachThreads / lanes_of_row(window.volume()) * kReachRowsPerLane;
-  runner.run(maps_kernel("mark_reached"),
+  const bool by_parity = arguments.relation.window.of_parity != nullptr;
+  const int lanes =
+      by_parity ? arguments.relation.window.parity_lanes : lanes_of_row(window.volume());
+  const std::int64_t rows_of_block = kReachThreads / lanes * kReachRowsPerLane;
+  runner.run(maps_kernel(by_parity ? "mark_reached_by_parity" : "mark_reached"),
              {.blocks = (from.rows.capacity + rows_of_block - 1) / rows_of_block,
-              .blocks_y = static_cast<int>((window.volume() + 31) / 32),
+              .blocks_y = by_parity ? 1 : static_cast<int>((window.volume() + 31) / 32),
               .threads = kReachThreads},
              arguments);
   return reached.finish(runner, from.rows);

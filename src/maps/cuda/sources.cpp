@@ -9,11 +9,12 @@ std::span<const jit::KernelGroup> maps_kernels() {
         .text = "#include <pumice/maps/gray_order.h>\n"
                 "#include <pumice/maps/match.h>\n"
                 "#include <pumice/maps/tiles.h>\n"},
-       {"fill_tiles", "gray_keys_u32", "gray_keys_u64", "mask_tiles", "match_blocks", "match_rows",
-        "plan_tiles"}},
+       {"fill_tiles", "gray_keys_u32", "gray_keys_u64", "mask_tiles", "match_blocks",
+        "match_parities", "match_rows", "plan_tiles"}},
       {{.name = "pair lists", .text = "#include <pumice/maps/pair_lists.h>\n"},
        {"count_pairs", "sum_pairs", "write_pairs"}},
-      {{.name = "reached sites", .text = "#include <pumice/maps/reach.h>\n"}, {"mark_reached"}},
+      {{.name = "reached sites", .text = "#include <pumice/maps/reach.h>\n"},
+       {"mark_reached", "mark_reached_by_parity"}},
   };
   return groups;
 }

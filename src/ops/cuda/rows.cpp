@@ -117,7 +117,7 @@ RowGroups::RowGroups(jit::KernelRunner& runner, ConstTensorView rows, std::int64
   runner.run(
       ops_kernel("key_rows"), thread_each(size),
       RowKeyArguments{
-          .rows = list_of(rows, groups), .keys = sort.keys(), .first = sort.first_histogram()});
+          .rows = list_of(rows, groups), .keys = sort.keys()});
   sort.run(runner, {nullptr, size});
   runner.run(
       ops_kernel("bound_groups"), thread_each(groups + 1),

@@ -1,0 +1,63 @@
+// Sums over the tiles before a tile, within one launch: a tile says what it holds as soon as it
+// knows, then adds up what the tiles before it said, back to one that knows the sum up to itself.
+// (Merrill and Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016.)
+//
+//   tile        0      1      2      3            tile 3:  4 + 1, then tile 1 knows its sum: + 9
+//   holds       7      2      1      4
+//   says       Σ 7    Σ 9     1      4   ◀── and says Σ 14 to those behind it
+//
+// Tiles are numbered by a ticket, not by the block's number: whoever a tile waits for has started.
+#pragma once
+
+#include <pumice/platform.h>
+
+namespace pumice {
+
+/// Words of sums: the two highest bits say what the others are. The largest sum of 32 bits is
+/// kMostTileSum.
+template <class Word> inline constexpr Word kTileSaidPart = Word{1} << (8 * sizeof(Word) - 2);
+template <class Word> inline constexpr Word kTileSaidSum = Word{2} << (8 * sizeof(Word) - 2);
+inline constexpr uint32_t kMostTileSum = kTileSaidPart<uint32_t> - 1;
+
+/// The number of this block's tile, in the order in which blocks start. `ticket` starts as 0.
+PUMICE_DEVICE int32_t take_tile(uint32_t* ticket) {
+  PUMICE_BLOCK_SHARED(uint32_t, tile);
+  if (thread_index() == 0) tile = atomic_add(ticket, 1u);
+  block_sync();
+  return static_cast<int32_t>(tile);
+}
+
+/// The sum over the tiles before `tile`, which holds `mine`; for one thread a column. `states` is
+/// the column's word of tile 0, zeroed; those of the next tile lie `stride` words on.
+template <class Word>
+PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile, Word mine) {
+  constexpr int kWindow = 16;
+  Word* const here = states + tile * stride;
+  if (tile > 0) store_relaxed(here, kTileSaidPart<Word> | mine);
+  Word before = 0;
+  bool knows = tile == 0;
+  for (int32_t next = tile - 1; !knows;) {
+    // All of them, wanted or not, so that they are under way together. A look before tile 0 sees
+    // tile 0 again, but nobody goes on after that.
+    Word said[kWindow];
+    PUMICE_UNROLL
+    for (int i = 0; i < kWindow; ++i)
+      said[i] = load_relaxed(states + (next < i ? 0 : next - i) * stride);
+    bool goes_on = true;
+    int heard = 0;
+    PUMICE_UNROLL
+    for (int i = 0; i < kWindow; ++i) {
+      goes_on = goes_on && said[i] != 0;
+      before += goes_on ? said[i] & (kTileSaidPart<Word> - 1) : 0;
+      heard += goes_on ? 1 : 0;
+      knows = knows || (goes_on && (said[i] & kTileSaidSum<Word>) != 0);
+      goes_on = goes_on && !knows;
+    }
+    next -= heard;
+    if (heard == 0) pause_polling();
+  }
+  store_relaxed(here, kTileSaidSum<Word> | (before + mine));
+  return before;
+}
+
+}   // namespace pumice
