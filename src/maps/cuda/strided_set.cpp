@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include <pumice/shared/floor_division.h>
@@ -33,12 +34,16 @@ CoordinateBounds bounds_of(const CellRange& range) {
   return bounds;
 }
 
-/// The most outputs that one input can reach: on each axis the offsets a stride apart.
+/// The most outputs that one input can reach: on each axis the offsets whose steps, of a dilation
+/// each, are whole strides apart. With dilation 3 and stride 3 that is every offset.
 std::int64_t most_reached(const KernelWindow& window, Reach reach) {
   if (reach == Reach::out_to_in || window.shape != KernelShape::hypercube) return window.volume();
   std::int64_t most = 1;
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(window.dimension); ++axis)
-    most *= (window.size[axis] + window.stride[axis] - 1) / window.stride[axis];
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(window.dimension); ++axis) {
+    const std::int32_t apart =
+        window.stride[axis] / std::gcd(window.stride[axis], window.dilation[axis]);
+    most *= (window.size[axis] + apart - 1) / apart;
+  }
   return std::min(most, window.volume());
 }
 
