@@ -9,7 +9,9 @@
 
 #include <pumice/shared/types.h>
 
+#if !defined(PUMICE_KERNEL)   // tests/fake_driver/compiler.cpp wants kernels that it can find
 #define PUMICE_KERNEL inline
+#endif
 #define PUMICE_THREADS(...)
 #define PUMICE_ARGUMENT(type) const type&
 #define PUMICE_DEVICE inline

@@ -83,7 +83,9 @@ Result cuGetErrorName(Result result, const char** name) {
   return kSuccess;
 }
 Result cuGetErrorString(Result result, const char** text) {
-  *text = result == 700 ? "an illegal memory access was encountered" : "as the fake driver has it";
+  *text = result == 700             ? "an illegal memory access was encountered"
+          : result == kLaunchFailed ? last_failure().c_str()
+                                    : "as the fake driver has it";
   return kSuccess;
 }
 Result cuDeviceGetCount(int* count) {

@@ -1,8 +1,10 @@
 // The parts of the fake driver. Streams run what they are given at once; a capture keeps it
 // instead, and a graph runs it at each launch. Device memory is host memory, filled with 0xa5 when
-// taken.
+// taken. Kernels of the fake compiler run in the emulator of device code; of NVRTC's it knows a few
+// by name.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -54,5 +56,29 @@ bool is_capturing(cuda::StreamHandle stream);
 Work work_of(const std::string& name, const void* arguments, const cuda::LaunchConfig& config);
 /// The size of that struct; 0 for a name that is none.
 std::size_t argument_bytes(const std::string& name);
+
+/// A kernel of the fake compiler.
+struct Emulated {
+  void (*thread)(const void* arguments) = nullptr;   // null where there is none of a name
+  std::size_t argument_bytes = 0;
+};
+/// The library that the fake compiler made, opened; null for code that it did not make.
+void* load_emulated(const void* code);
+Emulated find_emulated(void* library, const std::string& name);
+Work emulated_work(const Emulated& kernel, const void* arguments, const cuda::LaunchConfig& config);
+
+/// What the emulator said of the last launch of this thread that failed.
+std::string& last_failure();
+inline constexpr cuda::Result kLaunchFailed = 719;
+/// Runs `call`; kLaunchFailed and a last failure where it throws.
+template <class Call> Result guarded(Call&& call) {
+  try {
+    call();
+    return cuda::kSuccess;
+  } catch (const std::exception& error) {
+    last_failure() = error.what();
+    return kLaunchFailed;
+  }
+}
 
 }   // namespace pumice::fake

@@ -21,8 +21,24 @@ struct Event {
 Event* event_of(cuda::EventHandle handle) {
   return reinterpret_cast<Event*>(handle);
 }
-std::string& name_of(cuda::KernelHandle handle) {
-  return *reinterpret_cast<std::string*>(handle);
+/// The handle of every library that NVRTC compiled.
+void* of_nvrtc() {
+  static char handle;
+  return &handle;
+}
+
+/// By name where NVRTC compiled it, with its code where the fake compiler did.
+struct Kernel {
+  std::string name;
+  Emulated emulated;
+
+  std::size_t bytes() const {
+    return emulated.thread != nullptr ? emulated.argument_bytes : argument_bytes(name);
+  }
+};
+
+Kernel& kernel_of(cuda::KernelHandle handle) {
+  return *reinterpret_cast<Kernel*>(handle);
 }
 
 }   // namespace
@@ -105,9 +121,10 @@ Result cuGraphGetNodes(GraphHandle graph, GraphNodeHandle*, std::size_t* count) 
   return kSuccess;
 }
 Result cuGraphLaunch(GraphExecHandle executable, StreamHandle) {
-  for (const Work& work : reinterpret_cast<pumice::fake::Graph*>(executable)->nodes)
-    work();
-  return kSuccess;
+  return guarded([&] {
+    for (const Work& work : reinterpret_cast<pumice::fake::Graph*>(executable)->nodes)
+      work();
+  });
 }
 Result cuGraphExecDestroy(GraphExecHandle executable) {
   delete reinterpret_cast<pumice::fake::Graph*>(executable);
@@ -121,17 +138,22 @@ Result cuGraphDestroy(GraphHandle graph) {
 Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**, unsigned, int*,
                          void**, unsigned) {
   if (std::memcmp(code, "\177ELF", 4) != 0) return kInvalidImage;
-  *library = reinterpret_cast<LibraryHandle>(std::uintptr_t{1});
-  return kSuccess;
+  return guarded([&] {
+    void* const emulated = load_emulated(code);
+    *library = reinterpret_cast<LibraryHandle>(emulated == nullptr ? of_nvrtc() : emulated);
+  });
 }
 Result cuLibraryUnload(LibraryHandle) {
   return kSuccess;
 }
-Result cuLibraryGetKernel(KernelHandle* kernel, LibraryHandle, const char* name) {
-  if (argument_bytes(name) == 0) return kNotFound;
-  static auto& kept = *new std::vector<std::unique_ptr<std::string>>;
+Result cuLibraryGetKernel(KernelHandle* kernel, LibraryHandle library, const char* name) {
+  auto found = std::make_unique<pumice::fake::Kernel>();
+  found->name = name;
+  if (library != of_nvrtc()) found->emulated = find_emulated(library, name);
+  if (found->bytes() == 0) return kNotFound;
+  static auto& kept = *new std::vector<std::unique_ptr<pumice::fake::Kernel>>;
   const std::lock_guard lock(state().mutex);
-  kept.push_back(std::make_unique<std::string>(name));
+  kept.push_back(std::move(found));
   *kernel = reinterpret_cast<KernelHandle>(kept.back().get());
   return kSuccess;
 }
@@ -156,15 +178,18 @@ Result cuKernelGetParamInfo(KernelHandle kernel, std::size_t index, std::size_t*
   if (!has_context()) return 201;
   if (index != 0) return kInvalidValue;
   *offset = 0;
-  *size = argument_bytes(pumice::fake::name_of(kernel));
+  *size = kernel_of(kernel).bytes();
   return kSuccess;
 }
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {
   if (!has_context()) return 201;
-  const std::string& name = pumice::fake::name_of(reinterpret_cast<KernelHandle>(function));
-  enqueue(config->stream, work_of(name, arguments[0], *config));
-  return kSuccess;
+  const auto& kernel = kernel_of(reinterpret_cast<KernelHandle>(function));
+  return guarded([&] {
+    enqueue(config->stream, kernel.emulated.thread == nullptr
+                                ? work_of(kernel.name, arguments[0], *config)
+                                : emulated_work(kernel.emulated, arguments[0], *config));
+  });
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle, int threads,
                                                    std::size_t) {

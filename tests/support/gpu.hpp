@@ -19,4 +19,10 @@ namespace pumice::test {
 
 inline constexpr Device kGpu{DeviceKind::cuda, 0};
 
+/// Whether the device is that of tests/fake_driver/, which takes seconds for what takes a GPU
+/// microseconds: there a test does less of the same.
+inline bool on_emulator() {
+  return cuda_support().available && cuda_device_info(0).name == "Fake GPU";
+}
+
 }   // namespace pumice::test
