@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -208,6 +209,46 @@ inline ConvolutionCase draw_case(std::uint64_t seed) {
   c.bias = chance(0.6);
   c.residual = chance(0.3);
   c.relu = chance(0.4);
+  return c;
+}
+
+struct CaseChannels {
+  std::int64_t in, out, groups;
+};
+/// Every pair of channels is kernels to compile, so that there is a fixed list of them. Those of
+/// the first line have kernels of their own for each number of offsets too.
+inline constexpr CaseChannels kNarrowChannels[] = {{4, 24, 1}, {16, 16, 1}, {3, 5, 1}};
+inline constexpr CaseChannels kWideChannels[] = {
+    {5, 33, 1},  {24, 48, 1}, {64, 40, 1}, {37, 53, 1},  {96, 64, 1},  {1, 48, 1},
+    {6, 100, 2}, {96, 72, 3}, {8, 8, 8},   {33, 33, 33}, {160, 96, 1}, {64, 64, 64}};
+inline constexpr std::int64_t kNarrowVolumes[] = {1, 3, 8, 9, 27, 125};
+
+/// The case of a seed as a device has it: its types, its dataflow, channels of the list, and now
+/// and then more rows than a few tiles have.
+inline ConvolutionCase draw_device_case(std::uint64_t seed) {
+  ConvolutionCase c = draw_case(seed);
+  Random random(seed, 5);
+  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+  c.dtype = kTypes[random.integer(0, 2)];
+  c.dataflow = Dataflow::implicit_gemm;
+  const auto draw_channels = [&](std::span<const CaseChannels> list) {
+    const CaseChannels& drawn =
+        list[static_cast<std::size_t>(random.integer(0, static_cast<int>(list.size()) - 1))];
+    c.in_channels = drawn.in;
+    c.out_channels = drawn.out;
+    c.groups = drawn.groups;
+    if (random.uniform() < 0.5) std::swap(c.in_channels, c.out_channels);
+  };
+  const bool narrow = std::ranges::count(kNarrowVolumes, c.volume()) > 0;
+  const bool is_narrow = narrow && random.uniform() < 0.6;
+  draw_channels(is_narrow ? std::span<const CaseChannels>(kNarrowChannels)
+                          : std::span<const CaseChannels>(kWideChannels));
+  if (c.volume() <= 27 && !c.shape && c.in_channels * c.out_channels <= 2000 &&
+      random.uniform() < 0.05) {
+    const int batches = static_cast<int>(random.integer(1, 4));
+    c.in = draw_sites(random.integer(300, 3000), c.dimension, batches, c.shape, c.shuffled, random);
+    if (!c.target.empty()) c.target = draw_targets(c, random.integer(300, 3000), batches, random);
+  }
   return c;
 }
 

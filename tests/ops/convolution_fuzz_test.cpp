@@ -1,13 +1,12 @@
 // Twelve thousand generated convolutions and a few large ones, each against the reference: output
 // and every gradient. A failure prints the case; `PUMICE_CASE=<seed>` runs that one alone.
 // Covers convolution.
-#include <cstdlib>
-
 #include <gtest/gtest.h>
 
 #include <pumice/core/error.hpp>
 
 #include "ops/convolution_check.hpp"
+#include "support/random_problems.hpp"
 
 namespace pumice::test {
 namespace {
@@ -53,9 +52,9 @@ INSTANTIATE_TEST_SUITE_P(Part, LargeConvolutionFuzz, testing::Range(0, 14));
 #endif
 
 TEST(ConvolutionFuzz, OneCaseByItsSeed) {
-  const char* const seed = std::getenv("PUMICE_CASE");
-  if (seed == nullptr) GTEST_SKIP() << "set PUMICE_CASE to a seed to run that case alone";
-  run_cases(std::strtoull(seed, nullptr, 10), 1);
+  const auto seed = number_from("PUMICE_CASE");
+  if (!seed) GTEST_SKIP() << "set PUMICE_CASE to a seed to run that case alone";
+  run_cases(*seed, 1);
 }
 
 TEST(ConvolutionFuzz, DrawsEveryKindOfCase) {
