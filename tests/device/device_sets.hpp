@@ -12,6 +12,7 @@
 #include <pumice/coords/coordinate_set.hpp>
 
 #include "coords/cells.hpp"
+#include "coords/cuda/decode.hpp"
 #include "coords/cuda/set_operations.hpp"
 #include "device/device_mirror.hpp"
 #include "maps/cuda/reached_set.hpp"
@@ -54,11 +55,14 @@ inline void expect_same_set(const CoordinateSetRef& device, const CoordinateSet&
 
 /// The cells of a device set, by row.
 inline Cells cells_of(TestRunner& runner, const CoordinateSetRef& set) {
-  const auto values = cuda::decode_rows(runner, set);
   const auto columns = static_cast<std::size_t>(set.layout.dimension) + 1;
+  Tensor coordinates({set.rows.capacity, 1 + set.layout.dimension}, DType::i32, runner.stream(),
+                     runner.allocator());
+  cuda::decode_coordinates(runner, set, coordinates.view());
+  const auto* const values = coordinates.data<std::int32_t>();
   Cells cells(static_cast<std::size_t>(set.rows.rows()));
   for (std::size_t row = 0; row < cells.size(); ++row) {
-    const std::int32_t* cell = values.data() + row * columns;
+    const std::int32_t* cell = values + row * columns;
     cells[row].assign(cell, cell + columns);
   }
   return cells;

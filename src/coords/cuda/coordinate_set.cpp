@@ -38,7 +38,7 @@ void CoordinateSet::decode_on_device() const {
   if (!coordinates_.defined())
     coordinates_ = Tensor({rows_.capacity(), 1 + dimension()}, DType::i32, stream_);
   jit::DeviceRunner runner(stream_, default_allocator(stream_.device));
-  cuda::decode_coordinates(runner, *on_device_, coordinates_.view());
+  cuda::decode_coordinates(runner, on_device_->ref(), coordinates_.view());
 }
 
 namespace cuda {

@@ -7,15 +7,15 @@
 
 namespace pumice::cuda {
 
-void decode_coordinates(jit::KernelRunner& runner, const DeviceSet& set, TensorView coordinates) {
-  const CoordinateSetRef ref = set.ref();
+void decode_coordinates(jit::KernelRunner& runner, const CoordinateSetRef& set,
+                        TensorView coordinates) {
   const std::int64_t rows = coordinates.rows();
   runner.run(coords_kernel("decode_coordinates"),
              {.blocks = (rows + kDecodeThreads - 1) / kDecodeThreads, .threads = kDecodeThreads},
-             DecodeArguments{.rows = ref.rows,
-                             .layout = ref.layout,
-                             .keys = ref.keys,
-                             .order = ref.order,
+             DecodeArguments{.rows = set.rows,
+                             .layout = set.layout,
+                             .keys = set.keys,
+                             .order = set.order,
                              .coordinates = coordinates.data<std::int32_t>()});
 }
 

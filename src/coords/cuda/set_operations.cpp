@@ -186,14 +186,6 @@ DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
   return pruned;
 }
 
-Buffer<std::int32_t> decode_rows(jit::KernelRunner& runner, const CoordinateSetRef& set) {
-  auto coordinates = runner.make<std::int32_t>(set.rows.capacity * (1 + set.layout.dimension));
-  runner.run(coords_kernel("decode_coordinates"),
-             {.blocks = blocks_for(set.rows.capacity, kDecodeThreads), .threads = kDecodeThreads},
-             DecodeArguments{set.rows, set.layout, set.keys, set.order, coordinates.data()});
-  return coordinates;
-}
-
 Buffer<std::int64_t> batch_ranges(jit::KernelRunner& runner, const CoordinateSetRef& set,
                                   std::int64_t batch_size) {
   auto begin = runner.make<std::int64_t>(batch_size + 1);

@@ -51,9 +51,6 @@ struct DevicePruned {
 DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                        const std::uint8_t* keep, SetCapacity capacity, const std::string& name);
 
-/// int32 [capacity of rows, 1 + D] by row. One launch.
-Buffer<std::int32_t> decode_rows(jit::KernelRunner& runner, const CoordinateSetRef& set);
-
 /// int64 [batch_size + 1]: ranks before each batch item. One launch.
 Buffer<std::int64_t> batch_ranges(jit::KernelRunner& runner, const CoordinateSetRef& set,
                                   std::int64_t batch_size);
