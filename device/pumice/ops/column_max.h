@@ -55,20 +55,12 @@ struct ColumnMaxima {
       lanes.value[mine * kCount + i] = value[i];
       lanes.row[mine * kCount + i] = from[i];
     }
-    block_sync();
-    int32_t step = 1;
-    while (step * 2 < walk.lanes())
-      step *= 2;
-    for (; step > 0; step /= 2) {
-      if (walk.lane() < step && walk.lane() + step < walk.lanes()) {
-        const int32_t other = mine + step * walk.chunks();
-        PUMICE_UNROLL
-        for (int32_t i = 0; i < kCount; ++i)
-          keep_larger(lanes.value[mine * kCount + i], lanes.row[mine * kCount + i],
-                      lanes.value[other * kCount + i], lanes.row[other * kCount + i]);
-      }
-      block_sync();
-    }
+    walk.combine_lanes([&](int32_t to, int32_t other) {
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kCount; ++i)
+        keep_larger(lanes.value[to * kCount + i], lanes.row[to * kCount + i],
+                    lanes.value[other * kCount + i], lanes.row[other * kCount + i]);
+    });
     if (walk.lane() != 0) return;
     PUMICE_UNROLL
     for (int32_t i = 0; i < kCount; ++i) {

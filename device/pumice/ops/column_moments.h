@@ -62,15 +62,7 @@ struct ColumnMoments {
       lanes.mean[mine * kCount + i] = mean[i];
       lanes.square[mine * kCount + i] = square[i];
     }
-    block_sync();
-    int32_t step = 1;
-    while (step * 2 < walk.lanes())
-      step *= 2;
-    for (; step > 0; step /= 2) {
-      if (walk.lane() < step && walk.lane() + step < walk.lanes())
-        add_moments<kCount>(lanes, mine, mine + step * walk.chunks());
-      block_sync();
-    }
+    walk.combine_lanes([&](int32_t to, int32_t from) { add_moments<kCount>(lanes, to, from); });
     if (walk.lane() != 0) return;
     PUMICE_UNROLL
     for (int32_t i = 0; i < kCount; ++i) {

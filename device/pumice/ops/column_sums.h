@@ -61,21 +61,13 @@ struct ColumnSums {
       lanes.first[mine * kCount + i] = first[i];
       lanes.second[mine * kCount + i] = second[i];
     }
-    block_sync();
-    int32_t step = 1;
-    while (step * 2 < walk.lanes())
-      step *= 2;
-    for (; step > 0; step /= 2) {
-      if (walk.lane() < step && walk.lane() + step < walk.lanes()) {
-        const int32_t other = mine + step * walk.chunks();
-        PUMICE_UNROLL
-        for (int32_t i = 0; i < kCount; ++i) {
-          lanes.first[mine * kCount + i] += lanes.first[other * kCount + i];
-          lanes.second[mine * kCount + i] += lanes.second[other * kCount + i];
-        }
+    walk.combine_lanes([&](int32_t to, int32_t from) {
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kCount; ++i) {
+        lanes.first[to * kCount + i] += lanes.first[from * kCount + i];
+        lanes.second[to * kCount + i] += lanes.second[from * kCount + i];
       }
-      block_sync();
-    }
+    });
     if (walk.lane() != 0) return;
     PUMICE_UNROLL
     for (int32_t i = 0; i < kCount; ++i) {

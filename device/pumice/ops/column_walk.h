@@ -123,6 +123,20 @@ template <int32_t kCount> class ColumnWalk {
     return (int64_t{block_index()} * 2 + which) * channels_ + channel();
   }
 
+  /// Waits for what all threads have stored, and brings the results of all lanes into those of lane
+  /// 0, as a tree: combine(a, b) adds those of thread `b` to those of thread `a`.
+  template <class Combine> PUMICE_DEVICE void combine_lanes(const Combine& combine) const {
+    block_sync();
+    int32_t step = 1;
+    while (step * 2 < lanes_)
+      step *= 2;
+    for (; step > 0; step /= 2) {
+      if (lane_ < step && lane_ + step < lanes_)
+        combine(thread_index(), thread_index() + step * chunks_);
+      block_sync();
+    }
+  }
+
   /// Calls body(row) for every row of this lane; nothing for threads that no lane needs.
   template <class Body> PUMICE_DEVICE void for_rows(const Body& body) const {
     if (lane_ >= lanes_) return;
