@@ -13,6 +13,26 @@
 namespace pumice::test {
 namespace {
 
+/// For tiles of the usual height and pairs.
+cuda::MapRequest request_of(const CoordinateSetRef& in, const CoordinateSetRef& out,
+                            const cuda::DeviceWindow& window, Reach reach = Reach::out_to_in) {
+  return {.in = in,
+          .out = out,
+          .window = &window,
+          .reach = reach,
+          .tiles = cuda::TileOptions{},
+          .pairs = cuda::PairOptions{}};
+}
+
+/// From a set to itself.
+cuda::MapRequest request_of(const Mirror& set, const cuda::DeviceWindow& window) {
+  return request_of(set.ref(), set.ref(), window);
+}
+
+cuda::DeviceMap build(TestRunner& runner, const cuda::MapRequest& request) {
+  return std::move(cuda::build_maps(runner, std::span(&request, 1)).front());
+}
+
 struct SubmanifoldCase {
   int dimension;
   Axes size;
@@ -51,14 +71,9 @@ PUMICE_DEVICE_TEST(DeviceMaps, SubmanifoldMapsAreThoseOfTheCpu) {
     const auto runner = make_runner();
     const Mirror mirror(*runner, set);
     const cuda::DeviceWindow on_device(*runner, window);
-    const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                          .out = mirror.ref(),
-                                          .window = &on_device,
-                                          .tiles = cuda::TileOptions{},
-                                          .pairs = cuda::PairOptions{}}};
-    const auto maps = cuda::build_maps(*runner, requests);
+    const auto map = build(*runner, request_of(mirror, on_device));
     EXPECT_EQ(runner->record().code, kFine);
-    expect_same_map(maps[0], cpu->view(), 1);
+    expect_same_map(map, cpu->view(), 1);
   }
 }
 
@@ -72,13 +87,9 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, TilesOfAnyHeightAndSplitHoldTheSamePairs) {
     const auto runner = make_runner();
     const Mirror mirror(*runner, set);
     const cuda::DeviceWindow on_device(*runner, window);
-    const cuda::MapRequest requests[] = {
-        {.in = mirror.ref(),
-         .out = mirror.ref(),
-         .window = &on_device,
-         .tiles = cuda::TileOptions{.tile_rows = tile_rows, .splits = splits}}};
-    const auto maps = cuda::build_maps(*runner, requests);
-    expect_same_map(maps[0], cpu->view(), splits);
+    cuda::MapRequest request = request_of(mirror, on_device);
+    request.tiles = cuda::TileOptions{.tile_rows = tile_rows, .splits = splits};
+    expect_same_map(build(*runner, request), cpu->view(), splits);
   }
 }
 
@@ -88,14 +99,10 @@ PUMICE_DEVICE_TEST(DeviceMaps, MirroredOffsetsOfACentredMapAreItsTranspose) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow on_device(*runner, window);
-  const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                        .out = mirror.ref(),
-                                        .window = &on_device,
-                                        .tiles = cuda::TileOptions{}}};
-  const auto maps = cuda::build_maps(*runner, requests);
+  const auto map = build(*runner, request_of(mirror, on_device));
   std::vector<DevicePair> turned;
   const auto last = static_cast<int>(window.volume()) - 1;
-  for (const auto& [k, out, in] : check_tiles(maps[0].tiles(), maps[0].entries().rows(), 1))
+  for (const auto& [k, out, in] : check_tiles(map.tiles(), map.entries().rows(), 1))
     turned.emplace_back(last - k, out, in);
   std::sort(turned.begin(), turned.end());
   EXPECT_EQ(turned, pairs_of(transposed(submanifold_map(set, window)->view())));
@@ -136,17 +143,9 @@ PUMICE_DEVICE_TEST(DeviceMaps, StridedMapsAndTheirTransposesAreThoseOfTheCpu) {
     const Mirror in(*runner, fine);
     const Mirror out(*runner, cpu->out());
     const cuda::DeviceWindow on_device(*runner, window);
-    const cuda::MapRequest requests[] = {{.in = in.ref(),
-                                          .out = out.ref(),
-                                          .window = &on_device,
-                                          .tiles = cuda::TileOptions{},
-                                          .pairs = cuda::PairOptions{}},
-                                         {.in = out.ref(),
-                                          .out = in.ref(),
-                                          .window = &on_device,
-                                          .reach = Reach::in_to_out,
-                                          .tiles = cuda::TileOptions{.tile_rows = 64},
-                                          .pairs = cuda::PairOptions{}}};
+    cuda::MapRequest requests[] = {request_of(in.ref(), out.ref(), on_device),
+                                   request_of(out.ref(), in.ref(), on_device, Reach::in_to_out)};
+    requests[1].tiles->tile_rows = 64;
     const auto maps = cuda::build_maps(*runner, requests);
     expect_same_map(maps[0], cpu->view(), 1);
     expect_same_map(maps[1], transpose->view(), 1);
@@ -213,13 +212,9 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, LargeKernelsTakeSeveralWords) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow on_device(*runner, window);
-  const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                        .out = mirror.ref(),
-                                        .window = &on_device,
-                                        .tiles = cuda::TileOptions{.splits = 2},
-                                        .pairs = cuda::PairOptions{}}};
-  const auto maps = cuda::build_maps(*runner, requests);
-  expect_same_map(maps[0], cpu->view(), 2);
+  cuda::MapRequest request = request_of(mirror, on_device);
+  request.tiles->splits = 2;
+  expect_same_map(build(*runner, request), cpu->view(), 2);
 }
 
 PUMICE_LARGE_DEVICE_TEST(DeviceMaps, ALargeMapIsThatOfTheCpu) {
@@ -229,26 +224,17 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, ALargeMapIsThatOfTheCpu) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow on_device(*runner, window);
-  const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                        .out = mirror.ref(),
-                                        .window = &on_device,
-                                        .tiles = cuda::TileOptions{},
-                                        .pairs = cuda::PairOptions{}}};
-  const auto maps = cuda::build_maps(*runner, requests);
-  expect_same_map(maps[0], cpu->view(), 1);
+  expect_same_map(build(*runner, request_of(mirror, on_device)), cpu->view(), 1);
 }
 
 cuda::DeviceMap with_room_for(TestRunner& runner, const CoordinateSetPtr& set, std::int64_t entries,
                               std::int64_t pairs) {
   const Mirror mirror(runner, set);
   const cuda::DeviceWindow window(runner, submanifold_window(3, axes(3, 3), axes(3, 1)));
-  const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                        .out = mirror.ref(),
-                                        .window = &window,
-                                        .tiles = cuda::TileOptions{.entry_capacity = entries},
-                                        .pairs = cuda::PairOptions{pairs}}};
-  auto maps = cuda::build_maps(runner, requests);
-  return std::move(maps[0]);
+  cuda::MapRequest request = request_of(mirror, window);
+  request.tiles->entry_capacity = entries;
+  request.pairs->pair_capacity = pairs;
+  return build(runner, request);
 }
 
 PUMICE_DEVICE_TEST(DeviceMaps, TooLittleRoomIsSaidAndPoisons) {
@@ -287,10 +273,9 @@ PUMICE_DEVICE_TEST(DeviceMaps, APoisonedSetPoisonsItsMaps) {
   const auto poison = runner->count(kPoison);
   poisoned.rows.count = poison.data();
   const cuda::DeviceWindow window(*runner, submanifold_window(3, axes(3, 3), axes(3, 1)));
-  const cuda::MapRequest requests[] = {
-      {mirror.ref(), poisoned, &window, Reach::out_to_in, cuda::TileOptions{}, cuda::PairOptions{}},
-      {poisoned, mirror.ref(), &window, Reach::out_to_in, cuda::TileOptions{}, cuda::PairOptions{}},
-      {mirror.ref(), mirror.ref(), &window, Reach::out_to_in, cuda::TileOptions{}}};
+  const cuda::MapRequest requests[] = {request_of(mirror.ref(), poisoned, window),
+                                       request_of(poisoned, mirror.ref(), window),
+                                       request_of(mirror, window)};
   const auto maps = cuda::build_maps(*runner, requests);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(*maps[i].tiles().tiles.count, kPoison);
