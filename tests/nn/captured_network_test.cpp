@@ -1,5 +1,7 @@
 // Covers networks that run as CUDA graphs: the answers of the layers run one by one, for any scan
 // that fits, and a refusal for one that does not.
+#include <optional>
+
 #include <gtest/gtest.h>
 
 #include <pumice/nn/captured_network.hpp>
@@ -12,10 +14,29 @@ namespace {
 using namespace test;   // NOLINT(google-build-using-namespace): one helper header
 using pumice::test::kGpu;
 
-SparseTensor forward(CapturedNetwork& captured, const SparseTensor& x, DType type) {
-  return captured.forward(x.coordinates->coordinates(), x.features.to(type),
-                          x.coordinates->options());
-}
+/// A network on a stream of its own, as graphs, and the scan that its statistics suit.
+struct Captured {
+  Captured(const char* name, std::int64_t sites, DType as, const CaptureOptions& options = {})
+      : type(as),
+        scan(scene_for(name, sites)),
+        settled(settled_network(name, scan)),
+        network(copy_of(*settled, name, type)) {
+    network->to(stream);
+    graphs.emplace(network, stream, options);
+  }
+  SparseTensor forward(const SparseTensor& x) {
+    return graphs->forward(x.coordinates->coordinates(), x.features.to(type),
+                           x.coordinates->options());
+  }
+  Answer answer(const SparseTensor& x) { return answer_from(forward(x)); }
+
+  Stream stream{kGpu};
+  DType type;
+  SparseTensor scan;
+  std::shared_ptr<Module> settled;   // on the host
+  std::shared_ptr<Module> network;
+  std::optional<CapturedNetwork> graphs;
+};
 
 class CapturedNetworksGpu : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Networks, CapturedNetworksGpu,
@@ -23,34 +44,26 @@ INSTANTIATE_TEST_SUITE_P(Networks, CapturedNetworksGpu,
 
 TEST_P(CapturedNetworksGpu, give_the_answers_of_the_cpu_for_every_scan_that_fits) {
   PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const SparseTensor first = scene_for(GetParam(), 4000);
-  const auto network = settled_network(GetParam(), first);
-  const auto on_host = copy_of(*network, GetParam(), DType::f32);
-  const auto on_device = copy_of(*network, GetParam(), DType::f32);
-  on_device->to(stream);
-  CapturedNetwork captured(on_device, stream, {.margin = 1.5});
+  Captured captured(GetParam(), 4000, DType::f32, {.margin = 1.5});
+  const auto on_host = copy_of(*captured.settled, GetParam(), DType::f32);
   std::uint64_t seed = 1;
   for (const std::int64_t sites : {4000, 4100, 3000, 4700, 4000}) {
     const SparseTensor x = scene_for(GetParam(), sites, seed++);
-    const Tensor actual = in_key_order(answer_from(forward(captured, x, DType::f32)));
+    const Tensor actual = in_key_order(captured.answer(x));
     const Tensor expected = in_key_order(answer_of(*on_host, x));
     EXPECT_LT(relative_difference(actual, expected), 1e-5) << sites;   // the order of sums
   }
-  EXPECT_EQ(captured.graphs().size(), 1u);
+  EXPECT_EQ(captured.graphs->graphs().size(), 1u);
 }
 
 TEST_P(CapturedNetworksGpu, give_the_same_bits_every_time) {
   PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const SparseTensor x = scene_for(GetParam(), 3000);
-  const auto network = copy_of(*settled_network(GetParam(), x), GetParam(), DType::f16);
-  network->to(stream);
-  CapturedNetwork captured(network, stream);
-  const Answer first = answer_from(forward(captured, x, DType::f16));
-  for (int i = 0; i < 20; ++i) {
-    (void)forward(captured, scene_for(GetParam(), 2500, 7), DType::f16);   // another in between
-    const Answer again = answer_from(forward(captured, x, DType::f16));
+  Captured captured(GetParam(), 3000, DType::f16);
+  const SparseTensor other = scene_for(GetParam(), 2500, 7);
+  const Answer first = captured.answer(captured.scan);
+  for (int i = 0; i < 100; ++i) {
+    (void)captured.forward(other);
+    const Answer again = captured.answer(captured.scan);
     ASSERT_TRUE(same_bits(first.coordinates, again.coordinates)) << i;
     ASSERT_TRUE(same_bits(first.features, again.features)) << i;
   }
@@ -58,34 +71,28 @@ TEST_P(CapturedNetworksGpu, give_the_same_bits_every_time) {
 
 TEST(CapturedNetworkGpu, records_another_graph_for_another_size) {
   PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const SparseTensor small = scene_for("second", 1500);
-  const auto network = copy_of(*settled_network("second", small), "second", DType::f16);
-  network->to(stream);
-  CapturedNetwork captured(network, stream);
-  (void)forward(captured, small, DType::f16);
-  (void)forward(captured, scene_for("second", 6000), DType::f16);
-  ASSERT_EQ(captured.graphs().size(), 2u);
-  EXPECT_EQ(captured.graphs()[0].rows, 2048);
-  EXPECT_EQ(captured.graphs()[1].rows, 8192);
-  (void)forward(captured, small, DType::f16);
-  wait(stream);
-  EXPECT_EQ(captured.graphs().size(), 2u);
+  Captured captured("second", 1500, DType::f16);
+  (void)captured.forward(captured.scan);
+  (void)captured.forward(scene_for("second", 6000));
+  ASSERT_EQ(captured.graphs->graphs().size(), 2u);
+  EXPECT_EQ(captured.graphs->graphs()[0].rows, 2048);
+  EXPECT_EQ(captured.graphs->graphs()[1].rows, 8192);
+  (void)captured.forward(captured.scan);
+  captured.stream.wait();
+  EXPECT_EQ(captured.graphs->graphs().size(), 2u);
 }
 
 TEST(CapturedNetworkGpu, takes_new_weights_with_a_new_graph) {
   PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const SparseTensor x = scene_for("second", 2000);
-  const auto network = copy_of(*settled_network("second", x), "second", DType::f32);
-  network->to(stream);
-  CapturedNetwork captured(network, stream);
-  const Answer before = answer_from(forward(captured, x, DType::f32));
-  const auto weight = parameter_of(*network, "conv_input.0.weight");
-  weight->set(Tensor::zeros(weight->value().shape(), DType::f32, stream));
-  const Answer after = answer_from(forward(captured, x, DType::f32));
+  Captured captured("second", 2000, DType::f32);
+  const Answer before = captured.answer(captured.scan);
+  const auto weight = parameter_of(*captured.network, "conv_input.0.weight");
+  weight->set(Tensor::zeros(weight->value().shape(), DType::f32, captured.stream));
+  const Answer after = captured.answer(captured.scan);
   EXPECT_FALSE(same_bits(before.features, after.features));
-  EXPECT_TRUE(same_bits(after.features, answer_of(*network, on(x, DType::f32, stream)).features));
+  EXPECT_TRUE(same_bits(
+      after.features,
+      answer_of(*captured.network, on(captured.scan, DType::f32, captured.stream)).features));
 }
 
 TEST(CapturedNetworkGpu, refuses_a_scan_that_is_denser_than_there_is_room_for) {
@@ -123,18 +130,15 @@ TEST(CapturedNetworkGpu, refuses_a_scan_that_is_denser_than_there_is_room_for) {
 
 TEST(CapturedNetworkGpu, refuses_a_coordinate_out_of_bounds) {
   PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const SparseTensor x = scene_for("minkunet42", 2000);
-  const auto network = copy_of(*settled_network("minkunet42", x), "minkunet42", DType::f16);
-  network->to(stream);
-  CapturedNetwork captured(network, stream,
-                           {.bounds = CoordinateBounds{{-64, -64, -64}, {63, 63, 63}}});
-  (void)forward(captured, x, DType::f16);
-  wait(stream);
+  Captured captured("minkunet42", 2000, DType::f16,
+                    {.bounds = CoordinateBounds{{-64, -64, -64}, {63, 63, 63}}});
+  const SparseTensor& x = captured.scan;
+  (void)captured.forward(x);
+  captured.stream.wait();
   Tensor far = x.coordinates->coordinates().clone();
   far.data<std::int32_t>()[4 * 17 + 2] = 64;
-  (void)captured.forward(far, x.features.to(DType::f16), x.coordinates->options());
-  const std::string message = message_of([&] { wait(stream); });
+  (void)captured.graphs->forward(far, x.features.to(DType::f16), x.coordinates->options());
+  const std::string message = message_of([&] { captured.stream.wait(); });
   EXPECT_NE(message.find("1 of 2000 coordinates lie outside"), std::string::npos) << message;
 }
 
