@@ -11,7 +11,6 @@
 
 #include <pumice/skeleton/depthwise.h>
 #include <pumice/skeleton/depthwise_gradient.h>
-#include <pumice/skeleton/gradient_warps.h>
 #include <pumice/skeleton/sum_slots.h>
 
 #include "jit/kernel_runner.hpp"
@@ -19,6 +18,7 @@
 #include "kernels/cuda/gradient_source.hpp"
 #include "kernels/cuda/gradient_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "kernels/emulated_gradient.hpp"
 #include "kernels/host_tile_map.hpp"
 #include "kernels/problem.hpp"
 #include "kernels/storage_type.hpp"
@@ -64,14 +64,6 @@ const SyntheticMap& cloud() {
   return map;
 }
 
-PairListRef pair_list(const KernelMapView& map) {
-  return {.offset_begin = map.offset_begin.data(),
-          .in = map.in.data(),
-          .out = map.out.data(),
-          .pairs = {nullptr, map.pairs()},
-          .offsets = static_cast<std::int32_t>(map.offsets)};
-}
-
 Tensor garbage(const Shape& shape, DType type) {
   Tensor tensor(shape, type);
   std::memset(tensor.raw(), 0xff, tensor.bytes());
@@ -95,14 +87,6 @@ template <ElementType kType> constexpr GradientSpec spec_of(std::int32_t groups,
   return spec;
 }
 
-template <GradientSpec S> void gradient_kernel(const GradientArguments& arguments) {
-  if constexpr (S.instruction == Instruction::fma) {
-    gradient_fma<S>(arguments);
-  } else {
-    gradient_mma_sync<S>(arguments);
-  }
-}
-
 template <GradientSpec S> void expect_launches(int launches) {
   const KernelMapView map = cloud().view();
   const Channels channels{S.groups * S.in_channels, S.groups * S.out_channels, S.groups};
@@ -111,7 +95,7 @@ template <GradientSpec S> void expect_launches(int launches) {
   const ElementType type = S.write == Write::add ? ElementType::f32 : S.operand;
   Tensor result = garbage({map.offsets, S.in_channels, channels.out}, storage_type(type));
   SpecRunner runner;
-  runner.knows(cuda::gradient_name(S), cuda::kGradientKernel, gradient_kernel<S>);
+  runner.knows(cuda::gradient_name(S), cuda::kGradientKernel, run_gradient<S>);
   runner.knows("sum_slots_f32", cuda::kSumSlotsKernel, sum_slots<ElementType::f32>);
   runner.knows("sum_slots_f16", cuda::kSumSlotsKernel, sum_slots<ElementType::f16>);
   cuda::launch_gradient(runner, S,

@@ -3,10 +3,9 @@
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
 #include <gtest/gtest.h>
 
-#include <pumice/skeleton/gradient_warps.h>
-#include <pumice/skeleton/gradient_wgmma.h>
 #include <pumice/skeleton/sum_slots.h>
 
+#include "kernels/emulated_gradient.hpp"
 #include "kernels/emulated_tile.hpp"
 
 namespace pumice {
@@ -42,26 +41,8 @@ template <class Change> constexpr GradientSpec changed(GradientSpec spec, Change
   return spec;
 }
 
-template <GradientSpec S> void run_gradient(const GradientArguments& arguments) {
-  if constexpr (S.instruction == Instruction::wgmma) {
-    gradient_wgmma<S>(arguments);
-  } else if constexpr (S.instruction == Instruction::fma) {
-    gradient_fma<S>(arguments);
-  } else {
-    gradient_mma_sync<S>(arguments);
-  }
-}
-
 void sum_slots_f32(const SumSlotsArguments& arguments) {
   sum_slots<ElementType::f32>(arguments);
-}
-
-PairListRef pair_list(const KernelMapView& map) {
-  return {.offset_begin = map.offset_begin.data(),
-          .in = map.in.data(),
-          .out = map.out.data(),
-          .pairs = {nullptr, map.pairs()},
-          .offsets = static_cast<std::int32_t>(map.offsets)};
 }
 
 template <GradientSpec S> struct EmulatedGradient {
