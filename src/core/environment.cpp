@@ -48,7 +48,7 @@ const std::string& cache_mebibytes() {
   return value;
 }
 
-const std::string& bundle_folder() {
+const std::string& bundle() {
   static const std::string value = read("PUMICE_BUNDLE");
   return value;
 }

@@ -18,8 +18,8 @@ const std::string& nvrtc();
 const std::string& cache_folder();
 /// PUMICE_CACHE_MB: how large that folder may become.
 const std::string& cache_mebibytes();
-/// PUMICE_BUNDLE: a folder of kernels compiled ahead.
-const std::string& bundle_folder();
+/// PUMICE_BUNDLE: a file of kernels compiled ahead, or a folder of such files.
+const std::string& bundle();
 
 /// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.
 const std::string& cuda_visible_devices();

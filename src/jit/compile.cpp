@@ -164,15 +164,34 @@ CompileResult compile(const Source& source, std::string_view architecture) {
   return compiled;
 }
 
-Digest source_digest(const Source& source, std::string_view architecture) {
-  static const std::string tree = [] {
+std::string complaint_about(const CompileResult& compiled) {
+  for (const KernelReport& kernel : compiled.kernels) {
+    if (kernel.spill_store_bytes + kernel.spill_load_bytes + kernel.stack_bytes == 0) continue;
+    return detail::concatenate(kernel.name, " spills ", kernel.spill_store_bytes, " bytes, reads ",
+                               kernel.spill_load_bytes, " back and keeps ", kernel.stack_bytes,
+                               " on its stack");
+  }
+  for (const char* note : {"C7510", "C7512", "C7517", "C7520"}) {
+    if (compiled.log.find(note) != std::string::npos)
+      return detail::concatenate("its wgmma instructions are serialised, note ", note);
+  }
+  return {};
+}
+
+const Digest& device_tree_digest() {
+  static const Digest tree = [] {
     Sha256 digest;
     for (const DeviceHeader& header : device_tree()) {
       digest.add_field(header.name);
       digest.add_field(header.text);
     }
-    return hexadecimal(digest.finish());
+    return digest.finish();
   }();
+  return tree;
+}
+
+Digest source_digest(const Source& source, std::string_view architecture) {
+  static const std::string tree = hexadecimal(device_tree_digest());
   Sha256 digest;
   digest.add_field("pumice source 1");
   digest.add_field(tree);

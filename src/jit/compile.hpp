@@ -40,12 +40,19 @@ struct CompileResult {
 /// compiler says; UserError where NVRTC is not there or does not know the architecture.
 CompileResult compile(const Source& source, std::string_view architecture);
 
+/// What is wrong with a kernel that did compile: registers spilled to memory, or wgmma instructions
+/// that wait for each other. Empty where nothing is.
+std::string complaint_about(const CompileResult& compiled);
+
 /// All options a source is compiled with.
 std::vector<std::string> compile_options(const Source& source, std::string_view architecture);
 
 /// What a binary is made from: text, options, architecture and every header of the device tree. The
 /// name and the compiler's version are not part of it.
 Digest source_digest(const Source& source, std::string_view architecture);
+
+/// Of every header of the device tree: what all kernels of one build of Pumice have in common.
+const Digest& device_tree_digest();
 
 std::vector<KernelReport> parse_reports(std::string_view log);
 

@@ -1,15 +1,14 @@
 // Encoding and checked decoding of compiled kernels.
 #include "jit/cubin_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <pumice/core/error.hpp>
+
+#include "jit/read_only_file.hpp"
 
 namespace pumice::jit {
 namespace {
@@ -28,39 +27,10 @@ struct Header {
 };
 static_assert(sizeof(Header) == 96);
 
-class Descriptor {
- public:
-  explicit Descriptor(const std::filesystem::path& path)
-      : value_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  int value() const { return value_; }
-
- private:
-  int value_;
-};
-
 Digest digest_of(std::span<const std::byte> bytes) {
   Sha256 digest;
   digest.add(bytes);
   return digest.finish();
-}
-
-/// All of a file of `size` bytes; fewer when it shrinks meanwhile.
-std::vector<std::byte> read_all(int descriptor, std::size_t size) {
-  std::vector<std::byte> bytes(size);
-  std::size_t done = 0;
-  while (done < size) {
-    const ssize_t got = ::read(descriptor, bytes.data() + done, size - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
 }
 
 }   // namespace
@@ -110,22 +80,16 @@ std::optional<CompileResult> decode_cubin(const Digest& key, std::span<const std
 
 std::optional<CompileResult> read_cubin(const std::filesystem::path& path, const Digest& key,
                                         std::string& problem) {
-  problem.clear();
-  const Descriptor file(path);
-  if (file.value() < 0) {
-    if (errno != ENOENT) problem = std::string("it cannot be opened: ") + std::strerror(errno);
-    return std::nullopt;
-  }
-  struct stat status {};
-  if (::fstat(file.value(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    problem = "it is no regular file";
-  } else if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+  const ReadOnlyFile file(path, ReadOnlyFile::Links::refused);
+  problem = file.problem();
+  if (!file.is_open() || !problem.empty()) return std::nullopt;
+  if (file.owner() != ::geteuid() && file.owner() != 0) {
     problem = "it belongs to another user";
-  } else if (static_cast<std::uint64_t>(status.st_size) > kMostCubinBytes) {
+  } else if (file.size() > kMostCubinBytes) {
     problem = "it is larger than any compiled kernel";
   }
   if (!problem.empty()) return std::nullopt;
-  const auto bytes = read_all(file.value(), static_cast<std::size_t>(status.st_size));
+  const auto bytes = file.read(0, static_cast<std::size_t>(file.size()));
   return decode_cubin(key, bytes, problem);
 }
 

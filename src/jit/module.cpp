@@ -80,15 +80,24 @@ cuda::Result load_library(cuda::LibraryHandle* library, const Obtained& obtained
                                           0, nullptr, nullptr, 0);
 }
 
-/// Loads what `obtain` found. A file the driver refuses is compiled anew: it may come from a
-/// compiler that is newer than the driver.
+void say_refused(const Source& source, cuda::Result result, const char* what_next) {
+  log(LogTopic::kernel, source.name + " is not loaded by the driver (" + cuda::error_text(result) +
+                            ") and " + what_next);
+}
+
+/// Loads what `obtain` found. What the driver refuses, since it comes from a compiler that is newer
+/// than the driver, is looked for further on: behind the bundles, and behind the cache.
 Obtained obtain_and_load(const Source& source, const std::string& architecture,
                          cuda::LibraryHandle* library) {
-  Obtained obtained = obtain(source, architecture, process_cache(), bundle_folders());
+  Obtained obtained = obtain(source, architecture, process_cache(), process_bundles());
   cuda::Result result = load_library(library, obtained);
-  if (result != cuda::kSuccess && obtained.origin != Origin::compiler) {
-    log(LogTopic::kernel, source.name + " is not loaded by the driver (" +
-                              cuda::error_text(result) + ") and compiled anew");
+  if (result != cuda::kSuccess && obtained.origin == Origin::bundle) {
+    say_refused(source, result, "looked for in the cache");
+    obtained = obtain(source, architecture, process_cache(), BundleSet());
+    result = load_library(library, obtained);
+  }
+  if (result != cuda::kSuccess && obtained.origin == Origin::cache) {
+    say_refused(source, result, "compiled anew");
     obtained = obtain_anew(source, architecture, process_cache());
     result = load_library(library, obtained);
   }

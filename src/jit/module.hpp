@@ -36,7 +36,7 @@ class Module {
   State* state_;
 };
 
-/// The module of `source` for the architecture of `device`: from this process, the bundle or the
+/// The module of `source` for the architecture of `device`: from this process, a bundle or the
 /// cache on disk, else compiled. Stays loaded as long as the process lives. Any thread may call;
 /// different sources compile at the same time, the same one once. Throws as `compile` does; the
 /// next call tries again.

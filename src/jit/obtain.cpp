@@ -1,34 +1,22 @@
-// Bundle, cache, compiler: in this order.
+// Bundles, cache, compiler: in this order.
 #include "jit/obtain.hpp"
 
-#include <dlfcn.h>
-
-#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 
-#include "core/environment.hpp"
-#include "jit/cubin_file.hpp"
+#include "core/cuda/driver.hpp"
 #include "jit/nvrtc.hpp"
 
 namespace pumice::jit {
 namespace {
 
-namespace fs = std::filesystem;
-
 void say(const Source& source, std::string_view architecture, const std::string& what) {
   if (logging(LogTopic::kernel))
     log(LogTopic::kernel, detail::concatenate(source.name, " for ", architecture, ": ", what));
-}
-
-std::optional<CompileResult> find_in(const fs::path& bundle, const Digest& digest) {
-  const fs::path path = bundle / (hexadecimal(digest) + ".cubin");
-  std::string problem;
-  auto found = read_cubin(path, digest, problem);
-  if (!problem.empty() && logging(LogTopic::kernel))
-    log(LogTopic::kernel, path.string() + " is not used: " + problem);
-  return found;
 }
 
 std::string spills_of(const CompileResult& result) {
@@ -40,31 +28,50 @@ std::string spills_of(const CompileResult& result) {
   return text;
 }
 
+/// Compilers up to this one make what the driver loads; any, where there is no driver to ask.
+int newest_compiler() {
+  const int driver = cuda::driver_state().version;
+  return driver == 0 ? std::numeric_limits<int>::max() : driver / 1000;
+}
+
+/// Which bundles a kernel was not found in, for a message.
+std::string searched(const BundleSet& bundles) {
+  std::string text;
+  for (const BundleSet::Bundle& bundle : bundles.bundles()) {
+    if (bundle.file) text += (text.empty() ? "" : ", ") + bundle.path.string();
+  }
+  return text.empty() ? "there is no bundle of kernels" : "it is not in " + text;
+}
+
 }   // namespace
 
-std::vector<fs::path> bundle_folders() {
-  if (!environment::bundle_folder().empty()) return {environment::bundle_folder()};
-  Dl_info info{};
-  static const int kHere = 0;   // lies in the library, or in the program it is linked into
-  if (dladdr(&kHere, &info) == 0 || info.dli_fname == nullptr) return {};
-  std::error_code error;
-  const fs::path file = fs::canonical(info.dli_fname, error);
-  if (error) return {};
-  const fs::path folder = file.parent_path();
-  return {folder / "pumice" / "kernels", folder.parent_path() / "lib" / "pumice" / "kernels"};
+std::vector<std::string> compatible_architectures(std::string_view architecture) {
+  std::vector<std::string> names{std::string(architecture)};
+  int number = 0;
+  const char* const end = architecture.data() + architecture.size();
+  const auto [stop, error] = std::from_chars(architecture.data() + 3, end, number);
+  if (error != std::errc() || stop != end) return names;   // sm_90a runs what is for it alone
+  constexpr std::array kGenerations{120, 100, 89, 86, 80};
+  for (const int known : kGenerations) {
+    if (known < number && known / 10 == number / 10) names.push_back("sm_" + std::to_string(known));
+  }
+  return names;
 }
 
 Obtained obtain(const Source& source, std::string_view architecture, const CubinCache& cache,
-                const std::vector<fs::path>& bundles) {
-  const Digest digest = source_digest(source, architecture);
-  for (const fs::path& bundle : bundles) {
-    if (auto found = find_in(bundle, digest)) {
-      say(source, architecture, "in the bundle " + bundle.string());
-      return {std::move(*found), Origin::bundle};
+                const BundleSet& bundles) {
+  if (!bundles.bundles().empty()) {
+    for (const std::string& name : compatible_architectures(architecture)) {
+      auto found = bundles.find(source_digest(source, name), newest_compiler());
+      if (!found) continue;
+      say(source, name, "in the bundle " + found->path.string());
+      return {std::move(found->result), Origin::bundle};
     }
   }
   const NvrtcState& compiler = nvrtc_state();
-  const Digest key = cache_key(digest, compiler.major, compiler.minor);
+  PUMICE_EXPECTS(compiler.reason.empty(), source.name, " for ", architecture, ": ",
+                 searched(bundles), ", and it cannot be compiled here: ", compiler.reason);
+  const Digest key = cache_key(source_digest(source, architecture), compiler.major, compiler.minor);
   if (auto found = cache.find(key)) {
     say(source, architecture, "in the cache, " + cache.path_of(key).string());
     return {std::move(*found), Origin::cache};

@@ -1,11 +1,12 @@
-// A compiled kernel from the nearest place that has it: the bundle of an installation, the cache on
-// disk, the compiler.
+// A compiled kernel from the nearest place that has it: the bundles of an installation, the cache
+// on disk, the compiler.
 #pragma once
 
-#include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "jit/bundle_set.hpp"
 #include "jit/compile.hpp"
 #include "jit/cubin_cache.hpp"
 
@@ -18,14 +19,14 @@ struct Obtained {
   Origin origin = Origin::compiler;
 };
 
-/// Where kernels compiled ahead are looked for: PUMICE_BUNDLE, else pumice/kernels beside the file
-/// that holds this library, else ../lib/pumice/kernels. A file there has the format of the cache
-/// and the name of its source_digest, so that it is found without a compiler.
-std::vector<std::filesystem::path> bundle_folders();
+/// `architecture` and those before it whose kernels its devices run too, the nearest first: a
+/// bundle need not hold every one of a generation.
+std::vector<std::string> compatible_architectures(std::string_view architecture);
 
-/// Looks in `bundles`, then in `cache`, and compiles what neither has. Throws as `compile` does.
+/// Looks in `bundles`, then in `cache`, and compiles what neither has. Throws as `compile` does,
+/// and where there is nothing to compile with, says where it looked.
 Obtained obtain(const Source& source, std::string_view architecture, const CubinCache& cache,
-                const std::vector<std::filesystem::path>& bundles);
+                const BundleSet& bundles);
 
 /// Compiles whatever is there already, and stores it: for a file that the driver refused.
 Obtained obtain_anew(const Source& source, std::string_view architecture, const CubinCache& cache);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace pumice {
 
@@ -26,5 +27,18 @@ struct KernelCache {
 
 /// The folder of compiled kernels as it is now. UserError where PUMICE_CACHE_MB is no number.
 KernelCache kernel_cache();
+
+/// A file of kernels compiled ahead that this process looks in.
+struct KernelBundle {
+  std::filesystem::path path;
+  std::string problem;   // why it is ignored; empty when it is used
+  std::int64_t bytes = 0;
+  std::int64_t kernels = 0;
+  std::vector<std::string> architectures;   // "sm_90a"
+  std::string compiler;                     // "12.9"; several with commas
+};
+
+/// In the order they are looked in: what PUMICE_BUNDLE names, else those of the installation.
+std::vector<KernelBundle> kernel_bundles();
 
 }   // namespace pumice

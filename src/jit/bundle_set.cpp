@@ -1,0 +1,90 @@
+// Finding and opening bundles, and one warning for each that is ignored.
+#include "jit/bundle_set.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <pumice/core/log.hpp>
+
+#include "core/environment.hpp"
+
+namespace pumice::jit {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `place` itself, or the bundles in it where it is a folder.
+std::vector<fs::path> files_at(const fs::path& place) {
+  std::error_code error;
+  if (!fs::is_directory(place, error)) return {place};
+  std::vector<fs::path> files;
+  for (fs::directory_iterator entry(place, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == kBundleSuffix) files.push_back(entry->path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void say_ignored(const fs::path& path, const std::string& why) {
+  warn("the kernels of " + path.string() + " are not used: " + why +
+       "; kernels are compiled instead");
+}
+
+}   // namespace
+
+std::vector<fs::path> bundle_places() {
+  if (!environment::bundle().empty()) return {environment::bundle()};
+  Dl_info info{};
+  static const int kHere = 0;   // lies in the library, or in the program it is linked into
+  if (dladdr(&kHere, &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code error;
+  const fs::path file = fs::canonical(info.dli_fname, error);
+  if (error) return {};
+  const fs::path folder = file.parent_path();
+  const fs::path kernels = fs::path("pumice") / "kernels";
+  return {folder / kernels, folder.parent_path() / "share" / kernels,
+          folder.parent_path().parent_path() / "share" / kernels};
+}
+
+BundleSet::BundleSet(const std::vector<fs::path>& places, Missing missing) {
+  for (const fs::path& place : places) {
+    for (const fs::path& path : files_at(place))
+      open(path, missing);
+  }
+}
+
+void BundleSet::open(const fs::path& path, Missing missing) {
+  std::error_code nothing;   // beside a program named pumice there is no folder pumice/kernels
+  if (missing == Missing::is_fine && !std::filesystem::exists(path, nothing)) return;
+  std::string problem;
+  std::optional<BundleFile> file = BundleFile::open(path, problem);
+  if (!file && problem.empty()) problem = "there is no such file";
+  Bundle& bundle = bundles_.emplace_back();
+  bundle.path = path;
+  bundle.problem = std::move(problem);
+  if (file) bundle.file.emplace(std::move(*file));
+  if (!bundle.problem.empty()) say_ignored(path, bundle.problem);
+}
+
+std::optional<BundleSet::Found> BundleSet::find(const Digest& source, int newest_major) const {
+  for (const Bundle& bundle : bundles_) {
+    if (!bundle.file) continue;
+    std::string problem;
+    if (auto found = bundle.file->find(source, newest_major, problem))
+      return Found{std::move(*found), bundle.path};
+    if (!problem.empty() && !bundle.has_warned.exchange(true)) say_ignored(bundle.path, problem);
+  }
+  return std::nullopt;
+}
+
+const BundleSet& process_bundles() {
+  const bool named = !environment::bundle().empty();
+  static const BundleSet& bundles = *new BundleSet(
+      bundle_places(), named ? BundleSet::Missing::is_a_problem : BundleSet::Missing::is_fine);
+  return bundles;
+}
+
+}   // namespace pumice::jit
