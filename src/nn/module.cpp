@@ -44,6 +44,18 @@ void Module::collect(const std::string& prefix, std::vector<NamedParameter>& int
     child->collect(prefix + name + ".", into);
 }
 
+std::vector<const Module*> Module::modules() const {
+  std::vector<const Module*> result;
+  collect(result);
+  return result;
+}
+
+void Module::collect(std::vector<const Module*>& into) const {
+  into.push_back(this);
+  for (const auto& [name, child] : children_)
+    child->collect(into);
+}
+
 int Module::layer_count() const {
   int count = counts_as_layer() ? 1 : 0;
   for (const auto& [name, child] : children_)

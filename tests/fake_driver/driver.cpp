@@ -18,6 +18,11 @@ std::string behaviour() {
   return value == nullptr ? "" : value;
 }
 
+int compute_capability() {
+  const char* value = std::getenv("PUMICE_FAKE_COMPUTE");
+  return value == nullptr ? 90 : std::atoi(value);
+}
+
 namespace {
 
 constexpr std::align_val_t kAlignment{512};
@@ -102,8 +107,8 @@ Result cuDeviceGetName(char* name, int bytes, DeviceId) {
 }
 Result cuDeviceGetAttribute(int* value, int attribute, DeviceId) {
   switch (attribute) {
-    case kComputeMajor: *value = 9; break;
-    case kComputeMinor: *value = 0; break;
+    case kComputeMajor: *value = compute_capability() / 10; break;
+    case kComputeMinor: *value = compute_capability() % 10; break;
     case kMultiprocessors: *value = 4; break;
     case kSharedBytesPerBlock: *value = kMostSharedBytes; break;
     default: *value = 1;

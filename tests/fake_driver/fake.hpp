@@ -45,6 +45,9 @@ State& state();
 /// What PUMICE_FAKE_DRIVER holds: "old", "no device", "broken", "fault", or nothing.
 std::string behaviour();
 
+/// 90, or what PUMICE_FAKE_COMPUTE holds.
+int compute_capability();
+
 /// Whether this thread has a current context, as kernels that are loaded when first used need.
 bool has_context();
 

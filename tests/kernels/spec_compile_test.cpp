@@ -54,13 +54,7 @@ std::string complaint_about(const jit::Source& source, const char* architecture,
   try {
     const jit::CompileResult result = jit::compile(source, architecture);
     time = result.milliseconds;
-    for (const jit::KernelReport& kernel : result.kernels) {
-      if (kernel.spill_store_bytes + kernel.spill_load_bytes + kernel.stack_bytes > 0)
-        return "spills " + std::to_string(kernel.spill_store_bytes) + " bytes";
-    }
-    for (const char* note : {"C7510", "C7512", "C7517", "C7520"})
-      if (result.log.find(note) != std::string::npos) return "is reported as " + std::string(note);
-    return {};
+    return jit::complaint_about(result);
   } catch (const std::exception& error) {
     return error.what();
   }

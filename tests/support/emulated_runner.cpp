@@ -1,9 +1,9 @@
 // A runner for machines without a GPU: every kernel of the library by its name, run by the emulator
 // of device code on ordinary memory.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
+#include "support/emulated_kernels.hpp"
 #include "support/kernel_engines.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -36,11 +36,6 @@
 
 namespace pumice::test {
 namespace {
-
-struct EmulatedKernel {
-  std::size_t argument_bytes;
-  std::function<void(const void*)> thread;
-};
 
 template <class Arguments> EmulatedKernel wrap(void (*kernel)(const Arguments&)) {
   return {sizeof(Arguments),
@@ -116,6 +111,15 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
   return all;
 }
 
+}   // namespace
+
+const EmulatedKernel* find_emulated_kernel(std::string_view name) {
+  const auto found = kernels().find(name);
+  return found == kernels().end() ? nullptr : &found->second;
+}
+
+namespace {
+
 class EmulatedRunner final : public TestRunner {
  public:
   explicit EmulatedRunner(const EmulatorOptions& options)
@@ -136,10 +140,10 @@ class EmulatedRunner final : public TestRunner {
 
 void EmulatedRunner::run_bytes(const jit::KernelName& kernel, const jit::LaunchShape& shape,
                                const void* arguments, std::size_t bytes) {
-  const auto found = kernels().find(kernel.name);
-  if (found == kernels().end())
+  const EmulatedKernel* const found = find_emulated_kernel(kernel.name);
+  if (found == nullptr)
     throw std::runtime_error(std::string(kernel.name) + " is not among the emulated kernels");
-  const EmulatedKernel& emulated = found->second;
+  const EmulatedKernel& emulated = *found;
   if (emulated.argument_bytes != bytes) {
     throw std::runtime_error(std::string(kernel.name) + " takes " +
                              std::to_string(emulated.argument_bytes) + " bytes of arguments, not " +

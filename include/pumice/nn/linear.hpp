@@ -12,6 +12,8 @@ class Linear final : public Module {
   Linear(std::int64_t in_channels, std::int64_t out_channels, bool bias = true);
   SparseTensor forward(SparseTensor x, Context& context) override;
 
+  const ParameterPtr& weight() const { return weight_; }
+
  private:
   bool counts_as_layer() const override { return true; }
 

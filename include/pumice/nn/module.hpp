@@ -28,6 +28,8 @@ class Module {
   const std::string& path() const { return path_; }
   /// All parameters and buffers below here, in the order they were added, by path.
   std::vector<NamedParameter> parameters() const;
+  /// This module and all below it, each before what it holds.
+  std::vector<const Module*> modules() const;
   /// Convolution, linear and pooling layers below here: the steps of a progress bar.
   int layer_count() const;
 
@@ -60,6 +62,7 @@ class Module {
   void adopt(std::string name, ModulePtr child);
   void set_path(std::string path);
   void collect(const std::string& prefix, std::vector<NamedParameter>& into) const;
+  void collect(std::vector<const Module*>& into) const;
 
   std::string path_;
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;

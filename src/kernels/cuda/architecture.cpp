@@ -7,6 +7,13 @@
 
 namespace pumice::cuda {
 
+std::span<const NamedArchitecture> known_architectures() {
+  static constexpr NamedArchitecture kKnown[] = {{"sm_80", kSm80},   {"sm_86", kSm86},
+                                                 {"sm_89", kSm89},   {"sm_90a", kSm90a},
+                                                 {"sm_100", kSm100}, {"sm_120", kSm120}};
+  return kKnown;
+}
+
 std::uint32_t architecture_bit(Device device) {
   const CudaDeviceInfo& info = cuda_device_info(device.index);
   const int version = info.major * 10 + info.minor;

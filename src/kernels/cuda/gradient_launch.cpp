@@ -23,18 +23,6 @@ constexpr int kSumThreads = 256;
 /// Blocks of a depthwise gradient that a multiprocessor holds: 256 threads of 32 registers each.
 constexpr std::int64_t kDepthwiseBlocks = 8;
 
-const jit::Source& source_of(const GradientSpec& spec) {
-  static std::mutex mutex;
-  static std::deque<std::pair<GradientSpec, jit::Source>> sources;   // addresses stay
-  const std::scoped_lock lock(mutex);
-  for (const auto& [known, source] : sources) {
-    if (known == spec) return source;
-  }
-  sources.emplace_back(spec,
-                       jit::Source{.name = gradient_name(spec), .text = gradient_source(spec)});
-  return sources.back().second;
-}
-
 /// One source for each type that rows are stored in, made by `text` when first asked for.
 const jit::Source& source_for(ElementType type, const char* name,
                               std::string (*text)(ElementType)) {
@@ -49,9 +37,33 @@ const jit::Source& source_for(ElementType type, const char* name,
   return sources.back().second;
 }
 
+}   // namespace
+
+const jit::Source& source_of(const GradientSpec& spec) {
+  static std::mutex mutex;
+  static std::deque<std::pair<GradientSpec, jit::Source>> sources;   // addresses stay
+  const std::scoped_lock lock(mutex);
+  for (const auto& [known, source] : sources) {
+    if (known == spec) return source;
+  }
+  sources.emplace_back(spec,
+                       jit::Source{.name = gradient_name(spec), .text = gradient_source(spec)});
+  return sources.back().second;
+}
+
+const jit::Source& sum_slots_source_of(ElementType type) {
+  return source_for(type, kSumSlotsKernel, sum_slots_source);
+}
+
+const jit::Source& depthwise_source_of(ElementType type) {
+  return source_for(type, kDepthwiseKernel, depthwise_source);
+}
+
+namespace {
+
 void sum_slots(jit::KernelRunner& runner, ElementType type, const SumSlotsArguments& arguments) {
   const std::int64_t elements = std::int64_t{arguments.in_channels} * arguments.columns;
-  runner.run({&source_for(type, kSumSlotsKernel, sum_slots_source), kSumSlotsKernel},
+  runner.run({&sum_slots_source_of(type), kSumSlotsKernel},
              {.blocks = (elements + 4 * kSumThreads - 1) / (4 * kSumThreads),
               .blocks_y = arguments.pairs.offsets,
               .threads = kSumThreads,
@@ -100,7 +112,7 @@ void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
 
 void launch_depthwise(jit::KernelRunner& runner, ElementType type,
                       const DepthwiseArguments& arguments) {
-  runner.run({&source_for(type, kDepthwiseKernel, depthwise_source), kDepthwiseKernel},
+  runner.run({&depthwise_source_of(type), kDepthwiseKernel},
              {.blocks = arguments.map.tiles.capacity, .threads = kDepthwiseThreads}, arguments);
 }
 
@@ -112,7 +124,7 @@ void launch_depthwise_gradient(jit::KernelRunner& runner, ElementType type,
       std::max<std::int64_t>(1, multiprocessors_of(runner.stream()) * kDepthwiseBlocks / tiles);
   auto slots = runner.make<float>(gradient_slots(offsets, blocks) * arguments.channels);
   arguments.slots = slots.data();
-  runner.run({&source_for(type, kDepthwiseKernel, depthwise_source), kDepthwiseGradientKernel},
+  runner.run({&depthwise_source_of(type), kDepthwiseGradientKernel},
              {.blocks = blocks,
               .blocks_y = tiles,
               .threads = kDepthwiseThreads,

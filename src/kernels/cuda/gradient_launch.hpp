@@ -19,6 +19,11 @@ struct WeightGradient {
   ElementType type = ElementType::f32;   // of the result; what is added to is f32
 };
 
+/// The sources of the kernels below; they stay as long as the process lives.
+const jit::Source& source_of(const GradientSpec& spec);
+const jit::Source& sum_slots_source_of(ElementType type);
+const jit::Source& depthwise_source_of(ElementType type);
+
 /// Write::add: a fill and one launch. Write::slots: two launches, and the same bits every time.
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient);

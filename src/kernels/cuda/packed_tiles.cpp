@@ -30,12 +30,12 @@ bool same(const WeightLayout& a, const WeightLayout& b) {
          a.columns == b.columns && a.depth == b.depth && a.swizzle == b.swizzle;
 }
 
-const jit::Source& source() {
+}   // namespace
+
+const jit::Source& packing_source() {
   static const jit::Source packing{.name = kPackKernel, .text = pack_source()};
   return packing;
 }
-
-}   // namespace
 
 const void* PackedTiles::get(jit::KernelRunner& runner, const TileSpec& spec,
                              const ConstTensorView& weight, PackOrder order) {
@@ -44,7 +44,7 @@ const void* PackedTiles::get(jit::KernelRunner& runner, const TileSpec& spec,
     if (same(entry.layout, layout) && entry.order == order) return entry.data.data();
   }
   Entry entry{layout, order, runner.make<std::byte>(packed_bytes(layout))};
-  runner.run({&source(), kPackKernel}, {.blocks = kPackBlocks, .threads = kPackThreads},
+  runner.run({&packing_source(), kPackKernel}, {.blocks = kPackBlocks, .threads = kPackThreads},
              PackWeightArguments{.layout = layout,
                                  .weight = weight.raw(),
                                  .packed = entry.data.data(),

@@ -18,6 +18,9 @@ struct PackOrder {
   friend bool operator==(const PackOrder&, const PackOrder&) = default;
 };
 
+/// The source of the kernel that packs; stays as long as the process lives.
+const jit::Source& packing_source();
+
 class PackedTiles {
  public:
   /// `weight` packed for `spec`; enqueued when it is not there yet. Valid until `clear`.

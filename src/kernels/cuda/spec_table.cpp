@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -206,6 +207,36 @@ double cost(const TileSpec& spec, const TileProblem& problem) {
   return depth_chunks(spec) * stage * (tiles + together);
 }
 
+/// Rows are taken as one of 16 numbers an octave, so that there are few enough of them to go
+/// through when kernels are built ahead.
+constexpr int kRowBits = 5;
+constexpr int kMostRowBits = 40;
+int dropped_bits(std::int64_t rows) {
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))) - kRowBits;
+}
+
+std::int64_t rounded_rows(std::int64_t rows) {
+  const int drop = dropped_bits(rows);
+  if (drop <= 0) return rows;
+  const std::int64_t half = std::int64_t{1} << (drop - 1);
+  return std::min((rows + half) >> drop << drop, std::int64_t{1} << kMostRowBits);
+}
+
+const TileSpec& cheapest(const std::vector<TileSpec>& specs, TileProblem problem) {
+  problem.rows = rounded_rows(problem.rows);
+  return *std::min_element(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
+    return cost(a, problem) < cost(b, problem);
+  });
+}
+
+std::vector<TileSpec> some_candidates(const TileProblem& problem) {
+  std::vector<TileSpec> specs = tile_candidates(problem);
+  PUMICE_EXPECTS(!specs.empty(), "no tile kernel for ", problem.in_channels, " to ",
+                 problem.out_channels, " channels in ", problem.groups,
+                 " groups: fewer channels in a group, or another dataflow");
+  return specs;
+}
+
 }   // namespace
 
 std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
@@ -224,19 +255,26 @@ std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
 }
 
 TileChoice choose_tile(const TileProblem& problem) {
-  const std::vector<TileSpec> specs = tile_candidates(problem);
-  PUMICE_EXPECTS(!specs.empty(), "no tile kernel for ", problem.in_channels, " to ",
-                 problem.out_channels, " channels in ", problem.groups,
-                 " groups: fewer channels in a group, or another dataflow");
+  const std::vector<TileSpec> specs = some_candidates(problem);
   TileChoice choice;
-  choice.spec = *std::min_element(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
-    return cost(a, problem) < cost(b, problem);
-  });
+  choice.spec = cheapest(specs, problem);
   // Splitting pays below 16k rows and from 384 channels on (73 against 78 µs at 14.5k rows,
   // 384 → 256), and loses elsewhere (60 against 54 at 256 → 256).
   const bool may_split = problem.write != Write::store && problem.offsets >= 9;
   if (may_split && problem.rows <= 16384 && problem.in_channels >= 384) choice.splits = 3;
   return choice;
+}
+
+std::vector<TileSpec> pickable_tiles(TileProblem problem) {
+  const std::vector<TileSpec> specs = some_candidates(problem);
+  std::vector<TileSpec> picked;
+  for (problem.rows = 0; problem.rows <= std::int64_t{1} << kMostRowBits;) {
+    const TileSpec& spec = cheapest(specs, problem);
+    if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
+    problem.rows += std::int64_t{1}
+                    << std::max(dropped_bits(problem.rows), 0);   // the next that counts
+  }
+  return picked;
 }
 
 std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels() {

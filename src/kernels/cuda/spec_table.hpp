@@ -41,6 +41,9 @@ std::vector<TileSpec> tile_candidates(const TileProblem& problem);
 /// fits, with the reason. Splits are suggested only where the problem's write mode allows them.
 TileChoice choose_tile(const TileProblem& problem);
 
+/// Every spec that choose_tile picks for this problem with some number of rows.
+std::vector<TileSpec> pickable_tiles(TileProblem problem);
+
 /// Input and output channels of the layers of well-known networks, forward and backward.
 std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels();
 

@@ -22,21 +22,33 @@
 namespace pumice::cuda {
 namespace {
 
-TileProblem describe(const TileProduct& product, const KernelMapView* map) {
+TileProblem describe(const TileProduct& product, bool has_map, std::uint32_t architecture) {
   const auto groups = static_cast<std::int32_t>(product.groups);
   const bool sloped = product.epilogue.activation == Activation::none ||
                       product.epilogue.activation == Activation::relu ||
                       product.epilogue.activation == Activation::leaky_relu;
   return {.operand = element_type(product.input.dtype(), "convolution", "features"),
           .output = element_type(product.output.dtype(), "convolution", "output"),
-          .gather = map == nullptr ? Gather::identity : Gather::map,
+          .gather = has_map ? Gather::map : Gather::identity,
           .in_channels = static_cast<std::int32_t>(product.input.extent(1)) / groups,
           .out_channels = static_cast<std::int32_t>(product.output.extent(1)) / groups,
           .groups = groups,
           .activations = sloped ? ActivationSet::sloped : ActivationSet::all,
           .rows = product.output.rows(),
           .offsets = product.weight.extent(0),
-          .architecture = architecture_bit(product.input.device())};
+          .architecture = architecture};
+}
+
+GradientProblem describe(const WeightProduct& product, std::int32_t offsets,
+                         std::uint32_t architecture) {
+  const auto groups = static_cast<std::int32_t>(product.groups);
+  return {.operand = element_type(product.features.dtype(), "weight gradient", "features"),
+          .write = product.deterministic ? Write::slots : Write::add,
+          .in_channels = static_cast<std::int32_t>(product.features.extent(1)) / groups,
+          .out_channels = static_cast<std::int32_t>(product.grad_output.extent(1)) / groups,
+          .groups = groups,
+          .offsets = offsets,
+          .architecture = architecture};
 }
 
 EpilogueArguments epilogue_of(const Epilogue& epilogue) {
@@ -99,11 +111,9 @@ class IdentityPairs {
 std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                      jit::KernelRunner& runner) {
   const ElementType type = element_type(product.features.dtype(), "weight gradient", "features");
-  const auto groups = static_cast<std::int32_t>(product.groups);
   const auto in_channels = static_cast<std::int32_t>(product.features.extent(1));
-  const auto out_channels = static_cast<std::int32_t>(product.grad_output.extent(1));
   const std::uint32_t architecture = architecture_bit(product.features.device());
-  if (is_depthwise(groups, in_channels, out_channels)) {
+  if (is_depthwise(product.groups, in_channels, product.grad_output.extent(1))) {
     PUMICE_EXPECTS(
         depthwise_gradient_shared_bytes(pairs.offsets) <= block_shared_limit(architecture),
         "no weight gradient kernel for a depthwise convolution of ", pairs.offsets,
@@ -117,14 +127,7 @@ std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                               product.result.raw());
     return kDepthwiseGradientKernel;
   }
-  const GradientSpec spec =
-      choose_gradient({.operand = type,
-                       .write = product.deterministic ? Write::slots : Write::add,
-                       .in_channels = in_channels / groups,
-                       .out_channels = out_channels / groups,
-                       .groups = groups,
-                       .offsets = pairs.offsets,
-                       .architecture = architecture});
+  const GradientSpec spec = choose_gradient(describe(product, pairs.offsets, architecture));
   WeightGradient gradient{.pairs = pairs,
                           .input = product.features.raw(),
                           .grad = product.grad_output.raw(),
@@ -147,7 +150,8 @@ std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
 std::string run(const TileProduct& product, const KernelMapView* map) {
   if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
     return run_depthwise(product, map);
-  const TileSpec spec = choose_tile(describe(product, map)).spec;
+  const std::uint32_t architecture = architecture_bit(product.input.device());
+  const TileSpec spec = choose_tile(describe(product, map != nullptr, architecture)).spec;
   if (product.output.elements() == 0) return tile_name(spec);
   jit::DeviceRunner runner = runner_for(product.input);
   TileWeights for_this_call;
@@ -169,6 +173,29 @@ std::string run(const WeightProduct& product, const KernelMapView* map) {
   if (map != nullptr) return sum_over(product, map->map->structures()->pairs(*map), runner);
   const IdentityPairs pairs(runner, product.features.rows());
   return sum_over(product, pairs.ref(), runner);
+}
+
+std::vector<PlannedKernel> kernels_for(const TileProduct& product, bool has_map,
+                                       std::uint32_t architecture) {
+  if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
+    return {planned_depthwise(element_type(product.output.dtype(), "convolution", "features"))};
+  std::vector<PlannedKernel> kernels{planned_packing()};
+  for (const TileSpec& spec : pickable_tiles(describe(product, has_map, architecture)))
+    kernels.push_back(planned(spec));
+  return kernels;
+}
+
+std::vector<PlannedKernel> kernels_for(const WeightProduct& product, std::uint32_t architecture) {
+  const ElementType type = element_type(product.features.dtype(), "weight gradient", "features");
+  const auto in_channels = product.features.extent(1);
+  if (is_depthwise(product.groups, in_channels, product.grad_output.extent(1)))
+    return {planned_depthwise(type), planned_sums(type)};
+  const bool is_linear = product.result.shape().rank() == 2;
+  const auto offsets = is_linear ? 1 : static_cast<std::int32_t>(product.result.extent(0));
+  std::vector<PlannedKernel> kernels{
+      planned(choose_gradient(describe(product, offsets, architecture)))};
+  if (product.deterministic) kernels.push_back(planned_sums(type));
+  return kernels;
 }
 
 }   // namespace pumice::cuda

@@ -2,11 +2,15 @@
 // caller.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include <pumice/kernels/epilogue.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
+
+#include "kernels/cuda/planned_kernel.hpp"
 
 namespace pumice::cuda {
 
@@ -29,16 +33,24 @@ inline bool is_depthwise(std::int64_t groups, std::int64_t in_channels, std::int
 /// `map` null: position = row, which depthwise products do not take.
 std::string run(const TileProduct& product, const KernelMapView* map);
 
+/// Every kernel that `run` asks for with products like this one, of any number of rows, on devices
+/// of `architecture` (a bit of tile_limits.h). Only types and extents of the product are looked at.
+std::vector<PlannedKernel> kernels_for(const TileProduct& product, bool has_map,
+                                       std::uint32_t architecture);
+
 struct WeightProduct {
   ConstTensorView features;      // [in rows, C_in]
   ConstTensorView grad_output;   // [out rows, C_out]
   std::int64_t groups = 1;
   bool deterministic = false;
-  TensorView result;   // [K, C_in / groups, C_out], of the type of the features
+  TensorView result;   // [K, C_in / groups, C_out], of the type of the features; linear: no K
 };
 
 /// Enqueues a weight gradient on the stream of its features and returns the name of the kernel that
 /// runs. `map` null: every row meets itself, which depthwise products do not take.
 std::string run(const WeightProduct& product, const KernelMapView* map);
+
+/// As for products above.
+std::vector<PlannedKernel> kernels_for(const WeightProduct& product, std::uint32_t architecture);
 
 }   // namespace pumice::cuda

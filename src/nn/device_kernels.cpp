@@ -1,0 +1,172 @@
+// Layers to products, products to sources.
+#include "nn/device_kernels.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <pumice/nn/convolution.hpp>
+#include <pumice/nn/linear.hpp>
+#include <pumice/nn/networks.hpp>
+
+#include "coords/cuda/sources.hpp"
+#include "kernels/cuda/gradient_table.hpp"
+#include "kernels/cuda/spec_table.hpp"
+#include "maps/cuda/sources.hpp"
+#include "ops/cuda/convolution.hpp"
+#include "ops/cuda/sources.hpp"
+
+namespace pumice::nn {
+
+namespace {
+
+/// Rows are no matter; views of nothing have types and extents.
+constexpr std::int64_t kRows = 1;
+
+std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
+                                            std::uint32_t architecture) {
+  const StreamView nowhere{};
+  const std::int64_t group_in = layer.in_channels / layer.groups;
+  const std::int64_t groups = layer.groups;
+  const TensorView input(nullptr, type, {kRows, layer.in_channels}, nowhere);
+  const TensorView output(nullptr, type, {kRows, layer.out_channels}, nowhere);
+  const TensorView weight(nullptr, type, {layer.offsets, group_in, layer.out_channels}, nowhere);
+  // Stored as PyTorch does, so that features and gradients change places.
+  const TensorView matrix(nullptr, type, {layer.out_channels, layer.in_channels}, nowhere);
+  std::vector<cuda::PlannedKernel> kernels;
+  const auto append = [&](const std::vector<cuda::PlannedKernel>& more) {
+    kernels.insert(kernels.end(), more.begin(), more.end());
+  };
+  const cuda::TileProduct forward{
+      .input = input, .weight = weight, .groups = groups, .output = output};
+  const cuda::TileProduct backward{.input = output,
+                                   .weight = weight,
+                                   .transpose_weight = true,
+                                   .groups = groups,
+                                   .output = input};
+  append(cuda::kernels_for(forward, layer.has_map, architecture));
+  append(cuda::kernels_for(backward, layer.has_map, architecture));
+  for (const bool deterministic : {false, true}) {
+    const cuda::WeightProduct gradient{.features = layer.is_linear ? output : input,
+                                       .grad_output = layer.is_linear ? input : output,
+                                       .groups = groups,
+                                       .deterministic = deterministic,
+                                       .result = layer.is_linear ? matrix : weight};
+    append(cuda::kernels_for(gradient, architecture));
+  }
+  return kernels;
+}
+
+/// Each shape once.
+std::vector<LayerShape> layers_of(const Module& network) {
+  std::vector<LayerShape> layers;
+  for (const Module* module : network.modules()) {
+    LayerShape layer;
+    if (const auto* convolution = dynamic_cast<const Convolution*>(module)) {
+      const ConvolutionSpec& spec = convolution->spec();
+      const std::int64_t offsets = spec.window.volume();
+      layer = {.in_channels = spec.in_channels,
+               .out_channels = spec.out_channels,
+               .groups = spec.groups,
+               .offsets = offsets,
+               .has_map = offsets > 1 || spec.mode != ConvolutionMode::submanifold};
+    } else if (const auto* linear = dynamic_cast<const Linear*>(module)) {
+      const Tensor& weight = linear->weight()->value();
+      layer = {.in_channels = weight.extent(1),
+               .out_channels = weight.extent(0),
+               .has_map = false,
+               .is_linear = true};
+    } else {
+      continue;
+    }
+    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+  }
+  return layers;
+}
+
+const std::vector<LayerShape>& common_layers() {
+  static const std::vector<LayerShape> layers = [] {
+    std::vector<LayerShape> all;
+    const auto add = [&](std::string_view name, const NetworkOptions& options) {
+      for (const LayerShape& layer : layers_of(*make_network(name, options)))
+        if (std::find(all.begin(), all.end(), layer) == all.end()) all.push_back(layer);
+    };
+    for (const std::int64_t in_channels : {4, 5}) {   // of SemanticKITTI and nuScenes
+      add("minkunet42", {.in_channels = in_channels});
+      add("minkunet42", {.in_channels = in_channels, .widths = kDrivingWidths});
+      add("minkunet42", {.in_channels = in_channels, .width_factor = 0.5});
+      add("centerpoint", {.in_channels = in_channels});
+      add("second", {.in_channels = in_channels});
+    }
+    return all;
+  }();
+  return layers;
+}
+
+}   // namespace
+
+void DeviceKernels::add(const cuda::PlannedKernel& kernel) {
+  const bool known = std::any_of(kernels_.begin(), kernels_.end(), [&](const auto& other) {
+    return other.source == kernel.source || (other.source->text == kernel.source->text &&
+                                             other.source->options == kernel.source->options);
+  });
+  if (!known) kernels_.push_back(kernel);
+}
+
+void DeviceKernels::add_shared() {
+  for (const auto groups : {cuda::coords_kernels(), cuda::maps_kernels(), cuda::ops_kernels()}) {
+    for (const jit::KernelGroup& group : groups)
+      add({.source = &group.source, .kind = group.source.name.c_str()});
+  }
+  add(cuda::planned_packing());
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    add(cuda::planned_sums(type));
+    add(cuda::planned_depthwise(type));
+  }
+}
+
+void DeviceKernels::add(const LayerShape& layer, std::span<const DType> types) {
+  for (const DType type : types) {
+    for (const cuda::PlannedKernel& kernel : kernels_of(layer, type, architecture_))
+      add(kernel);
+  }
+}
+
+void DeviceKernels::add(const Module& network, std::span<const DType> types) {
+  for (const LayerShape& layer : layers_of(network))
+    add(layer, types);
+}
+
+void DeviceKernels::add_common(std::span<const DType> types) {
+  for (const LayerShape& layer : common_layers())
+    add(layer, types);
+}
+
+void DeviceKernels::add(std::int64_t in_channels, std::int64_t out_channels,
+                        std::span<const DType> types) {
+  for (const std::int64_t offsets : {27, 8, 1}) {
+    add({.in_channels = in_channels,
+         .out_channels = out_channels,
+         .offsets = offsets,
+         .has_map = offsets > 1},
+        types);
+  }
+  add({.in_channels = in_channels,
+       .out_channels = out_channels,
+       .has_map = false,
+       .is_linear = true},
+      types);
+}
+
+void DeviceKernels::add_tables() {
+  for (const TileSpec& spec : cuda::standard_specs(architecture_))
+    add(cuda::planned(spec));
+  for (const GradientSpec& spec : cuda::standard_gradients(architecture_))
+    add(cuda::planned(spec));
+}
+
+std::span<const DType> device_types() {
+  static constexpr std::array kTypes{DType::f32, DType::f16, DType::bf16};
+  return kTypes;
+}
+
+}   // namespace pumice::nn

@@ -1,0 +1,204 @@
+// What is compiled ahead is what networks ask for: they run and train, on a driver whose kernels of
+// sets and maps are emulated and whose products do nothing, from a bundle alone. A kernel that is
+// not in it cannot be compiled there, and the test fails with its name.
+#include "nn/device_kernels.hpp"
+
+#include <stdlib.h>
+
+#include <set>
+#include <string>
+
+#include <pumice/core/atomic_file.hpp>
+#include <pumice/core/cuda.hpp>
+#include <pumice/jit/support.hpp>
+#include <pumice/nn/captured_network.hpp>
+#include <pumice/nn/tape.hpp>
+
+#include "jit/bundle_file.hpp"
+#include "jit/module.hpp"
+#include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/spec_table.hpp"
+#include "nn/device_networks.hpp"
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace pumice::nn {
+namespace {
+
+using namespace test;   // NOLINT(google-build-using-namespace): one helper header
+using pumice::test::kGpu;
+
+/// The dry driver loads anything that begins like this.
+jit::CompileResult stand_in() {
+  jit::CompileResult result;
+  for (const char c : {'\177', 'E', 'L', 'F', ' ', ' ', ' ', ' '})
+    result.cubin.push_back(static_cast<std::byte>(c));
+  return result;
+}
+
+void write_bundle(const std::filesystem::path& path) {
+  const std::string& name = jit::architecture_of(kGpu);
+  jit::BundleWriter writer;
+  for (const cuda::NamedArchitecture& architecture : cuda::known_architectures()) {
+    if (architecture.name != name) continue;
+    DeviceKernels kernels(architecture.bit);
+    kernels.add_shared();
+    kernels.add_common(device_types());
+    for (const cuda::PlannedKernel& kernel : kernels.all()) {
+      const auto packed = jit::BundleWriter::pack(stand_in());
+      writer.add({.source = jit::source_digest(*kernel.source, name),
+                  .architecture = name,
+                  .compiler = {12, 9},
+                  .stored_bytes = packed.size()},
+                 stand_in(), packed);
+    }
+  }
+  AtomicFile file(path);
+  file.write(writer.finish());
+  file.commit();
+}
+
+/// Runs in a process of its own (tests/CMakeLists.txt), where there is no compiler and no cache.
+class BundledKernels : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    if (!is_dry()) return;
+    write_bundle(folder() / "all.bundle");
+    setenv("PUMICE_BUNDLE", folder().path().c_str(), 1);
+  }
+  void SetUp() override {
+    if (!is_dry()) GTEST_SKIP() << "needs the driver that only pretends, and no compiler";
+  }
+
+  static const pumice::test::TemporaryFolder& folder() {
+    static const pumice::test::TemporaryFolder made;
+    return made;
+  }
+  static bool is_dry() {
+    return cuda_support().available && cuda_device_info(0).name == "Fake GPU" &&
+           !kernel_compiler().available;
+  }
+};
+
+struct Variant {
+  const char* name;
+  NetworkOptions options;
+};
+const Variant kVariants[] = {
+    {"minkunet42", {}},
+    {"minkunet42", {.widths = kDrivingWidths}},
+    {"minkunet42", {.width_factor = 0.5}},
+    {"centerpoint", {}},
+    {"second", {}},
+};
+
+SparseTensor scene(const char* name, std::int64_t channels, DType type, StreamView stream) {
+  const auto shape = find_network(name).spatial_shape;
+  const auto set = make_scene(
+      {.sites = 40, .low = shape ? 0 : -60, .high = 60, .spatial_shape = shape, .seed = 1});
+  return on(make_input(set, channels), type, stream);
+}
+
+TEST_F(BundledKernels, AreAllThatTrainingAsksFor) {
+  const Stream stream(kGpu);
+  for (const Variant& variant : kVariants) {
+    for (const std::int64_t channels : {4, 5}) {
+      NetworkOptions options = variant.options;
+      options.in_channels = channels;
+      auto network = make_network(variant.name, options);
+      for (const DType type : device_types()) {
+        SCOPED_TRACE(std::string(variant.name) + " in " + std::string(name_of(type)));
+        network->to(StreamView{});
+        network->to(type);
+        network->to(stream);
+        Context context{.record = true};
+        const SparseTensor y =
+            network->forward(scene(variant.name, channels, type, stream), context);
+        EXPECT_GT(y.rows(), 0);
+        backward(y.node, Tensor(y.features.shape(), type, stream));
+        network->clear_gradients();
+      }
+    }
+  }
+}
+
+TEST_F(BundledKernels, AreAllThatInferenceAsksForLayerByLayerAndAsAGraph) {
+  const Stream stream(kGpu);
+  for (const Variant& variant : kVariants) {
+    auto network = make_network(variant.name, variant.options);
+    network->eval();
+    fold(*network);
+    for (const DType type : device_types()) {
+      SCOPED_TRACE(std::string(variant.name) + " in " + std::string(name_of(type)));
+      network->to(StreamView{});
+      network->to(type);
+      network->to(stream);
+      Context context;
+      const SparseTensor x = scene(variant.name, 4, type, stream);
+      EXPECT_GT(network->forward(x, context).rows(), 0);
+      CapturedNetwork captured(network, stream);
+      (void)captured.forward(
+          x.coordinates->coordinates(), x.features,
+          {.spatial_shape = find_network(variant.name).spatial_shape, .batch_size = 2});
+    }
+  }
+}
+
+TEST_F(BundledKernels, OfOtherChannelsAreNamedWhereNothingCanCompileThem) {
+  const Stream stream(kGpu);
+  auto network = make_network("minkunet42", {.widths = kSmall});
+  network->eval();
+  network->to(stream);
+  Context context;
+  const std::string said = pumice::test::message_of(
+      [&] { network->forward(scene("minkunet42", 4, DType::f32, stream), context); });
+  EXPECT_NE(said.find("fma_f32_4x8_"), std::string::npos) << said;
+  EXPECT_NE(said.find("it is not in " + (folder() / "all.bundle").string()), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("no NVRTC"), std::string::npos) << said;
+}
+
+std::set<std::string> names_of(const DeviceKernels& kernels) {
+  std::set<std::string> names;
+  for (const cuda::PlannedKernel& kernel : kernels.all())
+    names.insert(kernel.source->name);
+  return names;
+}
+
+/// Any number of rows: the pick among the candidates of one layer is what varies.
+TEST(DeviceKernelsAhead, HoldWhatIsPickedForAnyNumberOfRows) {
+  for (const cuda::NamedArchitecture& architecture : cuda::known_architectures()) {
+    DeviceKernels kernels(architecture.bit);
+    kernels.add(64, 96, device_types());
+    const std::set<std::string> names = names_of(kernels);
+    Random random(5, 1);
+    for (int i = 0; i < 20'000; ++i) {
+      const std::int64_t rows = random.integer(0, std::int64_t{1} << random.integer(1, 33));
+      const TileSpec spec = cuda::choose_tile({.operand = ElementType::bf16,
+                                               .output = ElementType::bf16,
+                                               .in_channels = 64,
+                                               .out_channels = 96,
+                                               .rows = rows,
+                                               .architecture = architecture.bit})
+                                .spec;
+      ASSERT_TRUE(names.contains(cuda::planned(spec).source->name))
+          << rows << " rows for " << architecture.name;
+    }
+  }
+}
+
+TEST(DeviceKernelsAhead, AreBoundedForEachArchitecture) {
+  for (const cuda::NamedArchitecture& architecture : cuda::known_architectures()) {
+    DeviceKernels picked(architecture.bit);
+    picked.add_shared();
+    picked.add_common(device_types());
+    EXPECT_GT(picked.all().size(), 200u) << architecture.name;
+    DeviceKernels all = picked;
+    all.add_tables();
+    EXPECT_GT(all.all().size(), picked.all().size()) << architecture.name;
+    EXPECT_LT(all.all().size(), 1500u) << architecture.name;
+  }
+}
+
+}   // namespace
+}   // namespace pumice::nn
