@@ -8,6 +8,7 @@ demo: $(BUILD)/build.ninja
 	@tools/demo.sh
 
 test: build
+	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 
 build: $(BUILD)/build.ninja
