@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <tbb/info.h>
 
 #include <pumice/core/cuda.hpp>
@@ -74,6 +75,28 @@ Finding cache() {
           kept.folder.empty() ? "none: neither PUMICE_CACHE nor HOME names a folder" : text};
 }
 
+/// "1,234 kernels for sm_80, sm_90a by NVRTC 12.9 in PATH", for each bundle.
+Finding bundles() {
+  Finding found{"kernel_bundles", "Kernels compiled ahead", nlohmann::ordered_json::array(),
+                "none: kernels are compiled when they are first needed"};
+  for (const KernelBundle& bundle : kernel_bundles()) {
+    found.value.push_back({{"path", bundle.path.string()},
+                           {"problem", bundle.problem},
+                           {"kernels", bundle.kernels},
+                           {"bytes", bundle.bytes},
+                           {"architectures", bundle.architectures},
+                           {"compiler", bundle.compiler}});
+    if (found.value.size() == 1) found.text.clear();
+    if (!found.text.empty()) found.text += "; ";
+    found.text += bundle.path.string() + ": ";
+    found.text += !bundle.problem.empty()
+                      ? "ignored, " + bundle.problem
+                      : fmt::format("{} kernels for {} by NVRTC {}", with_commas(bundle.kernels),
+                                    fmt::join(bundle.architectures, ", "), bundle.compiler);
+  }
+  return found;
+}
+
 /// All devices under one key.
 Finding devices() {
   Finding found{"cuda_devices", "CUDA devices", nlohmann::ordered_json::array(), "none"};
@@ -108,6 +131,7 @@ std::vector<Finding> findings() {
       driver(),
       devices(),
       compiler(),
+      bundles(),
       cache(),
       {"cuda", "CUDA back end", "inference of the networks; training and the rest on the CPU"},
   };

@@ -38,6 +38,14 @@ std::string sentence(const CLI::ParseError& error, const std::string& command) {
   return text + "; `pumice " + command + " --help` says what it takes";
 }
 
+void refuse_empty_values(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands(nullptr)) {
+    for (CLI::Option* option : command->get_options())
+      option->check(pumice::cli::not_empty);
+    refuse_empty_values(*command);
+  }
+}
+
 }   // namespace
 
 int main(int argc, char** argv) {
@@ -54,11 +62,9 @@ int main(int argc, char** argv) {
   cli::add_voxelize_command(app);
   cli::add_view_command(app);
   cli::add_bench_command(app);
+  cli::add_kernels_command(app);
   cli::add_doctor_command(app);
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    for (CLI::Option* option : command->get_options())
-      option->check(cli::not_empty);
-  }
+  refuse_empty_values(app);
 
   check_log_topics();
   try {

@@ -16,6 +16,10 @@ install(TARGETS pumice pumice_includes EXPORT pumice_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS pumice_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Kernels compiled ahead, where they were (target pumice_bundle). The library finds them from where it
+# lies.
+install(FILES ${CMAKE_BINARY_DIR}/pumice.bundle
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/pumice/kernels OPTIONAL)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/pumice DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/device/pumice/shared

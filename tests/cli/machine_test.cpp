@@ -22,6 +22,10 @@ TEST_F(MachineTest, EverySubcommandHasHelp) {
     EXPECT_NE(help.out.find("--json"), std::string::npos) << command;
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   }
+  EXPECT_NE(all.out.find("kernels"), std::string::npos);
+  for (const char* part : {"list", "build", "check"}) {
+    EXPECT_NE(run_well({"kernels", part, "--help"}).out.find("--json"), std::string::npos) << part;
+  }
   EXPECT_TRUE(run_well({"--version"}).out.starts_with("pumice "));
 }
 

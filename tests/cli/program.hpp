@@ -45,10 +45,11 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
 
 /// Starts the program without a shell; standard output and error go to files in `folder`.
 inline Outcome run_program(const std::filesystem::path& folder,
-                           const std::vector<std::string>& arguments) {
+                           const std::vector<std::string>& arguments,
+                           const std::string& program = PUMICE_CLI) {
   const std::string out = (folder / "stdout.txt").string();
   const std::string err = (folder / "stderr.txt").string();
-  std::vector<std::string> words{PUMICE_CLI};
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words)
