@@ -21,6 +21,7 @@
 #include <pumice/maps/gray_order.h>
 #include <pumice/maps/match.h>
 #include <pumice/maps/pair_lists.h>
+#include <pumice/maps/pair_tiles.h>
 #include <pumice/maps/reach.h>
 #include <pumice/maps/tiles.h>
 #include <pumice/ops/column_max.h>
@@ -107,6 +108,9 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(reduced_gradient),
       PUMICE_EMULATED(report_outside),
       PUMICE_EMULATED(take_rows),
+      PUMICE_EMULATED(fill_pair_tiles),
+      PUMICE_EMULATED(index_pairs),
+      PUMICE_EMULATED(plan_pair_tiles),
   };
   return all;
 }

@@ -4,9 +4,23 @@
 #include <array>
 #include <utility>
 
+#include <pumice/core/copy.hpp>
+#include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
+
 #include "coords/cuda/coordinate_set.hpp"
 
 namespace pumice::cuda {
+namespace {
+
+/// Rows of the sets that a view lies between.
+PairRows rows_of(const KernelMapView& view) {
+  const CoordinateSet& in = view.is_transposed ? *view.map->out() : *view.map->in();
+  const CoordinateSet& out = view.is_transposed ? *view.map->in() : *view.map->out();
+  return {.in = ref_of(in).rows, .out = ref_of(out).rows};
+}
+
+}   // namespace
 
 MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
                                   std::int64_t entry_capacity) const {
@@ -44,6 +58,10 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
 
 PairListRef MapStructures::pairs(const KernelMapView& view) {
   const std::scoped_lock lock(mutex_);
+  return find_pairs(view);
+}
+
+PairListRef MapStructures::find_pairs(const KernelMapView& view) {
   if (pairs_.offset_begin == nullptr) {
     const KernelMap& map = *view.map;
     const StreamView stream = map.in()->stream();
@@ -61,6 +79,50 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
   PairListRef result = pairs_;
   if (view.is_transposed) std::swap(result.in, result.out);
   return result;
+}
+
+const TileMapRef& MapStructures::pair_tiles(const KernelMapView& view,
+                                            const PairTileOptions& options) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& made : pair_tiles_) {
+    if (made->is_transposed == view.is_transposed && made->options.tile_rows == options.tile_rows &&
+        made->options.own_rows == options.own_rows)
+      return made->tiles.ref();
+  }
+  const PairListRef pairs = find_pairs(view);
+  const StreamView stream = view.map->in()->stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  pair_tiles_.push_back(std::make_unique<TilesOfPairs>(
+      TilesOfPairs{view.is_transposed, options, PairTiles(runner, pairs, rows_of(view), options)}));
+  return pair_tiles_.back()->tiles.ref();
+}
+
+const std::int32_t* MapStructures::pair_index(const KernelMapView& view) {
+  const std::scoped_lock lock(mutex_);
+  Buffer<std::int32_t>& index = pair_index_[view.is_transposed ? 1 : 0];
+  if (index.data() == nullptr) {
+    const PairListRef pairs = find_pairs(view);
+    const StreamView stream = view.map->in()->stream();
+    jit::DeviceRunner runner(stream, default_allocator(stream.device));
+    index = index_pairs(runner, pairs, rows_of(view).out.capacity);
+  }
+  return index.data();
+}
+
+RowCountRef MapStructures::output_rows(const KernelMapView& view) {
+  return rows_of(view).out;
+}
+
+const std::vector<std::int64_t>& MapStructures::wait_for_pair_counts(const KernelMapView& view) {
+  const std::scoped_lock lock(mutex_);
+  if (!pair_begin_.empty()) return pair_begin_;
+  const StreamView stream = view.map->in()->stream();
+  PUMICE_EXPECTS(!is_capturing(stream),
+                 "the numbers of pairs of a kernel map are needed on the host, which cannot wait "
+                 "for them while a graph is recorded");
+  const PairListRef pairs = find_pairs(view);
+  pair_begin_ = copy_to_host(pairs.offset_begin, std::int64_t{pairs.offsets} + 1, stream);
+  return pair_begin_;
 }
 
 std::vector<MapStructures::Asked> MapStructures::asked() {

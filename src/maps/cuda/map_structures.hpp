@@ -2,6 +2,7 @@
 // it: tiles of outputs, in either direction, and the pairs that gradients of weights sum over.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <pumice/maps/kernel_map.hpp>
 
 #include "maps/cuda/build_maps.hpp"
+#include "maps/cuda/pair_tiles.hpp"
 
 namespace pumice::cuda {
 
@@ -34,6 +36,16 @@ class MapStructures {
   /// The pairs of `view`, offset by offset; of both directions there is one list.
   PairListRef pairs(const KernelMapView& view);
 
+  /// The pairs of `view` cut into tiles.
+  const TileMapRef& pair_tiles(const KernelMapView& view, const PairTileOptions& options);
+  /// Which pairs each output row of `view` has.
+  const std::int32_t* pair_index(const KernelMapView& view);
+  /// Of the set that `view` calls its outputs, as the device counts them.
+  static RowCountRef output_rows(const KernelMapView& view);
+  /// Where the pairs of each offset begin, on the host: the same in both directions. The first call
+  /// waits for the stream of the map's sets; UserError while that is being captured.
+  const std::vector<std::int64_t>& wait_for_pair_counts(const KernelMapView& view);
+
   bool outputs_are_finer() const { return outputs_are_finer_; }
 
   /// For those who build the tiles of many maps at once. What `tiles` was asked for so far:
@@ -55,12 +67,23 @@ class MapStructures {
     bool asked = false;
   };
 
+  struct TilesOfPairs {
+    bool is_transposed;
+    PairTileOptions options;
+    PairTiles tiles;
+  };
+
+  PairListRef find_pairs(const KernelMapView& view);   // with the mutex held
+
   const bool outputs_are_finer_;
   std::mutex mutex_;
   std::shared_ptr<const DeviceWindow> window_;
   std::vector<std::unique_ptr<Tiles>> tiles_;   // a handful
   PairListRef pairs_{};                         // of the map itself, not of its transpose
   DeviceMap pairs_map_{};
+  std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
+  std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose
+  std::vector<std::int64_t> pair_begin_;             // on the host; empty until asked for
 };
 
 }   // namespace pumice::cuda
