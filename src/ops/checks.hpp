@@ -18,13 +18,6 @@ inline bool on_cuda(const ConstTensorView& tensor) {
   return tensor.device().kind == DeviceKind::cuda;
 }
 
-/// Where an operator has no kernels for a device yet.
-inline void on_cpu(const ConstTensorView& tensor, std::string_view op, std::string_view name) {
-  PUMICE_EXPECTS(!on_cuda(tensor), op, ": ", name, " is on ", to_string(tensor.device()),
-                 "; this operator runs on the CPU alone in this version, copy_to_host brings it "
-                 "there");
-}
-
 /// `tensor`, where there is one, lies with `other`.
 inline void same_device(const ConstTensorView& tensor, const ConstTensorView& other,
                         std::string_view op, std::string_view name, std::string_view other_name) {

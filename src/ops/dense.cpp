@@ -5,10 +5,13 @@
 #include <limits>
 #include <vector>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
 
+#include "coords/cuda/set_within.hpp"
 #include "ops/checks.hpp"
 #include "ops/cpu/dense.hpp"
+#include "ops/cuda/occupied.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 
@@ -178,6 +181,55 @@ Tensor pick(ConstTensorView dense, const CoordinateSet& set, const cpu::DenseLay
   return features;
 }
 
+constexpr std::int64_t kMostSites = std::numeric_limits<std::int32_t>::max();
+
+void check_sites(std::int64_t sites) {
+  PUMICE_EXPECTS(sites <= kMostSites, "from_dense: ", sites,
+                 " cells are occupied; a set holds at most ", kMostSites, ", split the batch");
+}
+
+CoordinateSetPtr sites_on_host(ConstTensorView dense, const FromDenseOptions& options,
+                               const DenseGrid& grid, int dimension) {
+  const Buffer<std::int64_t> occupied = cpu::occupied_cells(dense, options.mask);
+  check_sites(occupied.size());
+  Tensor coordinates({occupied.size(), dimension + 1}, DType::i32);
+  auto* const sites = coordinates.data<std::int32_t>();
+  parallel_for(occupied.size(), 1 << 13, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      std::int64_t rest = occupied[row];
+      for (int axis = dimension - 1; axis >= 0; --axis) {
+        const auto a = static_cast<std::size_t>(axis);
+        sites[row * (dimension + 1) + axis + 1] =
+            static_cast<std::int32_t>(rest % grid.shape[a] + grid.low[a]);
+        rest /= grid.shape[a];
+      }
+      sites[row * (dimension + 1)] = static_cast<std::int32_t>(rest);
+    }
+  });
+  return CoordinateSet::create(
+      coordinates,
+      {.stride = options.stride, .batch_size = static_cast<std::int32_t>(dense.extent(0))});
+}
+
+/// Waits for the number of sites.
+CoordinateSetPtr sites_on_device(ConstTensorView dense, const FromDenseOptions& options,
+                                 const cpu::DenseLayout& layout, int dimension) {
+  jit::DeviceRunner runner = cuda::runner_for(dense);
+  cuda::OccupiedCells occupied(runner, dense, options.mask, placement_of(layout, dimension));
+  const std::int64_t sites = copy_to_host(occupied.count(), 1, dense.stream()).front();
+  check_sites(sites);
+  Tensor coordinates({sites, dimension + 1}, DType::i32, dense.stream());
+  if (sites > 0) occupied.write(runner, coordinates.view());
+  CoordinateBounds bounds;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimension); ++axis) {
+    bounds.low[axis] = layout.grid.low[axis];
+    bounds.high[axis] = layout.grid.low[axis] + std::max(layout.grid.shape[axis], 1) - 1;
+  }
+  return cuda::set_within(
+      std::move(coordinates), bounds,
+      {.stride = options.stride, .batch_size = static_cast<std::int32_t>(dense.extent(0))});
+}
+
 }   // namespace
 
 DenseGrid grid_of(const CoordinateSet& set) {
@@ -269,52 +321,33 @@ Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int a
 
 SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
   const char* op = "from_dense";
-  checks::on_cpu(dense, op, "dense");
   const int dimension = dense.rank() - 2;
   PUMICE_EXPECTS(dimension >= 1 && dimension <= kMaxDimension, op, ": dense has shape ",
                  to_string(dense.shape()), "; it must be [B, C, 1 to 4 spatial axes]");
   SparseRows result;
   result.grid.low = options.low;
   std::vector<std::int64_t> cells{dense.extent(0)};
-  constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max();
   for (int axis = 0; axis < dimension; ++axis) {
     const auto a = static_cast<std::size_t>(axis);
     const std::int64_t extent = dense.extent(axis + 2);
-    PUMICE_EXPECTS(extent <= kLimit && options.low[a] + extent - 1 <= kLimit, op, ": axis ", axis,
-                   " reaches coordinate ", options.low[a] + extent - 1,
+    PUMICE_EXPECTS(extent <= kMostSites && options.low[a] + extent - 1 <= kMostSites, op, ": axis ",
+                   axis, " reaches coordinate ", options.low[a] + extent - 1,
                    "; coordinates are int32, lower options.low");
     result.grid.shape[a] = static_cast<std::int32_t>(extent);
     cells.push_back(extent);
   }
-  PUMICE_EXPECTS(dense.extent(0) <= kLimit, op, ": ", dense.extent(0), " batch items; at most ",
-                 kLimit);
+  PUMICE_EXPECTS(dense.extent(0) <= kMostSites, op, ": ", dense.extent(0), " batch items; at most ",
+                 kMostSites);
   check_array(dense, dense.shape(), op, "dense");
   if (options.mask.defined()) {
     PUMICE_EXPECTS(options.mask.dtype() == DType::u8 && options.mask.shape() == Shape(cells), op,
                    ": mask is ", name_of(options.mask.dtype()), ' ',
                    to_string(options.mask.shape()), "; it must be u8 ", to_string(Shape(cells)));
+    checks::same_device(options.mask, dense, op, "mask", "dense");
   }
-  const Buffer<std::int64_t> occupied = cpu::occupied_cells(dense, options.mask);
-  PUMICE_EXPECTS(occupied.size() <= kLimit, op, ": ", occupied.size(),
-                 " cells are occupied; a set holds at most ", kLimit, ", split the batch");
-  Tensor coordinates({occupied.size(), dimension + 1}, DType::i32);
-  auto* const sites = coordinates.data<std::int32_t>();
-  parallel_for(occupied.size(), 1 << 13, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      std::int64_t rest = occupied[row];
-      for (int axis = dimension - 1; axis >= 0; --axis) {
-        const auto a = static_cast<std::size_t>(axis);
-        sites[row * (dimension + 1) + axis + 1] =
-            static_cast<std::int32_t>(rest % result.grid.shape[a] + options.low[a]);
-        rest /= result.grid.shape[a];
-      }
-      sites[row * (dimension + 1)] = static_cast<std::int32_t>(rest);
-    }
-  });
-  result.set = CoordinateSet::create(
-      coordinates,
-      {.stride = options.stride, .batch_size = static_cast<std::int32_t>(dense.extent(0))});
   const cpu::DenseLayout layout = dense_layout(dense.extent(1), result.grid, dimension);
+  result.set = checks::on_cuda(dense) ? sites_on_device(dense, options, layout, dimension)
+                                      : sites_on_host(dense, options, result.grid, dimension);
   result.features = pick(dense, *result.set, layout, dense.extent(1), false, op);
   return result;
 }

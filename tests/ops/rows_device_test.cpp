@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <pumice/maps/build.hpp>
+#include <pumice/ops/convolution.hpp>
 #include <pumice/ops/dense.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/interpolation.hpp>
@@ -168,6 +170,50 @@ TEST(RowsGpu, become_another_type) {
     for (const DType to : kDeviceTypes)
       EXPECT_TRUE(same_bits(back(convert(copy_to(stream, x), to)), x.to(to)));
   }
+}
+
+/// Sites come in the order of the array, and the set is like any other: it finds its neighbours.
+TEST(RowsGpu, come_from_dense_arrays) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const KernelWindow window = submanifold_window(3, axes(3, 3), axes(3, 1));
+  for (const std::int64_t rows : {0, 1, 33, 20000}) {
+    const CoordinateSetPtr set = chance_set(rows, 9);
+    const DenseGrid grid = grid_of(*set);
+    for (const DType type : kDeviceTypes) {
+      const Tensor dense = to_dense(chance_tensor({rows, 5}, type, 1), *set);
+      const FromDenseOptions options{.low = grid.low, .stride = {2, 2, 2, 1}};
+      const SparseRows expected = from_dense(dense, options);
+      const SparseRows actual = from_dense(copy_to(stream, dense), options);
+      ASSERT_EQ(actual.set->size(), expected.set->size());
+      EXPECT_EQ(actual.set->batch_size(), expected.set->batch_size());
+      EXPECT_EQ(actual.set->stride(), expected.set->stride());
+      expect_agrees(actual.set->coordinates(), expected.set->coordinates(), 0, 0, "sites");
+      expect_agrees(actual.features, expected.features, 0, 0, "features");
+      const Tensor weight = chance_tensor({27, 5, 8}, type, 2);
+      expect_agrees(
+          convolution(actual.features, copy_to(stream, weight),
+                      submanifold_map(actual.set, window)->view()),
+          convolution(expected.features, weight, submanifold_map(expected.set, window)->view()),
+          27 * 5, 27 * 5, "convolution");
+    }
+  }
+}
+
+TEST(RowsGpu, come_from_masked_arrays) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Tensor dense = chance_tensor({2, 3, 17, 40}, DType::f16, 1);
+  Tensor mask({2, 17, 40}, DType::u8);
+  for (std::int64_t i = 0; i < mask.elements(); ++i)
+    mask.data<std::uint8_t>()[i] = i % 3 == 1 ? 1 : 0;
+  const Tensor gpu_mask = copy_to(stream, mask);
+  const SparseRows expected = from_dense(dense, {.mask = mask});
+  const SparseRows actual = from_dense(copy_to(stream, dense), {.mask = gpu_mask});
+  expect_agrees(actual.set->coordinates(), expected.set->coordinates(), 0, 0, "sites");
+  expect_agrees(actual.features, expected.features, 0, 0, "features");
+  expect_sentence([&] { from_dense(copy_to(stream, dense), {.mask = mask}); },
+                  {"mask is on cpu", "cuda:0"});
 }
 
 }   // namespace

@@ -30,6 +30,7 @@
 #include <pumice/ops/interpolate.h>
 #include <pumice/ops/layer_norm.h>
 #include <pumice/ops/normalize.h>
+#include <pumice/ops/occupied.h>
 #include <pumice/ops/pooling.h>
 #include <pumice/ops/row_groups.h>
 #include <pumice/ops/rows.h>
@@ -110,6 +111,9 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(take_rows),
       PUMICE_EMULATED(fill_pair_tiles),
       PUMICE_EMULATED(index_pairs),
+      PUMICE_EMULATED(mark_occupied),
+      PUMICE_EMULATED(sum_occupied),
+      PUMICE_EMULATED(write_occupied),
       PUMICE_EMULATED(plan_pair_tiles),
   };
   return all;

@@ -56,8 +56,8 @@ struct FromDenseOptions {
 };
 
 /// dense: [B, C, shape…], 1 to 4 spatial axes -> the sites that are there, in the order of the
-/// array (batch, then axes, the last fastest), with batch_size = B. On the CPU alone: how many
-/// there are decides the shape of the result.
+/// array (batch, then axes, the last fastest), with batch_size = B. On a device this waits for how
+/// many there are, which decides the shape of the result.
 SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options = {});
 /// Gradient of the dense array, [B, C, shape…], 0 where no site is.
 Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,

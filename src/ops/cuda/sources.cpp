@@ -25,6 +25,8 @@ std::span<const jit::KernelGroup> ops_kernels() {
        {"count_inputs", "pool_tiles"}},
       {{.name = "rows", .text = "#include <pumice/ops/rows.h>\n"},
        {"identity_pairs", "invert_rows", "take_rows"}},
+      {{.name = "occupied cells", .text = "#include <pumice/ops/occupied.h>\n"},
+       {"mark_occupied", "sum_occupied", "write_occupied"}},
       {{.name = "row groups",
         .text = "#include <pumice/ops/dense.h>\n"
                 "#include <pumice/ops/interpolate.h>\n"
