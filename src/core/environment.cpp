@@ -38,6 +38,11 @@ const std::string& nvrtc() {
   return value;
 }
 
+const std::string& cublas() {
+  static const std::string value = read("PUMICE_CUBLAS");
+  return value;
+}
+
 const std::string& cache_folder() {
   static const std::string value = read("PUMICE_CACHE");
   return value;
@@ -60,6 +65,16 @@ const std::string& cuda_visible_devices() {
 
 const std::string& cuda_home() {
   static const std::string value = read("CUDA_HOME", read("CUDA_PATH").c_str());
+  return value;
+}
+
+const std::string& virtual_environment() {
+  static const std::string value = read("VIRTUAL_ENV");
+  return value;
+}
+
+const std::string& conda_prefix() {
+  static const std::string value = read("CONDA_PREFIX");
   return value;
 }
 

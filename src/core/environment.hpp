@@ -14,6 +14,8 @@ bool waits_after_launch();
 const std::string& cuda_driver();
 /// PUMICE_NVRTC: the library that compiles kernels.
 const std::string& nvrtc();
+/// PUMICE_CUBLAS: the library of dense products on a device.
+const std::string& cublas();
 /// PUMICE_CACHE: the folder of compiled kernels.
 const std::string& cache_folder();
 /// PUMICE_CACHE_MB: how large that folder may become.
@@ -25,6 +27,9 @@ const std::string& bundle();
 const std::string& cuda_visible_devices();
 /// CUDA_HOME, else CUDA_PATH: an installed toolkit.
 const std::string& cuda_home();
+/// VIRTUAL_ENV and CONDA_PREFIX: a Python whose packages bring CUDA's libraries.
+const std::string& virtual_environment();
+const std::string& conda_prefix();
 /// XDG_CACHE_HOME and HOME, below which caches live.
 const std::string& xdg_cache_home();
 const std::string& home();

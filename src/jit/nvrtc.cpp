@@ -3,13 +3,12 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <functional>
+#include <utility>
 
 #include <pumice/core/error.hpp>
 
 #include "core/cuda/driver.hpp"
+#include "core/cuda/toolkit.hpp"
 #include "core/environment.hpp"
 
 namespace pumice::jit {
@@ -37,22 +36,6 @@ std::string file_of(void* library, const std::string& otherwise) {
   if (symbol == nullptr || dladdr(symbol, &info) == 0 || info.dli_fname == nullptr)
     return otherwise;
   return info.dli_fname;
-}
-
-std::vector<std::string> toolkit_folders() {
-  std::vector<std::string> folders;
-  if (!environment::cuda_home().empty()) folders.push_back(environment::cuda_home());
-  folders.emplace_back("/usr/local/cuda");
-  std::vector<std::string> versions;
-  std::error_code ignored;   // no such folder: nothing to look through
-  for (std::filesystem::directory_iterator entry("/usr/local", ignored), end; entry != end;
-       entry.increment(ignored)) {
-    if (entry->path().filename().string().starts_with("cuda-"))
-      versions.push_back(entry->path().string());
-  }
-  std::sort(versions.begin(), versions.end(), std::greater<>());
-  folders.insert(folders.end(), versions.begin(), versions.end());
-  return folders;
 }
 
 }   // namespace
@@ -100,13 +83,8 @@ std::vector<std::string> nvrtc_candidates() {
   const int driver = cuda::driver_state().version;
   if (driver != 0 && driver < 13000) std::swap(names[0], names[1]);
   std::vector<std::string> candidates = names;
-  for (const std::string& folder : toolkit_folders()) {
-    for (const char* libraries :
-         {"/lib64/", "/targets/x86_64-linux/lib/", "/targets/sbsa-linux/lib/"}) {
-      for (const std::string& name : names)
-        candidates.push_back(folder + libraries + name);
-    }
-  }
+  for (std::string& library : cuda::toolkit_libraries(names))
+    candidates.push_back(std::move(library));
   return candidates;
 }
 

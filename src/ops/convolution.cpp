@@ -17,7 +17,8 @@ namespace {
 
 ConvolutionProblem describe(Direction direction, const KernelMapView& map, std::int64_t in_channels,
                             std::int64_t out_channels, std::int64_t groups, DType dtype) {
-  const bool all_meet = map.device.kind == DeviceKind::cuda || map.pairs() == map.in_rows;
+  const bool on_device = map.device.kind == DeviceKind::cuda;
+  const bool all_meet = on_device || map.pairs() == map.in_rows;
   const bool identity =
       map.offsets == 1 && map.has_identity_offset && map.in_rows == map.out_rows && all_meet;
   return {.direction = direction,
@@ -29,7 +30,8 @@ ConvolutionProblem describe(Direction direction, const KernelMapView& map, std::
           .out_channels = out_channels,
           .groups = groups,
           .dtype = dtype,
-          .identity = identity};
+          .identity = identity,
+          .on_device = on_device};
 }
 
 ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOptions& options) {
@@ -46,39 +48,67 @@ void check_on_device(ConstTensorView input, const KernelMapView& map) {
                  ": build it from coordinates on the same device");
 }
 
-void check_on_host(const KernelMapView& map) {
+void check_tf32(const ConvolutionOptions& options, DType dtype) {
+  PUMICE_EXPECTS(!options.tf32 || dtype == DType::f32,
+                 "tf32 is a way to multiply f32, and features are ", name_of(dtype),
+                 ": leave tf32 out, or convert them");
+}
+
+void check_on_host(const KernelMapView& map, const ConvolutionOptions& options) {
+  PUMICE_EXPECTS(!options.tf32,
+                 "tf32 is for tensor cores, and features are on the CPU: leave tf32 out");
   PUMICE_EXPECTS(map.device.kind == DeviceKind::cpu, "the kernel map is on ", to_string(map.device),
                  " but features are on the CPU: copy_to brings them there");
 }
 
-/// On a device tiles of outputs run, sorted by mask; another dataflow cannot be asked for yet.
+void report(const ConvolutionPlan& plan, const ConvolutionOptions& options) {
+  if (options.chosen != nullptr) *options.chosen = plan;
+  if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
+}
+
+/// The kernel that runs.
+std::string run_on_device(Dataflow dataflow, const cuda::TileProduct& product,
+                          const KernelMapView& map, const ConvolutionProblem& problem) {
+  // Depthwise kernels go through a map, and so does what multiplies pair by pair; of an identity
+  // every output has one product, so that there is nothing to add up.
+  const bool depthwise =
+      cuda::is_depthwise(problem.groups, problem.in_channels, problem.out_channels);
+  const bool as_rows = problem.identity && !depthwise;
+  switch (dataflow) {
+    case Dataflow::fetch_on_demand:
+      return as_rows ? cuda::run(product, nullptr) : cuda::fetch_on_demand(product, map);
+    case Dataflow::gather_gemm_scatter:
+      return cuda::gather_gemm_scatter(product, problem.identity ? nullptr : &map);
+    case Dataflow::implicit_gemm: return cuda::run(product, as_rows ? nullptr : &map);
+    case Dataflow::sum_over_pairs: break;
+  }
+  PUMICE_ENSURES(false, "dataflow ", name_of(dataflow), " of a product");
+  return {};
+}
+
 Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTensorView weight,
                           const KernelMapView& map, const ConvolutionProblem& problem,
                           const ConvolutionOptions& options) {
   check_on_device(input, map);
+  check_tf32(options, input.dtype());
   checks::same_device(weight, input, "convolution", "weight", "features");
   checks::same_device(options.epilogue.scale, input, "convolution", "scale", "features");
   checks::same_device(options.epilogue.shift, input, "convolution", "bias", "features");
   checks::same_device(options.epilogue.residual, input, "convolution", "residual", "features");
-  PUMICE_EXPECTS(!options.dataflow || *options.dataflow == Dataflow::implicit_gemm, "dataflow ",
-                 name_of(*options.dataflow), " runs on the CPU alone in this version; ",
-                 name_of(Dataflow::implicit_gemm), " runs on ", to_string(input.device()));
-  const bool takes_map =
-      !problem.identity ||
-      cuda::is_depthwise(options.groups, problem.in_channels, problem.out_channels);
+  ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
   Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
-  ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm, .sort_by_mask = true};
-  plan.kernel = cuda::run({.input = input,
-                           .weight = weight,
-                           .transpose_weight = direction == Direction::input_gradient,
-                           .groups = options.groups,
-                           .kept = options.tile_weights,
-                           .epilogue = options.epilogue,
-                           .output = output.view()},
-                          takes_map ? &map : nullptr);
-  plan.reason = "the one dataflow on a device; its tile by the rows and channels";
-  if (options.chosen != nullptr) *options.chosen = plan;
-  if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
+  plan.kernel = run_on_device(plan.dataflow,
+                              {.input = input,
+                               .weight = weight,
+                               .transpose_weight = direction == Direction::input_gradient,
+                               .groups = options.groups,
+                               .kept = options.tile_weights,
+                               .epilogue = options.epilogue,
+                               .tf32 = options.tf32,
+                               .deterministic = options.deterministic,
+                               .output = output.view()},
+                              map, problem);
+  report(plan, options);
   return output;
 }
 
@@ -90,7 +120,7 @@ Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weig
       describe(direction, map, input.extent(1), out_channels, options.groups, input.dtype());
   if (checks::on_cuda(input))
     return multiply_on_device(direction, input, weight, map, problem, options);
-  check_on_host(map);
+  check_on_host(map, options);
   if (options.packed != nullptr) {
     check_packed(*options.packed, map.offsets, problem.in_channels, out_channels, options.groups,
                  input.dtype());
@@ -150,11 +180,12 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
       describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
                options.groups, features.dtype());
   if (!checks::on_cuda(features)) {
-    check_on_host(map);
+    check_on_host(map, options);
     plan_for(problem, options);
     return weight_gradient(features, grad_output, map, options.groups);
   }
   check_on_device(features, map);
+  check_tf32(options, features.dtype());
   ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
   Tensor result({map.offsets, features.extent(1) / options.groups, grad_output.extent(1)},
                 features.dtype(), features.stream());
@@ -162,10 +193,10 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
                            .grad_output = grad_output,
                            .groups = options.groups,
                            .deterministic = options.deterministic,
+                           .tf32 = options.tf32,
                            .result = result.view()},
                           &map);
-  if (options.chosen != nullptr) *options.chosen = plan;
-  if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
+  report(plan, options);
   return result;
 }
 

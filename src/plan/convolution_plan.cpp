@@ -41,6 +41,12 @@ constexpr std::array kForwardRules{
          "only pairs that exist are multiplied, and a tile's sums stay in cache over all offsets"},
 };
 
+/// On a device tiles of outputs keep their sums in registers; what adds them up in memory moves
+/// them once more for each pair.
+constexpr Rule kDeviceRule{
+    Dataflow::implicit_gemm, [](const ConvolutionProblem&) { return true; },
+    "outputs of like neighbours share a tile, whose sums stay in registers over all offsets"};
+
 /// Why a dataflow was passed over that the rules did not take.
 const char* why_not(const ConvolutionProblem& problem, Dataflow dataflow) {
   switch (dataflow) {
@@ -63,6 +69,7 @@ constexpr const char* kWeightGradientReason =
     "times gradient, and these are added in order";
 
 const Rule& first_that_applies(const ConvolutionProblem& problem) {
+  if (problem.on_device) return kDeviceRule;
   return *std::find_if(kForwardRules.begin(), kForwardRules.end(),
                        [&](const Rule& rule) { return rule.applies(problem); });
 }
@@ -143,14 +150,15 @@ ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
   PUMICE_EXPECTS(wanted != Dataflow::sum_over_pairs,
                  "dataflow = sum_over_pairs for a forward pass or an input gradient: choose "
                  "gather_gemm_scatter, fetch_on_demand or implicit_gemm");
-  plan.tile_rows = tile_rows_for(problem);
+  plan.tile_rows = problem.on_device ? 0 : tile_rows_for(problem);
   const Rule& rule = first_that_applies(problem);
   plan.dataflow = wanted.value_or(rule.dataflow);
   plan.reason = wanted && *wanted != rule.dataflow
                     ? fmt::format("asked for; the rules would take {}", name_of(rule.dataflow))
                     : rule.why;
   // A full table has one mask: sorting it finds nothing.
-  plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
+  const bool is_full = !problem.on_device && problem.fullness() >= kFullTable;
+  plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm && !is_full;
   return plan;
 }
 

@@ -2,9 +2,6 @@
 // device executes, memory of slots and results included, against float64 loops.
 // Covers gradient_launch of src/kernels/cuda.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
-#include <functional>
-#include <map>
-#include <stdexcept>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -13,7 +10,7 @@
 #include <pumice/skeleton/depthwise_gradient.h>
 #include <pumice/skeleton/sum_slots.h>
 
-#include "jit/kernel_runner.hpp"
+#include "device/spec_runner.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/gradient_source.hpp"
 #include "kernels/cuda/gradient_table.hpp"
@@ -22,52 +19,13 @@
 #include "kernels/host_tile_map.hpp"
 #include "kernels/problem.hpp"
 #include "kernels/storage_type.hpp"
-#include "support/device_emulator.hpp"
 
 namespace pumice::test {
 namespace {
 
-/// Runs kernels of a few specifications, by source and name.
-class SpecRunner final : public jit::KernelRunner {
- public:
-  SpecRunner() : KernelRunner({}, cpu_allocator(), nullptr) {}
-
-  template <class Arguments>
-  void knows(const std::string& source, const std::string& kernel, void (*body)(const Arguments&)) {
-    kernels_[source + "/" + kernel] = [body](const void* arguments) {
-      body(*static_cast<const Arguments*>(arguments));
-    };
-  }
-  int launches() const { return launches_; }
-
- private:
-  void run_bytes(const jit::KernelName& kernel, const jit::LaunchShape& shape,
-                 const void* arguments, std::size_t) override {
-    const auto found = kernels_.find(kernel.source->name + "/" + kernel.name);
-    if (found == kernels_.end())
-      throw std::runtime_error("no kernel " + kernel.source->name + "/" + kernel.name);
-    ++launches_;
-    emulate_threads({.blocks = shape.blocks,
-                     .blocks_y = shape.blocks_y,
-                     .threads = shape.threads,
-                     .shared_bytes = shape.shared_bytes},
-                    [&] { found->second(arguments); },
-                    {.blocks = RunOrder::shuffled, .threads = RunOrder::shuffled});
-  }
-
-  std::map<std::string, std::function<void(const void*)>> kernels_;
-  int launches_ = 0;
-};
-
 const SyntheticMap& cloud() {
   static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
   return map;
-}
-
-Tensor garbage(const Shape& shape, DType type) {
-  Tensor tensor(shape, type);
-  std::memset(tensor.raw(), 0xff, tensor.bytes());
-  return tensor;
 }
 
 template <ElementType kType> constexpr GradientSpec spec_of(std::int32_t groups, Write write) {

@@ -36,13 +36,18 @@ constexpr NamedArchitecture kArchitectures[] = {{"sm_80", kSm80},   {"sm_86", kS
                                                 {"sm_100", kSm100}, {"sm_120", kSm120}};
 
 std::vector<jit::Source> sources_for(std::uint32_t architecture) {
-  std::vector<jit::Source> sources{{"pack_weight", cuda::pack_source()}};
+  std::vector<jit::Source> sources{{"pack_weight", cuda::pack_source()},
+                                   {"gather_scatter", cuda::gather_scatter_source()}};
   for (const ElementType output : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
     sources.push_back({"finish_partial", cuda::finish_source(output)});
     sources.push_back({"sum_slots", cuda::sum_slots_source(output)});
     sources.push_back({"depthwise", cuda::depthwise_source(output)});
+    for (const Write write : {Write::add, Write::slots})
+      sources.push_back({"depthwise_partial", cuda::depthwise_partial_source(output, write)});
   }
   for (const TileSpec& spec : cuda::standard_specs(architecture))
+    sources.push_back({cuda::tile_name(spec), cuda::tile_source(spec)});
+  for (const TileSpec& spec : cuda::standard_pair_specs(architecture))
     sources.push_back({cuda::tile_name(spec), cuda::tile_source(spec)});
   for (const GradientSpec& spec : cuda::standard_gradients(architecture))
     sources.push_back({cuda::gradient_name(spec), cuda::gradient_source(spec)});

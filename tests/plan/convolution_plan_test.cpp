@@ -50,6 +50,23 @@ TEST(ConvolutionPlan, APointwiseLayerMultipliesRowsWhereTheyLie) {
             std::string::npos);
 }
 
+/// Pairs are counted there and not known here.
+TEST(ConvolutionPlan, ADeviceKeepsSumsInRegistersUnlessToldOtherwise) {
+  ConvolutionProblem problem = lidar_layer();
+  problem.pairs = 0;
+  problem.on_device = true;
+  const ConvolutionPlan plan = plan_convolution(problem);
+  EXPECT_EQ(plan.dataflow, Dataflow::implicit_gemm);
+  EXPECT_TRUE(plan.sort_by_mask);
+  EXPECT_NE(plan.reason.find("registers"), std::string::npos) << plan.reason;
+  for (const Dataflow wanted : {Dataflow::fetch_on_demand, Dataflow::gather_gemm_scatter}) {
+    const ConvolutionPlan asked = plan_convolution(problem, wanted);
+    EXPECT_EQ(asked.dataflow, wanted);
+    EXPECT_FALSE(asked.sort_by_mask);
+    EXPECT_NE(asked.reason.find("would take implicit_gemm"), std::string::npos) << asked.reason;
+  }
+}
+
 TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {
   for (const std::int64_t channels : {1, 16, 33, 96, 256, 1000}) {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {

@@ -12,7 +12,7 @@ struct DepthwiseArguments {
   TileMapRef map;
   const void* input = nullptr;    // [in_rows, channels]
   const void* weight = nullptr;   // [offsets, channels], of the same type
-  void* output = nullptr;         // [out_rows, channels], of the same type
+  void* output = nullptr;   // [out_rows, channels], of the same type; of a partial result: f32
   int32_t channels = 0;
   bool mirror = false;   // offset k reads slice K − 1 − k: a symmetric map run backwards
   EpilogueArguments epilogue{};

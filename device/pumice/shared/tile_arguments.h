@@ -42,4 +42,16 @@ struct FinishArguments {
   EpilogueArguments epilogue{};
 };
 
+/// Adds the products of the pairs of each output row and finishes them: y = epilogue(Σ product).
+struct FinishPairsArguments {
+  const float* product = nullptr;     // [pairs, channels]
+  const int32_t* pair_of = nullptr;   // [out_rows, offsets] a row of `product`, or -1
+  void* output = nullptr;             // [out_rows, channels]
+  RowCountRef tiles;                  // of pairs that the products were made with
+  RowCountRef out_rows;
+  int32_t channels = 0;   // of all groups
+  int32_t offsets = 0;
+  EpilogueArguments epilogue{};
+};
+
 }   // namespace pumice

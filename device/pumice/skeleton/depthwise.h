@@ -38,7 +38,21 @@ PUMICE_DEVICE void depthwise_sums(const DepthwiseArguments& arguments, const Til
   }
 }
 
-template <ElementType kType, int32_t kCount>
+/// kCount sums as a share of a partial result.
+template <Write kWrite, int32_t kCount>
+PUMICE_DEVICE void write_sums(float* partial, int64_t element, const float (&sum)[kCount]) {
+  if constexpr (kWrite == Write::slots) {
+    store_chunk<ElementType::f32, kCount * 4>(partial, element, sum, kCount);
+  } else if constexpr (kCount == 4) {
+    add_four(partial + element, sum);
+  } else {
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kCount; ++i)
+      atomic_add(partial + element + i, sum[i]);
+  }
+}
+
+template <ElementType kType, Write kWrite, int32_t kCount>
 PUMICE_DEVICE void depthwise_tile(const DepthwiseArguments& arguments, const TileRun& run) {
   constexpr int32_t kAlign = kCount * element_bytes(kType);
   const EpilogueArguments& epilogue = arguments.epilogue;
@@ -55,6 +69,10 @@ PUMICE_DEVICE void depthwise_tile(const DepthwiseArguments& arguments, const Til
     fill(sum, 0.0f);
     depthwise_sums<kType>(arguments, run, position, channel, sum);
     const int64_t element = row * arguments.channels + channel;
+    if constexpr (kWrite != Write::store) {
+      write_sums<kWrite>(static_cast<float*>(arguments.output), element, sum);
+      continue;
+    }
     ChannelEpilogue<kCount * 4, kCount> channels;
     channels.load(epilogue, channel, kCount);
     float residual[kCount];
@@ -64,18 +82,21 @@ PUMICE_DEVICE void depthwise_tile(const DepthwiseArguments& arguments, const Til
   }
 }
 
-template <ElementType kType> PUMICE_DEVICE void depthwise(const DepthwiseArguments& arguments) {
+template <ElementType kType, Write kWrite = Write::store>
+PUMICE_DEVICE void depthwise(const DepthwiseArguments& arguments) {
   const TileMapRef& map = arguments.map;
   if (map.tiles.poisoned() || map.in_rows.poisoned() || map.out_rows.poisoned()) {
-    fill_with_nan<kType>(arguments.output, map.out_rows.capacity * arguments.channels);
+    // A partial result is left alone: whoever finishes it sees the same counts.
+    if (kWrite == Write::store)
+      fill_with_nan<kType>(arguments.output, map.out_rows.capacity * arguments.channels);
     return;
   }
   if (block_index() >= map.tiles.rows()) return;
   const TileRun run = map.tile_order[block_index()];
   if (arguments.channels % 4 == 0) {
-    depthwise_tile<kType, 4>(arguments, run);
+    depthwise_tile<kType, kWrite, 4>(arguments, run);
   } else {
-    depthwise_tile<kType, 1>(arguments, run);
+    depthwise_tile<kType, kWrite, 1>(arguments, run);
   }
 }
 

@@ -16,8 +16,12 @@ struct ConvolutionOptions {
   std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
   TileWeights* tile_weights = nullptr;    // on a device: where packed weights are kept
-  bool deterministic = false;   // weight gradients on a device: the same bits every time, which
-                                // costs memory and a launch; all else has them anyway
+  /// On a device: the same bits every time. Costs weight gradients memory and a launch, and
+  /// fetch_on_demand a row of f32 for each pair; all else has them anyway.
+  bool deterministic = false;
+  /// f32 features on a device: products of numbers rounded to tf32, sums in f32. UserError for
+  /// other types and on the CPU. Depthwise convolutions multiply in f32 all the same.
+  bool tf32 = false;
   ConvolutionPlan* chosen = nullptr;   // receives the plan that ran
 };
 

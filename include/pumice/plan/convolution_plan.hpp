@@ -37,7 +37,8 @@ struct ConvolutionProblem {
   std::int64_t out_channels = 0;
   std::int64_t groups = 1;
   DType dtype = DType::f32;
-  bool identity = false;   // one offset, and every row meets itself alone (1×1×1 on the same sites)
+  bool identity = false;   // one offset, and every row meets itself alone (1×1×1, the same sites)
+  bool on_device = false;   // pairs are not known: 0
 
   /// Multiply-adds times two over the pairs that exist.
   double flop() const;
@@ -57,8 +58,9 @@ struct ConvolutionPlan {
   std::string name() const;
 };
 
-/// A plan without measuring. `wanted` overrides the choice of dataflow; the rest still follows.
-/// UserError when it cannot be had: a weight gradient has one way.
+/// A plan without measuring. On a device tile sizes follow from the kernel that is picked. `wanted`
+/// overrides the choice of dataflow; the rest still follows. UserError when it cannot be had: a
+/// weight gradient has one way.
 ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
                                  std::optional<Dataflow> wanted = std::nullopt);
 

@@ -111,8 +111,13 @@ void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
 }
 
 void launch_depthwise(jit::KernelRunner& runner, ElementType type,
-                      const DepthwiseArguments& arguments) {
-  runner.run({&depthwise_source_of(type), kDepthwiseKernel},
+                      const DepthwiseArguments& arguments, Write write) {
+  const auto adds = [](ElementType t) { return depthwise_partial_source(t, Write::add); };
+  const auto stores = [](ElementType t) { return depthwise_partial_source(t, Write::slots); };
+  const jit::Source& source = write == Write::store ? depthwise_source_of(type)
+                              : write == Write::add ? source_for(type, "depthwise_add", adds)
+                                                    : source_for(type, "depthwise_slots", stores);
+  runner.run({&source, kDepthwiseKernel},
              {.blocks = arguments.map.tiles.capacity, .threads = kDepthwiseThreads}, arguments);
 }
 

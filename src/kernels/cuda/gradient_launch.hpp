@@ -28,9 +28,10 @@ const jit::Source& depthwise_source_of(ElementType type);
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient);
 
-/// Enqueues over all tiles that there is room for. `type`: of input, weight and output.
+/// Enqueues over all tiles that there is room for. `type`: of input, weight and output. Write::add
+/// and Write::slots write a partial result in f32 instead of the output.
 void launch_depthwise(jit::KernelRunner& runner, ElementType type,
-                      const DepthwiseArguments& arguments);
+                      const DepthwiseArguments& arguments, Write write = Write::store);
 
 /// Two launches; the same bits every time. Slots of `arguments` are made here. `result`: [offsets,
 /// channels] of `type`.

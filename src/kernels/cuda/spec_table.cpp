@@ -309,4 +309,28 @@ std::vector<TileSpec> standard_specs(std::uint32_t architecture) {
   return specs;
 }
 
+std::vector<TileSpec> standard_pair_specs(std::uint32_t architecture) {
+  std::vector<TileSpec> specs;
+  for (const ElementType operand :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
+    for (const auto& [in, out] : standard_channels()) {
+      for (const Write write : {Write::add, Write::slots}) {
+        for (const std::int64_t rows : {1000, 100000, 1000000}) {
+          const TileSpec spec =
+              choose_tile({.operand = operand,
+                           .output = operand == ElementType::tf32 ? ElementType::f32 : operand,
+                           .write = write,
+                           .in_channels = in,
+                           .out_channels = out,
+                           .rows = rows,
+                           .architecture = architecture})
+                  .spec;
+          if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+        }
+      }
+    }
+  }
+  return specs;
+}
+
 }   // namespace pumice::cuda

@@ -51,4 +51,8 @@ std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels();
 /// is checked as a whole and built ahead. Fewer than 1,500.
 std::vector<TileSpec> standard_specs(std::uint32_t architecture);
 
+/// The same for fetch-on-demand, whose kernels are compiled when they are asked for: the spec that
+/// is picked for few and for many rows, for either way of adding products up.
+std::vector<TileSpec> standard_pair_specs(std::uint32_t architecture);
+
 }   // namespace pumice::cuda

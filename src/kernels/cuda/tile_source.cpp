@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <pumice/shared/depthwise_arguments.h>
+#include <pumice/shared/gather_arguments.h>
 #include <pumice/shared/pack_weight.h>
 #include <pumice/shared/tile_arguments.h>
 #include <pumice/shared/tile_limits.h>
@@ -94,12 +95,26 @@ std::string tile_source(const TileSpec& spec) {
 
 std::string finish_source(ElementType output) {
   return fmt::format(
+      "#include <pumice/skeleton/finish_pairs.h>\n"
       "#include <pumice/skeleton/finish_partial.h>\n"
-      "static_assert(sizeof(pumice::FinishArguments) == {});\n"
-      "PUMICE_KERNEL void {}(PUMICE_ARGUMENT(pumice::FinishArguments) arguments) {{\n"
-      "  pumice::finish_partial<pumice::ElementType::{}>(arguments);\n"
+      "static_assert(sizeof(pumice::FinishArguments) == {0});\n"
+      "static_assert(sizeof(pumice::FinishPairsArguments) == {1});\n"
+      "PUMICE_KERNEL void {2}(PUMICE_ARGUMENT(pumice::FinishArguments) arguments) {{\n"
+      "  pumice::finish_partial<pumice::ElementType::{4}>(arguments);\n"
+      "}}\n"
+      "PUMICE_KERNEL void {3}(PUMICE_ARGUMENT(pumice::FinishPairsArguments) arguments) {{\n"
+      "  pumice::finish_pairs<pumice::ElementType::{4}>(arguments);\n"
       "}}\n",
-      sizeof(FinishArguments), kFinishKernel, name_of(output));
+      sizeof(FinishArguments), sizeof(FinishPairsArguments), kFinishKernel, kFinishPairsKernel,
+      name_of(output));
+}
+
+std::string gather_scatter_source() {
+  return fmt::format(
+      "#include <pumice/skeleton/gather_scatter.h>\n"
+      "static_assert(sizeof(pumice::GatherRowsArguments) == {});\n"
+      "static_assert(sizeof(pumice::ScatterAddArguments) == {});\n",
+      sizeof(GatherRowsArguments), sizeof(ScatterAddArguments));
 }
 
 std::string pack_source() {
@@ -125,6 +140,18 @@ std::string depthwise_source(ElementType type) {
       "}}\n",
       sizeof(DepthwiseArguments), sizeof(DepthwiseGradientArguments), kDepthwiseThreads,
       kDepthwiseKernel, kDepthwiseGradientKernel, name_of(type));
+}
+
+std::string depthwise_partial_source(ElementType type, Write write) {
+  return fmt::format(
+      "#include <pumice/skeleton/depthwise.h>\n"
+      "static_assert(sizeof(pumice::DepthwiseArguments) == {0});\n"
+      "PUMICE_KERNEL void __launch_bounds__({1})\n"
+      "{2}(PUMICE_ARGUMENT(pumice::DepthwiseArguments) arguments) {{\n"
+      "  pumice::depthwise<pumice::ElementType::{3}, pumice::Write::{4}>(arguments);\n"
+      "}}\n",
+      sizeof(DepthwiseArguments), kDepthwiseThreads, kDepthwiseKernel, name_of(type),
+      name_of(write));
 }
 
 }   // namespace pumice::cuda

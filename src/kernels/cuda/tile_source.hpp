@@ -16,9 +16,16 @@ std::string tile_name(const TileSpec& spec);
 /// InternalError when the spec is not valid, with the reason.
 std::string tile_source(const TileSpec& spec);
 
-/// Adds partial results and finishes them into rows of this type (FinishArguments).
+/// Adds partial results, or the products of pairs, and finishes them into rows of this type
+/// (FinishArguments, FinishPairsArguments), in one source.
 inline constexpr const char* kFinishKernel = "finish_partial";
+inline constexpr const char* kFinishPairsKernel = "finish_pairs";
 std::string finish_source(ElementType output);
+
+/// Moves rows for dense products (GatherRowsArguments, ScatterAddArguments).
+inline constexpr const char* kGatherRowsKernel = "gather_rows";
+inline constexpr const char* kScatterAddKernel = "scatter_add_rows";
+std::string gather_scatter_source();
 
 /// Packs weights for any spec (PackWeightArguments).
 inline constexpr const char* kPackKernel = "pack_weight";
@@ -29,5 +36,7 @@ std::string pack_source();
 inline constexpr const char* kDepthwiseKernel = "depthwise";
 inline constexpr const char* kDepthwiseGradientKernel = "depthwise_gradient";
 std::string depthwise_source(ElementType type);
+/// The convolution into a partial result: Write::add or Write::slots.
+std::string depthwise_partial_source(ElementType type, Write write);
 
 }   // namespace pumice::cuda

@@ -18,31 +18,19 @@
 #include "maps/cuda/map_structures.hpp"
 #include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/sources.hpp"
+#include "ops/cuda/tile_problem.hpp"
 
 namespace pumice::cuda {
 namespace {
 
-TileProblem describe(const TileProduct& product, bool has_map, std::uint32_t architecture) {
-  const auto groups = static_cast<std::int32_t>(product.groups);
-  const bool sloped = product.epilogue.activation == Activation::none ||
-                      product.epilogue.activation == Activation::relu ||
-                      product.epilogue.activation == Activation::leaky_relu;
-  return {.operand = element_type(product.input.dtype(), "convolution", "features"),
-          .output = element_type(product.output.dtype(), "convolution", "output"),
-          .gather = has_map ? Gather::map : Gather::identity,
-          .in_channels = static_cast<std::int32_t>(product.input.extent(1)) / groups,
-          .out_channels = static_cast<std::int32_t>(product.output.extent(1)) / groups,
-          .groups = groups,
-          .activations = sloped ? ActivationSet::sloped : ActivationSet::all,
-          .rows = product.output.rows(),
-          .offsets = product.weight.extent(0),
-          .architecture = architecture};
+Gather gather_of(bool has_map) {
+  return has_map ? Gather::map : Gather::identity;
 }
 
 GradientProblem describe(const WeightProduct& product, std::int32_t offsets,
                          std::uint32_t architecture) {
   const auto groups = static_cast<std::int32_t>(product.groups);
-  return {.operand = element_type(product.features.dtype(), "weight gradient", "features"),
+  return {.operand = operand_type(product.features.dtype(), product.tf32, "weight gradient"),
           .write = product.deterministic ? Write::slots : Write::add,
           .in_channels = static_cast<std::int32_t>(product.features.extent(1)) / groups,
           .out_channels = static_cast<std::int32_t>(product.grad_output.extent(1)) / groups,
@@ -50,25 +38,6 @@ GradientProblem describe(const WeightProduct& product, std::int32_t offsets,
           .offsets = offsets,
           .architecture = architecture};
 }
-
-EpilogueArguments epilogue_of(const Epilogue& epilogue) {
-  return {.scale = static_cast<const float*>(epilogue.scale.raw()),
-          .shift = static_cast<const float*>(epilogue.shift.raw()),
-          .residual = epilogue.residual.raw(),
-          .slope = static_cast<float>(epilogue.slope),
-          .activation = epilogue.activation};
-}
-
-TileMapRef identity_map(const TileProduct& product) {
-  TileMapRef map;
-  map.in_rows = {nullptr, product.input.rows()};
-  map.out_rows = {nullptr, product.output.rows()};
-  map.offsets = 1;
-  return map;
-}
-
-/// Positions of the tiles that depthwise products run on: what most other kernels take too.
-constexpr std::int32_t kDepthwiseTileRows = 128;
 
 std::string run_depthwise(const TileProduct& product, const KernelMapView* map) {
   PUMICE_ENSURES(map != nullptr, "a depthwise product without a map");
@@ -151,7 +120,8 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
   if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
     return run_depthwise(product, map);
   const std::uint32_t architecture = architecture_bit(product.input.device());
-  const TileSpec spec = choose_tile(describe(product, map != nullptr, architecture)).spec;
+  const TileSpec spec =
+      choose_tile(describe(product, gather_of(map != nullptr), architecture)).spec;
   if (product.output.elements() == 0) return tile_name(spec);
   jit::DeviceRunner runner = runner_for(product.input);
   TileWeights for_this_call;
@@ -180,7 +150,7 @@ std::vector<PlannedKernel> kernels_for(const TileProduct& product, bool has_map,
   if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
     return {planned_depthwise(element_type(product.output.dtype(), "convolution", "features"))};
   std::vector<PlannedKernel> kernels{planned_packing()};
-  for (const TileSpec& spec : pickable_tiles(describe(product, has_map, architecture)))
+  for (const TileSpec& spec : pickable_tiles(describe(product, gather_of(has_map), architecture)))
     kernels.push_back(planned(spec));
   return kernels;
 }

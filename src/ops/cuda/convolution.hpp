@@ -21,7 +21,9 @@ struct TileProduct {
   std::int64_t groups = 1;
   TileWeights* kept = nullptr;   // packed weights of earlier calls; null: packed for this one
   Epilogue epilogue{};
-  TensorView output;   // [out rows, C_out]
+  bool tf32 = false;            // f32 is multiplied as tf32, but for depthwise products
+  bool deterministic = false;   // of dataflows that add in memory
+  TensorView output;            // [out rows, C_out]
 };
 
 /// Whether every channel meets itself alone, for which there are kernels of their own.
@@ -37,12 +39,20 @@ std::string run(const TileProduct& product, const KernelMapView* map);
 /// of `architecture` (a bit of tile_limits.h). Only types and extents of the product are looked at.
 std::vector<PlannedKernel> kernels_for(const TileProduct& product, bool has_map,
                                        std::uint32_t architecture);
+/// The same over tiles of pairs: products are added up in an f32 partial result and then finished.
+std::string fetch_on_demand(const TileProduct& product, const KernelMapView& map);
+
+/// The same with products by cuBLAS, of rows gathered into a buffer. Waits once for each map, for
+/// its numbers of pairs; UserError while a graph is recorded, and where there is no cuBLAS. `map`
+/// null: position = row. The same bits every time.
+std::string gather_gemm_scatter(const TileProduct& product, const KernelMapView* map);
 
 struct WeightProduct {
   ConstTensorView features;      // [in rows, C_in]
   ConstTensorView grad_output;   // [out rows, C_out]
   std::int64_t groups = 1;
   bool deterministic = false;
+  bool tf32 = false;   // f32 is multiplied as tf32
   TensorView result;   // [K, C_in / groups, C_out], of the type of the features; linear: no K
 };
 

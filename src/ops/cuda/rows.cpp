@@ -114,10 +114,8 @@ RowGroups::RowGroups(jit::KernelRunner& runner, ConstTensorView rows, std::int64
   RadixSort<std::uint32_t> sort(
       runner, size, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(groups))), fill);
   fill.run(runner);
-  runner.run(
-      ops_kernel("key_rows"), thread_each(size),
-      RowKeyArguments{
-          .rows = list_of(rows, groups), .keys = sort.keys()});
+  runner.run(ops_kernel("key_rows"), thread_each(size),
+             RowKeyArguments{.rows = list_of(rows, groups), .keys = sort.keys()});
   sort.run(runner, {nullptr, size});
   runner.run(
       ops_kernel("bound_groups"), thread_each(groups + 1),

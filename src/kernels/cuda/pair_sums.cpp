@@ -1,0 +1,77 @@
+// Memory of partial results and the launches that finish them.
+#include "kernels/cuda/pair_sums.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <pumice/core/copy.hpp>
+
+#include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/spec_names.hpp"
+#include "kernels/cuda/tile_source.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+constexpr int kFinishThreads = 256;
+/// Blocks of a multiprocessor; they walk on.
+constexpr std::int64_t kFinishBlocks = 8;
+
+const jit::Source& source(ElementType type) {
+  const auto make = [](ElementType output) {
+    return jit::Source{.name = std::string(kFinishKernel) + "_" + name_of(output),
+                       .text = finish_source(output)};
+  };
+  static const std::array<jit::Source, 3> sources{make(ElementType::f32), make(ElementType::f16),
+                                                  make(ElementType::bf16)};
+  return sources[type == ElementType::f32 ? 0 : type == ElementType::f16 ? 1 : 2];
+}
+
+jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& target) {
+  const std::int64_t elements = target.out_rows.capacity * target.channels;
+  const std::int64_t chunk = (target.channels % 4 == 0 ? 4 : 1) * kFinishThreads;
+  return {.blocks = std::min((elements + chunk - 1) / chunk,
+                             multiprocessors_of(runner.stream()) * kFinishBlocks),
+          .threads = kFinishThreads};
+}
+
+}   // namespace
+
+AddedSums::AddedSums(jit::KernelRunner& runner, const SumTarget& target)
+    : target_(target), partial_(runner.make<float>(target.out_rows.capacity * target.channels)) {
+  if (partial_.size() > 0)
+    fill_bytes_async(partial_.data(), std::byte{0}, partial_.bytes(), runner.stream());
+}
+
+void AddedSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
+  runner.run({&source(target_.type), kFinishKernel}, shape_for(runner, target_),
+             FinishArguments{.partial = partial_.data(),
+                             .output = target_.output,
+                             .tiles = tiles,
+                             .out_rows = target_.out_rows,
+                             .channels = target_.channels,
+                             .slots = 1,
+                             .epilogue = target_.epilogue});
+}
+
+SeparateSums::SeparateSums(jit::KernelRunner& runner, const SumTarget& target, std::int64_t pairs,
+                           const std::int32_t* pair_of, std::int32_t offsets)
+    : target_(target),
+      product_(runner.make<float>(pairs * target.channels)),
+      pair_of_(pair_of),
+      offsets_(offsets) {}
+
+void SeparateSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
+  runner.run({&source(target_.type), kFinishPairsKernel}, shape_for(runner, target_),
+             FinishPairsArguments{.product = product_.data(),
+                                  .pair_of = pair_of_,
+                                  .output = target_.output,
+                                  .tiles = tiles,
+                                  .out_rows = target_.out_rows,
+                                  .channels = target_.channels,
+                                  .offsets = offsets_,
+                                  .epilogue = target_.epilogue});
+}
+
+}   // namespace pumice::cuda
