@@ -94,10 +94,21 @@ std::string not_empty(const std::string& text) {
   return text.empty() ? "an empty text says nothing; give a value or leave it out" : "";
 }
 
-void add_precision(CLI::App& command, std::string& precision, const std::string& what) {
+void add_precision(CLI::App& command, std::string& precision, const std::string& what,
+                   bool with_tf32) {
+  std::vector<std::string> names{"f32", "f64", "f16", "bf16"};
+  if (with_tf32) names.insert(names.begin() + 1, "tf32");
   command.add_option("--precision", precision, what)
-      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->check(CLI::IsMember(names))
       ->capture_default_str();
+}
+
+Precision parse_precision(const std::string& name, Device device) {
+  if (name != "tf32") return {.dtype = parse_dtype(name)};
+  PUMICE_EXPECTS(device.kind == DeviceKind::cuda,
+                 "--precision tf32 is how CUDA devices multiply f32, and ", to_string(device),
+                 " is none; add --device cuda, or choose f32");
+  return {.dtype = DType::f32, .tf32 = true};
 }
 
 void check_ending(const char* option, const std::string& path, std::string_view ending,

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/device.hpp>
+#include <pumice/core/dtype.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/points/point_cloud.hpp>
 #include <pumice/points/voxelize.hpp>
@@ -48,8 +50,18 @@ std::string whole_number(const std::string& text);
 /// For CLI11's `check`: anything but an empty text. Empty, or what is wrong.
 std::string not_empty(const std::string& text);
 
-/// `--precision`: the types that networks and layers run in.
-void add_precision(CLI::App& command, std::string& precision, const std::string& what);
+/// `--precision`: the types that networks and layers run in; `with_tf32` where a device may run
+/// them.
+void add_precision(CLI::App& command, std::string& precision, const std::string& what,
+                   bool with_tf32);
+
+/// What `--precision` asks for.
+struct Precision {
+  DType dtype = DType::f32;   // of what is stored
+  bool tf32 = false;          // f32 that tensor cores multiply as tf32
+};
+/// UserError where `device` does not have it; "f32", "tf32" …
+Precision parse_precision(const std::string& name, Device device);
 
 /// UserError unless `path`, given for `option`, ends in `ending` (in small letters), upper or lower
 /// case; `what` is "a picture".

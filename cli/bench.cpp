@@ -304,7 +304,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--levels", arguments->levels, "layers: levels, each halves the coordinates")
       ->capture_default_str();
-  add_precision(*command, arguments->precision, "layers and networks");
+  add_precision(*command, arguments->precision, "layers and networks", false);
   command->add_option("--repeat", arguments->repeat, "Runs counted")->capture_default_str();
   command->add_option("--csv", arguments->csv, "Also write the table here");
   add_threads(*command);

@@ -9,7 +9,9 @@
 
 #include <fmt/core.h>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/safetensors.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/maps/build.hpp>
 #include <pumice/ops/convolution.hpp>
 
@@ -33,6 +35,9 @@ struct ConvArguments {
   bool outputs_given = false;
   std::string kernel_shape = "hypercube";
   std::string dataflow;
+  std::string device = "cpu";
+  std::string precision;
+  bool deterministic = false;
   bool json = false;
 };
 
@@ -156,15 +161,17 @@ CoordinateSetPtr make_set(const std::string& path, const char* name, const Tenso
 }
 
 MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
-                   const KernelWindow& window) {
+                   const KernelWindow& window, StreamView stream) {
   CoordinateOptions options;
   if (!arguments.spatial_shape.empty()) {
     options.spatial_shape =
         per_axis(arguments.spatial_shape, input.dimension, 0, "--spatial-shape");
   }
-  const CoordinateSetPtr in = make_set(arguments.in, "coords", input.coords, options);
+  const CoordinateSetPtr in =
+      CoordinateSet::copy_to(make_set(arguments.in, "coords", input.coords, options), stream);
   const auto target = [&] {
-    return make_set(arguments.in, "target_coords", input.target_coords, {});
+    return CoordinateSet::copy_to(make_set(arguments.in, "target_coords", input.target_coords, {}),
+                                  stream);
   };
   const StridedOutputs outputs =
       arguments.outputs == "cell" ? StridedOutputs::cell : StridedOutputs::dilating;
@@ -187,78 +194,133 @@ MapInUse build_map(const ConvArguments& arguments, const ConvInput& input,
   return {map, map->view(), map->out()};
 }
 
+/// Converts what is multiplied to the type that was asked for.
+void convert(ConvInput& input, DType type) {
+  for (Tensor* tensor : {&input.features, &input.weight, &input.grad_output}) {
+    if (tensor->defined()) *tensor = tensor->to(type);
+  }
+}
+
+/// What a convolution made, on the host.
+struct ConvResult {
+  Tensor coords, features;
+  Tensor grad_features, grad_weight, grad_bias;   // undefined without grad_output
+  ConvolutionPlan plan;
+  std::int64_t pairs = 0;   // 0 where only the device knows
+  double map_ms = 0, forward_ms = 0;
+};
+
+class StepTimer {
+ public:
+  explicit StepTimer(StreamView stream) : stream_(stream) {}
+  /// Milliseconds since the last call, when all of it is done.
+  double lap() {
+    wait(stream_);
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::milli>(now - std::exchange(last_, now)).count();
+  }
+
+ private:
+  StreamView stream_;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
+                   const KernelWindow& window, bool tf32, StreamView stream) {
+  const auto there = [&](const Tensor& tensor) {
+    return tensor.defined() ? copy_to(stream, tensor) : Tensor();
+  };
+  const Tensor x = there(input.features);
+  const Tensor weight = there(input.weight);
+  const Tensor gradient = there(input.grad_output);
+  const Tensor bias = input.bias.defined()
+                          ? there(input.bias.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32))
+                          : Tensor();
+  ConvResult result;
+  StepTimer timer(stream);
+  const MapInUse used = build_map(arguments, input, window, stream);
+  result.map_ms = timer.lap();
+
+  ConvolutionOptions options;
+  options.groups = input.groups;
+  options.chosen = &result.plan;
+  options.deterministic = arguments.deterministic;
+  options.tf32 = tf32;
+  if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
+  if (bias.defined()) options.epilogue.shift = bias;
+  const Tensor y = convolution(x, weight, used.view, options);
+  result.forward_ms = timer.lap();
+  result.coords = copy_to_host(used.out->coordinates(), stream);
+  result.features = copy_to_host(y, stream);
+  if (stream.device.kind == DeviceKind::cpu) result.pairs = used.map->pairs();
+  if (!gradient.defined()) return result;
+
+  PUMICE_EXPECTS(gradient.shape() == y.shape(), arguments.in, ": grad_output is ",
+                 to_string(gradient.shape()), " and the result is ", to_string(y.shape()),
+                 "; they must agree");
+  options.epilogue = {};      // the bias has no part in these two
+  options.chosen = nullptr;   // what is reported is the forward pass's plan
+  result.grad_features =
+      copy_to_host(convolution_input_gradient(gradient, weight, used.view, options), stream);
+  options.dataflow.reset();
+  result.grad_weight =
+      copy_to_host(convolution_weight_gradient(x, gradient, used.view, options), stream);
+  if (bias.defined()) result.grad_bias = copy_to_host(bias_gradient(gradient), stream);
+  return result;
+}
+
+void write_result(const std::string& path, const ConvResult& result) {
+  std::vector<std::pair<std::string, ConstTensorView>> written{{"coords", result.coords},
+                                                               {"features", result.features}};
+  const auto add = [&](const char* name, const Tensor& tensor) {
+    if (tensor.defined()) written.emplace_back(name, tensor);
+  };
+  add("grad_features", result.grad_features);
+  add("grad_weight", result.grad_weight);
+  add("grad_bias", result.grad_bias);
+  write_safetensors(path, written);
+}
+
 void convolve(const ConvArguments& arguments) {
   check_outputs({arguments.in}, {arguments.out});
-  const ConvInput input = read_input(arguments.in);
+  const Device device = parse_device(arguments.device);
+  const bool on_device = device.kind == DeviceKind::cuda;
+  ConvInput input = read_input(arguments.in);
+  Precision precision{.dtype = input.features.dtype()};
+  if (!arguments.precision.empty()) precision = parse_precision(arguments.precision, device);
+  convert(input, precision.dtype);
   check_targets(arguments, input.target_coords.defined());
   const KernelWindow window = window_of(arguments, input.dimension);
   PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), arguments.in, ": weight has ",
                  input.weight.extent(0), " offsets and the kernel has ", window.volume(),
                  "; give --kernel the extents the weight was made for");
+  const Stream stream(device);
+  const ConvResult result = compute(arguments, input, window, precision.tf32, stream);
+  write_result(arguments.out, result);
 
-  const auto start = std::chrono::steady_clock::now();
-  const MapInUse used = build_map(arguments, input, window);
-  const auto built = std::chrono::steady_clock::now();
-
-  ConvolutionPlan plan;
-  ConvolutionOptions options;
-  options.groups = input.groups;
-  options.chosen = &plan;
-  if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
-  Tensor bias;
-  if (input.bias.defined()) {
-    bias = input.bias.to(input.features.dtype() == DType::f64 ? DType::f64 : DType::f32);
-    options.epilogue.shift = bias;
-  }
-  const Tensor features = convolution(input.features, input.weight, used.view, options);
-  const auto done = std::chrono::steady_clock::now();
-
-  std::vector<std::pair<std::string, ConstTensorView>> written{{"coords", used.out->coordinates()},
-                                                               {"features", features}};
-  Tensor grad_features;
-  Tensor grad_weight;
-  Tensor grad_bias;
-  if (input.grad_output.defined()) {
-    PUMICE_EXPECTS(input.grad_output.shape() == features.shape(), arguments.in, ": grad_output is ",
-                   to_string(input.grad_output.shape()), " and the result is ",
-                   to_string(features.shape()), "; they must agree");
-    options.epilogue = {};      // the bias has no part in these two
-    options.chosen = nullptr;   // what is reported is the forward pass's plan
-    grad_features = convolution_input_gradient(input.grad_output, input.weight, used.view, options);
-    grad_weight = convolution_weight_gradient(input.features, input.grad_output, used.view,
-                                              {.groups = input.groups});
-    written.emplace_back("grad_features", grad_features);
-    written.emplace_back("grad_weight", grad_weight);
-    if (input.bias.defined()) {
-      grad_bias = bias_gradient(input.grad_output);
-      written.emplace_back("grad_bias", grad_bias);
-    }
-  }
-  write_safetensors(arguments.out, written);
-
-  const auto ms = [](auto from, auto to) {
-    return std::chrono::duration<double, std::milli>(to - from).count();
-  };
+  const auto pairs = on_device ? nlohmann::ordered_json() : nlohmann::ordered_json(result.pairs);
   if (arguments.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"rows_in", input.coords.rows()},
-                                              {"rows_out", features.rows()},
-                                              {"pairs", used.map->pairs()},
+                                              {"rows_out", result.features.rows()},
+                                              {"pairs", pairs},
                                               {"channels_in", input.features.extent(1)},
-                                              {"channels_out", features.extent(1)},
+                                              {"channels_out", result.features.extent(1)},
                                               {"groups", input.groups},
-                                              {"plan", plan.name()},
-                                              {"map_ms", ms(start, built)},
-                                              {"forward_ms", ms(built, done)},
+                                              {"device", to_string(device)},
+                                              {"plan", result.plan.name()},
+                                              {"map_ms", result.map_ms},
+                                              {"forward_ms", result.forward_ms},
                                               {"out", arguments.out}}
                            .dump());
     return;
   }
   fmt::print(
-      "{} rows -> {} rows over {} pairs, {} -> {} channels\nmap {:.2f} ms, forward {:.2f} ms ({}: "
+      "{} rows -> {} rows {}, {} -> {} channels\nmap {:.2f} ms, forward {:.2f} ms ({}: "
       "{})\nwritten to {}\n",
-      with_commas(input.coords.rows()), with_commas(features.rows()),
-      with_commas(used.map->pairs()), input.features.extent(1), features.extent(1),
-      ms(start, built), ms(built, done), plan.name(), plan.reason, arguments.out);
+      with_commas(input.coords.rows()), with_commas(result.features.rows()),
+      on_device ? "on " + to_string(device) : "over " + with_commas(result.pairs) + " pairs",
+      input.features.extent(1), result.features.extent(1), result.map_ms, result.forward_ms,
+      result.plan.name(), result.plan.reason, arguments.out);
 }
 
 }   // namespace
@@ -305,6 +367,14 @@ void add_conv_command(CLI::App& app) {
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: the plan decides");
+  command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
+  add_precision(
+      *command, arguments->precision,
+      "Converts features, weight and grad_output; tf32 stores f32 and multiplies tf32, on "
+      "a CUDA device; default: as they are in the file",
+      true);
+  command->add_flag("--deterministic", arguments->deterministic,
+                    "On a CUDA device: the same bits every time; on the CPU they always are");
   add_threads(*command);
   add_json(*command, arguments->json);
   command->callback([arguments, outputs] {

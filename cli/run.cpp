@@ -36,11 +36,17 @@ struct RunArguments {
   std::string precision = "f32";
   std::string device = "cpu";
   bool graph = false;
+  bool deterministic = false;
   std::string dataflow;
   int repeat = 1;
   std::string out;
   std::string picture;
   bool json = false;
+
+  Precision stored() const { return parse_precision(precision, parse_device(device)); }
+  std::optional<Dataflow> wanted_dataflow() const {
+    return dataflow.empty() ? std::nullopt : std::optional(parse_dataflow(dataflow));
+  }
 };
 
 /// The scans of a batch, side by side, and the voxels they make.
@@ -76,7 +82,7 @@ Batch read_batch(const RunArguments& arguments, const nn::NetworkInfo& info) {
 /// Before the system ends a process that takes more than there is, without a word.
 void check_memory(const RunArguments& arguments, const nn::NetworkOptions& options) {
   // Weights are made in f32 and then converted.
-  const std::size_t number = std::max(sizeof(float), size_of(parse_dtype(arguments.precision)));
+  const std::size_t number = std::max(sizeof(float), size_of(arguments.stored().dtype));
   const double needed = static_cast<double>(number) *
                         static_cast<double>(nn::minkunet42_weights(
                             {.widths = options.widths, .width_factor = options.width_factor}));
@@ -93,7 +99,7 @@ std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
   options.seed = arguments.seed;
   if (nn::find_network(arguments.network).takes_widths) check_memory(arguments, options);
   auto network = nn::make_network(arguments.network, options);
-  network->to(parse_dtype(arguments.precision));   // before loading: f64 weights keep their bits
+  network->to(arguments.stored().dtype);   // before loading: f64 weights keep their bits
   if (!arguments.weights.empty()) nn::load_weights(*network, arguments.weights, {.convert = true});
   network->eval();
   nn::fold(*network);
@@ -134,7 +140,9 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   nn::Profile profile;
   nn::Context context;
   if (profiled) context.profile = &profile;
-  if (!arguments.dataflow.empty()) context.dataflow = parse_dataflow(arguments.dataflow);
+  context.dataflow = arguments.wanted_dataflow();
+  context.deterministic = arguments.deterministic;
+  context.tf32 = arguments.stored().tf32;
   ProgressBar bar(arguments.network);
   profile.expected = network.layer_count();
   profile.progress = [&](int done, int count) { bar.show(done, count); };
@@ -142,7 +150,7 @@ Forward run_once(nn::Module& network, const RunArguments& arguments, const Batch
   const nn::Stopwatch watch;
   CoordinateSetPtr set =
       voxel_set(batch.voxels, static_cast<std::int32_t>(batch.clouds.size()), grid);
-  Tensor features = batch.voxels.features.to(parse_dtype(arguments.precision));
+  Tensor features = batch.voxels.features.to(arguments.stored().dtype);
   if (stream.device.kind == DeviceKind::cuda) {
     set = CoordinateSet::copy_to(set, stream);
     features = copy_to(stream, features);
@@ -165,7 +173,7 @@ Forward run_graph(nn::CapturedNetwork& network, const RunArguments& arguments, c
   CoordinateOptions options;
   options.batch_size = static_cast<std::int32_t>(batch.clouds.size());
   options.spatial_shape = grid;
-  const Tensor features = batch.voxels.features.to(parse_dtype(arguments.precision));
+  const Tensor features = batch.voxels.features.to(arguments.stored().dtype);
   const nn::Stopwatch watch;
   const nn::SparseTensor result = network.forward(batch.voxels.coordinates, features, options);
   wait(stream);
@@ -183,8 +191,7 @@ std::vector<double> device_times(nn::CapturedNetwork& network, const RunArgument
   options.batch_size = static_cast<std::int32_t>(batch.clouds.size());
   options.spatial_shape = grid;
   const Tensor coordinates = copy_to(stream, batch.voxels.coordinates);
-  const Tensor features =
-      copy_to(stream, batch.voxels.features.to(parse_dtype(arguments.precision)));
+  const Tensor features = copy_to(stream, batch.voxels.features.to(arguments.stored().dtype));
   std::vector<double> times;
   for (int i = 0; i < arguments.repeat; ++i) {
     Event start(stream.device, true);
@@ -326,7 +333,11 @@ void run(const RunArguments& arguments) {
 
   std::optional<nn::CapturedNetwork> captured;
   if (arguments.graph) {
-    captured.emplace(network, stream);
+    nn::CaptureOptions options;
+    options.dataflow = arguments.wanted_dataflow();
+    options.deterministic = arguments.deterministic;
+    options.tf32 = arguments.stored().tf32;
+    captured.emplace(network, stream, std::move(options));
     run_graph(*captured, arguments, batch, grid, stream);   // learns and records
   }
   std::vector<double> totals;
@@ -431,13 +442,19 @@ void add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
       ->capture_default_str();
-  add_precision(*command, arguments->precision, "f16 and bf16 store, sums are f32");
+  add_precision(*command, arguments->precision,
+                "f16 and bf16 store, sums are f32; tf32 stores f32 and multiplies tf32, on a CUDA "
+                "device",
+                true);
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
   command->add_flag("--graph", arguments->graph,
                     "On a CUDA device: record maps and layers once, then launch them as one graph");
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
+  command->add_flag("--deterministic", arguments->deterministic,
+                    "The same bits every time from fetch_on_demand on a CUDA device too; all else "
+                    "gives them anyway");
   command->add_option("--repeat", arguments->repeat, "Runs; the table shows the last one")
       ->capture_default_str();
   command->add_option(

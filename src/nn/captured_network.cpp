@@ -49,6 +49,14 @@ bool same_grid(const CoordinateOptions& left, const CoordinateOptions& right) {
          left.batch_size == right.batch_size;
 }
 
+Context context_of(const CaptureOptions& options) {
+  Context context;
+  context.dataflow = options.dataflow;
+  context.deterministic = options.deterministic;
+  context.tf32 = options.tf32;
+  return context;
+}
+
 /// Where inputs lie for a graph: always at the same addresses.
 struct Inputs {
   Tensor coordinates;   // i32 [room, 1 + D]
@@ -94,7 +102,7 @@ struct CapturedNetwork::Capture {
   std::int64_t room() const { return inputs.features.rows(); }
 
   /// Sets, maps and layers, enqueued or recorded.
-  void run(Module& network, const cuda::MapPlan& plan) {
+  void run(Module& network, const cuda::MapPlan& plan, Context context) {
     const AllocatorScope scope(inputs.features.device(), heap);
     result = {};
     made = {};   // what an earlier run made goes first, so that memory is the same each time
@@ -103,7 +111,6 @@ struct CapturedNetwork::Capture {
     x.coordinates = made.input;
     x.features = inputs.features;
     x.maps = made.maps;
-    Context context;
     result = network.forward(std::move(x), context);
     (void)result.coordinates->coordinates();   // worked out by the graph too
   }
@@ -118,6 +125,9 @@ CapturedNetwork::CapturedNetwork(std::shared_ptr<Module> network, StreamView str
                  ", or its default one; make a Stream of a CUDA device");
   PUMICE_EXPECTS(options_.margin >= 1 && std::isfinite(options_.margin),
                  "captured network: margin = ", options_.margin, "; it is at least 1");
+  PUMICE_EXPECTS(options_.dataflow != Dataflow::gather_gemm_scatter,
+                 "captured network: dataflow gather_gemm_scatter waits for the numbers of pairs, "
+                 "which a graph cannot; choose fetch_on_demand or implicit_gemm");
 }
 
 CapturedNetwork::CapturedNetwork(CapturedNetwork&&) noexcept = default;
@@ -151,7 +161,7 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   const CoordinateSetPtr set =
       CoordinateSet::copy_to(CoordinateSet::create(on_host, options), stream_);
   const SparseTensor x(set, copy_to(stream_, features));
-  Context context;
+  Context context = context_of(options_);
   (void)network_->forward(x, context);   // compiles kernels and packs weights, too
   cuda::PlanRoom room{.rows = room_for(set->size(), options_.margin),
                       .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
@@ -166,12 +176,13 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   capture->inputs.fill(coordinates, features);
   // With room for more rows other tiles may be chosen: the second run says which, the third takes
   // the memory that the recorded one will take.
-  capture->run(*network_, plan);
+  capture->run(*network_, plan, context);
   wait(stream_);
   const cuda::MapPlan final_plan(*capture->made.maps, capture->made.input, room);
-  capture->run(*network_, final_plan);
+  capture->run(*network_, final_plan, context);
   wait(stream_);
-  capture->graph = cuda::Graph::capture(stream_, [&] { capture->run(*network_, final_plan); });
+  capture->graph =
+      cuda::Graph::capture(stream_, [&] { capture->run(*network_, final_plan, context); });
   const auto behind = std::find_if(captures_.begin(), captures_.end(), [&](const auto& other) {
     return other->room() > capture->room();
   });

@@ -183,17 +183,23 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
                           .dataflow = context.dataflow,
                           .packed = packed(problem, context),
                           .tile_weights = tile_weights(),
+                          .deterministic = context.deterministic,
+                          .tf32 = context.tf32,
                           .chosen = &plan});
 
   NodePtr node;
   if (context.record) {
-    const ConvolutionOptions options{.groups = spec_.groups, .dataflow = context.dataflow};
+    const ConvolutionOptions options{.groups = spec_.groups,
+                                     .dataflow = context.dataflow,
+                                     .deterministic = context.deterministic,
+                                     .tf32 = context.tf32};
     node = std::make_shared<Node>(
         std::vector{x.node}, [map, inverse, options, features = x.features, from = x.node,
                               weight = weight_, bias = bias_](const Tensor& gradient) {
           const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
-          weight->accumulate(
-              convolution_weight_gradient(features, gradient, pairs, {.groups = options.groups}));
+          ConvolutionOptions of_weight = options;
+          of_weight.dataflow.reset();   // which is one of its own
+          weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
           if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
           if (from != nullptr) {
             from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, options));

@@ -28,19 +28,22 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   LayerTimer timer(context, path(), x, true);
   if (training() || tile_version_ != weight_->version()) tile_weights_.clear();
   tile_version_ = weight_->version();
-  Tensor y = linear_transposed(
-      x.features, stored,
-      bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{}, &tile_weights_);
+  Tensor y =
+      linear_transposed(x.features, stored,
+                        bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{},
+                        {.kept = &tile_weights_, .tf32 = context.tf32});
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(
-        std::vector{x.node}, [features = x.features, from = x.node, parameter = weight_,
-                              bias = bias_](const Tensor& gradient) {
+        std::vector{x.node},
+        [features = x.features, from = x.node, parameter = weight_, bias = bias_,
+         options = LinearOptions{.deterministic = context.deterministic, .tf32 = context.tf32}](
+            const Tensor& gradient) {
           // The stored weight is the transpose of the operator's, and so are both gradients.
-          parameter->accumulate(linear_weight_gradient(gradient, features));
+          parameter->accumulate(linear_weight_gradient(gradient, features, options));
           if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
           if (from != nullptr) {
-            from->accumulate(linear(gradient, parameter->value()));
+            from->accumulate(linear(gradient, parameter->value(), {}, options));
           }
         });
   }

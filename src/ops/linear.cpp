@@ -17,24 +17,36 @@ void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, 
   checks::same_device(weight, rows, op, "weight", name);
 }
 
+void check_tf32(const LinearOptions& options, ConstTensorView rows, const char* op) {
+  if (!options.tf32) return;
+  PUMICE_EXPECTS(checks::on_cuda(rows), op,
+                 ": tf32 is for tensor cores, and features are on the CPU; leave tf32 out");
+  PUMICE_EXPECTS(rows.dtype() == DType::f32, op,
+                 ": tf32 is a way to multiply f32, and features are ", name_of(rows.dtype()),
+                 "; leave tf32 out, or convert them");
+}
+
 /// A convolution of one offset whose rows meet themselves.
 void run_on_device(ConstTensorView features, ConstTensorView weight, bool transpose,
-                   ConstTensorView bias, TileWeights* kept, TensorView output) {
+                   ConstTensorView bias, const LinearOptions& options, TensorView output) {
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
   cuda::run({.input = features,
              .weight = slices,
              .transpose_weight = transpose,
-             .kept = kept,
+             .kept = options.kept,
              .epilogue = {.shift = bias},
+             .tf32 = options.tf32,
              .output = output},
             nullptr);
 }
 
 }   // namespace
 
-Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias) {
+Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+              const LinearOptions& options) {
   check_weight(weight, features, "linear", "features");
+  check_tf32(options, features, "linear");
   PUMICE_EXPECTS(weight.extent(0) == features.extent(1), "linear: weight has shape ",
                  to_string(weight.shape()), " but features has shape ", to_string(features.shape()),
                  "; weight is [C_in, C_out], did you pass the transposed one?");
@@ -42,7 +54,7 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
   checks::same_device(bias, features, "linear", "bias", "features");
   Tensor output({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
-    run_on_device(features, weight, false, bias, nullptr, output.view());
+    run_on_device(features, weight, false, bias, options, output.view());
   } else {
     cpu::linear(features, weight, false, bias, output.view());
   }
@@ -50,28 +62,31 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
 }
 
 Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                         TileWeights* kept) {
+                         const LinearOptions& options) {
   const char* op = "linear_transposed";
+  check_tf32(options, features, op);
   check_weight(weight, features, op, "features");
   checks::extent(weight, 1, features.extent(1), op, "weight", "the channels of the features");
   checks::parameter(bias, weight.extent(0), features.dtype(), op, "bias");
   checks::same_device(bias, features, op, "bias", "features");
   Tensor output({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
-    run_on_device(features, weight, true, bias, kept, output.view());
+    run_on_device(features, weight, true, bias, options, output.view());
   } else {
     cpu::linear(features, weight, true, bias, output.view());
   }
   return output;
 }
 
-Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight) {
+Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
+                             const LinearOptions& options) {
   const char* op = "linear_input_gradient";
+  check_tf32(options, grad_output, op);
   check_weight(weight, grad_output, op, "grad_output");
   checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
   Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
   if (checks::on_cuda(grad_output)) {
-    run_on_device(grad_output, weight, true, {}, nullptr, grad.view());
+    run_on_device(grad_output, weight, true, {}, options, grad.view());
   } else {
     cpu::linear(grad_output, weight, true, {}, grad.view());
   }
@@ -79,20 +94,22 @@ Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight
 }
 
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                              bool deterministic) {
+                              const LinearOptions& options) {
   const char* op = "linear_weight_gradient";
   checks::matrix(features, op, "features");
   checks::matrix(grad_output, op, "grad_output");
   checks::same_device(grad_output, features, op, "grad_output", "features");
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   checks::extent(grad_output, 0, features.rows(), op, "grad_output", "the rows of the features");
+  check_tf32(options, features, op);
   Tensor grad({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
   if (!checks::on_cuda(features)) {
     cpu::linear_weight_gradient(features, grad_output, grad.view());
   } else if (grad.elements() > 0) {
     cuda::run({.features = features,
                .grad_output = grad_output,
-               .deterministic = deterministic,
+               .deterministic = options.deterministic,
+               .tf32 = options.tf32,
                .result = grad.view()},
               nullptr);
   }

@@ -4,7 +4,10 @@
 #include <map>
 #include <tuple>
 
+#include <pumice/kernels/support.hpp>
+
 #include "program.hpp"
+#include "support/gpu.hpp"
 
 namespace pumice::test {
 namespace {
@@ -239,6 +242,50 @@ TEST_P(ConvTest, JsonSaysWhatRan) {
   EXPECT_NE(said.at("plan"), "");
 }
 
+TEST_P(ConvTest, ConvertsBeforeItMultiplies) {
+  convolve({.input = kThree, .bias = {0.5}, .grad_output = {1, 10, 100}}, 3, 1, 1,
+           {"--mode", "submanifold", "--precision", "bf16"});
+  for (const char* name : {"features", "grad_features", "grad_weight"})
+    EXPECT_EQ(output().dtype(name), DType::bf16) << name;
+  EXPECT_EQ(output().dtype("grad_bias"), DType::f32);
+  EXPECT_EQ(values("grad_weight"), (std::vector<double>{10, 420, 2}));   // 421 has nine bits
+}
+
+TEST_P(ConvTest, RefusesTf32OnTheCpu) {
+  write_input({.input = kThree});
+  const Outcome outcome =
+      run({"conv", path("in.safetensors"), path("out.safetensors"), "--precision", "tf32"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_NE(outcome.err.find("--device cuda"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
+}
+
+/// Small whole numbers, which every type and every order of sums gets right.
+class ConvOnDeviceGpu : public ConvTest {};
+
+TEST_P(ConvOnDeviceGpu, GivesTheNumbersOfEveryDataflow) {
+  PUMICE_NEEDS_GPU();
+  const Given given{.input = kThree, .bias = {0.5}, .grad_output = {1, 10, 100}};
+  std::vector<std::string> dataflows{"implicit_gemm", "fetch_on_demand"};
+  if (dense_product_library().available) dataflows.emplace_back("gather_gemm_scatter");
+  for (const std::string& dataflow : dataflows) {
+    for (const char* precision : {"f32", "tf32"}) {
+      SCOPED_TRACE(dataflow + " " + precision);
+      convolve(given, 3, 1, 1,
+               {"--mode", "submanifold", "--device", "cuda", "--dataflow", dataflow, "--precision",
+                precision, "--deterministic"});
+      EXPECT_EQ(result(), (Line{{0, 2100.5}, {1, 210.5}, {3, 400.5}}));
+      EXPECT_EQ(values("grad_features"), (std::vector<double>{200, 2000, 10000}));
+      EXPECT_EQ(values("grad_weight"), (std::vector<double>{10, 421, 2}));
+      EXPECT_EQ(values("grad_bias"), (std::vector<double>{111}));
+      convolve({.input = kThree}, 3, 2, 1,
+               {"--mode", "strided", "--device", "cuda", "--dataflow", dataflow, "--precision",
+                precision});
+      EXPECT_EQ(result(), (Line{{0, 2100}, {1, 4020}, {2, 40}}));
+    }
+  }
+}
+
 std::string story_name(const ::testing::TestParamInfo<std::tuple<int, DType>>& info) {
   return std::to_string(std::get<0>(info.param)) + "d_" +
          std::string(name_of(std::get<1>(info.param)));
@@ -247,6 +294,9 @@ std::string story_name(const ::testing::TestParamInfo<std::tuple<int, DType>>& i
 INSTANTIATE_TEST_SUITE_P(Lines, ConvTest,
                          ::testing::Combine(::testing::Values(1, 3),
                                             ::testing::Values(DType::f32, DType::f64)),
+                         story_name);
+INSTANTIATE_TEST_SUITE_P(Lines, ConvOnDeviceGpu,
+                         ::testing::Combine(::testing::Values(1, 3), ::testing::Values(DType::f32)),
                          story_name);
 
 }   // namespace

@@ -82,6 +82,8 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
     expect_nothing_written(run_with({"--precision", precision}), named);
     expect_nothing_written({"bench", "layers", "--precision", precision}, named);
   }
+  expect_nothing_written(run_with({"--precision", "tf32"}), {"--precision tf32", "--device cuda"});
+  expect_nothing_written({"bench", "layers", "--precision", "tf32"}, {"--precision", "tf32"});
   expect_nothing_written(run_with({"--dataflow", "magic"}), {"magic"});
   expect_nothing_written(run_with({"--reduction", "median"}), {"median"});
   expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")},

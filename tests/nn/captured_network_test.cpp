@@ -69,6 +69,33 @@ TEST_P(CapturedNetworksGpu, give_the_same_bits_every_time) {
   }
 }
 
+TEST_P(CapturedNetworksGpu, run_the_dataflow_that_is_asked_for) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor x = scene_for(GetParam(), 3000);
+  const auto network = copy_of(*settled_network(GetParam(), x), GetParam(), DType::f32);
+  const Tensor expected = in_key_order(answer_of(*network, x));
+  network->to(stream);
+  for (const bool deterministic : {false, true}) {
+    CaptureOptions options;
+    options.dataflow = Dataflow::fetch_on_demand;
+    options.deterministic = deterministic;
+    CapturedNetwork captured(network, stream, options);
+    const Answer first = answer_from(forward(captured, x, DType::f32));
+    EXPECT_LT(relative_difference(in_key_order(first), expected), 1e-5);
+    (void)forward(captured, scene_for(GetParam(), 2500, 7), DType::f32);
+    const Answer again = answer_from(forward(captured, x, DType::f32));
+    EXPECT_LT(relative_difference(in_key_order(again), expected), 1e-5);
+    EXPECT_TRUE(!deterministic || same_bits(first.features, again.features));
+  }
+  CaptureOptions options;
+  options.tf32 = true;
+  CapturedNetwork captured(network, stream, options);
+  const Answer answer = answer_from(forward(captured, x, DType::f32));
+  EXPECT_LT(relative_difference(in_key_order(answer), expected), 0.05);
+  EXPECT_GT(relative_difference(in_key_order(answer), expected), 0);
+}
+
 TEST(CapturedNetworkGpu, records_another_graph_for_another_size) {
   PUMICE_NEEDS_GPU();
   Captured captured("second", 1500, DType::f16);
@@ -140,6 +167,15 @@ TEST(CapturedNetworkGpu, refuses_a_coordinate_out_of_bounds) {
   (void)captured.graphs->forward(far, x.features.to(DType::f16), x.coordinates->options());
   const std::string message = message_of([&] { captured.stream.wait(); });
   EXPECT_NE(message.find("1 of 2000 coordinates lie outside"), std::string::npos) << message;
+}
+
+TEST(CapturedNetworkGpu, refuses_a_dataflow_that_waits) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  CaptureOptions options;
+  options.dataflow = Dataflow::gather_gemm_scatter;
+  const auto network = make_network("minkunet42", {.widths = kSmall});
+  EXPECT_THROW(CapturedNetwork(network, stream, options), UserError);
 }
 
 TEST(CapturedNetwork, NeedsAStreamOfACudaDevice) {

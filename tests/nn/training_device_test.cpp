@@ -43,13 +43,14 @@ double sum_of_squares(const Tensor& tensor) {
 }
 
 /// Gradient descent on the mean of (y - target)², with operators of the library alone.
-History train(Module& network, const SparseTensor& x, const Tensor& target, int steps = kSteps) {
+History train(Module& network, const SparseTensor& x, const Tensor& target, int steps = kSteps,
+              Context context = {}) {
   History history;
+  context.record = true;
   const double share = 1 / static_cast<double>(target.elements());
   network.train();
   for (int step = 0; step < steps; ++step) {
     network.clear_gradients();
-    Context context{.record = true};
     const SparseTensor y = network.forward(x, context);
     const Tensor miss = subtract(y.features, target);
     history.losses.push_back(sum_of_squares(miss) * share);
@@ -209,6 +210,47 @@ TEST(TrainingGpu, learns_in_half_types) {
     for (std::size_t step = 0; step < exact.losses.size(); ++step)
       EXPECT_NEAR(device.losses[step] / exact.losses[step], 1, 0.05) << name_of(type) << step;
   }
+}
+
+/// One switch of the context reaches every gradient.
+TEST(TrainingGpu, gives_the_same_bits_every_time_where_it_is_asked_to) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const SparseTensor x = make_input(make_scene({.sites = 3000, .batches = 4}), 4);
+  const Tensor target = copy_to(stream, random_tensor({4, 3}, DType::f32, 5));
+  for (const std::optional<Dataflow> dataflow :
+       {std::optional<Dataflow>(), std::optional(Dataflow::fetch_on_demand)}) {
+    Context context;
+    context.dataflow = dataflow;
+    context.deterministic = true;
+    std::vector<History> runs;
+    for (int run = 0; run < 3; ++run) {
+      const auto network = cloud_network(Pooling::max);
+      network->to(stream);
+      runs.push_back(train(*network, on(x, DType::f32, stream), target, 3, context));
+    }
+    for (const History& run : runs) {
+      EXPECT_EQ(run.losses, runs.front().losses);
+      for (const auto& [name, gradient] : runs.front().first)
+        EXPECT_TRUE(same_bits(run.first.at(name), gradient)) << name;
+    }
+  }
+}
+
+/// Weights, features and gradients of f32 whose products are tf32: 10 bits of mantissa, as in f16.
+TEST(TrainingGpu, learns_in_tf32) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Problem problem = make_problem(3000);
+  const History exact = train_on_host(problem, DType::f32);
+  const auto network = untrained(DType::f32);
+  network->to(stream);
+  Context context;
+  context.tf32 = true;
+  const History device = train(*network, on(problem.x, DType::f32, stream),
+                               copy_to(stream, problem.target), kSteps, context);
+  for (std::size_t step = 0; step < exact.losses.size(); ++step)
+    EXPECT_NEAR(device.losses[step] / exact.losses[step], 1, 0.05) << step;
 }
 
 }   // namespace

@@ -153,7 +153,7 @@ TEST(LinearGradientsGpu, agree_with_the_cpu) {
         // Tensor cores cut the rest of a product off instead of rounding it: a bias of half a unit
         // for each of the few hundred additions of a block.
         for (const bool deterministic : {false, true}) {
-          expect_agrees(linear_weight_gradient(gpu_x, gpu_dy, deterministic),
+          expect_agrees(linear_weight_gradient(gpu_x, gpu_dy, {.deterministic = deterministic}),
                         linear_weight_gradient(x, dy), kWork, count, "weight gradient");
         }
         expect_agrees(linear_bias_gradient(gpu_dy), linear_bias_gradient(dy), kWork, count,

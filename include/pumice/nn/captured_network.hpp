@@ -19,6 +19,10 @@ struct CaptureOptions {
   /// What every coordinate of every scan keeps. Absent: the bounds of the scan that a graph is
   /// learned from, and half their extent more on either side.
   std::optional<CoordinateBounds> bounds{};
+  /// As in nn::Context. gather_gemm_scatter, which waits for the device, cannot be recorded.
+  std::optional<Dataflow> dataflow{};
+  bool deterministic = false;
+  bool tf32 = false;
 };
 
 /// Runs a network in evaluation mode without waiting for the device: how many rows there are is

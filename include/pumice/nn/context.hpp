@@ -13,6 +13,13 @@ struct Context {
   bool record = false;
   /// Forces one dataflow on every convolution; absent: each one's plan decides.
   std::optional<Dataflow> dataflow{};
+  /// On a device: the same bits every time, in this pass and in the gradients that it records, for
+  /// some time and memory. On the CPU they always are.
+  bool deterministic = false;
+  /// On a device: f32 features are multiplied as tf32 by convolutions and linear layers, here and
+  /// in the gradients that are recorded. UserError where features are of another type or on the
+  /// CPU.
+  bool tf32 = false;
   /// Receives one record a layer; null: nothing is timed.
   Profile* profile = nullptr;
 };
