@@ -58,7 +58,7 @@ inline PairListRef pair_list(const KernelMapView& map) {
 
 inline Tensor garbage(const Shape& shape, DType type) {
   Tensor tensor(shape, type);
-  std::memset(tensor.raw(), 0xff, tensor.bytes());
+  if (tensor.bytes() > 0) std::memset(tensor.raw(), 0xff, tensor.bytes());
   return tensor;
 }
 
