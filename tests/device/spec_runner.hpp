@@ -8,9 +8,8 @@
 #include <stdexcept>
 #include <string>
 
-#include <pumice/shared/pair_list_ref.h>
-
 #include "jit/kernel_runner.hpp"
+#include "kernels/pair_list.hpp"
 #include "kernels/problem.hpp"
 #include "support/device_emulator.hpp"
 
@@ -47,14 +46,6 @@ class SpecRunner final : public jit::KernelRunner {
   std::map<std::string, std::function<void(const void*)>> kernels_;
   int launches_ = 0;
 };
-
-inline PairListRef pair_list(const KernelMapView& map) {
-  return {.offset_begin = map.offset_begin.data(),
-          .in = map.in.data(),
-          .out = map.out.data(),
-          .pairs = {nullptr, map.pairs()},
-          .offsets = static_cast<std::int32_t>(map.offsets)};
-}
 
 inline Tensor garbage(const Shape& shape, DType type) {
   Tensor tensor(shape, type);

@@ -295,7 +295,8 @@ TEST(LargeGpu, rows_times_channels_past_two_to_the_31_in_every_walk_over_rows) {
   // each of at most 200,000 additions in a row.
   constexpr double kSlack = 0x1p-24 * 2e5 * kRows / 2;
   const Tensor sums = back(bias_gradient(x));
-  const Tensor products = back(linear_weight_gradient(x, z, true)).to(DType::f64);
+  const Tensor products =
+      back(linear_weight_gradient(x, z, {.deterministic = true})).to(DType::f64);
   Tensor running_mean = Tensor::zeros({kChannels}, DType::f32, stream);
   Tensor running_variance = Tensor::zeros({kChannels}, DType::f32, stream);
   const Tensor one = Tensor::full({kChannels}, DType::f32, 1, stream);
