@@ -14,20 +14,23 @@ namespace pumice {
 template <int32_t kWords> struct alignas(kWords * 4) Words { uint32_t word[kWords]; };
 
 /// Reads what nobody writes while the kernel runs: the compiler may move such a read across writes,
-/// which it may not with others, so that several are under way at a time.
+/// which it may not with others, so that several are under way at a time. `volatile` keeps it from
+/// reading before the check that there is anything: without, scales of narrow rows were read from
+/// null.
 template <int32_t kWords> PUMICE_DEVICE Words<kWords> read_only(const Words<kWords>* from) {
 #if defined(__CUDACC__)
   Words<kWords> words;
   if constexpr (kWords == 4) {
-    asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), "=r"(words.word[3])
-        : "l"(from));
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]),
+                   "=r"(words.word[3])
+                 : "l"(from));
   } else if constexpr (kWords == 2) {
-    asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
-        : "=r"(words.word[0]), "=r"(words.word[1])
-        : "l"(from));
+    asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(words.word[0]), "=r"(words.word[1])
+                 : "l"(from));
   } else {
-    asm("ld.global.nc.u32 %0, [%1];" : "=r"(words.word[0]) : "l"(from));
+    asm volatile("ld.global.nc.u32 %0, [%1];" : "=r"(words.word[0]) : "l"(from));
   }
   return words;
 #else

@@ -24,8 +24,8 @@ const jit::Source& source() {
 }
 
 jit::LaunchShape shape_for(const jit::KernelRunner& runner, std::int64_t items) {
-  return {.blocks = std::min((items + kMoveThreads - 1) / kMoveThreads,
-                             multiprocessors_of(runner.stream()) * kMoveBlocks),
+  return {.blocks = std::clamp<std::int64_t>((items + kMoveThreads - 1) / kMoveThreads, 1,
+                                             multiprocessors_of(runner.stream()) * kMoveBlocks),
           .threads = kMoveThreads};
 }
 
