@@ -70,8 +70,7 @@ class TimingRunner final : public jit::KernelRunner {
 
 struct Network {
   cuda::CreatedSets sets;
-  std::vector<cuda::DeviceMap> submanifold;
-  std::vector<cuda::DeviceMap> strided;
+  std::vector<cuda::DeviceMap> maps;
 };
 
 struct Problem {
@@ -96,25 +95,35 @@ void make_sets(jit::KernelRunner& runner, const Problem& problem, Network& netwo
       runner, {problem.coordinates.data(), {problem.count.data(), capacity}}, problem.options);
 }
 
-void make_submanifold(jit::KernelRunner& runner, const Problem& problem, Network& network) {
-  std::vector<cuda::MapRequest> requests;
+using Requests = std::vector<cuda::MapRequest>;
+
+Requests submanifold_requests(const Problem& problem, const Network& network) {
+  Requests requests;
   for (std::size_t k = 0; k < kLevels; ++k) {
     const auto set = network.sets.sets[k].ref();
     requests.push_back({set, set, problem.cube.get(), Reach::out_to_in,
                         cuda::TileOptions{.entry_capacity = problem.entries[k]}});
   }
-  network.submanifold = cuda::build_maps(runner, requests);
+  return requests;
 }
 
-void make_strided(jit::KernelRunner& runner, const Problem& problem, Network& network) {
-  std::vector<cuda::MapRequest> requests;
+Requests strided_requests(const Problem& problem, const Network& network) {
+  Requests requests;
   for (std::size_t k = 0; k + 1 < kLevels; ++k) {
     const auto fine = network.sets.sets[k].ref();
     const auto coarse = network.sets.sets[k + 1].ref();
     requests.push_back({fine, coarse, problem.half.get(), Reach::out_to_in, cuda::TileOptions{}});
     requests.push_back({coarse, fine, problem.half.get(), Reach::in_to_out, cuda::TileOptions{}});
   }
-  network.strided = cuda::build_maps(runner, requests);
+  return requests;
+}
+
+/// All that a network asks for, built together.
+Requests all_requests(const Problem& problem, const Network& network) {
+  Requests requests = submanifold_requests(problem, network);
+  for (const auto& request : strided_requests(problem, network))
+    requests.push_back(request);
+  return requests;
 }
 
 Problem make_problem(jit::KernelRunner& runner, const CoordinateSetPtr& set, double margin) {
@@ -178,8 +187,7 @@ void print_launches(StreamView stream, const Problem& problem, StatusRecord* sta
     timing = std::make_unique<TimingRunner>(stream, arena, status);
     Network network;
     make_sets(*timing, problem, network);
-    make_submanifold(*timing, problem, network);
-    make_strided(*timing, problem, network);
+    network.maps = cuda::build_maps(*timing, all_requests(problem, network));
     wait(stream);
     runs.push_back(timing->milliseconds());
   }
@@ -203,10 +211,10 @@ void run(double margin) {
   Network network;
   Network scratch;
   make_sets(runner, problem, network);
-  make_submanifold(runner, problem, network);
+  network.maps = cuda::build_maps(runner, submanifold_requests(problem, network));
   wait(stream);
   for (std::size_t k = 0; k < kLevels; ++k) {
-    const auto& map = network.submanifold[k];
+    const auto& map = network.maps[k];
     const auto entries = copy_to_host(map.entries().count, 1, stream)[0];
     const auto rows = copy_to_host(network.sets.sets[k].rows().count, 1, stream)[0];
     problem.entries[k] = static_cast<std::int64_t>(static_cast<double>(entries) * margin);
@@ -216,12 +224,17 @@ void run(double margin) {
         static_cast<double>(entries * (128 * 4 + 4) + 4 * rows) / static_cast<double>(rows));
   }
   time_graph("five levels", stream, [&] { make_sets(runner, problem, scratch); });
-  time_graph("five submanifold maps", stream, [&] { make_submanifold(runner, problem, network); });
-  time_graph("eight strided maps", stream, [&] { make_strided(runner, problem, network); });
+  const auto time_maps = [&](const char* what,
+                             Requests (*requests)(const Problem&, const Network&)) {
+    time_graph(what, stream,
+               [&] { network.maps = cuda::build_maps(runner, requests(problem, network)); });
+  };
+  time_maps("five submanifold maps", submanifold_requests);
+  time_maps("eight strided maps", strided_requests);
+  time_maps("these thirteen together", all_requests);
   time_graph("all of MinkUNet42's", stream, [&] {
     make_sets(runner, problem, network);
-    make_submanifold(runner, problem, network);
-    make_strided(runner, problem, network);
+    network.maps = cuda::build_maps(runner, all_requests(problem, network));
   });
   print_launches(stream, problem, runner.status());
 }

@@ -35,7 +35,7 @@ class KernelRunner {
   template <class Arguments>
   void run(const KernelName& kernel, const LaunchShape& shape, const Arguments& arguments) {
     static_assert(std::is_trivially_copyable_v<Arguments>, "arguments travel as bytes");
-    static_assert(sizeof(Arguments) <= 4096, "a kernel takes at most 4 KiB of arguments");
+    static_assert(sizeof(Arguments) <= kMostArgumentBytes, "more than a kernel takes");
     if (shape.blocks > 0) run_bytes(kernel, shape, &arguments, sizeof(Arguments));
   }
 

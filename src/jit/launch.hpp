@@ -22,6 +22,9 @@ struct LaunchShape {
   bool overlaps_previous = false;
 };
 
+/// Of a kernel's parameters since CUDA 12.1, on sm_70 and later; 4 KiB before.
+inline constexpr std::size_t kMostArgumentBytes = 32764;
+
 namespace detail {
 void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView stream,
                   const void* arguments, std::size_t bytes);
@@ -33,7 +36,7 @@ template <class Arguments>
 void launch(const Kernel& kernel, const LaunchShape& shape, StreamView stream,
             const Arguments& arguments) {
   static_assert(std::is_trivially_copyable_v<Arguments>, "arguments travel as bytes");
-  static_assert(sizeof(Arguments) <= 4096, "a kernel takes at most 4 KiB of arguments");
+  static_assert(sizeof(Arguments) <= kMostArgumentBytes, "more than a kernel takes");
   detail::launch_bytes(kernel, shape, stream, &arguments, sizeof(Arguments));
 }
 

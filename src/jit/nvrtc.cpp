@@ -64,9 +64,9 @@ NvrtcState open_nvrtc(const std::vector<std::string>& candidates) noexcept {
     return state;
   }
   state.functions.nvrtcVersion(&state.major, &state.minor);
-  if (state.major < 12) {
+  if (state.major * 1000 + state.minor * 10 < cuda::kOldestVersion) {
     state.reason = detail::concatenate(state.path, " is NVRTC ", state.major, '.', state.minor,
-                                       ": Pumice needs 12.0 or later");
+                                       ": Pumice needs 12.1 or later");
     return state;
   }
   int count = 0;

@@ -49,7 +49,7 @@ TEST(Driver, AnotherLibraryIsNoDriver) {
 
 TEST(Driver, OneThatIsTooOldIsToldBothVersions) {
   EXPECT_EQ(reason_with("old"),
-            "the CUDA driver is too old: it serves CUDA 11.8, Pumice needs 12.0 (driver 525.60) or "
+            "the CUDA driver is too old: it serves CUDA 11.8, Pumice needs 12.1 (driver 530.30) or "
             "later");
 }
 

@@ -153,7 +153,8 @@ PUMICE_LARGE_DEVICE_TEST(DeviceSets, ALargeSetTakesALaunchAPassAndSix) {
   const auto runner = make_runner();
   const auto created = create_on_device(*runner, *cpu, 5, cuda::Repeats::refuse, 1000);
   EXPECT_EQ(runner->launches().size(),
-            6u + static_cast<std::size_t>((key_bits(cpu->layout()) + 7) / 8));
+            6u + static_cast<std::size_t>((key_bits(cpu->layout()) + kSortDigitBits - 1) /
+                                          kSortDigitBits));
   expect_same_set(created.sets[0].ref(), *cpu);
 }
 

@@ -62,6 +62,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(mark_reached),
       PUMICE_EMULATED(mask_tiles),
       PUMICE_EMULATED(match_blocks),
+      PUMICE_EMULATED(match_children),
       PUMICE_EMULATED(match_rows),
       PUMICE_EMULATED(match_parities),
       PUMICE_EMULATED(mark_reached_by_parity),

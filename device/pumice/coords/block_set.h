@@ -89,7 +89,10 @@ PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads,
   const uint64_t within =
       block_exclusive_sum<kBlockSetThreads>(static_cast<uint64_t>(popcount(cells)), total);
   if (thread_index() < kBlockSetTile) tile.cells[thread_index()] = cells;
-  if (thread_index() == 0) tile.before = look_back(a.states, 1, number, total);
+  if (thread_index() == 0) {
+    say_part(a.states, 1, number, total);
+    tile.before = look_back(a.states, 1, number, total);
+  }
   block_sync();
   if (is_mine) write_block(a.set, tile, block, slot, a.keys[block], cells, tile.before + within);
   block_sync();

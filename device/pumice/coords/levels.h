@@ -150,6 +150,7 @@ PUMICE_DEVICE void scan_parts(const LevelArguments& a, int32_t tile, TileCounts:
     for (int part = 0; part < TileCounts::kParts; ++part)
       mine += parts[part][counter];
     fence_to_device();   // repeats noted in this tile are known to whoever hears of its counts
+    say_part(a.states + counter, kLevelCounters, tile, mine);
     uint32_t before = look_back(a.states + counter, kLevelCounters, tile, mine);
     fence_to_device();
     sums[counter] = before + mine;

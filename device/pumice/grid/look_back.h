@@ -27,15 +27,22 @@ PUMICE_DEVICE int32_t take_tile(uint32_t* ticket) {
   return static_cast<int32_t>(tile);
 }
 
-/// The sum over the tiles before `tile`, which holds `mine`; for one thread a column. `states` is
-/// the column's word of tile 0, zeroed; those of the next tile lie `stride` words on.
+/// Says what `tile` holds, so that others need not wait for what it learns; for one thread a
+/// column. `states` is the column's word of tile 0, zeroed; those of the next tile lie `stride`
+/// words on.
+template <class Word>
+PUMICE_DEVICE void say_part(Word* states, int64_t stride, int32_t tile, Word mine) {
+  const Word what = tile == 0 ? kTileSaidSum<Word> : kTileSaidPart<Word>;
+  store_relaxed(states + tile * stride, what | mine);
+}
+
+/// The sum over the tiles before `tile`, which has said that it holds `mine`.
 template <class Word>
 PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile, Word mine) {
   constexpr int kWindow = 16;
   Word* const here = states + tile * stride;
-  if (tile > 0) store_relaxed(here, kTileSaidPart<Word> | mine);
   Word before = 0;
-  bool knows = tile == 0;
+  bool knows = tile == 0;   // and has said so
   for (int32_t next = tile - 1; !knows;) {
     // All of them, wanted or not, so that they are under way together. A look before tile 0 sees
     // tile 0 again, but nobody goes on after that.
@@ -56,7 +63,7 @@ PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile, Word mi
     next -= heard;
     if (heard == 0) pause_polling();
   }
-  store_relaxed(here, kTileSaidSum<Word> | (before + mine));
+  if (tile > 0) store_relaxed(here, kTileSaidSum<Word> | (before + mine));
   return before;
 }
 

@@ -35,6 +35,7 @@ PUMICE_SHARED constexpr int neighbours_of(int dimension) {
   return dimension == 1 ? 3 : dimension == 2 ? 9 : dimension == 3 ? 27 : 81;
 }
 
+inline constexpr uint8_t kNoOffset = 255;
 inline constexpr int kParityBegins = (1 << kMaxDimension) + 1;
 
 /// A window as data: one shift an offset, offset · dilation − padding.
@@ -54,6 +55,9 @@ struct WindowRef {
   const uint8_t* of_parity = nullptr;   // [kParityBegins + volume]
   int32_t parity_lanes = 0;   // lanes that share a cell: as many as the most of a parity, rounded
                               // up to a power of two
+  /// Where every shift is 0 or 1 along each axis, so that an output's inputs, twice as fine, are
+  /// the cells that it is made of: the offset that leads to each, or kNoOffset. Null elsewhere.
+  const uint8_t* of_child = nullptr;   // [2^dimension], by the lowest bits of the input's key
 };
 
 /// Through which offsets the cells of two sets meet.

@@ -1,7 +1,8 @@
-// What the kernels that build maps are launched with: up to eight maps at once, because a launch
-// costs as much as the map of a small level.
+// What the kernels that build maps are launched with: up to 16 maps at once, because a launch costs
+// as much as the map of a small level.
 #pragma once
 
+#include <pumice/grid/sort_arguments.h>
 #include <pumice/maps/cell_relation.h>
 #include <pumice/shared/coordinate_set_ref.h>
 #include <pumice/shared/status.h>
@@ -9,13 +10,13 @@
 
 namespace pumice {
 
-inline constexpr int kMaxTasks = 8;
-inline constexpr int kMaxTaskSets = 8;
+inline constexpr int kMaxTasks = 16;
+inline constexpr int kMaxTaskSets = 16;
 inline constexpr int kMaxSplits = 4;
-inline constexpr int kMaxSegments = kMaxTasks * kMaxSplits;
 /// Kernels of more offsets are sorted by the order in which the offsets come, not by how rare they
 /// are: finding that out takes volume² comparisons.
 inline constexpr int kMostRankedOffsets = 1024;
+inline constexpr int kMaskKeyBits = 63;   // seven passes of a sort
 
 inline constexpr int kMatchThreads = 256;
 inline constexpr int kMatchWarps = kMatchThreads / 32;
@@ -32,8 +33,7 @@ struct MapTask {
   CellRelation relation{};
   int32_t in_set = 0;
   int32_t out_set = 0;
-  int32_t words = 0;         // 32 offsets each
-  int32_t first_block = 0;   // blocks of a launch from here on are this task's
+  int32_t words = 0;   // 32 offsets each
 
   uint32_t* mask = nullptr;           // [out rows, words] bit k: rank has offset k
   uint32_t* offset_count = nullptr;   // [volume] zeroed
@@ -43,18 +43,20 @@ struct MapTask {
   int32_t* found = nullptr;
   uint16_t* label = nullptr;   // [volume] place among the offsets, the most frequent first
 
-  int32_t splits = 1;          // 0: no tiles are wanted
-  int32_t first_segment = 0;   // split q of this task is segment first_segment + q
+  int32_t splits = 1;   // 0: no tiles are wanted
   int32_t tile_rows = 0;
   int32_t tile_site = 0;   // who is named where tiles or entries need more room
   int32_t entry_site = 0;
-  uint32_t* block_mask = nullptr;    // [tile_capacity, blocks of a tile, words]
-  int32_t* tile_entries = nullptr;   // [tile_capacity] how many
-  int32_t* entry_begin = nullptr;    // [tile_capacity] where
-  TileRun* tile_order = nullptr;     // [tile_capacity]
-  TileEntry* entry = nullptr;        // [entry_capacity]
-  int32_t* in_row = nullptr;         // [entry_capacity, tile_rows]
-  int32_t* out_row = nullptr;        // [tile_capacity, tile_rows]
+  int64_t* ordered_rows = nullptr;    // how many outputs there are to be ordered
+  void* keys = nullptr;               // u32 or u64 [splits, out capacity], to be sorted
+  const uint32_t* sorted = nullptr;   // [splits, out capacity] ranks in the order of these
+  uint32_t* block_mask = nullptr;     // [tile_capacity, blocks of a tile, words]
+  int32_t* tile_entries = nullptr;    // [tile_capacity] how many
+  int32_t* entry_begin = nullptr;     // [tile_capacity] where
+  TileRun* tile_order = nullptr;      // [tile_capacity]
+  TileEntry* entry = nullptr;         // [entry_capacity]
+  int32_t* in_row = nullptr;          // [entry_capacity, tile_rows]
+  int32_t* out_row = nullptr;         // [tile_capacity, tile_rows]
   int64_t* tile_count = nullptr;
   int64_t* entry_count = nullptr;
   int64_t tile_capacity = 0;
@@ -72,13 +74,8 @@ struct MapTask {
 struct MapBatch {
   CoordinateSetRef set[kMaxTaskSets];
   MapTask task[kMaxTasks];
+  int32_t first_block[kMaxTasks] = {};   // blocks of a launch from here on are the task's
   int32_t tasks = 0;
-  int32_t segments = 0;
-  int32_t mask_bits = 0;              // of a key; those above are its segment
-  void* keys = nullptr;               // u32 or u64 [rows of all segments]
-  const uint32_t* sorted = nullptr;   // [rows of all segments] ranks, segment by segment
-  uint32_t* values = nullptr;         // the same before they are sorted
-  int64_t* segment_begin = nullptr;   // [segments + 1] in these; the last is how many there are
   StatusRecord* status = nullptr;
 };
 

@@ -6,12 +6,17 @@
 
 namespace pumice {
 
-/// The task that this block of a launch works for.
-PUMICE_DEVICE const MapTask& task_of_block(const MapBatch& batch) {
+/// The task that this block of a launch works for, and the number of the block among the task's.
+struct TaskBlock {
+  const MapTask& task;
+  int block;
+};
+
+PUMICE_DEVICE TaskBlock task_of_block(const MapBatch& batch) {
   int at = 0;
-  while (at + 1 < batch.tasks && batch.task[at + 1].first_block <= block_index())
+  while (at + 1 < batch.tasks && batch.first_block[at + 1] <= block_index())
     ++at;
-  return batch.task[at];
+  return {batch.task[at], block_index() - batch.first_block[at]};
 }
 
 PUMICE_DEVICE bool poisoned_sets(const MapBatch& batch, const MapTask& task) {

@@ -14,6 +14,9 @@
 //        │ 0 │ 1 │ 2 │
 //        └───┴───┴───┘
 //
+// `match_children`, inputs twice as fine and no others than an output is made of: a thread a row
+// looks up the one block that they lie in, side by side.
+//
 // `match_parities`, inputs half as fine: a few lanes a row, one for each offset of the row's parity
 // (maps/parity.h).
 //
@@ -119,12 +122,12 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_blocks(PUMICE_ARGUMENT
   using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
   PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
   PUMICE_BLOCK_SHARED(CellMoves, moves);
-  const MapTask& task = task_of_block(batch);
+  const auto [task, number] = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int groups = match_block_groups(out);
-  const int word = (block_index() - task.first_block) / groups;
-  const int group = (block_index() - task.first_block) % groups;
+  const int word = number / groups;
+  const int group = number % groups;
   const int k = word * kWarpThreads + lane_index();
   const bool has_offset = k < task.relation.window.volume;
   if (group == 0 && warp_index() == 0 && has_offset)
@@ -187,7 +190,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_blocks(PUMICE_ARGUMENT
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapBatch) batch) {
-  const MapTask& task = task_of_block(batch);
+  const auto [task, number] = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int lanes = lanes_of_row(task.relation.window.volume);
@@ -195,8 +198,8 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapB
   const auto group_rows = static_cast<uint32_t>(rows_at_once * kRowsPerLane);
   const auto groups =
       static_cast<int>((static_cast<uint32_t>(out.rows.capacity) + group_rows - 1) / group_rows);
-  const int word = (block_index() - task.first_block) / groups;
-  const int group = (block_index() - task.first_block) % groups;
+  const int word = number / groups;
+  const int group = number % groups;
   const int in_row = lane_index() % lanes;
   const int k = word * kWarpThreads + in_row;
   const bool has_offset = k < task.relation.window.volume;
@@ -234,14 +237,14 @@ struct ParityWord {
 
 PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MapBatch) batch) {
   PUMICE_BLOCK_SHARED(ParityWord, word);
-  const MapTask& task = task_of_block(batch);
+  const auto [task, number] = task_of_block(batch);
   const WindowRef& window = task.relation.window;
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int lanes = window.parity_lanes;
   const int rows_at_once = kMatchThreads / lanes;
   const int64_t rows = rows_of(batch, task);
-  const int64_t group = block_index() - task.first_block;
+  const int64_t group = number;
   const int64_t first = group * rows_at_once * kParityRowsPerLane;
   if (thread_index() < window.volume) {
     const OffsetStep step = make_step(task.relation, in.layout, out.layout, thread_index());
@@ -275,6 +278,49 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(
   block_sync();
   if (thread_index() < window.volume && word.count[thread_index()] > 0)
     atomic_add(&task.offset_count[thread_index()], word.count[thread_index()]);
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(MapBatch) batch) {
+  using Counts = uint32_t[1 << kMaxDimension];
+  PUMICE_BLOCK_SHARED(Counts, counts);   // how many outputs of the block have each offset
+  const auto [task, number] = task_of_block(batch);
+  const WindowRef& window = task.relation.window;
+  const CoordinateSetRef& in = batch.set[task.in_set];
+  const CoordinateSetRef& out = batch.set[task.out_set];
+  const int children = 1 << out.layout.dimension;
+  if (number == 0 && thread_index() < window.volume)
+    task.step[thread_index()] = make_step(task.relation, in.layout, out.layout, thread_index());
+  const int64_t rows = rows_of(batch, task);
+  const int64_t first = int64_t{number} * kMatchThreads;
+  if (first >= rows) return;
+  if (thread_index() < children) counts[thread_index()] = 0;
+  block_sync();
+  const int64_t rank = first + thread_index();
+  if (rank < rows) {
+    const uint64_t first_child = out.keys[rank] << out.layout.dimension;
+    const FoundBlock block = find_block(in.table, first_child >> kBlockBits);
+    const uint64_t bit = cell_bit(first_child);
+    const uint64_t from_first_on = block.occupancy & ~(bit - 1);
+    uint32_t there = 0;
+    uint32_t mask = 0;
+    if (block.slot != kNoSlot) {
+      there = static_cast<uint32_t>(from_first_on >> (first_child & (kBlockCells - 1))) &
+              ((uint32_t{1} << children) - 1);
+    }
+    int32_t rank_in =
+        there == 0 ? 0 : in.table.slot_rank[block.slot] + popcount(block.occupancy & (bit - 1));
+    for (; there != 0; there &= there - 1, ++rank_in) {
+      const int k = window.of_child[lowest_bit(there)];
+      if (k == kNoOffset) continue;
+      mask |= uint32_t{1} << k;
+      note_found(task, in, rank, k, rank_in);
+      atomic_add(&counts[k], 1u);
+    }
+    task.mask[rank] = mask;
+  }
+  block_sync();
+  if (thread_index() < window.volume && counts[thread_index()] > 0)
+    atomic_add(&task.offset_count[thread_index()], counts[thread_index()]);
 }
 
 }   // namespace pumice

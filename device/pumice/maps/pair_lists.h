@@ -43,11 +43,11 @@ using TurnedMasks = uint32_t[kPairWarps][kWarpThreads];
 
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void count_pairs(PUMICE_ARGUMENT(MapBatch) batch) {
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
-  const MapTask& task = task_of_block(batch);
+  const auto [task, tile] = task_of_block(batch);
   const int64_t rows = rows_of(batch, task);
-  const int64_t tile = block_index() - task.first_block;
-  const int64_t rank = tile * kPairThreads + thread_index();
-  if (tile * kPairThreads >= rows) return;
+  const int64_t first = int64_t{tile} * kPairThreads;
+  const int64_t rank = first + thread_index();
+  if (first >= rows) return;
   for (int word = 0; word < task.words; ++word) {
     turned[warp_index()][lane_index()] = turn_bits(mask_word(task, rank, rows, word));
     block_sync();
@@ -83,8 +83,7 @@ PUMICE_DEVICE void begin_offsets(const MapBatch& batch, const MapTask& task) {
 
 /// One block an offset. What is counted in a tile becomes the pairs of the offset in those before.
 PUMICE_KERNEL PUMICE_THREADS(kPairThreads) void sum_pairs(PUMICE_ARGUMENT(MapBatch) batch) {
-  const MapTask& task = task_of_block(batch);
-  const int64_t k = block_index() - task.first_block;
+  const auto [task, k] = task_of_block(batch);
   const int64_t tiles = pair_tiles(rows_of(batch, task));
   if (k == 0) begin_offsets(batch, task);
   uint32_t* const pairs = task.tile_pairs + k * tiles;
@@ -105,12 +104,12 @@ PUMICE_KERNEL PUMICE_THREADS(kPairThreads, 6) void write_pairs(PUMICE_ARGUMENT(M
   using Places = int64_t[kPairWarps][kWarpThreads];
   PUMICE_BLOCK_SHARED(TurnedMasks, turned);
   PUMICE_BLOCK_SHARED(Places, places);   // of each warp's first pair of an offset
-  const MapTask& task = task_of_block(batch);
+  const auto [task, tile] = task_of_block(batch);
   if (RowCountRef{task.pair_count, task.pair_capacity}.poisoned()) return;
   const int64_t rows = rows_of(batch, task);
-  const int64_t tile = block_index() - task.first_block;
-  const int64_t rank = tile * kPairThreads + thread_index();
-  if (tile * kPairThreads >= rows) return;
+  const int64_t first = int64_t{tile} * kPairThreads;
+  const int64_t rank = first + thread_index();
+  if (first >= rows) return;
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int32_t row = rank < rows ? row_of_rank(out.order, static_cast<int32_t>(rank)) : -1;
   for (int word = 0; word < task.words; ++word) {

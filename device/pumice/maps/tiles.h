@@ -29,21 +29,20 @@ struct TileSlice {
 };
 
 /// Rows and tiles are int32: 32-bit divisions, which take no call.
-PUMICE_DEVICE int32_t tiles_of_split(const MapBatch& batch, const MapTask& task) {
-  const auto rows = static_cast<uint32_t>(batch.segment_begin[task.first_segment + 1] -
-                                          batch.segment_begin[task.first_segment]);
+PUMICE_DEVICE int32_t tiles_of_split(const MapTask& task) {
+  const auto rows = static_cast<uint32_t>(*task.ordered_rows);
   const auto tile_rows = static_cast<uint32_t>(task.tile_rows);
   return static_cast<int32_t>((rows + tile_rows - 1) / tile_rows);
 }
 
 PUMICE_DEVICE TileSlice tile_slice(const MapBatch& batch, const MapTask& task, int32_t tile) {
-  const int32_t tiles = tiles_of_split(batch, task);
+  const int32_t tiles = tiles_of_split(task);
   if (tile >= tiles * task.splits) return {tile, 0, nullptr, 0};
   const int split = tile / tiles;
-  const int64_t begin = batch.segment_begin[task.first_segment + split];
+  const int64_t capacity = batch.set[task.out_set].rows.capacity;
   const int64_t first = int64_t{tile - split * tiles} * task.tile_rows;
-  const int64_t left = batch.segment_begin[task.first_segment + split + 1] - begin - first;
-  return {tile, split, batch.sorted + begin + first,
+  const int64_t left = *task.ordered_rows - first;
+  return {tile, split, task.sorted + split * capacity + first,
           static_cast<int>(left < task.tile_rows ? left : task.tile_rows)};
 }
 
@@ -76,8 +75,8 @@ PUMICE_DEVICE void write_out_rows(const MapBatch& batch, const MapTask& task,
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   using Blocks = uint32_t[kMaxTileBlocks];
   PUMICE_BLOCK_SHARED(Blocks, of_block);
-  const MapTask& task = task_of_block(batch);
-  const TileSlice tile = tile_slice(batch, task, block_index() - task.first_block);
+  const auto [task, number] = task_of_block(batch);
+  const TileSlice tile = tile_slice(batch, task, number);
   if (tile.rows == 0 || tile.tile >= task.tile_capacity) return;
   const int blocks = task.tile_rows / kBlockRows;
   int entries = 0;
@@ -100,11 +99,13 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBa
   write_out_rows(batch, task, tile);
 }
 
+inline constexpr int kLengths = 256;   // that are told apart
+
 /// Tiles with more entries have a smaller digit: longest first.
 PUMICE_DEVICE uint32_t length_digit(const MapTask& task, int32_t entries) {
   const auto most = static_cast<uint32_t>(task.relation.window.volume);
   const auto length = static_cast<uint32_t>(entries);
-  return kDigits - 1 - (most < kDigits ? length : length * (kDigits - 1) / most);
+  return kLengths - 1 - (most < kLengths ? length : length * (kLengths - 1) / most);
 }
 
 /// Where the entries of each tile begin; returns how many there are in all.
@@ -123,22 +124,22 @@ PUMICE_DEVICE int64_t place_entries(const MapTask& task, int32_t tiles) {
 
 /// A stable counting sort of the tiles by how many entries they have.
 PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles_of_split) {
-  using Positions = uint32_t[kDigits];
+  using Positions = uint32_t[kLengths];
   PUMICE_BLOCK_SHARED(Positions, position);
-  if (thread_index() < kDigits) position[thread_index()] = 0;
+  if (thread_index() < kLengths) position[thread_index()] = 0;
   block_sync();
   for (int32_t tile = thread_index(); tile < tiles; tile += kPlanThreads)
     atomic_add(&position[length_digit(task, task.tile_entries[tile])], 1u);
   block_sync();
   uint32_t total = 0;
   const uint32_t begin = block_exclusive_sum<kPlanThreads>(
-      thread_index() < kDigits ? position[thread_index()] : 0, total);
-  if (thread_index() < kDigits) position[thread_index()] = begin;
+      thread_index() < kLengths ? position[thread_index()] : 0, total);
+  if (thread_index() < kLengths) position[thread_index()] = begin;
   for (int32_t first = 0; first < tiles; first += kPlanThreads) {
     const int32_t tile = first + thread_index();
     const int32_t entries = tile < tiles ? task.tile_entries[tile] : 0;
-    const uint32_t digit[1] = {tile < tiles ? length_digit(task, entries) : kNoDigit};
-    DigitRanks<kPlanThreads, 1> ranks;
+    DigitRanks<kPlanThreads, 1, kLengths> ranks;
+    const uint32_t digit[1] = {tile < tiles ? length_digit(task, entries) : ranks.kNoDigit};
     ranks.find(digit);
     if (tile < tiles) {
       const int32_t entry = task.entry_begin[tile];
@@ -146,7 +147,7 @@ PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles
                                                              tile / tiles_of_split};
     }
     block_sync();
-    if (thread_index() < kDigits) position[thread_index()] += ranks.count;
+    if (thread_index() < kLengths) position[thread_index()] += ranks.count;
   }
 }
 
@@ -154,7 +155,7 @@ PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles
 PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   const MapTask& task = batch.task[block_index()];
   if (task.splits == 0) return;
-  const int32_t of_split = tiles_of_split(batch, task);
+  const int32_t of_split = tiles_of_split(task);
   const int32_t tiles = of_split * task.splits;
   const bool poisoned = poisoned_sets(batch, task);
   const bool fits = tiles <= task.tile_capacity;
@@ -235,9 +236,9 @@ PUMICE_DEVICE void look_up_entry(const MapBatch& batch, const MapTask& task, con
 PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 6) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   PUMICE_BLOCK_SHARED(TileRows, rows);
   PUMICE_BLOCK_SHARED(WordOffsets, offsets);
-  const MapTask& task = task_of_block(batch);
+  const auto [task, number] = task_of_block(batch);
   if (RowCountRef{task.tile_count, task.tile_capacity}.poisoned()) return;
-  const TileSlice tile = tile_slice(batch, task, block_index() - task.first_block);
+  const TileSlice tile = tile_slice(batch, task, number);
   if (tile.rows == 0) return;
   for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
     rows.rank[row] = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;

@@ -37,7 +37,8 @@ CreatedSets create_sets(jit::KernelRunner& runner, const DeviceCoordinates& coor
   const bool merges = options.repeats == Repeats::merge;
   FillList fill;
   Pyramid pyramid(runner, options.layout, 0, options.capacities, !merges, options.name, fill);
-  RadixSort<std::uint64_t> sort(runner, coordinates.rows.capacity, key_bits(options.layout), fill);
+  RadixSort<std::uint64_t> sort(runner, {coordinates.rows.capacity, key_bits(options.layout)},
+                                fill);
   auto troubles = runner.make<RowTrouble>(2);
   fill.add(troubles, 0);
   CreatedSets created;

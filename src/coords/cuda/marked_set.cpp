@@ -11,7 +11,7 @@ namespace pumice::cuda {
 MarkedSet::MarkedSet(jit::KernelRunner& runner, const KeyLayout& layout, SetCapacity capacity,
                      const std::string& name, FillList& fill)
     : set_(runner, layout, capacity, false, name, fill),
-      sort_(runner, capacity.blocks, key_bits(layout) - kBlockBits, fill),
+      sort_(runner, {capacity.blocks, key_bits(layout) - kBlockBits}, fill),
       count_(runner.make<std::int64_t>(1)),
       states_(runner.make<std::uint64_t>(tiles())),
       ticket_(runner.make<std::uint32_t>(1)) {

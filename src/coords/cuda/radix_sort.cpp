@@ -14,7 +14,7 @@ namespace {
 SortDigits digits_of(int bits) {
   SortDigits digits;
   digits.bits = std::max(bits, 1);
-  const int passes = (digits.bits + kDigitBits - 1) / kDigitBits;
+  const int passes = (digits.bits + kSortDigitBits - 1) / kSortDigitBits;
   digits.width = (digits.bits + passes - 1) / passes;
   digits.passes = (digits.bits + digits.width - 1) / digits.width;
   return digits;
@@ -23,74 +23,83 @@ SortDigits digits_of(int bits) {
 }   // namespace
 
 template <class Key>
-RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::int64_t capacity, int bits,
-                          FillList& fill)
-    : capacity_(capacity),
-      tiles_((capacity + kSortTile - 1) / kSortTile),
-      digits_(digits_of(bits)) {
-  PUMICE_ENSURES(bits <= static_cast<int>(8 * sizeof(Key)), bits, " bits of a key of ", sizeof(Key),
-                 " bytes");
-  PUMICE_EXPECTS(capacity <= kMostTileSum, "a sort of ", capacity, " pairs; the most is ",
-                 kMostTileSum);
-  for (std::size_t i = 0; i < 2; ++i) {
-    keys_[i] = runner.make<Key>(capacity);
-    values_[i] = runner.make<std::uint32_t>(capacity);
+RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> rooms,
+                          FillList& fill) {
+  PUMICE_ENSURES(!rooms.empty() && rooms.size() <= kMostSortSegments, rooms.size(),
+                 " segments of a sort");
+  std::int64_t pairs = 0;
+  for (const auto& [capacity, bits] : rooms) {
+    PUMICE_ENSURES(bits <= static_cast<int>(8 * sizeof(Key)), bits, " bits of a key of ",
+                   sizeof(Key), " bytes");
+    PUMICE_EXPECTS(capacity <= kMostTileSum, "a sort of ", capacity, " pairs; the most is ",
+                   kMostTileSum);
+    SortSegment& segment = batch_.segment[batch_.segments++];
+    segment.first = pairs;
+    segment.digits = digits_of(bits);
+    segment.tiles = static_cast<std::int32_t>((capacity + kSortTile - 1) / kSortTile);
+    passes_ = std::max(passes_, segment.digits.passes);
+    is_small_ = is_small_ && capacity <= kSmallSort;
+    pairs += capacity;
   }
-  if (is_small()) return;
-  totals_ = runner.make<std::uint32_t>(digits_.passes * kDigits);
-  states_ = runner.make<std::uint32_t>(digits_.passes * tiles_ * kDigits);
-  tickets_ = runner.make<std::uint32_t>(digits_.passes);
-  fill.add(totals_, 0);
-  fill.add(states_, 0);
-  fill.add(tickets_, 0);
+  for (std::size_t i = 0; i < 2; ++i) {
+    keys_[i] = runner.make<Key>(pairs);
+    values_[i] = runner.make<std::uint32_t>(pairs);
+    batch_.keys[i] = keys_[i].data();
+    batch_.values[i] = values_[i].data();
+  }
+  if (!is_small_) take_sums(runner, fill);
+}
+
+template <class Key> void RadixSort<Key>::take_sums(jit::KernelRunner& runner, FillList& fill) {
+  const auto words = [](const SortSegment& segment) {
+    return std::int64_t{segment.digits.passes} *
+           (1 + kSortDigits * (1 + std::int64_t{segment.tiles}));
+  };
+  std::int64_t all = 0;
+  for (const SortSegment& segment : segments())
+    all += words(segment);
+  sums_ = runner.make<std::uint32_t>(all);
+  fill.add(sums_, 0);
+  std::uint32_t* next = sums_.data();
+  for (SortSegment& segment : segments()) {
+    segment.totals = next;
+    segment.states = segment.totals + segment.digits.passes * kSortDigits;
+    next += words(segment);
+    segment.tickets = next - segment.digits.passes;
+  }
 }
 
 template <class Key> std::uint32_t* RadixSort<Key>::values() {
-  has_values_ = true;
+  batch_.has_values = 1;
   return values_[0].data();
 }
 
-template <class Key> void RadixSort<Key>::run(jit::KernelRunner& runner, RowCountRef rows) {
-  if (is_small()) {
-    run_small(runner, rows);
-  } else {
-    run_passes(runner, rows);
-  }
-}
-
-template <class Key> void RadixSort<Key>::run_small(jit::KernelRunner& runner, RowCountRef rows) {
-  SmallSort<Key> arguments{.rows = rows, .has_values = has_values_ ? 1 : 0, .digits = digits_};
-  for (std::size_t i = 0; i < 2; ++i) {
-    arguments.keys[i] = keys_[i].data();
-    arguments.values[i] = values_[i].data();
-  }
-  runner.run(coords_kernel(sizeof(Key) == 8 ? "sort_small_u64" : "sort_small_u32"),
-             {.blocks = 1, .threads = kSmallSortThreads}, arguments);
-}
-
-template <class Key> void RadixSort<Key>::run_passes(jit::KernelRunner& runner, RowCountRef rows) {
+template <class Key>
+void RadixSort<Key>::run(jit::KernelRunner& runner, std::span<const RowCountRef> rows) {
   constexpr bool kIsWide = sizeof(Key) == 8;
-  runner.run(
-      coords_kernel(kIsWide ? "sort_count_u64" : "sort_count_u32"),
-      {.blocks = (capacity_ + kSortCountTile - 1) / kSortCountTile, .threads = kSortThreads},
-      SortCount<Key>{
-          .rows = rows, .keys = keys_[0].data(), .totals = totals_.data(), .digits = digits_});
-  for (int pass = 0; pass < digits_.passes; ++pass) {
-    const auto from = static_cast<std::size_t>(pass % 2);
-    const int shift = pass * digits_.width;
-    runner.run(coords_kernel(kIsWide ? "sort_scatter_u64" : "sort_scatter_u32"),
-               {.blocks = tiles_, .threads = kSortThreads},
-               SortPass<Key>{.rows = rows,
-                             .keys = keys_[from].data(),
-                             .values = pass > 0 || has_values_ ? values_[from].data() : nullptr,
-                             .sorted_keys = keys_[1 - from].data(),
-                             .sorted_values = values_[1 - from].data(),
-                             .totals = totals_.data() + pass * kDigits,
-                             .states = states_.data() + pass * tiles_ * kDigits,
-                             .ticket = tickets_.data() + pass,
-                             .shift = shift,
-                             .bits = std::min(digits_.width, digits_.bits - shift)});
+  PUMICE_ENSURES(rows.size() == segments().size(), rows.size(), " counts for ", batch_.segments,
+                 " segments");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    batch_.segment[i].rows = rows[i];
+  if (is_small_) {
+    runner.run(coords_kernel(kIsWide ? "sort_small_u64" : "sort_small_u32"),
+               {.blocks = batch_.segments, .threads = kSmallSortThreads}, batch_);
+    return;
   }
+  launch(runner, kIsWide ? "sort_count_u64" : "sort_count_u32", 0);
+  for (int pass = 0; pass < passes_; ++pass)
+    launch(runner, kIsWide ? "sort_scatter_u64" : "sort_scatter_u32", pass);
+}
+
+template <class Key>
+void RadixSort<Key>::launch(jit::KernelRunner& runner, const char* kernel, int pass) {
+  std::int32_t blocks = 0;
+  for (std::size_t i = 0; i < segments().size(); ++i) {
+    batch_.first_block[i] = blocks;
+    if (segments()[i].digits.passes > pass) blocks += segments()[i].tiles;
+  }
+  batch_.pass = pass;
+  runner.run(coords_kernel(kernel), {.blocks = blocks, .threads = kSortThreads}, batch_);
 }
 
 template class RadixSort<std::uint32_t>;

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include <pumice/grid/sort_arguments.h>
 #include <pumice/core/buffer.hpp>
@@ -12,48 +14,63 @@
 
 namespace pumice::cuda {
 
+/// Room for pairs that are sorted among themselves, by the low `bits` bits of their keys.
+struct SortRoom {
+  std::int64_t capacity = 0;
+  int bits = 0;
+};
+
 /// Sorts (key, value) pairs ascending by the low `bits` bits of their keys, stably; the other bits
-/// must be equal. One launch for a capacity of up to 4,096 pairs; beyond, one and a launch for
-/// every 8 bits.
+/// must be equal. Several segments are sorted side by side, each by itself. One launch where no
+/// segment has room for more than 4,096 pairs; elsewhere one and a launch for every 9 bits.
 ///
-///   RadixSort<std::uint64_t> sort(runner, capacity, bits, fill);
+///   RadixSort<std::uint64_t> sort(runner, {{capacity, bits}}, fill);
 ///   fill.run(runner);
 ///   ... a kernel writes sort.keys() ...
-///   sort.run(runner, rows);
+///   sort.run(runner, {rows});
 template <class Key> class RadixSort {
  public:
-  /// Takes the memory, and asks `fill` to zero what counts and sums.
-  RadixSort(jit::KernelRunner& runner, std::int64_t capacity, int bits, FillList& fill);
+  /// Takes the memory, and asks `fill` to zero what counts and sums. 1 to kMostSortSegments rooms.
+  RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> rooms, FillList& fill);
+  RadixSort(jit::KernelRunner& runner, SortRoom room, FillList& fill)
+      : RadixSort(runner, std::span(&room, 1), fill) {}
 
   /// What is to be sorted, [capacity].
-  Key* keys() { return keys_[0].data(); }
-  /// The values that go with it, [capacity]; left alone, values are the places of their keys.
+  Key* keys(std::size_t segment = 0) { return keys_[0].data() + batch_.segment[segment].first; }
+  /// The values that go with it, [capacity] for each segment; left alone, values are the places of
+  /// their keys in their segment.
   std::uint32_t* values();
 
-  /// `rows` of the capacity's pairs.
-  void run(jit::KernelRunner& runner, RowCountRef rows);
+  /// `rows` of each segment's capacity.
+  void run(jit::KernelRunner& runner, std::span<const RowCountRef> rows);
+  void run(jit::KernelRunner& runner, RowCountRef rows) { run(runner, std::span(&rows, 1)); }
 
-  const Key* sorted_keys() const { return keys_[sorted_in()].data(); }
-  const std::uint32_t* sorted_values() const { return values_[sorted_in()].data(); }
-  /// The memory of the sorted values, for good.
-  Buffer<std::uint32_t> take_sorted_values() { return std::move(values_[sorted_in()]); }
-  int passes() const { return digits_.passes; }
+  const Key* sorted_keys(std::size_t segment = 0) const {
+    return keys_[sorted_in(segment)].data() + batch_.segment[segment].first;
+  }
+  const std::uint32_t* sorted_values(std::size_t segment = 0) const {
+    return values_[sorted_in(segment)].data() + batch_.segment[segment].first;
+  }
+  /// The memory of the sorted values of the only segment, for good.
+  Buffer<std::uint32_t> take_sorted_values() { return std::move(values_[sorted_in(0)]); }
 
  private:
-  bool is_small() const { return capacity_ <= kSmallSort; }
-  std::size_t sorted_in() const { return static_cast<std::size_t>(digits_.passes % 2); }
-  void run_small(jit::KernelRunner& runner, RowCountRef rows);
-  void run_passes(jit::KernelRunner& runner, RowCountRef rows);
+  std::span<SortSegment> segments() {
+    return {batch_.segment, static_cast<std::size_t>(batch_.segments)};
+  }
+  std::size_t sorted_in(std::size_t segment) const {
+    return static_cast<std::size_t>(batch_.segment[segment].digits.passes % 2);
+  }
+  void take_sums(jit::KernelRunner& runner, FillList& fill);
+  /// A launch of a block a tile, for the segments that have more than `pass` passes.
+  void launch(jit::KernelRunner& runner, const char* kernel, int pass);
 
-  std::int64_t capacity_;
-  std::int64_t tiles_;
-  SortDigits digits_;
+  SortBatch<Key> batch_{};
+  int passes_ = 0;   // the most of a segment
+  bool is_small_ = true;
   std::array<Buffer<Key>, 2> keys_;
   std::array<Buffer<std::uint32_t>, 2> values_;
-  bool has_values_ = false;
-  Buffer<std::uint32_t> totals_;    // [passes, 256]
-  Buffer<std::uint32_t> states_;    // [passes, tiles, 256]
-  Buffer<std::uint32_t> tickets_;   // [passes]
+  Buffer<std::uint32_t> sums_;   // totals, states and tickets of all segments
 };
 
 }   // namespace pumice::cuda

@@ -51,7 +51,7 @@ Rekeyed rekey(jit::KernelRunner& runner, std::span<const RekeySource> sources,
   std::int64_t capacity = 0;
   for (const RekeySource& source : sources)
     capacity += source.rows.capacity;
-  Rekeyed result{RadixSort<std::uint64_t>(runner, capacity, key_bits(layout), fill),
+  Rekeyed result{RadixSort<std::uint64_t>(runner, {capacity, key_bits(layout)}, fill),
                  runner.make<std::int64_t>(1), capacity};
   fill.run(runner);
   RekeyArguments arguments{.source = {},

@@ -68,7 +68,7 @@ DeviceVoxels voxelize(jit::KernelRunner& runner, const DevicePoints& points,
   FillList fill;
   Pyramid pyramid(runner, options.layout, 0, options.capacities, false, options.name, fill);
   // One bit more than keys have tells the points that are left out from the others.
-  RadixSort<std::uint64_t> sort(runner, capacity, key_bits(options.layout) + 1, fill);
+  RadixSort<std::uint64_t> sort(runner, {capacity, key_bits(options.layout) + 1}, fill);
   auto trouble = runner.make<RowTrouble>(1);
   auto kept = runner.make<std::int64_t>(1);
   DeviceVoxels voxels;

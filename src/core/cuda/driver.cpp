@@ -49,7 +49,7 @@ std::string start(void* library, const std::string& visible_devices, DriverState
   if (state.version < kOldestVersion) {
     return detail::concatenate("the CUDA driver is too old: it serves CUDA ",
                                version_text(state.version), ", Pumice needs ",
-                               version_text(kOldestVersion), " (driver 525.60) or later");
+                               version_text(kOldestVersion), " (driver 530.30) or later");
   }
   if (const char* missing = find_functions(library, state.functions)) {
     return detail::concatenate(state.path, " has no ", missing, ", though it serves CUDA ",

@@ -26,7 +26,8 @@ struct DriverState {
   int devices = 0;
 };
 
-inline constexpr int kOldestVersion = 12000;   // cuLibraryLoadData and kernels without a context
+/// 12.0 brought cuLibraryLoadData and kernels without a context, 12.1 arguments beyond 4 KiB.
+inline constexpr int kOldestVersion = 12010;
 
 /// Opens the first of `candidates` that is there and starts CUDA. Never throws: the state says what
 /// is wrong.

@@ -11,9 +11,6 @@
 namespace pumice::cuda {
 namespace {
 
-/// Masks of up to 16 bits are sorted in half the passes of those of 27.
-constexpr std::int64_t kFewOffsets = 16;
-
 void check(const MapRequest& request) {
   PUMICE_ENSURES(request.window != nullptr, request.name, " without a window");
   const int dimension = request.window->dimension();
@@ -45,26 +42,15 @@ KeyRelation key_relation(const MapRequest& request) {
 }
 
 std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests) {
-  std::vector<DeviceMap> maps(requests.size());
-  for (const bool few : {false, true}) {
-    std::size_t next = 0;
-    const auto skip = [&] {
-      while (next < requests.size() && (requests[next].window->volume() <= kFewOffsets) != few)
-        ++next;
-    };
-    for (const MapRequest& request : requests)
-      check(request);
-    for (skip(); next < requests.size();) {
-      MapBatchBuilder batch(runner);
-      std::vector<std::size_t> members;
-      for (; next < requests.size() && batch.takes(requests[next]); ++next, skip()) {
-        batch.add(requests[next]);
-        members.push_back(next);
-      }
-      std::vector<DeviceMap> built = batch.build();
-      for (std::size_t i = 0; i < members.size(); ++i)
-        maps[members[i]] = std::move(built[i]);
-    }
+  for (const MapRequest& request : requests)
+    check(request);
+  std::vector<DeviceMap> maps;
+  for (std::size_t next = 0; next < requests.size();) {
+    MapBatchBuilder batch(runner);
+    for (; next < requests.size() && batch.takes(requests[next]); ++next)
+      batch.add(requests[next]);
+    for (DeviceMap& map : batch.build())
+      maps.push_back(std::move(map));
   }
   return maps;
 }

@@ -56,6 +56,7 @@ DeviceWindow::DeviceWindow(jit::KernelRunner& runner, const KernelWindow& window
   if (volume_ <= kMostTableOffsets && has_stride(2))
     finer_moves_ = moves_of(runner, window.dimension, shifts, 2, 1);
   if (volume_ <= kWordOffsets && has_stride(2)) sort_by_parity(runner, shifts);
+  if (has_stride(2)) name_children(runner, shifts);
 }
 
 DeviceWindow::Moves DeviceWindow::moves_of(jit::KernelRunner& runner, int dimension,
@@ -64,6 +65,21 @@ DeviceWindow::Moves DeviceWindow::moves_of(jit::KernelRunner& runner, int dimens
   const std::optional<BlockMoves> moves = make_block_moves(dimension, shifts, scale, sign);
   if (!moves) return {};
   return {upload(runner, moves->cell_move), upload(runner, moves->needed_by), moves->first_step};
+}
+
+void DeviceWindow::name_children(const jit::KernelRunner& runner,
+                                 const std::vector<std::int32_t>& shifts) {
+  if (std::any_of(shifts.begin(), shifts.end(), [](std::int32_t at) { return at < 0 || at > 1; }))
+    return;
+  const auto dimension = static_cast<std::size_t>(window_.dimension);
+  std::vector<std::uint8_t> of_child(std::size_t{1} << dimension, kNoOffset);
+  for (std::size_t k = 0; k < static_cast<std::size_t>(volume_); ++k) {
+    std::size_t child = 0;
+    for (std::size_t axis = 0; axis < dimension; ++axis)
+      child |= static_cast<std::size_t>(shifts[k * dimension + axis]) << axis;
+    of_child[child] = static_cast<std::uint8_t>(k);
+  }
+  of_child_ = upload(runner, of_child);
 }
 
 void DeviceWindow::sort_by_parity(jit::KernelRunner& runner,
@@ -102,6 +118,10 @@ WindowRef DeviceWindow::ref() const {
 
 WindowRef DeviceWindow::ref(KeyRelation keys, Reach reach) const {
   WindowRef result = ref();
+  if (keys == KeyRelation::in_is_finer && of_child_.size() > 0) {
+    result.of_child = of_child_.data();
+    return result;
+  }
   const Moves* const moves = keys == KeyRelation::same
                                  ? &level_moves_[static_cast<std::size_t>(reach)]
                              : keys == KeyRelation::in_is_finer ? &finer_moves_

@@ -37,6 +37,7 @@ class DeviceWindow {
   };
   static Moves moves_of(jit::KernelRunner& runner, int dimension,
                         const std::vector<std::int32_t>& shifts, int scale, int sign);
+  void name_children(const jit::KernelRunner& runner, const std::vector<std::int32_t>& shifts);
   void sort_by_parity(jit::KernelRunner& runner, const std::vector<std::int32_t>& shifts);
 
   KernelWindow window_;
@@ -48,6 +49,7 @@ class DeviceWindow {
   Moves finer_moves_;                  // stride 2, from coarser outputs
   Buffer<std::uint8_t> of_parity_;     // stride 2, from finer outputs; one word of offsets
   std::int32_t parity_lanes_ = 0;
+  Buffer<std::uint8_t> of_child_;   // stride 2, from coarser outputs, all shifts 0 or 1
 };
 
 }   // namespace pumice::cuda

@@ -2,7 +2,6 @@
 #include "maps/cuda/map_batch.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 
@@ -14,7 +13,6 @@
 namespace pumice::cuda {
 namespace {
 
-constexpr int kMaskKeyBits = 58;
 constexpr int kWarpThreads = 32;
 constexpr std::int64_t kMostTileOffsets = 65536;
 
@@ -26,12 +24,15 @@ bool same_set(const CoordinateSetRef& a, const CoordinateSetRef& b) {
   return a.keys == b.keys && a.rows.count == b.rows.count && a.rows.capacity == b.rows.capacity;
 }
 
-bool matches_by_block(const MapTask& task) {
-  return task.relation.window.cell_move != nullptr;
-}
+/// Which kernel finds the inputs of a task; see maps/match.h.
+enum class Matching { blocks, children, parities, rows };
 
-bool matches_by_parity(const MapTask& task) {
-  return task.relation.window.of_parity != nullptr;
+Matching matching_of(const MapTask& task) {
+  const WindowRef& window = task.relation.window;
+  if (window.of_child != nullptr) return Matching::children;
+  if (window.cell_move != nullptr) return Matching::blocks;
+  if (window.of_parity != nullptr) return Matching::parities;
+  return Matching::rows;
 }
 
 CellRelation relation_of(const MapRequest& request) {
@@ -39,13 +40,8 @@ CellRelation relation_of(const MapRequest& request) {
   return {request.window->ref(keys, request.reach), request.reach, keys};
 }
 
-int split_key_bits(const MapTask& task) {
-  return std::min(static_cast<int>(ceil_of(task.relation.window.volume, task.splits)),
-                  kMaskKeyBits);
-}
-
-int bits_for(int numbers) {
-  return static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(numbers, 1)) - 1));
+int split_key_bits(std::int64_t volume, int splits) {
+  return static_cast<int>(std::min<std::int64_t>(ceil_of(volume, splits), kMaskKeyBits));
 }
 
 }   // namespace
@@ -68,11 +64,13 @@ bool MapBatchBuilder::takes(const MapRequest& request) const {
   const bool one_set = same_set(request.in, request.out);
   const int new_sets =
       (find_set(request.in) < 0 ? 1 : 0) + (find_set(request.out) < 0 && !one_set ? 1 : 0);
-  return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets;
+  const int splits = request.tiles ? request.tiles->splits : 0;
+  return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets &&
+         static_cast<int>(orders_.size()) + splits <= kMostSortSegments;
 }
 
 void MapBatchBuilder::add(const MapRequest& request) {
-  PUMICE_ENSURES(takes(request), "a ninth map in a batch");
+  PUMICE_ENSURES(takes(request), "a map too many in a batch");
   MapTask& task = batch_.task[batch_.tasks++];
   DeviceMap map;
   Scratch scratch;
@@ -92,7 +90,6 @@ void MapBatchBuilder::add(const MapRequest& request) {
   task.step = scratch.step.data();
   map.counts_ = runner_.make<std::int64_t>(3);
   task.splits = 0;
-  task.first_segment = batch_.segments;
   if (request.tiles) add_tiles(request, task, map, scratch);
   if (request.pairs) add_pairs(request, task, map, scratch);
   maps_.push_back(std::move(map));
@@ -118,18 +115,20 @@ void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, Device
   const std::int64_t blocks = options.tile_rows / kBlockRows;
   task.splits = options.splits;
   task.tile_rows = options.tile_rows;
-  batch_.segments += options.splits;
-  ordered_capacity_ += options.splits * request.out.rows.capacity;
+  orders_.insert(orders_.end(), static_cast<std::size_t>(options.splits),
+                 {request.out.rows.capacity, split_key_bits(volume, options.splits)});
   task.tile_capacity = tiles;
   task.entry_capacity = entries;
   task.tile_site = status_site(request.name + ": tiles");
   task.entry_site = status_site(request.name + ": entries of tiles");
 
   scratch.label = runner_.make<std::uint16_t>(volume);
+  scratch.ordered_rows = runner_.make<std::int64_t>(1);
   scratch.block_mask = runner_.make<std::uint32_t>(tiles * blocks * task.words);
   scratch.tile_entries = runner_.make<std::int32_t>(tiles);
   scratch.entry_begin = runner_.make<std::int32_t>(tiles);
   task.label = scratch.label.data();
+  task.ordered_rows = scratch.ordered_rows.data();
   task.block_mask = scratch.block_mask.data();
   task.tile_entries = scratch.tile_entries.data();
   task.entry_begin = scratch.entry_begin.data();
@@ -182,49 +181,62 @@ void MapBatchBuilder::add_pairs(const MapRequest& request, MapTask& task, Device
 
 void MapBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& blocks) {
   std::int64_t next = 0;
-  for (MapTask& task : all_tasks()) {
+  for (std::size_t i = 0; i < all_tasks().size(); ++i) {
     PUMICE_ENSURES(next <= std::numeric_limits<std::int32_t>::max(), kernel, " of ", next,
                    " blocks");
-    task.first_block = static_cast<std::int32_t>(next);
-    next += blocks(task);
+    batch_.first_block[i] = static_cast<std::int32_t>(next);
+    next += blocks(all_tasks()[i]);
   }
   runner_.run(maps_kernel(kernel), {.blocks = next, .threads = threads}, batch_);
 }
 
 void MapBatchBuilder::match() {
-  launch("match_blocks", kMatchThreads, [&](const MapTask& task) {
+  const auto launch_for = [&](Matching matching, const char* kernel, const BlocksOf& blocks) {
+    launch(kernel, kMatchThreads,
+           [&](const MapTask& task) { return matching_of(task) == matching ? blocks(task) : 0; });
+  };
+  launch_for(Matching::blocks, "match_blocks", [&](const MapTask& task) {
     constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
-    return matches_by_block(task) ? ceil_of(out_of(task).blocks.capacity, kGroup) * task.words : 0;
+    return ceil_of(out_of(task).blocks.capacity, kGroup) * task.words;
   });
-  launch("match_parities", kMatchThreads, [&](const MapTask& task) {
-    if (!matches_by_parity(task)) return std::int64_t{0};
+  launch_for(Matching::children, "match_children", [&](const MapTask& task) {
+    return ceil_of(out_of(task).rows.capacity, kMatchThreads);
+  });
+  launch_for(Matching::parities, "match_parities", [&](const MapTask& task) {
     const std::int64_t group =
         kMatchThreads / task.relation.window.parity_lanes * kParityRowsPerLane;
     return ceil_of(out_of(task).rows.capacity, group);
   });
-  launch("match_rows", kMatchThreads, [&](const MapTask& task) {
+  launch_for(Matching::rows, "match_rows", [&](const MapTask& task) {
     const std::int64_t group =
         kMatchThreads / lanes_of_row(task.relation.window.volume) * kRowsPerLane;
-    const bool is_matched = matches_by_block(task) || matches_by_parity(task);
-    return is_matched ? 0 : ceil_of(out_of(task).rows.capacity, group) * task.words;
+    return ceil_of(out_of(task).rows.capacity, group) * task.words;
   });
 }
 
-template <class Key> void MapBatchBuilder::make_tiles(FillList& fill) {
-  RadixSort<Key> sort(runner_, ordered_capacity_, batch_.mask_bits + bits_for(batch_.segments),
-                      fill);
-  batch_.keys = sort.keys();
-  batch_.values = sort.values();
-  fill.run(runner_);
-  match();
+template <class Key> void MapBatchBuilder::order(RadixSort<Key>& sort) {
+  std::vector<RowCountRef> rows;
+  for (MapTask& task : all_tasks()) {
+    if (task.splits == 0) continue;
+    task.keys = sort.keys(rows.size());
+    task.sorted = sort.sorted_values(rows.size());
+    rows.insert(rows.end(), static_cast<std::size_t>(task.splits),
+                {task.ordered_rows, out_of(task).rows.capacity});
+  }
   launch(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64", kOrderThreads,
          [&](const MapTask& task) {
-           // Also where there is no row: somebody has to say that segments are empty.
-           const std::int64_t rows = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
-           return task.splits == 0 ? 0 : ceil_of(rows, kOrderThreads);
+           // Also where there is no row: somebody has to say so.
+           const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
+           return task.splits == 0 ? 0 : ceil_of(capacity, kOrderThreads);
          });
-  sort.run(runner_, {batch_.segment_begin + batch_.segments, ordered_capacity_});
-  batch_.sorted = sort.sorted_values();
+  sort.run(runner_, rows);
+}
+
+template <class Key> void MapBatchBuilder::make_tiles(FillList& fill) {
+  RadixSort<Key> sort(runner_, orders_, fill);
+  fill.run(runner_);
+  match();
+  order(sort);
   const auto tiles = [](const MapTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
   launch("mask_tiles", kTileThreads, tiles);
   runner_.run(maps_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
@@ -244,20 +256,18 @@ void MapBatchBuilder::make_pairs() {
 
 std::vector<DeviceMap> MapBatchBuilder::build() {
   batch_.status = runner_.status();
-  segment_begin_ = runner_.make<std::int64_t>(batch_.segments + 1);
-  batch_.segment_begin = segment_begin_.data();
   FillList fill;
   for (Scratch& scratch : scratch_)
     fill.add(scratch.offset_count, 0);
   bool any_pairs = false;
-  for (const MapTask& task : all_tasks()) {
-    if (task.splits > 0) batch_.mask_bits = std::max(batch_.mask_bits, split_key_bits(task));
+  for (const MapTask& task : all_tasks())
     any_pairs |= task.pair_count != nullptr;
-  }
-  if (batch_.segments == 0) {
+  const bool has_short_keys = std::all_of(orders_.begin(), orders_.end(),
+                                          [](const SortRoom& room) { return room.bits <= 32; });
+  if (orders_.empty()) {
     fill.run(runner_);
     match();
-  } else if (batch_.mask_bits + bits_for(batch_.segments) <= 32) {
+  } else if (has_short_keys) {
     make_tiles<std::uint32_t>(fill);
   } else {
     make_tiles<std::uint64_t>(fill);

@@ -1,4 +1,4 @@
-// Up to eight maps that are built together: their tasks, their memory, their launches.
+// Up to 16 maps that are built together: their tasks, their memory, their launches.
 #pragma once
 
 #include <functional>
@@ -32,6 +32,7 @@ class MapBatchBuilder {
     Buffer<std::uint32_t> offset_count;
     Buffer<OffsetStep> step;
     Buffer<std::uint16_t> label;
+    Buffer<std::int64_t> ordered_rows;
     Buffer<std::uint32_t> block_mask;
     Buffer<std::int32_t> tile_entries;
     Buffer<std::int32_t> entry_begin;
@@ -50,15 +51,15 @@ class MapBatchBuilder {
   void launch(const char* kernel, int threads, const BlocksOf& blocks);
   void match();
   template <class Key> void make_tiles(FillList& fill);
+  template <class Key> void order(RadixSort<Key>& sort);
   void make_pairs();
 
   jit::KernelRunner& runner_;
   MapBatch batch_{};
   int sets_ = 0;
-  std::int64_t ordered_capacity_ = 0;   // rows of all segments
+  std::vector<SortRoom> orders_;   // a segment of the sort for each split of each task
   std::vector<DeviceMap> maps_;
   std::vector<Scratch> scratch_;
-  Buffer<std::int64_t> segment_begin_;
 };
 
 }   // namespace pumice::cuda

@@ -10,7 +10,7 @@ std::span<const jit::KernelGroup> maps_kernels() {
                 "#include <pumice/maps/match.h>\n"
                 "#include <pumice/maps/tiles.h>\n"},
        {"fill_tiles", "gray_keys_u32", "gray_keys_u64", "mask_tiles", "match_blocks",
-        "match_parities", "match_rows", "plan_tiles"}},
+        "match_children", "match_parities", "match_rows", "plan_tiles"}},
       {{.name = "pair tiles", .text = "#include <pumice/maps/pair_tiles.h>\n"},
        {"fill_pair_tiles", "index_pairs", "plan_pair_tiles"}},
       {{.name = "pair lists", .text = "#include <pumice/maps/pair_lists.h>\n"},

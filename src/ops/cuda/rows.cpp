@@ -112,7 +112,7 @@ RowGroups::RowGroups(jit::KernelRunner& runner, ConstTensorView rows, std::int64
   const std::int64_t size = rows.elements();
   FillList fill;
   RadixSort<std::uint32_t> sort(
-      runner, size, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(groups))), fill);
+      runner, {size, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(groups)))}, fill);
   fill.run(runner);
   runner.run(ops_kernel("key_rows"), thread_each(size),
              RowKeyArguments{.rows = list_of(rows, groups), .keys = sort.keys()});
