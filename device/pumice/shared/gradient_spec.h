@@ -121,20 +121,6 @@ PUMICE_SHARED constexpr int32_t shared_bytes(const GradientSpec& spec, int32_t o
   return spec.stages * stage_bytes(spec) + barriers + offset_table_bytes(offsets);
 }
 
-PUMICE_SHARED constexpr int32_t start_registers(const GradientSpec& spec) {
-  const int32_t share = kRegisters / (threads(spec) * spec.blocks_per_sm) / 8 * 8;
-  return share < 248 ? share : 248;
-}
-PUMICE_SHARED constexpr int32_t gather_registers(const GradientSpec& spec) {
-  return start_registers(spec) >= 128 ? 56 : 40;
-}
-PUMICE_SHARED constexpr int32_t multiply_registers(const GradientSpec& spec) {
-  const int32_t warpgroups = spec.in_warps / 4;
-  const int32_t pool = start_registers(spec) * (warpgroups + 1) - gather_registers(spec);
-  const int32_t share = pool / warpgroups / 8 * 8;
-  return share < 240 ? share : 240;
-}
-
 /// Bytes of one copy out of the rows of an operand.
 PUMICE_SHARED constexpr int32_t gradient_copy_bytes(const GradientSpec& spec, int32_t channels) {
   return widest_copy(int64_t{channels} * element_bytes(spec.operand));
@@ -182,13 +168,7 @@ PUMICE_SHARED constexpr bool is_valid(const GradientSpec& spec) {
 }
 
 PUMICE_SHARED constexpr uint32_t architectures(const GradientSpec& spec) {
-  uint32_t result = 0;
-  for (uint32_t one = kSm80; one <= kSm120; one <<= 1) {
-    if (spec.instruction == Instruction::wgmma && one != kSm90a) continue;
-    const int32_t shared = spec.blocks_per_sm * (shared_bytes(spec, 27) + kReservedShared);
-    if (shared <= block_shared_limit(one) + kReservedShared) result |= one;
-  }
-  return result;
+  return architectures_with(spec.instruction, spec.blocks_per_sm, shared_bytes(spec, 27));
 }
 
 PUMICE_SHARED constexpr uint64_t fingerprint(const GradientSpec& spec) {

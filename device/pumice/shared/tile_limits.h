@@ -28,19 +28,19 @@ inline constexpr int32_t kReservedShared = 1024;   // what the driver takes of i
 inline constexpr int32_t kRegisters = 65536;       // of a multiprocessor
 
 /// Registers a thread gets when the kernel starts: a multiple of 8, at most 255.
-PUMICE_SHARED constexpr int32_t start_registers(const TileSpec& spec) {
+template <class Spec> PUMICE_SHARED constexpr int32_t start_registers(const Spec& spec) {
   const int32_t share = kRegisters / (threads(spec) * spec.blocks_per_sm) / 8 * 8;
   return share < 248 ? share : 248;
 }
 
 /// wgmma moves registers from the warpgroup that gathers to those that multiply. Addresses of 16
 /// rows in flight need 56; blocks that share a multiprocessor copy fewer rows and make do with 40.
-PUMICE_SHARED constexpr int32_t gather_registers(const TileSpec& spec) {
+template <class Spec> PUMICE_SHARED constexpr int32_t gather_registers(const Spec& spec) {
   return start_registers(spec) >= 128 ? 56 : 40;
 }
 
-PUMICE_SHARED constexpr int32_t multiply_registers(const TileSpec& spec) {
-  const int32_t warpgroups = spec.row_warps / 4;
+template <class Spec> PUMICE_SHARED constexpr int32_t multiply_registers(const Spec& spec) {
+  const int32_t warpgroups = multiplying_warps(spec) / 4;
   const int32_t pool = start_registers(spec) * (warpgroups + 1) - gather_registers(spec);
   const int32_t share = pool / warpgroups / 8 * 8;
   return share < 240 ? share : 240;
@@ -125,10 +125,6 @@ PUMICE_SHARED constexpr const char* invalid_warps(const TileSpec& spec) {
   return nullptr;
 }
 
-}   // namespace detail
-
-namespace detail {
-
 PUMICE_SHARED constexpr const char* invalid_resident(const TileSpec& spec) {
   if (spec.resident_offsets == 0) return nullptr;
   if (spec.resident_offsets < 0 || spec.instruction != Instruction::mma_sync ||
@@ -165,15 +161,21 @@ PUMICE_SHARED constexpr bool is_valid(const TileSpec& spec) {
   return why_invalid(spec) == nullptr;
 }
 
-/// The architectures a valid spec compiles and fits for.
-PUMICE_SHARED constexpr uint32_t architectures(const TileSpec& spec) {
+/// The architectures that have the instruction, and room on a multiprocessor for `blocks` blocks.
+PUMICE_SHARED constexpr uint32_t architectures_with(Instruction instruction, int32_t blocks,
+                                                    int32_t shared_bytes) {
   uint32_t result = 0;
   for (uint32_t one = kSm80; one <= kSm120; one <<= 1) {
-    if (spec.instruction == Instruction::wgmma && one != kSm90a) continue;
-    const int32_t shared = spec.blocks_per_sm * (shared_bytes(spec) + kReservedShared);
+    if (instruction == Instruction::wgmma && one != kSm90a) continue;
+    const int32_t shared = blocks * (shared_bytes + kReservedShared);
     if (shared <= block_shared_limit(one) + kReservedShared) result |= one;
   }
   return result;
+}
+
+/// The architectures a valid spec compiles and fits for.
+PUMICE_SHARED constexpr uint32_t architectures(const TileSpec& spec) {
+  return architectures_with(spec.instruction, spec.blocks_per_sm, shared_bytes(spec));
 }
 
 }   // namespace pumice

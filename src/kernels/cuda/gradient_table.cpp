@@ -7,14 +7,11 @@
 
 #include <pumice/core/error.hpp>
 
+#include "kernels/cuda/candidates.hpp"
 #include "kernels/cuda/spec_table.hpp"
 
 namespace pumice::cuda {
 namespace {
-
-constexpr std::int32_t round_up(std::int32_t value, std::int32_t step) {
-  return divide_up(value, step) * step;
-}
 
 GradientSpec base_spec(const GradientProblem& problem) {
   GradientSpec spec;
@@ -34,31 +31,17 @@ std::int32_t share(std::int32_t channels, std::int32_t widest, std::int32_t step
 /// Specifications are the same for all kernels up to 7³.
 constexpr std::int32_t kLeastOffsets = 343;
 
-/// As many stages as fit, up to `most`; fewer than two is no pipeline.
-bool fit_stages(GradientSpec& spec, const GradientProblem& problem, std::int32_t most) {
+void keep(std::vector<GradientSpec>& specs, const GradientSpec& spec,
+          const GradientProblem& problem) {
   const std::int32_t offsets = std::max(problem.offsets, kLeastOffsets);
-  const std::int32_t room =
-      (block_shared_limit(problem.architecture) + kReservedShared) / spec.blocks_per_sm -
-      kReservedShared;
-  for (spec.stages = most; spec.stages >= 2; --spec.stages)
-    if (shared_bytes(spec, offsets) <= room) return true;
-  return false;
-}
-
-void keep(std::vector<GradientSpec>& specs, GradientSpec spec, const GradientProblem& problem) {
-  const std::int32_t most = spec.instruction == Instruction::wgmma ? 6 : 4;
-  while (!fit_stages(spec, problem, most) && spec.blocks_per_sm > 1)
-    --spec.blocks_per_sm;
-  if (!fit_stages(spec, problem, most) || !is_valid(spec)) return;
-  if ((architectures(spec) & problem.architecture) == 0) return;
-  if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+  keep_fitting(specs, spec, problem.architecture, spec.instruction == Instruction::wgmma ? 6 : 4,
+               [&](const GradientSpec& tried) { return shared_bytes(tried, offsets); });
 }
 
 /// Tiles of dW for a range of the smaller number of channels.
 struct WarpgroupShape {
   std::int32_t warpgroups, most_out, pairs, blocks_per_sm, least, most;
 };
-constexpr std::int32_t kAny = 1 << 30;
 constexpr std::array kWarpgroupShapes{
     WarpgroupShape{2, 256, 64, 1, 128, kAny},
     WarpgroupShape{2, 128, 64, 1, 65, kAny},

@@ -9,12 +9,10 @@
 
 #include <pumice/core/error.hpp>
 
+#include "kernels/cuda/candidates.hpp"
+
 namespace pumice::cuda {
 namespace {
-
-constexpr std::int32_t round_up(std::int32_t value, std::int32_t step) {
-  return divide_up(value, step) * step;
-}
 
 /// The parts of a spec that the problem fixes.
 TileSpec base_spec(const TileProblem& problem) {
@@ -61,15 +59,6 @@ std::int32_t columns_for(const TileSpec& spec, std::int32_t widest, std::int32_t
   return best;
 }
 
-/// As many stages as fit, up to `most`; fewer than two is no pipeline.
-bool fit_stages(TileSpec& spec, std::uint32_t architecture, std::int32_t most) {
-  const std::int32_t room =
-      (block_shared_limit(architecture) + kReservedShared) / spec.blocks_per_sm - kReservedShared;
-  for (spec.stages = most; spec.stages >= 2; --spec.stages)
-    if (shared_bytes(spec) <= room) return true;
-  return false;
-}
-
 /// One row of the table of wgmma tiles.
 struct WarpgroupShape {
   std::int32_t rows, warpgroups, blocks_per_sm, most_columns, widest_depth;
@@ -89,7 +78,6 @@ constexpr std::array kWarpgroupShapes{
 struct WarpShape {
   std::int32_t rows, row_warps, column_warps, blocks_per_sm, most_columns, least_out, most_out;
 };
-constexpr std::int32_t kAny = 1 << 30;
 
 // Warps of 32 × 64 up to 64 × 64 sums: larger ones read shared memory less often for each product.
 // Tiles of 64 rows are for few rows.
@@ -107,15 +95,11 @@ constexpr std::array kLaneShapes{
     WarpShape{64, 2, 2, 3, 128, 97, kAny},
 };
 
-void keep(std::vector<TileSpec>& specs, TileSpec spec, std::uint32_t architecture) {
+void keep(std::vector<TileSpec>& specs, const TileSpec& spec, std::uint32_t architecture) {
   // Rings of wgmma cover the gather's latency alone; elsewhere several blocks share that task, and
   // one number of stages for all architectures keeps the table short.
-  const std::int32_t most = spec.instruction == Instruction::wgmma ? 8 : 4;
-  while (!fit_stages(spec, architecture, most) && spec.blocks_per_sm > 1)
-    --spec.blocks_per_sm;
-  if (!fit_stages(spec, architecture, most) || !is_valid(spec)) return;
-  if ((architectures(spec) & architecture) == 0) return;
-  if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
+  keep_fitting(specs, spec, architecture, spec.instruction == Instruction::wgmma ? 8 : 4,
+               [](const TileSpec& tried) { return shared_bytes(tried); });
 }
 
 void add_warpgroup_tiles(std::vector<TileSpec>& specs, const TileProblem& problem) {
@@ -229,6 +213,21 @@ const TileSpec& cheapest(const std::vector<TileSpec>& specs, TileProblem problem
   });
 }
 
+std::vector<TileProblem> standard_problems(std::uint32_t architecture) {
+  std::vector<TileProblem> problems;
+  for (const ElementType operand :
+       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
+    for (const auto& [in, out] : standard_channels()) {
+      problems.push_back({.operand = operand,
+                          .output = operand == ElementType::tf32 ? ElementType::f32 : operand,
+                          .in_channels = in,
+                          .out_channels = out,
+                          .architecture = architecture});
+    }
+  }
+  return problems;
+}
+
 std::vector<TileSpec> some_candidates(const TileProblem& problem) {
   std::vector<TileSpec> specs = tile_candidates(problem);
   PUMICE_EXPECTS(!specs.empty(), "no tile kernel for ", problem.in_channels, " to ",
@@ -294,39 +293,22 @@ std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels() {
 
 std::vector<TileSpec> standard_specs(std::uint32_t architecture) {
   std::vector<TileSpec> specs;
-  for (const ElementType operand :
-       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
-    for (const auto& [in, out] : standard_channels()) {
-      const auto candidates =
-          tile_candidates({.operand = operand,
-                           .output = operand == ElementType::tf32 ? ElementType::f32 : operand,
-                           .in_channels = in,
-                           .out_channels = out,
-                           .architecture = architecture});
-      specs.insert(specs.end(), candidates.begin(), candidates.end());
-    }
+  for (const TileProblem& problem : standard_problems(architecture)) {
+    const std::vector<TileSpec> candidates = tile_candidates(problem);
+    specs.insert(specs.end(), candidates.begin(), candidates.end());
   }
   return specs;
 }
 
 std::vector<TileSpec> standard_pair_specs(std::uint32_t architecture) {
   std::vector<TileSpec> specs;
-  for (const ElementType operand :
-       {ElementType::f16, ElementType::bf16, ElementType::tf32, ElementType::f32}) {
-    for (const auto& [in, out] : standard_channels()) {
-      for (const Write write : {Write::add, Write::slots}) {
-        for (const std::int64_t rows : {1000, 100000, 1000000}) {
-          const TileSpec spec =
-              choose_tile({.operand = operand,
-                           .output = operand == ElementType::tf32 ? ElementType::f32 : operand,
-                           .write = write,
-                           .in_channels = in,
-                           .out_channels = out,
-                           .rows = rows,
-                           .architecture = architecture})
-                  .spec;
-          if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
-        }
+  for (TileProblem problem : standard_problems(architecture)) {
+    for (const Write write : {Write::add, Write::slots}) {
+      for (const std::int64_t rows : {1000, 100000, 1000000}) {
+        problem.write = write;
+        problem.rows = rows;
+        const TileSpec spec = choose_tile(problem).spec;
+        if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
       }
     }
   }
