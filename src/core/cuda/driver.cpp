@@ -1,7 +1,5 @@
-// dlopen of libcuda, and its errors in words.
+// Opening libcuda, and its errors in words.
 #include "core/cuda/driver.hpp"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -9,25 +7,18 @@
 #include <pumice/core/error.hpp>
 
 #include "core/environment.hpp"
+#include "core/shared_library.hpp"
 
 namespace pumice::cuda {
 namespace {
 
-template <class Function> bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
-/// The name of a needed function that the library lacks, or null.
-const char* find_functions(void* library, Driver& functions) {
-#define PUMICE_FIND(name, parameters) \
-  if (!find(library, #name, functions.name)) return #name;
+void find_functions(SharedLibrary& library, Driver& functions) {
+#define PUMICE_FIND(name, parameters) library.require(#name, functions.name);
   PUMICE_CUDA_DRIVER_FUNCTIONS(PUMICE_FIND)
 #undef PUMICE_FIND
-#define PUMICE_FIND(name, parameters) find(library, #name, functions.name);
+#define PUMICE_FIND(name, parameters) library.find(#name, functions.name);
   PUMICE_CUDA_DRIVER_EXTRAS(PUMICE_FIND)
 #undef PUMICE_FIND
-  return nullptr;
 }
 
 std::string text_of(const Driver& functions, Result result) {
@@ -39,21 +30,23 @@ std::string text_of(const Driver& functions, Result result) {
   return std::string(name) + ": " + text;
 }
 
-std::string start(void* library, const std::string& visible_devices, DriverState& state) {
+/// Why CUDA cannot be used; empty when it can.
+std::string start(SharedLibrary& library, const std::string& visible_devices, DriverState& state) {
   Result (*get_version)(int*) = nullptr;
   Result (*initialise)(unsigned) = nullptr;
-  if (!find(library, "cuDriverGetVersion", get_version) || !find(library, "cuInit", initialise)) {
-    return state.path + " is no CUDA driver: it has no cuInit";
-  }
+  library.require("cuInit", initialise);
+  library.require("cuDriverGetVersion", get_version);
+  if (library.missing() != nullptr) return library.problem();
   get_version(&state.version);
   if (state.version < kOldestVersion) {
     return detail::concatenate("the CUDA driver is too old: it serves CUDA ",
                                version_text(state.version), ", Pumice needs ",
                                version_text(kOldestVersion), " (driver 530.30) or later");
   }
-  if (const char* missing = find_functions(library, state.functions)) {
-    return detail::concatenate(state.path, " has no ", missing, ", though it serves CUDA ",
-                               version_text(state.version));
+  find_functions(library, state.functions);
+  if (library.missing() != nullptr) {
+    return detail::concatenate(state.path, " has no ", library.missing(),
+                               ", though it serves CUDA ", version_text(state.version));
   }
   const Result started = initialise(0);
   if (started == kSuccess) state.functions.cuDeviceGetCount(&state.devices);
@@ -85,19 +78,10 @@ bool is_sticky(Result result) {
 DriverState open_driver(const std::vector<std::string>& candidates,
                         const std::string& visible_devices) noexcept {
   DriverState state;
-  void* library = nullptr;
-  for (const std::string& candidate : candidates) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) {
-      state.path = candidate;
-      break;
-    }
-    const char* said = dlerror();
-    if (state.reason.empty())
-      state.reason = std::string("no CUDA driver: ") + (said == nullptr ? candidate : said);
-  }
-  if (library != nullptr) state.reason = start(library, visible_devices, state);
-  return state;   // the library stays open for as long as the process lives
+  SharedLibrary library({.name = "CUDA driver"}, candidates);
+  state.path = library.candidate();
+  state.reason = library.is_open() ? start(library, visible_devices, state) : library.problem();
+  return state;
 }
 
 const DriverState& driver_state() noexcept {

@@ -1,10 +1,12 @@
-// A list of paths.
+// Lists of names and paths.
 #include "core/cuda/toolkit.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <utility>
 
+#include "core/cuda/driver.hpp"
 #include "core/environment.hpp"
 
 namespace pumice::cuda {
@@ -27,6 +29,14 @@ std::vector<std::string> toolkit_folders() {
 }
 
 }   // namespace
+
+std::vector<std::string> toolkit_names(std::string_view library) {
+  const std::string stem = "lib" + std::string(library) + ".so.";
+  const int driver = driver_state().version;
+  std::vector<std::string> names{stem + "13", stem + "12"};
+  if (driver != 0 && driver < 13000) std::swap(names[0], names[1]);
+  return names;
+}
 
 std::vector<std::string> toolkit_libraries(std::span<const std::string> names) {
   std::vector<std::string> files;

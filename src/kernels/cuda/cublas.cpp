@@ -1,7 +1,5 @@
-// dlopen of libcublas, and products through it.
+// Opening libcublas, and products through it.
 #include "kernels/cuda/cublas.hpp"
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <deque>
@@ -15,6 +13,7 @@
 #include "core/cuda/context.hpp"
 #include "core/cuda/toolkit.hpp"
 #include "core/environment.hpp"
+#include "core/shared_library.hpp"
 #include "jit/nvrtc.hpp"
 #include "kernels/cuda/matrix_products.hpp"
 
@@ -34,27 +33,11 @@ constexpr int kAnyAlgorithm = -1;   // CUBLAS_GEMM_DEFAULT
 /// stream.
 constexpr std::int64_t kWorkspaceBytes = 32 << 20;
 
-template <class Function> bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
-
-const char* find_functions(void* library, Cublas& functions) {
-#define PUMICE_FIND(name, parameters) \
-  if (!find(library, #name, functions.name)) return #name;
+void find_functions(SharedLibrary& library, Cublas& functions) {
+#define PUMICE_FIND(name, parameters) library.require(#name, functions.name);
   PUMICE_CUBLAS_FUNCTIONS(PUMICE_FIND)
 #undef PUMICE_FIND
-  return find(library, "cublasGetStatusString", functions.cublasGetStatusString)
-             ? nullptr
-             : "cublasGetStatusString";
-}
-
-std::string file_of(const Cublas& functions, const std::string& otherwise) {
-  Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(functions.cublasCreate_v2), &info) == 0 ||
-      info.dli_fname == nullptr)
-    return otherwise;
-  return info.dli_fname;
+  library.require("cublasGetStatusString", functions.cublasGetStatusString);
 }
 
 /// The site-packages of the Pythons below a prefix.
@@ -143,41 +126,25 @@ class CublasProducts final : public MatrixProducts {
 
 CublasState open_cublas(const std::vector<std::string>& candidates) noexcept {
   CublasState state;
-  void* library = nullptr;
-  std::string first_reason;
-  for (const std::string& candidate : candidates) {
-    library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) {
-      state.path = candidate;
-      break;
-    }
-    const char* said = dlerror();
-    if (first_reason.empty()) first_reason = said == nullptr ? candidate : said;
-  }
-  if (library == nullptr) {
-    state.reason = detail::concatenate(
-        "no cuBLAS: ", first_reason,
-        "; install CUDA's libcublas or the Python package nvidia-cublas (for CUDA 12 "
-        "nvidia-cublas-cu12), or name the library in PUMICE_CUBLAS");
-    return state;
-  }
-  if (const char* missing = find_functions(library, state.functions)) {
-    state.reason =
-        detail::concatenate(state.path, " is no cuBLAS of CUDA 12 or later: it has no ", missing);
-    return state;
-  }
-  state.path = file_of(state.functions, state.path);
+  SharedLibrary library({.name = "cuBLAS",
+                         .vintage = " of CUDA 12 or later",
+                         .remedy = "; install CUDA's libcublas or the Python package nvidia-cublas "
+                                   "(for CUDA 12 nvidia-cublas-cu12), or name the library in "
+                                   "PUMICE_CUBLAS"},
+                        candidates);
+  if (library.is_open()) find_functions(library, state.functions);
+  state.path = library.file();
+  state.reason = library.problem();
+  if (!state.reason.empty()) return state;
   state.functions.cublasGetProperty(kMajorVersion, &state.major);
   if (state.major < 12)
     state.reason = detail::concatenate(state.path, " is cuBLAS ", state.major, ": Pumice needs 12");
-  return state;   // the library stays open for as long as the process lives
+  return state;
 }
 
 std::vector<std::string> cublas_candidates() {
   if (!environment::cublas().empty()) return {environment::cublas()};
-  std::vector<std::string> names{"libcublas.so.13", "libcublas.so.12"};
-  const int driver = driver_state().version;
-  if (driver != 0 && driver < 13000) std::swap(names[0], names[1]);
+  const std::vector<std::string> names = toolkit_names("cublas");
   std::vector<std::string> candidates = names;
   for (std::string& library : toolkit_libraries(names))
     candidates.push_back(std::move(library));
