@@ -16,6 +16,7 @@
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "kernels/emulated_tile.hpp"
+#include "kernels/small_specs.hpp"
 #include "maps/cuda/pair_tiles.hpp"
 
 namespace pumice::test {
@@ -89,33 +90,14 @@ template <TileSpec S> void expect_fetches(const KernelMapView& map, Activation a
 }
 
 constexpr TileSpec pair_spec(std::int32_t in, std::int32_t out, ElementType operand, Write write) {
-  TileSpec spec;
-  spec.instruction = operand == ElementType::f32 ? Instruction::fma : Instruction::mma_sync;
-  spec.operand = operand;
-  spec.output = operand == ElementType::tf32 ? ElementType::f32 : operand;
+  TileSpec spec = small_tile(in, out, operand);
   spec.write = write;
-  spec.in_channels = spec.first_channels = in;
-  spec.out_channels = out;
-  spec.tile_rows = 64;
-  spec.tile_columns = 32;
-  spec.tile_depth = 64 / element_bytes(operand);
   spec.stages = 2;
-  spec.row_warps = 2;
   return spec;
-}
-
-template <class Change> constexpr TileSpec changed(TileSpec spec, Change change) {
-  change(spec);
-  return spec;
-}
-
-const SyntheticMap& cloud() {
-  static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
-  return map;
 }
 
 TEST(FetchOnDemand, AddsProductsUpInEveryType) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   expect_fetches<pair_spec(16, 24, ElementType::f16, Write::add)>(map, Activation::relu);
   expect_fetches<pair_spec(16, 24, ElementType::bf16, Write::slots)>(map, Activation::relu);
   expect_fetches<pair_spec(16, 24, ElementType::tf32, Write::add)>(map, Activation::none);
@@ -123,7 +105,7 @@ TEST(FetchOnDemand, AddsProductsUpInEveryType) {
 }
 
 TEST(FetchOnDemand, TakesAnyChannelsAndGroups) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   expect_fetches<pair_spec(3, 5, ElementType::f16, Write::add)>(map, Activation::none);
   expect_fetches<pair_spec(5, 33, ElementType::f32, Write::slots)>(map, Activation::none);
   expect_fetches<changed(pair_spec(16, 24, ElementType::f16, Write::slots),
@@ -131,7 +113,7 @@ TEST(FetchOnDemand, TakesAnyChannelsAndGroups) {
 }
 
 TEST(FetchOnDemand, RunsOnEverySkeleton) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   constexpr auto warpgroups = [](TileSpec& spec) {
     spec.instruction = Instruction::wgmma;
     spec.tile_rows = 128;
@@ -162,7 +144,7 @@ TEST(FetchOnDemand, TakesAnyNumberOfRows) {
 
 template <ElementType kType, Write kWrite>
 void expect_depthwise(const std::string& source, std::int32_t channels) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   const DType type = storage_type(kType);
   const Tensor input = random_tensor(Shape{map.in_rows, channels}, type, 1);
   const Tensor weight = random_tensor(Shape{map.offsets, 1, channels}, type, 2);
@@ -197,7 +179,7 @@ TEST(FetchOnDemand, MultipliesDepthwise) {
 }
 
 TEST(FetchOnDemand, OfPoisonIsPoison) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   Tensor output = Tensor::zeros({map.out_rows, 8}, DType::f16);
   SpecRunner runner;
   knows_all(runner);

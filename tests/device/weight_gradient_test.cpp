@@ -18,15 +18,11 @@
 #include "kernels/emulated_gradient.hpp"
 #include "kernels/host_tile_map.hpp"
 #include "kernels/problem.hpp"
+#include "kernels/small_specs.hpp"
 #include "kernels/storage_type.hpp"
 
 namespace pumice::test {
 namespace {
-
-const SyntheticMap& cloud() {
-  static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
-  return map;
-}
 
 template <ElementType kType> constexpr GradientSpec spec_of(std::int32_t groups, Write write) {
   GradientSpec spec;
@@ -46,7 +42,7 @@ template <ElementType kType> constexpr GradientSpec spec_of(std::int32_t groups,
 }
 
 template <GradientSpec S> void expect_launches(int launches) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   const Channels channels{S.groups * S.in_channels, S.groups * S.out_channels, S.groups};
   const Tensor input = random_tensor(Shape{map.in_rows, channels.in}, storage_type(S.operand), 1);
   const Tensor grad = random_tensor(Shape{map.out_rows, channels.out}, storage_type(S.operand), 2);
@@ -77,7 +73,7 @@ TEST(WeightGradientLaunch, SumsSlotsIntoTheTypeOfTheResult) {
 }
 
 template <ElementType kType> void expect_depthwise(std::int32_t channels) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   const DType type = storage_type(kType);
   const Tensor input = random_tensor(Shape{map.in_rows, channels}, type, 1);
   const Tensor weight = random_tensor(Shape{map.offsets, 1, channels}, type, 2);

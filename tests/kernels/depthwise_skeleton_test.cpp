@@ -9,6 +9,7 @@
 
 #include "kernels/host_tile_map.hpp"
 #include "kernels/problem.hpp"
+#include "kernels/small_specs.hpp"
 #include "kernels/storage_type.hpp"
 #include "support/device_emulator.hpp"
 
@@ -27,13 +28,8 @@ void sum_slots_f32(const SumSlotsArguments& arguments) {
   sum_slots<ElementType::f32>(arguments);
 }
 
-const SyntheticMap& cloud() {
-  static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
-  return map;
-}
-
 template <ElementType kType> void expect_depthwise(std::int32_t channels, bool mirror) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   const DType type = storage_type(kType);
   const Tensor input = random_tensor(Shape{map.in_rows, channels}, type, 1);
   const Tensor weight = random_tensor(Shape{map.offsets, 1, channels}, type, 2);
@@ -69,7 +65,7 @@ TEST(Depthwise, every_channel_meets_itself) {
 }
 
 template <ElementType kType> void expect_gradient(std::int32_t channels, std::int64_t blocks) {
-  const KernelMapView map = cloud().view();
+  const KernelMapView map = small_map().view();
   const auto offsets = static_cast<std::int32_t>(map.offsets);
   const Tensor input = random_tensor(Shape{map.in_rows, channels}, storage_type(kType), 1);
   const Tensor grad = random_tensor(Shape{map.out_rows, channels}, storage_type(kType), 2);

@@ -5,29 +5,15 @@
 #include <gtest/gtest.h>
 
 #include "kernels/emulated_tile.hpp"
+#include "kernels/small_specs.hpp"
 
 namespace pumice {
 namespace {
 
 using namespace pumice::test;
 
-/// Small tiles, so that little is emulated. One source of `in` channels.
-constexpr TileSpec warp_spec(std::int32_t in, std::int32_t out, ElementType operand) {
-  TileSpec spec;
-  spec.operand = operand;
-  spec.output = operand == ElementType::tf32 ? ElementType::f32 : operand;
-  spec.in_channels = spec.first_channels = in;
-  spec.out_channels = out;
-  spec.tile_rows = 64;
-  spec.tile_columns = 32;
-  spec.tile_depth = 64 / element_bytes(operand);
-  spec.stages = 3;
-  spec.row_warps = 2;
-  return spec;
-}
-
 constexpr TileSpec warpgroup_spec(std::int32_t in, std::int32_t out, ElementType operand) {
-  TileSpec spec = warp_spec(in, out, operand);
+  TileSpec spec = small_tile(in, out, operand);
   spec.instruction = Instruction::wgmma;
   spec.tile_rows = 128;
   spec.tile_columns = 24;
@@ -35,35 +21,25 @@ constexpr TileSpec warpgroup_spec(std::int32_t in, std::int32_t out, ElementType
   return spec;
 }
 
-template <class Change> constexpr TileSpec changed(TileSpec spec, Change change) {
-  change(spec);
-  return spec;
-}
-
-const SyntheticMap& street() {
-  static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
-  return map;
-}
-
 TEST(TileMmaSync, multiplies_half_types) {
-  expect_convolves<warp_spec(32, 32, ElementType::f16)>(street().view());
-  expect_convolves<warp_spec(32, 32, ElementType::bf16)>(street().view(), RunOrder::shuffled);
+  expect_convolves<small_tile(32, 32, ElementType::f16)>(small_map().view());
+  expect_convolves<small_tile(32, 32, ElementType::bf16)>(small_map().view(), RunOrder::shuffled);
 }
 
 TEST(TileMmaSync, multiplies_tf32) {
-  expect_convolves<warp_spec(16, 32, ElementType::tf32)>(street().view());
+  expect_convolves<small_tile(16, 32, ElementType::tf32)>(small_map().view());
 }
 
 TEST(TileMmaSync, takes_any_number_of_channels) {
-  expect_convolves<warp_spec(3, 20, ElementType::f16)>(street().view());     // rows of 6 bytes
-  expect_convolves<warp_spec(5, 33, ElementType::bf16)>(street().view());    // two column tiles
-  expect_convolves<warp_spec(4, 16, ElementType::f16)>(street().view());     // rows of 8 bytes
-  expect_convolves<warp_spec(50, 36, ElementType::bf16)>(street().view());   // 100: two chunks
-  expect_convolves<warp_spec(5, 3, ElementType::tf32)>(street().view());     // rows of 20 bytes
+  expect_convolves<small_tile(3, 20, ElementType::f16)>(small_map().view());     // rows of 6 bytes
+  expect_convolves<small_tile(5, 33, ElementType::bf16)>(small_map().view());    // two column tiles
+  expect_convolves<small_tile(4, 16, ElementType::f16)>(small_map().view());     // rows of 8 bytes
+  expect_convolves<small_tile(50, 36, ElementType::bf16)>(small_map().view());   // 100: two chunks
+  expect_convolves<small_tile(5, 3, ElementType::tf32)>(small_map().view());     // rows of 20 bytes
 }
 
 TEST(TileMmaSync, skips_blocks_of_tall_tiles) {
-  constexpr TileSpec kTall = changed(warp_spec(32, 16, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kTall = changed(small_tile(32, 16, ElementType::f16), [](TileSpec& spec) {
     spec.tile_rows = 256;
     spec.tile_columns = 16;
     spec.row_warps = 4;
@@ -74,36 +50,34 @@ TEST(TileMmaSync, skips_blocks_of_tall_tiles) {
 }
 
 TEST(TileMmaSync, shares_columns_between_warps) {
-  constexpr TileSpec kWide = changed(warp_spec(48, 64, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kWide = changed(small_tile(48, 64, ElementType::f16), [](TileSpec& spec) {
     spec.tile_columns = 64;
     spec.tile_depth = 48;   // three sub-tiles of 32 bytes
     spec.column_warps = 2;
   });
-  expect_convolves<kWide>(street().view(), RunOrder::shuffled);
+  expect_convolves<kWide>(small_map().view(), RunOrder::shuffled);
 }
 
 TEST(TileMmaSync, multiplies_groups_apart) {
-  constexpr TileSpec kGroups = changed(warp_spec(16, 24, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kGroups = changed(small_tile(16, 24, ElementType::f16), [](TileSpec& spec) {
     spec.groups = 3;
     spec.tile_depth = 16;
   });
-  expect_convolves<kGroups>(street().view());
+  expect_convolves<kGroups>(small_map().view());
 }
 
 TEST(TileMmaSync, stores_fp32_of_half_operands) {
-  constexpr TileSpec kWideOutput = changed(warp_spec(16, 24, ElementType::f16),
+  constexpr TileSpec kWideOutput = changed(small_tile(16, 24, ElementType::f16),
                                            [](TileSpec& spec) { spec.output = ElementType::f32; });
-  expect_convolves<kWideOutput>(street().view());
+  expect_convolves<kWideOutput>(small_map().view());
 }
 
 constexpr TileSpec lane_spec(std::int32_t in, std::int32_t out) {
-  TileSpec spec = warp_spec(in, out, ElementType::f32);
-  spec.instruction = Instruction::fma;
-  return spec;
+  return small_tile(in, out, ElementType::f32);
 }
 
 constexpr TileSpec direct_spec(std::int32_t in, std::int32_t out, ElementType operand) {
-  TileSpec spec = warp_spec(in, out, operand);
+  TileSpec spec = small_tile(in, out, operand);
   spec.resident_offsets = 27;
   spec.tile_depth = in <= 16 ? 16 : 32;
   spec.tile_columns = divide_up(out, 16) * 16;
@@ -111,44 +85,44 @@ constexpr TileSpec direct_spec(std::int32_t in, std::int32_t out, ElementType op
 }
 
 TEST(TileDirect, keeps_weights_and_goes_on_from_tile_to_tile) {
-  expect_convolves<direct_spec(16, 16, ElementType::f16)>(street().view(), RunOrder::shuffled);
-  expect_convolves<direct_spec(32, 32, ElementType::bf16)>(street().view());
+  expect_convolves<direct_spec(16, 16, ElementType::f16)>(small_map().view(), RunOrder::shuffled);
+  expect_convolves<direct_spec(32, 32, ElementType::bf16)>(small_map().view());
   expect_convolves<changed(direct_spec(32, 16, ElementType::f16), [](TileSpec& spec) {
     spec.tile_rows = 128;
     spec.row_warps = 8;   // 16 rows a warp
     spec.stages = 4;
-  })>(street().view());
+  })>(small_map().view());
 }
 
 TEST(TileDirect, takes_narrow_rows) {
-  expect_convolves<direct_spec(4, 32, ElementType::f16)>(street().view());
-  expect_convolves<direct_spec(5, 16, ElementType::bf16)>(street().view());
-  expect_convolves<direct_spec(24, 7, ElementType::f16)>(street().view());
+  expect_convolves<direct_spec(4, 32, ElementType::f16)>(small_map().view());
+  expect_convolves<direct_spec(5, 16, ElementType::bf16)>(small_map().view());
+  expect_convolves<direct_spec(24, 7, ElementType::f16)>(small_map().view());
 }
 
 TEST(TileFma, multiplies_fp32) {
-  expect_convolves<lane_spec(16, 32)>(street().view(), RunOrder::shuffled);
-  expect_convolves<lane_spec(3, 20)>(street().view());
+  expect_convolves<lane_spec(16, 32)>(small_map().view(), RunOrder::shuffled);
+  expect_convolves<lane_spec(3, 20)>(small_map().view());
   expect_convolves<changed(lane_spec(40, 70), [](TileSpec& spec) {
     spec.tile_rows = 128;
     spec.tile_columns = 64;
     spec.column_warps = 2;
-  })>(street().view());
+  })>(small_map().view());
 }
 
 TEST(TileWgmma, multiplies_every_width_of_rows) {
-  expect_convolves<warpgroup_spec(32, 24, ElementType::f16)>(street().view());
+  expect_convolves<warpgroup_spec(32, 24, ElementType::f16)>(small_map().view());
   expect_convolves<changed(warpgroup_spec(128, 24, ElementType::bf16),
-                           [](TileSpec& spec) { spec.tile_depth = 64; })>(street().view());
+                           [](TileSpec& spec) { spec.tile_depth = 64; })>(small_map().view());
   expect_convolves<changed(warpgroup_spec(48, 40, ElementType::f16), [](TileSpec& spec) {
     spec.tile_depth = 48;
     spec.tile_columns = 40;
-  })>(street().view(), RunOrder::shuffled);
-  expect_convolves<warpgroup_spec(8, 30, ElementType::tf32)>(street().view());
+  })>(small_map().view(), RunOrder::shuffled);
+  expect_convolves<warpgroup_spec(8, 30, ElementType::tf32)>(small_map().view());
 }
 
 TEST(TileWgmma, pads_channels) {
-  expect_convolves<warpgroup_spec(40, 37, ElementType::bf16)>(street().view());
+  expect_convolves<warpgroup_spec(40, 37, ElementType::bf16)>(small_map().view());
 }
 
 /// Masks of the two warpgroups differ, so that each skips what the other needs, for longer than the
@@ -197,7 +171,7 @@ TEST(TileBlocks, are_multiplied_only_where_they_were_gathered) {
         spec.tile_rows = 256;
         spec.tile_columns = 16;
       });
-  constexpr TileSpec kTallWarps = changed(warp_spec(32, 16, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kTallWarps = changed(small_tile(32, 16, ElementType::f16), [](TileSpec& spec) {
     spec.tile_rows = 256;
     spec.tile_columns = 16;
     spec.row_warps = 2;   // 128 rows a warp
@@ -220,24 +194,24 @@ TEST(TileWgmma, multiplies_two_blocks_a_warpgroup) {
 }
 
 template <TileSpec S> void expect_epilogue(Activation activation) {
-  EmulatedConvolution<S> convolution(street().view());
+  EmulatedConvolution<S> convolution(small_map().view());
   convolution.add_epilogue(activation);
   convolution.run();
   expect_close(convolution.output, convolution.expected(), 32);
 }
 
 TEST(TileEpilogue, scales_shifts_adds_and_activates) {
-  constexpr TileSpec kHalf = warp_spec(16, 24, ElementType::f16);
+  constexpr TileSpec kHalf = small_tile(16, 24, ElementType::f16);
   expect_epilogue<kHalf>(Activation::none);
   expect_epilogue<kHalf>(Activation::relu);
   expect_epilogue<kHalf>(Activation::leaky_relu);
   expect_epilogue<warpgroup_spec(32, 21, ElementType::bf16)>(Activation::relu);
-  expect_epilogue<warp_spec(8, 6, ElementType::tf32)>(Activation::leaky_relu);
+  expect_epilogue<small_tile(8, 6, ElementType::tf32)>(Activation::leaky_relu);
   expect_epilogue<direct_spec(16, 24, ElementType::f16)>(Activation::relu);
 }
 
 TEST(TileEpilogue, knows_all_activations_where_they_are_compiled_in) {
-  constexpr TileSpec kAll = changed(warp_spec(16, 24, ElementType::f16),
+  constexpr TileSpec kAll = changed(small_tile(16, 24, ElementType::f16),
                                     [](TileSpec& spec) { spec.activations = ActivationSet::all; });
   for (const Activation activation : {Activation::relu, Activation::silu, Activation::gelu,
                                       Activation::sigmoid, Activation::tanh})
@@ -248,7 +222,7 @@ TEST(TileEpilogue, stores_wide_tiles_in_pieces) {
   constexpr TileSpec kWarpgroup =
       changed(warpgroup_spec(32, 104, ElementType::bf16),
               [](TileSpec& spec) { spec.tile_columns = 104; });   // 64 and 40
-  constexpr TileSpec kWarps = changed(warp_spec(16, 160, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kWarps = changed(small_tile(16, 160, ElementType::f16), [](TileSpec& spec) {
     spec.tile_columns = 160;   // 64, 64 and 32
     spec.tile_rows = 64;
     spec.row_warps = 4;
@@ -271,18 +245,18 @@ constexpr auto two_sources = [](TileSpec& spec) {
 };
 
 TEST(TileSources, channels_come_from_two_tensors_and_a_shortcut) {
-  expect_epilogue<changed(warp_spec(56, 32, ElementType::f16), two_sources)>(Activation::relu);
+  expect_epilogue<changed(small_tile(56, 32, ElementType::f16), two_sources)>(Activation::relu);
   expect_epilogue<changed(warpgroup_spec(56, 24, ElementType::bf16), two_sources)>(
       Activation::relu);
   expect_epilogue<changed(lane_spec(56, 32), two_sources)>(Activation::relu);
 }
 
 TEST(TileSources, narrow_rows_come_from_two_tensors_too) {
-  constexpr TileSpec kNarrow = changed(warp_spec(7, 5, ElementType::f16), [](TileSpec& spec) {
+  constexpr TileSpec kNarrow = changed(small_tile(7, 5, ElementType::f16), [](TileSpec& spec) {
     spec.first_channels = 3;
     spec.shortcut_channels = spec.shortcut_first_channels = 2;
   });
-  expect_convolves<kNarrow>(street().view());
+  expect_convolves<kNarrow>(small_map().view());
 }
 
 /// Row i meets row i: a linear layer.
@@ -298,7 +272,7 @@ SyntheticMap identity_map(std::int64_t rows) {
 TEST(TileSources, an_identity_needs_no_map) {
   constexpr auto identity = [](TileSpec& spec) { spec.gather = Gather::identity; };
   for (const std::int64_t rows : {0, 1, 31, 129}) {
-    expect_convolves<changed(warp_spec(24, 32, ElementType::f16), identity)>(
+    expect_convolves<changed(small_tile(24, 32, ElementType::f16), identity)>(
         identity_map(rows).view());
     expect_convolves<changed(warpgroup_spec(32, 24, ElementType::bf16), identity)>(
         identity_map(rows).view());

@@ -7,6 +7,7 @@
 
 #include "kernels/emulated_gradient.hpp"
 #include "kernels/emulated_tile.hpp"
+#include "kernels/small_specs.hpp"
 
 namespace pumice {
 namespace {
@@ -33,11 +34,6 @@ constexpr GradientSpec warpgroup_spec(std::int32_t in, std::int32_t out, std::in
   spec.tile_in = 64 * warpgroups;
   spec.tile_out = 40;
   spec.in_warps = 4 * warpgroups;
-  return spec;
-}
-
-template <class Change> constexpr GradientSpec changed(GradientSpec spec, Change change) {
-  change(spec);
   return spec;
 }
 
@@ -105,33 +101,28 @@ void expect_gradient(const KernelMapView& map, std::int64_t blocks = 3,
                16);
 }
 
-const SyntheticMap& cloud() {
-  static const SyntheticMap map = synthetic_map(27, 150, 170, 0.6, false, 1);
-  return map;
-}
-
 constexpr auto slots = [](GradientSpec& spec) { spec.write = Write::slots; };
 
 TEST(WeightGradientWarps, multiplies_half_types) {
-  expect_gradient<warp_spec(32, 32, ElementType::f16)>(cloud().view());
-  expect_gradient<warp_spec(32, 48, ElementType::bf16)>(cloud().view(), 5, RunOrder::shuffled);
+  expect_gradient<warp_spec(32, 32, ElementType::f16)>(small_map().view());
+  expect_gradient<warp_spec(32, 48, ElementType::bf16)>(small_map().view(), 5, RunOrder::shuffled);
 }
 
 TEST(WeightGradientWarps, multiplies_tf32_and_fp32) {
-  expect_gradient<warp_spec(32, 32, ElementType::tf32)>(cloud().view());
-  expect_gradient<warp_spec(36, 64, ElementType::f32)>(cloud().view());
+  expect_gradient<warp_spec(32, 32, ElementType::tf32)>(small_map().view());
+  expect_gradient<warp_spec(36, 64, ElementType::f32)>(small_map().view());
 }
 
 TEST(WeightGradientWarps, takes_any_number_of_channels_and_groups) {
-  expect_gradient<warp_spec(3, 20, ElementType::f16)>(cloud().view());
-  expect_gradient<warp_spec(37, 5, ElementType::bf16)>(cloud().view());
-  expect_gradient<warp_spec(5, 3, ElementType::f32)>(cloud().view());
+  expect_gradient<warp_spec(3, 20, ElementType::f16)>(small_map().view());
+  expect_gradient<warp_spec(37, 5, ElementType::bf16)>(small_map().view());
+  expect_gradient<warp_spec(5, 3, ElementType::f32)>(small_map().view());
   expect_gradient<changed(warp_spec(16, 24, ElementType::f16), [](GradientSpec& spec) {
     spec.groups = 2;
     spec.tile_in = 16;
     spec.in_warps = 1;
     spec.out_warps = 2;
-  })>(cloud().view());
+  })>(small_map().view());
 }
 
 TEST(WeightGradientWarps, shares_wide_tiles) {
@@ -140,26 +131,26 @@ TEST(WeightGradientWarps, shares_wide_tiles) {
     spec.tile_out = 64;
     spec.tile_pairs = 64;
     spec.out_warps = 2;
-  })>(cloud().view(), 2, RunOrder::descending);
+  })>(small_map().view(), 2, RunOrder::descending);
 }
 
 TEST(WeightGradientWgmma, multiplies_transposed) {
-  expect_gradient<warpgroup_spec(64, 40, 1)>(cloud().view());
-  expect_gradient<warpgroup_spec(128, 40, 2)>(cloud().view(), 4, RunOrder::shuffled);
+  expect_gradient<warpgroup_spec(64, 40, 1)>(small_map().view());
+  expect_gradient<warpgroup_spec(128, 40, 2)>(small_map().view(), 4, RunOrder::shuffled);
 }
 
 TEST(WeightGradientWgmma, pads_channels_and_crosses_column_blocks) {
   expect_gradient<changed(warpgroup_spec(96, 88, 2), [](GradientSpec& spec) {
     spec.tile_out = 88;   // one block of 64 columns and part of a second
     spec.tile_pairs = 64;
-  })>(cloud().view());
-  expect_gradient<warpgroup_spec(24, 48, 1)>(cloud().view());   // two tiles of 40
+  })>(small_map().view());
+  expect_gradient<warpgroup_spec(24, 48, 1)>(small_map().view());   // two tiles of 40
 }
 
 TEST(WeightGradientSlots, gives_the_same_in_a_fixed_order) {
-  expect_gradient<changed(warp_spec(32, 32, ElementType::f16), slots)>(cloud().view(), 3);
-  expect_gradient<changed(warp_spec(5, 3, ElementType::f32), slots)>(cloud().view(), 7);
-  expect_gradient<changed(warpgroup_spec(64, 40, 1), slots)>(cloud().view(), 4);
+  expect_gradient<changed(warp_spec(32, 32, ElementType::f16), slots)>(small_map().view(), 3);
+  expect_gradient<changed(warp_spec(5, 3, ElementType::f32), slots)>(small_map().view(), 7);
+  expect_gradient<changed(warpgroup_spec(64, 40, 1), slots)>(small_map().view(), 4);
 }
 
 TEST(WeightGradientSlots, has_more_blocks_than_chunks_and_empty_offsets) {
@@ -173,7 +164,7 @@ TEST(WeightGradientSlots, has_more_blocks_than_chunks_and_empty_offsets) {
 
 TEST(WeightGradientSlots, order_of_blocks_changes_no_bit) {
   constexpr GradientSpec kSpec = changed(warp_spec(32, 32, ElementType::f16), slots);
-  EmulatedGradient<kSpec> first(cloud().view()), second(cloud().view());
+  EmulatedGradient<kSpec> first(small_map().view()), second(small_map().view());
   first.run(5, RunOrder::ascending);
   second.run(5, RunOrder::shuffled);
   EXPECT_TRUE(same_bits(first.result, second.result));
@@ -181,14 +172,14 @@ TEST(WeightGradientSlots, order_of_blocks_changes_no_bit) {
 
 TEST(WeightGradientPoison, makes_the_result_nan) {
   constexpr GradientSpec kSpec = warp_spec(32, 32, ElementType::f16);
-  EmulatedGradient<kSpec> gradient(cloud().view());
-  const std::int64_t count = cloud().view().pairs() + 1;
+  EmulatedGradient<kSpec> gradient(small_map().view());
+  const std::int64_t count = small_map().view().pairs() + 1;
   GradientArguments arguments{.pairs = pair_list(gradient.map),
                               .input = gradient.input.raw(),
                               .grad = gradient.grad.raw(),
                               .result = gradient.result.data<float>(),
                               .result_channels = 32};
-  arguments.pairs.pairs = {&count, cloud().view().pairs()};
+  arguments.pairs.pairs = {&count, small_map().view().pairs()};
   emulate({.blocks = 2, .threads = threads(kSpec), .shared_bytes = shared_bytes(kSpec, 27)},
           run_gradient<kSpec>, arguments);
   for (const double value : doubles(gradient.result))
