@@ -38,17 +38,18 @@ class LoopProducts final : public cuda::MatrixProducts {
 
  private:
   static void multiply(const cuda::MatrixProduct& p) {
-    const std::int64_t in = p.groups * p.in_channels, out = p.groups * p.out_channels;
+    const cuda::MatrixShape& m = p.shape;
+    const std::int64_t in = m.groups * m.in_channels, out = m.groups * m.out_channels;
     for (std::int64_t row = 0; row < p.rows; ++row) {
       for (std::int64_t n = 0; n < out; ++n) {
-        const std::int64_t group = n / p.out_channels;
+        const std::int64_t group = n / m.out_channels;
         float sum = 0;
-        for (std::int64_t c = 0; c < p.in_channels; ++c) {
-          const std::int64_t column = group * p.in_channels + c;
+        for (std::int64_t c = 0; c < m.in_channels; ++c) {
+          const std::int64_t column = group * m.in_channels + c;
           const std::int64_t weight =
-              p.transpose_weight ? n % p.out_channels * in + column : c * out + n;
-          sum += value_at(p.operand, p.input, row * in + column) *
-                 value_at(p.operand, p.weight, weight);
+              m.transpose_weight ? n % m.out_channels * in + column : c * out + n;
+          sum += value_at(m.operand, p.input, row * in + column) *
+                 value_at(m.operand, p.weight, weight);
         }
         p.output[row * out + n] = sum;
       }
@@ -81,13 +82,13 @@ Tensor convolve_gathered(const KernelMapView& map, const Layer& layer, const Ten
       runner, products,
       {.pairs = pair_list(map),
        .offset_begin = map.offset_begin,
-       .in_channels = layer.in / layer.groups,
-       .out_channels = layer.out / layer.groups,
-       .groups = layer.groups,
-       .operand = layer.operand,
+       .shape = {.in_channels = layer.in / layer.groups,
+                 .out_channels = layer.out / layer.groups,
+                 .groups = layer.groups,
+                 .operand = layer.operand,
+                 .transpose_weight = layer.transpose},
        .input = input.raw(),
        .weight = weight.raw(),
-       .transpose_weight = layer.transpose,
        .target = {.output = output.raw(),
                   .type = layer.operand == ElementType::tf32 ? ElementType::f32 : layer.operand,
                   .out_rows = {nullptr, map.out_rows},
@@ -171,9 +172,7 @@ TEST(GatherGemmScatter, MultipliesRowsThatMeetThemselves) {
   Tensor output = garbage({33, 4}, DType::f16);
   cuda::multiply_rows(runner, products,
                       {.rows = 33,
-                       .in_channels = 6,
-                       .out_channels = 4,
-                       .operand = ElementType::f16,
+                       .shape = {.in_channels = 6, .out_channels = 4, .operand = ElementType::f16},
                        .input = input.raw(),
                        .weight = weight.raw()},
                       {.output = output.raw(),

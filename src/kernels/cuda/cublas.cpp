@@ -99,16 +99,16 @@ class CublasProducts final : public MatrixProducts {
     PUMICE_ENSURES(product.rows <= std::numeric_limits<int>::max(), "a product of ", product.rows,
                    " rows");
     const float one = 1, zero = 0;
-    const int in = product.in_channels, out = product.out_channels, groups = product.groups;
-    const int type = type_of(product.operand);
-    const bool turned = product.transpose_weight;
-    check(
-        cublas_state().functions.cublasGemmStridedBatchedEx(
-            handle_, turned ? kTransposed : kPlain, kPlain, out, static_cast<int>(product.rows), in,
-            &one, product.weight, type, groups * (turned ? in : out), turned ? in : out,
-            product.input, type, groups * in, in, &zero, product.output, kF32, groups * out, out,
-            groups, product.operand == ElementType::tf32 ? kProductsTf32 : kSumsF32, kAnyAlgorithm),
-        "cublasGemmStridedBatchedEx");
+    const MatrixShape& shape = product.shape;
+    const int in = shape.in_channels, out = shape.out_channels, groups = shape.groups;
+    const int type = type_of(shape.operand);
+    const bool turned = shape.transpose_weight;
+    check(cublas_state().functions.cublasGemmStridedBatchedEx(
+              handle_, turned ? kTransposed : kPlain, kPlain, out, static_cast<int>(product.rows),
+              in, &one, product.weight, type, groups * (turned ? in : out), turned ? in : out,
+              product.input, type, groups * in, in, &zero, product.output, kF32, groups * out, out,
+              groups, shape.operand == ElementType::tf32 ? kProductsTf32 : kSumsF32, kAnyAlgorithm),
+          "cublasGemmStridedBatchedEx");
   }
 
   static void check(CublasStatus status, const char* what) {

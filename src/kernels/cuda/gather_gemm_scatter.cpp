@@ -44,8 +44,8 @@ class Groups {
         products_(products),
         c_(convolution),
         room_(std::max(largest(c_.offset_begin), std::min(kLeastGroup, c_.offset_begin.back()))),
-        row_bytes_(c_.groups * c_.in_channels * element_bytes(c_.operand)),
-        columns_(c_.groups * c_.out_channels),
+        row_bytes_(c_.shape.groups * c_.shape.in_channels * element_bytes(c_.shape.operand)),
+        columns_(c_.shape.groups * c_.shape.out_channels),
         packed_(runner.make<std::byte>(room_ * row_bytes_)),
         product_(runner.make<float>(room_ * columns_)) {}
 
@@ -91,16 +91,13 @@ class Groups {
   /// Of offset `k` in a group whose first pair is `begin`.
   MatrixProduct product_of(std::size_t k, std::int64_t begin) {
     const std::int64_t at = c_.offset_begin[k] - begin;
-    const std::int64_t slice = std::int64_t{c_.in_channels} * columns_ * element_bytes(c_.operand);
+    const std::int64_t slice =
+        std::int64_t{c_.shape.in_channels} * columns_ * element_bytes(c_.shape.operand);
     return {
         .rows = c_.offset_begin[k + 1] - c_.offset_begin[k],
-        .in_channels = c_.in_channels,
-        .out_channels = c_.out_channels,
-        .groups = c_.groups,
-        .operand = c_.operand,
+        .shape = c_.shape,
         .input = packed_.data() + at * row_bytes_,
         .weight = static_cast<const std::byte*>(c_.weight) + static_cast<std::int64_t>(k) * slice,
-        .transpose_weight = c_.transpose_weight,
         .output = product_.data() + at * columns_};
   }
 

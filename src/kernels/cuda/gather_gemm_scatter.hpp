@@ -15,13 +15,9 @@ namespace pumice::cuda {
 struct GatherGemmScatter {
   PairListRef pairs;
   std::span<const std::int64_t> offset_begin{};   // [offsets + 1], the same on the host
-  std::int32_t in_channels = 0;                   // of a group
-  std::int32_t out_channels = 0;
-  std::int32_t groups = 1;
-  ElementType operand = ElementType::f16;   // tf32: stored as f32
-  const void* input = nullptr;              // [in rows, groups · in_channels]
-  const void* weight = nullptr;             // [offsets, in_channels, groups · out_channels]
-  bool transpose_weight = false;   // [offsets, out_channels, groups · in_channels] instead
+  MatrixShape shape{};
+  const void* input = nullptr;    // [in rows, groups · in_channels]
+  const void* weight = nullptr;   // [offsets, …] of `shape`
   SumTarget target{};
 };
 

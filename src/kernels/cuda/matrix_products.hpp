@@ -11,17 +11,23 @@
 
 namespace pumice::cuda {
 
-/// output = input · weight, group by group, for dense rows of all groups' channels. Sums are f32.
-struct MatrixProduct {
-  std::int64_t rows = 0;
+/// What products with one matrix have in common.
+struct MatrixShape {
   std::int32_t in_channels = 0;   // of a group
   std::int32_t out_channels = 0;
   std::int32_t groups = 1;
   ElementType operand = ElementType::f16;   // tf32: stored as f32
-  const void* input = nullptr;              // [rows, groups · in_channels]
-  const void* weight = nullptr;             // [in_channels, groups · out_channels]
-  bool transpose_weight = false;            // [out_channels, groups · in_channels] instead
-  float* output = nullptr;                  // [rows, groups · out_channels]
+  /// The matrix is [out_channels, groups · in_channels], not [in_channels, groups · out_channels].
+  bool transpose_weight = false;
+};
+
+/// output = input · weight, group by group, for dense rows of all groups' channels. Sums are f32.
+struct MatrixProduct {
+  std::int64_t rows = 0;
+  MatrixShape shape{};
+  const void* input = nullptr;    // [rows, groups · in_channels]
+  const void* weight = nullptr;   // see MatrixShape
+  float* output = nullptr;        // [rows, groups · out_channels]
 };
 
 class MatrixProducts {

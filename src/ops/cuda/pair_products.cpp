@@ -102,22 +102,21 @@ std::string gather_gemm_scatter(const TileProduct& product, const KernelMapView*
                  "implicit_gemm");
   MatrixProducts& products = cublas_products(stream.device);
   const auto groups = static_cast<std::int32_t>(product.groups);
-  const auto in_channels = static_cast<std::int32_t>(product.input.extent(1)) / groups;
-  const auto out_channels = static_cast<std::int32_t>(product.output.extent(1)) / groups;
-  const ElementType operand = operand_type(product.input.dtype(), product.tf32, "convolution");
-  const std::string name = std::string("cublas_") + name_of(operand);
+  const MatrixShape shape{
+      .in_channels = static_cast<std::int32_t>(product.input.extent(1)) / groups,
+      .out_channels = static_cast<std::int32_t>(product.output.extent(1)) / groups,
+      .groups = groups,
+      .operand = operand_type(product.input.dtype(), product.tf32, "convolution"),
+      .transpose_weight = product.transpose_weight};
+  const std::string name = std::string("cublas_") + name_of(shape.operand);
   if (product.output.elements() == 0) return name;
   jit::DeviceRunner runner = runner_for(product.input);
   if (map == nullptr) {
     multiply_rows(runner, products,
                   {.rows = product.input.rows(),
-                   .in_channels = in_channels,
-                   .out_channels = out_channels,
-                   .groups = groups,
-                   .operand = operand,
+                   .shape = shape,
                    .input = product.input.raw(),
-                   .weight = product.weight.raw(),
-                   .transpose_weight = product.transpose_weight},
+                   .weight = product.weight.raw()},
                   target_of(product, {nullptr, product.output.rows()}));
     return name;
   }
@@ -125,13 +124,9 @@ std::string gather_gemm_scatter(const TileProduct& product, const KernelMapView*
   gather_gemm_scatter(runner, products,
                       {.pairs = structures.pairs(*map),
                        .offset_begin = structures.wait_for_pair_counts(*map),
-                       .in_channels = in_channels,
-                       .out_channels = out_channels,
-                       .groups = groups,
-                       .operand = operand,
+                       .shape = shape,
                        .input = product.input.raw(),
                        .weight = product.weight.raw(),
-                       .transpose_weight = product.transpose_weight,
                        .target = target_of(product, structures.output_rows(*map))});
   return name;
 }
