@@ -1,11 +1,7 @@
-// Sources are made once a specification; slots live as long as the launches that use them.
+// Slots live as long as the launches that use them.
 #include "kernels/cuda/gradient_launch.hpp"
 
 #include <algorithm>
-#include <array>
-#include <deque>
-#include <mutex>
-#include <utility>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
@@ -13,7 +9,7 @@
 #include "kernels/cuda/architecture.hpp"
 #include "kernels/cuda/gradient_source.hpp"
 #include "kernels/cuda/gradient_table.hpp"
-#include "kernels/cuda/spec_names.hpp"
+#include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
@@ -23,32 +19,13 @@ constexpr int kSumThreads = 256;
 /// Blocks of a depthwise gradient that a multiprocessor holds: 256 threads of 32 registers each.
 constexpr std::int64_t kDepthwiseBlocks = 8;
 
-/// One source for each type that rows are stored in, made by `text` when first asked for.
-const jit::Source& source_for(ElementType type, const char* name,
-                              std::string (*text)(ElementType)) {
-  static std::mutex mutex;
-  static std::deque<std::pair<std::string, jit::Source>> sources;   // addresses stay
-  const std::string full = std::string(name) + "_" + name_of(type);
-  const std::scoped_lock lock(mutex);
-  for (const auto& [known, source] : sources) {
-    if (known == full) return source;
-  }
-  sources.emplace_back(full, jit::Source{.name = full, .text = text(type)});
-  return sources.back().second;
-}
-
 }   // namespace
 
 const jit::Source& source_of(const GradientSpec& spec) {
-  static std::mutex mutex;
-  static std::deque<std::pair<GradientSpec, jit::Source>> sources;   // addresses stay
-  const std::scoped_lock lock(mutex);
-  for (const auto& [known, source] : sources) {
-    if (known == spec) return source;
-  }
-  sources.emplace_back(spec,
-                       jit::Source{.name = gradient_name(spec), .text = gradient_source(spec)});
-  return sources.back().second;
+  static SourceTable<GradientSpec> sources;
+  return sources.get(spec, [](const GradientSpec& wanted) {
+    return jit::Source{.name = gradient_name(wanted), .text = gradient_source(wanted)};
+  });
 }
 
 const jit::Source& sum_slots_source_of(ElementType type) {

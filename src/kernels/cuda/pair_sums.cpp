@@ -2,13 +2,11 @@
 #include "kernels/cuda/pair_sums.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string>
 
 #include <pumice/core/copy.hpp>
 
 #include "kernels/cuda/architecture.hpp"
-#include "kernels/cuda/spec_names.hpp"
+#include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
@@ -19,13 +17,7 @@ constexpr int kFinishThreads = 256;
 constexpr std::int64_t kFinishBlocks = 8;
 
 const jit::Source& source(ElementType type) {
-  const auto make = [](ElementType output) {
-    return jit::Source{.name = std::string(kFinishKernel) + "_" + name_of(output),
-                       .text = finish_source(output)};
-  };
-  static const std::array<jit::Source, 3> sources{make(ElementType::f32), make(ElementType::f16),
-                                                  make(ElementType::bf16)};
-  return sources[type == ElementType::f32 ? 0 : type == ElementType::f16 ? 1 : 2];
+  return source_for(type, kFinishKernel, finish_source);
 }
 
 jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& target) {

@@ -1,14 +1,12 @@
-// Sources are made once a specification.
+// One launch a product.
 #include "kernels/cuda/tile_launch.hpp"
 
-#include <deque>
-#include <mutex>
 #include <source_location>
-#include <utility>
 
-#include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 
+#include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
@@ -25,14 +23,10 @@ ElementType storage_element(DType type) {
 }
 
 const jit::Source& source_of(const TileSpec& spec) {
-  static std::mutex mutex;
-  static std::deque<std::pair<TileSpec, jit::Source>> sources;   // addresses stay
-  const std::scoped_lock lock(mutex);
-  for (const auto& [known, source] : sources) {
-    if (known == spec) return source;
-  }
-  sources.emplace_back(spec, jit::Source{.name = tile_name(spec), .text = tile_source(spec)});
-  return sources.back().second;
+  static SourceTable<TileSpec> sources;
+  return sources.get(spec, [](const TileSpec& wanted) {
+    return jit::Source{.name = tile_name(wanted), .text = tile_source(wanted)};
+  });
 }
 
 void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArguments& arguments) {
@@ -40,11 +34,8 @@ void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArg
       spec.gather == Gather::identity
           ? (arguments.map.out_rows.capacity + spec.tile_rows - 1) / spec.tile_rows
           : arguments.map.tiles.capacity;
-  const Device device = runner.stream().device;
-  const int multiprocessors =
-      device.kind == DeviceKind::cuda ? cuda_device_info(device.index).multiprocessors : 1;
   runner.run({&source_of(spec), kTileKernel},
-             {.blocks = tile_blocks(spec, tiles, multiprocessors),
+             {.blocks = tile_blocks(spec, tiles, multiprocessors_of(runner.stream())),
               .blocks_y = spec.groups * column_tiles(spec),
               .threads = threads(spec),
               .shared_bytes = shared_bytes(spec)},
