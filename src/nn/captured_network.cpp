@@ -128,6 +128,8 @@ CapturedNetwork::CapturedNetwork(std::shared_ptr<Module> network, StreamView str
   PUMICE_EXPECTS(options_.dataflow != Dataflow::gather_gemm_scatter,
                  "captured network: dataflow gather_gemm_scatter waits for the numbers of pairs, "
                  "which a graph cannot; choose fetch_on_demand or implicit_gemm");
+  for (const NamedParameter& named : network_->parameters())
+    parameters_.push_back(named.parameter);
 }
 
 CapturedNetwork::CapturedNetwork(CapturedNetwork&&) noexcept = default;
@@ -136,8 +138,8 @@ CapturedNetwork::~CapturedNetwork() = default;
 
 std::uint64_t CapturedNetwork::weight_version() const {
   std::uint64_t version = 0;
-  for (const NamedParameter& named : network_->parameters())
-    version += named.parameter->version();
+  for (const ParameterPtr& parameter : parameters_)
+    version += parameter->version();
   return version;
 }
 

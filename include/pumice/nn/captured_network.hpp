@@ -66,6 +66,7 @@ class CapturedNetwork {
   std::uint64_t weight_version() const;
 
   std::shared_ptr<Module> network_;
+  std::vector<ParameterPtr> parameters_;   // of the network, whose layers are those it began with
   StreamView stream_;
   CaptureOptions options_;
   std::vector<std::unique_ptr<Capture>> captures_;   // ascending room
