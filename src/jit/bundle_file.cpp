@@ -48,12 +48,6 @@ template <class T> std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-Digest digest_of(std::span<const std::byte> bytes) {
-  Sha256 digest;
-  digest.add(bytes);
-  return digest.finish();
-}
-
 Digest index_digest(const Header& header, std::span<const std::byte> index) {
   Sha256 digest;
   digest.add(bytes_of(header).first(kDigestedHeaderBytes));

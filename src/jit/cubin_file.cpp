@@ -27,12 +27,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 96);
 
-Digest digest_of(std::span<const std::byte> bytes) {
-  Sha256 digest;
-  digest.add(bytes);
-  return digest.finish();
-}
-
 }   // namespace
 
 std::vector<std::byte> encode_cubin(const Digest& key, const CompileResult& compiled) {

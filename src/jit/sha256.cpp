@@ -87,6 +87,12 @@ Digest Sha256::finish() {
   return digest;
 }
 
+Digest digest_of(std::span<const std::byte> bytes) {
+  Sha256 digest;
+  digest.add(bytes);
+  return digest.finish();
+}
+
 std::string hexadecimal(const Digest& digest) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -32,6 +32,8 @@ class Sha256 {
   std::uint64_t bytes_ = 0;
 };
 
+Digest digest_of(std::span<const std::byte> bytes);
+
 /// 64 characters.
 std::string hexadecimal(const Digest& digest);
 
