@@ -17,14 +17,6 @@ const float* floats_or_null(const ConstTensorView& tensor) {
   return tensor.defined() ? tensor.data<float>() : nullptr;
 }
 
-/// The widest access that `bytes` is a multiple of.
-std::int64_t widest(std::int64_t bytes) {
-  for (const std::int64_t width : {16, 8, 4, 2}) {
-    if (bytes % width == 0) return width;
-  }
-  return 1;
-}
-
 /// Rows of one array laid into, or taken out of, another.
 class ColumnCopies {
  public:
@@ -52,7 +44,7 @@ class ColumnCopies {
                   reinterpret_cast<std::intptr_t>(part.from) |
                   reinterpret_cast<std::intptr_t>(part.to);
     }
-    arguments_.copy_bytes = static_cast<std::int32_t>(widest(together));
+    arguments_.copy_bytes = widest_access(together);
     arguments_.rows = wide_.rows();
     std::int64_t blocks = 0;
     for (int p = 0; p < arguments_.parts; ++p) {

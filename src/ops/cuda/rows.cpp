@@ -34,14 +34,6 @@ std::int32_t channels_of(const ConstTensorView& tensor) {
   return static_cast<std::int32_t>(tensor.row_elements());
 }
 
-/// The widest access that all of these are a multiple of.
-std::int32_t widest(std::int64_t together) {
-  for (const std::int32_t width : {16, 8, 4, 2}) {
-    if (together % width == 0) return width;
-  }
-  return 1;
-}
-
 /// A counter of what is wrong with a list, and its report.
 class Complaints {
  public:
@@ -80,7 +72,7 @@ void take_rows(jit::KernelRunner& runner, const RowColumns& from, ConstTensorVie
   const std::int64_t together = from.pitch | from.width | to_pitch |
                                 reinterpret_cast<std::intptr_t>(from.from) |
                                 reinterpret_cast<std::intptr_t>(to);
-  const std::int32_t copy_bytes = widest(together);
+  const std::int32_t copy_bytes = widest_access(together);
   runner.run(ops_kernel("take_rows"), thread_each(rows.elements() * (from.width / copy_bytes)),
              TakeArguments{.rows = list_of(rows, limit),
                            .from = from.from,

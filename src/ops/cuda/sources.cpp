@@ -52,6 +52,10 @@ ElementType element_type(DType type, const char* op, const char* argument) {
                      ", which CUDA kernels do not compute in; use f32, f16 or bf16, or the CPU");
 }
 
+std::int32_t widest_access(std::int64_t bytes) {
+  return bytes % 2 == 0 ? widest_copy(bytes) : 1;
+}
+
 jit::DeviceRunner runner_for(const ConstTensorView& tensor) {
   return {tensor.stream(), default_allocator(tensor.device())};
 }

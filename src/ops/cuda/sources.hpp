@@ -20,6 +20,9 @@ jit::KernelName ops_kernel(const char* name);
 /// CPU alone.
 ElementType element_type(DType type, const char* op, const char* argument);
 
+/// The widest access, of up to 16 bytes, that `bytes` is a multiple of.
+std::int32_t widest_access(std::int64_t bytes);
+
 /// A runner on the stream that `tensor` is ordered by.
 jit::DeviceRunner runner_for(const ConstTensorView& tensor);
 
