@@ -22,12 +22,6 @@ std::string print_spec(const GradientSpec& spec) {
       spec.in_warps, spec.out_warps, spec.blocks_per_sm);
 }
 
-/// Spares the compiler the wgmma instructions of other widths.
-std::string instruction_choice(const GradientSpec& spec) {
-  if (spec.instruction != Instruction::wgmma) return {};
-  return fmt::format("#define PUMICE_WGMMA_COLUMNS {}\n", spec.tile_out);
-}
-
 }   // namespace
 
 std::string gradient_name(const GradientSpec& spec) {
@@ -55,9 +49,9 @@ std::string gradient_source(const GradientSpec& spec) {
       "{8}(PUMICE_ARGUMENT(pumice::GradientArguments) arguments) {{\n"
       "  pumice::gradient_{9}<kSpec>(arguments);\n"
       "}}\n",
-      instruction_choice(spec), wgmma ? "wgmma" : "warps", print_spec(spec), fingerprint(spec),
-      shared_bytes(spec, 27), threads(spec), sizeof(GradientArguments), spec.blocks_per_sm,
-      kGradientKernel, name_of(spec.instruction));
+      instruction_choice(spec.instruction, spec.tile_out), wgmma ? "wgmma" : "warps",
+      print_spec(spec), fingerprint(spec), shared_bytes(spec, 27), threads(spec),
+      sizeof(GradientArguments), spec.blocks_per_sm, kGradientKernel, name_of(spec.instruction));
 }
 
 std::string sum_slots_source(ElementType output) {

@@ -1,5 +1,7 @@
-// The values of specifications as C++ spells them.
+// The values of specifications as C++ spells them, for sources.
 #pragma once
+
+#include <string>
 
 #include <pumice/shared/tile_spec.h>
 
@@ -39,6 +41,12 @@ inline const char* name_of(Gather gather) {
 
 inline const char* name_of(ActivationSet set) {
   return set == ActivationSet::sloped ? "sloped" : "all";
+}
+
+/// Spares the compiler the wgmma instructions of other widths.
+inline std::string instruction_choice(Instruction instruction, std::int32_t columns) {
+  if (instruction != Instruction::wgmma) return {};
+  return "#define PUMICE_WGMMA_COLUMNS " + std::to_string(columns) + "\n";
 }
 
 }   // namespace pumice::cuda

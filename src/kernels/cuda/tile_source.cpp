@@ -45,12 +45,6 @@ std::string print_spec(const TileSpec& spec) {
       spec.resident_offsets, spec.affine, spec.residual, name_of(spec.activations));
 }
 
-/// Spares the compiler the wgmma instructions of other widths.
-std::string instruction_choice(const TileSpec& spec) {
-  if (spec.instruction != Instruction::wgmma) return {};
-  return fmt::format("#define PUMICE_WGMMA_COLUMNS {}\n", spec.tile_columns);
-}
-
 }   // namespace
 
 std::string tile_name(const TileSpec& spec) {
@@ -90,7 +84,8 @@ std::string tile_source(const TileSpec& spec) {
       "  pumice::{0}<kSpec>(arguments);\n"
       "}}\n",
       skeleton, print_spec(spec), fingerprint(spec), shared_bytes(spec), threads(spec),
-      sizeof(TileArguments), spec.blocks_per_sm, kTileKernel, instruction_choice(spec));
+      sizeof(TileArguments), spec.blocks_per_sm, kTileKernel,
+      instruction_choice(spec.instruction, spec.tile_columns));
 }
 
 std::string finish_source(ElementType output) {
