@@ -5,6 +5,7 @@
 
 #include <pumice/core/error.hpp>
 
+#include "core/cuda/driver.hpp"
 #include "core/cuda/toolkit.hpp"
 #include "core/environment.hpp"
 #include "core/shared_library.hpp"

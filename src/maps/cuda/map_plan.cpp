@@ -169,11 +169,4 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   return made;
 }
 
-std::int64_t MapPlan::tiles() const {
-  std::int64_t sum = 0;
-  for (const MapStep& map : maps_)
-    sum += static_cast<std::int64_t>(map.tiles.size());
-  return sum;
-}
-
 }   // namespace pumice::cuda

@@ -43,10 +43,6 @@ class MapPlan {
   /// `rows` are in use. Only enqueues, the same launches each time.
   Made make(const Tensor& coordinates, const RowCount& rows) const;
 
-  std::int64_t sets() const { return static_cast<std::int64_t>(sets_.size()) + 1; }
-  std::int64_t tiles() const;
-  const PlanRoom& room() const { return room_; }
-
  private:
   using Kind = MapCache::Kind;
   /// A set that a map led to; sets are numbered, the input is 0.
