@@ -6,6 +6,7 @@
 
 #include "ops/checks.hpp"
 #include "ops/convolution_checks.hpp"
+#include "ops/convolution_steps.hpp"
 #include "ops/cpu/convolution_dataflows.hpp"
 #include "ops/cpu/convolution_sums.hpp"
 #include "ops/cuda/columns.hpp"
@@ -39,6 +40,23 @@ ConvolutionPlan plan_for(const ConvolutionProblem& problem, const ConvolutionOpt
   if (options.chosen != nullptr) *options.chosen = plan;
   if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, plan));
   return plan;
+}
+
+std::int64_t channels_of(ConstTensorView tensor) {
+  return tensor.defined() ? tensor.extent(1) : 0;
+}
+
+/// The forward pass, with all its inputs.
+ConvolutionProblem describe(ConstTensorView features, ConstTensorView weight,
+                            const KernelMapView& map, const ConvolutionOptions& options) {
+  const std::int64_t second = channels_of(options.second);
+  ConvolutionProblem problem = describe(Direction::forward, map, features.extent(1) + second,
+                                        weight.extent(2), options.groups, features.dtype());
+  problem.second_channels = second;
+  problem.shortcut_second_channels = channels_of(options.shortcut.second);
+  problem.shortcut_channels =
+      channels_of(options.shortcut.features) + problem.shortcut_second_channels;
+  return problem;
 }
 
 /// What meets on a device is on the same one.
@@ -86,9 +104,8 @@ std::string run_on_device(Dataflow dataflow, const cuda::TileProduct& product,
   return {};
 }
 
-Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTensorView weight,
-                          const KernelMapView& map, const ConvolutionProblem& problem,
-                          const ConvolutionOptions& options) {
+Tensor multiply_on_device(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
+                          const ConvolutionProblem& problem, const ConvolutionOptions& options) {
   check_on_device(input, map);
   check_tf32(options, input.dtype());
   checks::same_device(weight, input, "convolution", "weight", "features");
@@ -99,10 +116,12 @@ Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTenso
   Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   plan.kernel = run_on_device(plan.dataflow,
                               {.input = input,
+                               .second = options.second,
                                .weight = weight,
-                               .transpose_weight = direction == Direction::input_gradient,
+                               .transpose_weight = problem.direction == Direction::input_gradient,
                                .groups = options.groups,
                                .kept = options.tile_weights,
+                               .shortcut = options.shortcut,
                                .epilogue = options.epilogue,
                                .tf32 = options.tf32,
                                .deterministic = options.deterministic,
@@ -113,23 +132,19 @@ Tensor multiply_on_device(Direction direction, ConstTensorView input, ConstTenso
 }
 
 /// Forward and input gradient are the same product, on a map and on its transpose.
-Tensor multiply(Direction direction, ConstTensorView input, ConstTensorView weight,
-                const KernelMapView& map, std::int64_t out_channels,
-                const ConvolutionOptions& options) {
-  const ConvolutionProblem problem =
-      describe(direction, map, input.extent(1), out_channels, options.groups, input.dtype());
-  if (checks::on_cuda(input))
-    return multiply_on_device(direction, input, weight, map, problem, options);
+Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
+                const ConvolutionProblem& problem, const ConvolutionOptions& options) {
+  if (checks::on_cuda(input)) return multiply_on_device(input, weight, map, problem, options);
   check_on_host(map, options);
   if (options.packed != nullptr) {
-    check_packed(*options.packed, map.offsets, problem.in_channels, out_channels, options.groups,
-                 input.dtype());
+    check_packed(*options.packed, map.offsets, problem.in_channels, problem.out_channels,
+                 options.groups, input.dtype());
   }
   const ConvolutionPlan plan = plan_for(problem, options);
-  Tensor output({map.out_rows, out_channels}, input.dtype());
+  Tensor output({map.out_rows, problem.out_channels}, input.dtype());
   cpu::run({.input = input,
             .weight = weight,
-            .transpose_weight = direction == Direction::input_gradient,
+            .transpose_weight = problem.direction == Direction::input_gradient,
             .groups = options.groups,
             .packed = options.packed,
             .epilogue = options.epilogue,
@@ -144,12 +159,16 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                    const ConvolutionOptions& options) {
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_weight(weight, map, options.groups, {"the features are", features.dtype()});
-  PUMICE_EXPECTS(weight.extent(1) * options.groups == features.extent(1), "weight ",
+  check_more_inputs(options, features, map.out_rows, weight.extent(2));
+  const ConvolutionProblem problem = describe(features, weight, map, options);
+  PUMICE_EXPECTS(weight.extent(1) * options.groups == problem.in_channels, "weight ",
                  to_string(weight.shape()), " in ", options.groups, " groups takes ",
                  weight.extent(1) * options.groups, " input channels, but features have ",
-                 features.extent(1), ": give [offsets, input channels / groups, output channels]");
+                 problem.in_channels, ": give [offsets, input channels / groups, output channels]");
   check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
-  return multiply(Direction::forward, features, weight, map, weight.extent(2), options);
+  if (problem.has_more_inputs() && !plan_convolution(problem, options.dataflow).fuses_inputs)
+    return convolution_in_steps(features, weight, map, options);
+  return multiply(features, weight, map, problem, options);
 }
 
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
@@ -159,9 +178,12 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   PUMICE_EXPECTS(weight.extent(2) == grad_output.extent(1), "weight ", to_string(weight.shape()),
                  " makes ", weight.extent(2), " output channels, but grad_output has ",
                  grad_output.extent(1), ": give the weight of the forward convolution");
-  check_no_epilogue(options.epilogue);
-  return multiply(Direction::input_gradient, grad_output, weight, transposed(map),
-                  weight.extent(1) * options.groups, options);
+  check_bare(options);
+  const KernelMapView backwards = transposed(map);
+  return multiply(grad_output, weight, backwards,
+                  describe(Direction::input_gradient, backwards, grad_output.extent(1),
+                           weight.extent(1) * options.groups, options.groups, grad_output.dtype()),
+                  options);
 }
 
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
@@ -175,7 +197,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
                       "features");
   check_groups("features", features.extent(1), options.groups);
   check_groups("grad_output", grad_output.extent(1), options.groups);
-  check_no_epilogue(options.epilogue);
+  check_bare(options);
   const ConvolutionProblem problem =
       describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
                options.groups, features.dtype());

@@ -3,12 +3,12 @@
 
 #include <pumice/core/error.hpp>
 
+#include "ops/checks.hpp"
+
 namespace pumice {
 namespace {
 
-DType compute_dtype(DType storage) {
-  return storage == DType::f64 ? DType::f64 : DType::f32;
-}
+using checks::compute_dtype;
 
 void check_channel_vector(const char* name, ConstTensorView values, std::int64_t channels,
                           DType dtype) {
@@ -68,7 +68,45 @@ void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t ch
                  ": convert one of them");
 }
 
-void check_no_epilogue(const Epilogue& epilogue) {
+void check_more_inputs(const ConvolutionOptions& options, ConstTensorView features,
+                       std::int64_t out_rows, std::int64_t out_channels) {
+  const auto check_beside = [&](const char* name, ConstTensorView tensor, const char* rows_of,
+                                std::int64_t rows) {
+    if (!tensor.defined()) return;
+    check_features(name, tensor, {rows_of, rows});
+    checks::same_dtype(tensor, features.dtype(), "convolution", name, "features");
+    checks::same_device(tensor, features, "convolution", name, "features");
+  };
+  check_beside("second", options.second, "features.rows", features.rows());
+  const Shortcut& shortcut = options.shortcut;
+  if (!shortcut.features.defined()) {
+    PUMICE_EXPECTS(!shortcut.second.defined() && !shortcut.weight.defined(), "shortcut has ",
+                   shortcut.weight.defined() ? "a weight" : "a second tensor",
+                   " but no features: give them, or leave the shortcut out");
+    return;
+  }
+  check_beside("shortcut.features", shortcut.features, "map.out_rows", out_rows);
+  check_beside("shortcut.second", shortcut.second, "map.out_rows", out_rows);
+  const std::int64_t channels =
+      shortcut.features.extent(1) + (shortcut.second.defined() ? shortcut.second.extent(1) : 0);
+  PUMICE_EXPECTS(
+      shortcut.weight.defined() && shortcut.weight.shape() == Shape({1, channels, out_channels}),
+      "shortcut.weight has shape ", to_string(shortcut.weight.shape()), ": it takes ", channels,
+      " channels to the ", out_channels, " of the output, so give [1, ", channels, ", ",
+      out_channels, "]");
+  checks::same_dtype(shortcut.weight, features.dtype(), "convolution", "shortcut.weight",
+                     "features");
+  checks::same_device(shortcut.weight, features, "convolution", "shortcut.weight", "features");
+  check_channel_vector("shortcut.scale", shortcut.scale, out_channels,
+                       compute_dtype(features.dtype()));
+  checks::same_device(shortcut.scale, features, "convolution", "shortcut.scale", "features");
+}
+
+void check_bare(const ConvolutionOptions& options) {
+  const Epilogue& epilogue = options.epilogue;
+  PUMICE_EXPECTS(!options.second.defined() && !options.shortcut.features.defined(),
+                 "a second tensor or a shortcut is set for a gradient: take the gradients of each "
+                 "input apart");
   PUMICE_EXPECTS(!epilogue.scale.defined() && !epilogue.shift.defined() &&
                      !epilogue.residual.defined() && epilogue.activation == Activation::none,
                  "epilogue is set for a gradient: take the activation's gradient first and leave "

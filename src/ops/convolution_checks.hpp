@@ -27,8 +27,11 @@ void check_groups(const char* name, std::int64_t channels, std::int64_t groups);
 /// Scale and shift of [channels], residual of [rows, channels].
 void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t channels,
                     DType feature_dtype);
-/// Gradients are taken of the sum before any epilogue.
-void check_no_epilogue(const Epilogue& epilogue);
+/// `second` lies beside the features; a shortcut has the rows and channels of the output.
+void check_more_inputs(const ConvolutionOptions& options, ConstTensorView features,
+                       std::int64_t out_rows, std::int64_t out_channels);
+/// Gradients are taken of one input's sum before any epilogue.
+void check_bare(const ConvolutionOptions& options);
 /// A prepared weight belongs to this product.
 void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
                   std::int64_t out_channels, std::int64_t groups, DType dtype);

@@ -74,6 +74,20 @@ const Rule& first_that_applies(const ConvolutionProblem& problem) {
                        [&](const Rule& rule) { return rule.applies(problem); });
 }
 
+/// Rows are gathered in pieces of 16 bytes. Where a tensor's rows are not made of whole ones, all
+/// rows would be gathered in narrower pieces, which costs more than a concatenation does.
+constexpr std::int64_t kPieceBytes = 16;
+
+/// Groups have one input; other dataflows multiply what lies in one tensor.
+bool can_fuse_inputs(const ConvolutionProblem& problem, Dataflow dataflow) {
+  const auto bytes = static_cast<std::int64_t>(size_of(problem.dtype));
+  const auto whole = [&](std::int64_t channels) { return channels * bytes % kPieceBytes == 0; };
+  return problem.has_more_inputs() && problem.on_device && problem.groups == 1 &&
+         problem.direction == Direction::forward && dataflow == Dataflow::implicit_gemm &&
+         whole(problem.in_channels) && whole(problem.second_channels) &&
+         whole(problem.shortcut_channels) && whole(problem.shortcut_second_channels);
+}
+
 std::int64_t tile_rows_for(const ConvolutionProblem& problem) {
   const std::int64_t sum_bytes = problem.dtype == DType::f64 ? 8 : 4;
   const auto row_bytes =
@@ -118,8 +132,11 @@ Dataflow parse_dataflow(std::string_view name) {
 }
 
 double ConvolutionProblem::flop() const {
-  return 2.0 * static_cast<double>(pairs) * static_cast<double>(in_channels) *
-         static_cast<double>(out_channels) / static_cast<double>(std::max<std::int64_t>(groups, 1));
+  const auto out = static_cast<double>(out_channels);
+  const double of_pairs = static_cast<double>(pairs) * static_cast<double>(in_channels) /
+                          static_cast<double>(std::max<std::int64_t>(groups, 1));
+  const double of_shortcut = static_cast<double>(out_rows) * static_cast<double>(shortcut_channels);
+  return 2.0 * (of_pairs + of_shortcut) * out;
 }
 
 double ConvolutionProblem::fullness() const {
@@ -159,6 +176,7 @@ ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
   // A full table has one mask: sorting it finds nothing.
   const bool is_full = !problem.on_device && problem.fullness() >= kFullTable;
   plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm && !is_full;
+  plan.fuses_inputs = can_fuse_inputs(problem, plan.dataflow);
   return plan;
 }
 
@@ -175,6 +193,13 @@ std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& pl
   text +=
       fmt::format(", {:.3g} GFLOP\n  {}: {}\n", problem.flop() * 1e-9, plan.name(), plan.reason);
   if (problem.direction == Direction::weight_gradient) return text;
+  if (problem.has_more_inputs()) {
+    text +=
+        plan.fuses_inputs
+            ? "  its tensors of inputs are read by one kernel, where they lie\n"
+            : "  its tensors of inputs are brought together first: one kernel reads several on a "
+              "device, with implicit_gemm, in one group, in rows of whole 16 bytes\n";
+  }
   const Dataflow ruled = first_that_applies(problem).dataflow;
   for (const Dataflow other : kDataflows) {
     if (other == plan.dataflow) continue;

@@ -105,6 +105,26 @@ TEST(PackWeight, rounds_to_tf32) {
   });
 }
 
+/// A product of two numbers of f16 is exact in fp32, so that it is rounded once.
+TEST(PackWeight, takes_scales_of_output_channels_along) {
+  const Tensor weight = random_tensor(Shape{3, 37, 42}, DType::f16, 1);
+  const Tensor scale = random_tensor(Shape{42}, DType::f16, 2).to(DType::f32);
+  std::vector<std::byte> image(static_cast<std::size_t>(packed_bytes(kHalf)), std::byte{0xff});
+  emulate({.blocks = 2, .threads = 64}, pack_weight,
+          PackWeightArguments{.layout = kHalf,
+                              .weight = weight.raw(),
+                              .packed = image.data(),
+                              .scale = scale.data<float>(),
+                              .source = ElementType::f16});
+  Tensor scaled = weight.to(DType::f32);
+  for (std::int64_t i = 0; i < scaled.elements(); ++i)
+    scaled.data<float>()[i] *= scale.data<float>()[i % 42];
+  const Tensor rounded = scaled.to(DType::f16).to(DType::f32);
+  expect_image(image, kHalf, [&](int g, int k, int c, int n) {
+    return rounded.data<float>()[(k * 37 + c) * 42 + g * 21 + n];
+  });
+}
+
 /// The input gradient's product has the channels exchanged: its layout is made for Wᵀ.
 TEST(PackWeight, transposes_and_mirrors_for_the_input_gradient) {
   const Tensor weight = random_tensor(Shape{3, 21, 74}, DType::f16, 1);   // 21 → 37, two groups

@@ -139,6 +139,50 @@ TEST(ConvolutionPlan, AGradientOfTheWeightIsASumOverPairs) {
   EXPECT_EQ(text.find("gather_gemm_scatter"), std::string::npos) << text;
 }
 
+/// A decoder's block: 256 channels beside 128, whose shortcut takes both.
+TEST(ConvolutionPlan, OneKernelReadsSeveralInputsInRowsOfWholePieces) {
+  ConvolutionProblem problem = lidar_layer();
+  problem.on_device = true;
+  problem.dtype = DType::f16;
+  EXPECT_FALSE(plan_convolution(problem).fuses_inputs);   // there is one
+  problem.shortcut_channels = 384;
+  problem.shortcut_second_channels = 128;
+  EXPECT_TRUE(plan_convolution(problem).fuses_inputs);
+  EXPECT_NE(explain(problem, plan_convolution(problem)).find("read by one kernel, where they lie"),
+            std::string::npos);
+  problem.second_channels = 32;
+  EXPECT_TRUE(plan_convolution(problem).fuses_inputs);
+
+  const auto is_fused_with = [&](auto&& change) {
+    ConvolutionProblem other = problem;
+    change(other);
+    return plan_convolution(other).fuses_inputs;
+  };
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.on_device = false; }));
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.groups = 2; }));
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.in_channels = 92; }));   // 184 bytes
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.second_channels = 28; }));
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.shortcut_channels = 380; }));
+  EXPECT_FALSE(is_fused_with([](auto& p) { p.shortcut_second_channels = 124; }));
+  EXPECT_TRUE(is_fused_with([](auto& p) {
+    p.dtype = DType::f32;
+    p.in_channels = 92;
+    p.second_channels = 28;
+  }));
+  for (const Dataflow other : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand}) {
+    const ConvolutionPlan plan = plan_convolution(problem, other);
+    EXPECT_FALSE(plan.fuses_inputs);
+    EXPECT_NE(explain(problem, plan).find("brought together first"), std::string::npos);
+  }
+}
+
+TEST(ConvolutionPlan, AShortcutIsWorkToo) {
+  ConvolutionProblem problem = lidar_layer();
+  const double alone = problem.flop();
+  problem.shortcut_channels = 128;
+  EXPECT_DOUBLE_EQ(problem.flop() - alone, 2.0 * 91767 * 128 * 96);
+}
+
 TEST(ConvolutionPlan, WhatCannotBeHadIsRefused) {
   ConvolutionProblem problem = lidar_layer();
   EXPECT_EQ(message_of([&] { plan_convolution(problem, Dataflow::sum_over_pairs); }),

@@ -61,6 +61,7 @@ struct PackWeightArguments {
   WeightLayout layout;
   const void* weight = nullptr;   // of type `source`
   void* packed = nullptr;
+  const float* scale = nullptr;   // [groups · out_channels], multiplied in before rounding
   ElementType source = ElementType::f16;   // f32, or the operand's own type
   bool transpose = false;   // Wᵀ of a weight [K, out_channels, groups · in_channels]: for the input
                             // gradient, whose layout has the channels exchanged

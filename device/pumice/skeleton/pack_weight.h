@@ -51,7 +51,7 @@ PUMICE_DEVICE WeightChunk weight_chunk(const WeightLayout& layout, int64_t index
   return result;
 }
 
-/// One weight as fp32; zero past the last channel.
+/// One weight as fp32, scaled; zero past the last channel.
 PUMICE_DEVICE float native_weight(const PackWeightArguments& arguments, const WeightChunk& chunk,
                                   int32_t channel, int32_t column) {
   const WeightLayout& layout = arguments.layout;
@@ -63,11 +63,14 @@ PUMICE_DEVICE float native_weight(const PackWeightArguments& arguments, const We
                 chunk.group * layout.in_channels + channel
           : (offset * layout.in_channels + channel) * layout.groups * layout.out_channels +
                 chunk.group * layout.out_channels + column;
+  const float scale = arguments.scale == nullptr
+                          ? 1.0f
+                          : arguments.scale[chunk.group * layout.out_channels + column];
   const auto* half = static_cast<const uint16_t*>(arguments.weight);
   switch (arguments.source) {
-    case ElementType::f16: return widen_half<ElementType::f16>(half[element]);
-    case ElementType::bf16: return widen_half<ElementType::bf16>(half[element]);
-    default: return static_cast<const float*>(arguments.weight)[element];
+    case ElementType::f16: return scale * widen_half<ElementType::f16>(half[element]);
+    case ElementType::bf16: return scale * widen_half<ElementType::bf16>(half[element]);
+    default: return scale * static_cast<const float*>(arguments.weight)[element];
   }
 }
 

@@ -10,12 +10,28 @@
 
 namespace pumice {
 
+/// A further input, which every output meets row by row through weights of its own: the 1×1
+/// shortcut of a residual block. Adds features · weight · scale before the activation.
+struct Shortcut {
+  ConstTensorView features{};   // [map.out_rows, C], of the features' type; undefined: no shortcut
+  ConstTensorView second{};     // further channels of the same rows; undefined: none
+  ConstTensorView weight{};     // [1, all its channels, C_out]
+  ConstTensorView scale{};      // compute type [C_out]: of a folded norm; undefined: 1
+  TileWeights* tile_weights = nullptr;   // as in ConvolutionOptions
+};
+
 struct ConvolutionOptions {
   std::int64_t groups = 1;
-  Epilogue epilogue{};                    // forward only; a bias is its `shift`
+  Epilogue epilogue{};   // forward only; a bias is its `shift`
+  /// Forward only: further channels of the input's rows, so that a concatenation need not be made.
+  /// The plan says whether one kernel reads all these tensors, or they are brought together first.
+  ConstTensorView second{};
+  Shortcut shortcut{};                    // forward only
   std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
-  TileWeights* tile_weights = nullptr;    // on a device: where packed weights are kept
+  /// On a device: where packed weights are kept. Beside a shortcut they hold the epilogue's scale:
+  /// to be cleared when that changes too.
+  TileWeights* tile_weights = nullptr;
   /// On a device: the same bits every time. Costs weight gradients memory and a launch, and
   /// fetch_on_demand a row of f32 for each pair; all else has them anyway.
   bool deterministic = false;
@@ -26,8 +42,9 @@ struct ConvolutionOptions {
 };
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.
-/// features: [map.in_rows, C_in]; weight: [K, C_in / groups, C_out], same dtype. Returns
-/// [map.out_rows, C_out] of that dtype. UserError names the layer's mismatching argument.
+/// features, and `second` beside them: [map.in_rows, C_in]; weight: [K, C_in / groups, C_out], same
+/// dtype. Returns [map.out_rows, C_out] of that dtype. UserError names the layer's mismatching
+/// argument.
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
                    const ConvolutionOptions& options = {});
 

@@ -39,6 +39,14 @@ struct ConvolutionProblem {
   DType dtype = DType::f32;
   bool identity = false;   // one offset, and every row meets itself alone (1×1×1, the same sites)
   bool on_device = false;   // pairs are not known: 0
+  // Inputs in tensors of their own. The last `second_channels` of the input's channels lie in a
+  // second tensor; a shortcut is a further input that every output meets row by row.
+  std::int64_t second_channels = 0;
+  std::int64_t shortcut_channels = 0;
+  std::int64_t shortcut_second_channels = 0;   // of shortcut_channels
+
+  /// More tensors than one meet weights.
+  bool has_more_inputs() const { return second_channels > 0 || shortcut_channels > 0; }
 
   /// Multiply-adds times two over the pairs that exist.
   double flop() const;
@@ -51,8 +59,11 @@ struct ConvolutionPlan {
   std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together; sum_over_pairs: 0
   bool sort_by_mask = false;    // implicit GEMM
   int splits = 1;               // implicit GEMM: parts of the offsets, summed at the end
-  std::string kernel{};         // on a device: the specification that runs
-  std::string reason{};         // one sentence
+  /// One kernel reads a second tensor and a shortcut where they lie. Otherwise tensors are
+  /// concatenated, and the shortcut is multiplied before and added as a residual.
+  bool fuses_inputs = false;
+  std::string kernel{};   // on a device: the specification that runs
+  std::string reason{};   // one sentence
 
   /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2", "sum_over_pairs"
   std::string name() const;

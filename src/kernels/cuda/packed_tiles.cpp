@@ -37,9 +37,8 @@ const jit::Source& packing_source() {
   return packing;
 }
 
-const void* PackedTiles::get(jit::KernelRunner& runner, const TileSpec& spec,
+const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layout,
                              const ConstTensorView& weight, PackOrder order) {
-  const WeightLayout layout = weight_layout(spec, static_cast<std::int32_t>(weight.extent(0)));
   for (const Entry& entry : entries_) {
     if (same(entry.layout, layout) && entry.order == order) return entry.data.data();
   }
@@ -48,6 +47,7 @@ const void* PackedTiles::get(jit::KernelRunner& runner, const TileSpec& spec,
              PackWeightArguments{.layout = layout,
                                  .weight = weight.raw(),
                                  .packed = entry.data.data(),
+                                 .scale = order.scale,
                                  .source = storage_element(weight.dtype()),
                                  .transpose = order.transpose,
                                  .mirror = order.mirror});

@@ -1,4 +1,4 @@
-// Weights packed for tile kernels, one buffer for each specification that asked.
+// Weights packed for tile kernels, one buffer for each layout that was asked for.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,11 @@
 
 namespace pumice::cuda {
 
-/// How a weight is to be read.
+/// How a weight is to be read. Scales are known by their address.
 struct PackOrder {
   bool transpose = false;   // of [K, out_channels, in_channels]: gradients, and PyTorch's linear
   bool mirror = false;      // offsets from the last to the first
+  const float* scale = nullptr;   // of each output channel, multiplied in; null: 1
   friend bool operator==(const PackOrder&, const PackOrder&) = default;
 };
 
@@ -23,9 +24,9 @@ const jit::Source& packing_source();
 
 class PackedTiles {
  public:
-  /// `weight` packed for `spec`; enqueued when it is not there yet. Valid until `clear`.
-  const void* get(jit::KernelRunner& runner, const TileSpec& spec, const ConstTensorView& weight,
-                  PackOrder order);
+  /// `weight` packed in `layout`; enqueued when it is not there yet. Valid until `clear`.
+  const void* get(jit::KernelRunner& runner, const WeightLayout& layout,
+                  const ConstTensorView& weight, PackOrder order);
   void clear() { entries_.clear(); }
 
  private:

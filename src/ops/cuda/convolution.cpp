@@ -2,6 +2,7 @@
 #include "ops/cuda/convolution.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <pumice/ops/row_arguments.h>
 #include <pumice/shared/tile_limits.h>
@@ -125,15 +126,32 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
   if (product.output.elements() == 0) return tile_name(spec);
   jit::DeviceRunner runner = runner_for(product.input);
   TileWeights for_this_call;
-  TileWeights& weights = product.kept == nullptr ? for_this_call : *product.kept;
-  const TileArguments arguments{
-      .map = map == nullptr ? identity_map(product)
-                            : map->map->structures()->tiles(*map, spec.tile_rows, 1),
-      .input = product.input.raw(),
-      .weight = weights.packed().get(runner, spec, product.weight,
-                                     {.transpose = product.transpose_weight}),
-      .output = product.output.raw(),
-      .epilogue = epilogue_of(product.epilogue)};
+  TileWeights shortcut_for_this_call;
+  const auto packed_in = [](TileWeights* kept, TileWeights& otherwise) -> PackedTiles& {
+    return (kept == nullptr ? otherwise : *kept).packed();
+  };
+  const auto offsets = static_cast<std::int32_t>(product.weight.extent(0));
+  TileArguments arguments{.map = map == nullptr
+                                     ? identity_map(product)
+                                     : map->map->structures()->tiles(*map, spec.tile_rows, 1),
+                          .input = product.input.raw(),
+                          .second = product.second.raw(),
+                          .output = product.output.raw(),
+                          .epilogue = epilogue_of(product.epilogue)};
+  PackOrder order{.transpose = product.transpose_weight};
+  const Shortcut& shortcut = product.shortcut;
+  if (shortcut.features.defined()) {
+    // Both products share a sum, so that each takes its scale along in its weights.
+    order.scale = std::exchange(arguments.epilogue.scale, nullptr);
+    arguments.shortcut = shortcut.features.raw();
+    arguments.shortcut_second = shortcut.second.raw();
+    arguments.shortcut_weight =
+        packed_in(shortcut.tile_weights, shortcut_for_this_call)
+            .get(runner, shortcut_weight_layout(spec), shortcut.weight,
+                 {.scale = static_cast<const float*>(shortcut.scale.raw())});
+  }
+  arguments.weight = packed_in(product.kept, for_this_call)
+                         .get(runner, weight_layout(spec, offsets), product.weight, order);
   launch_tiles(runner, spec, arguments);
   return tile_name(spec);
 }

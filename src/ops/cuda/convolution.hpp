@@ -6,20 +6,20 @@
 #include <string>
 #include <vector>
 
-#include <pumice/kernels/epilogue.hpp>
-#include <pumice/kernels/tile_weights.hpp>
-#include <pumice/maps/kernel_map.hpp>
+#include <pumice/ops/convolution.hpp>
 
 #include "kernels/cuda/planned_kernel.hpp"
 
 namespace pumice::cuda {
 
 struct TileProduct {
-  ConstTensorView input;    // [in rows, C_in]
-  ConstTensorView weight;   // [K, C_in / groups, C_out], or transposed [K, C_out, C_in]
+  ConstTensorView input;      // [in rows, C_in]
+  ConstTensorView second{};   // [in rows, the last of C_in], which `input` then lacks; or undefined
+  ConstTensorView weight;     // [K, C_in / groups, C_out], or transposed [K, C_out, C_in]
   bool transpose_weight = false;
   std::int64_t groups = 1;
   TileWeights* kept = nullptr;   // packed weights of earlier calls; null: packed for this one
+  Shortcut shortcut{};           // like `second`, for `run` over tiles of one group alone
   Epilogue epilogue{};
   bool tf32 = false;            // f32 is multiplied as tf32, but for depthwise products
   bool deterministic = false;   // of dataflows that add in memory

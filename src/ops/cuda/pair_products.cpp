@@ -85,8 +85,10 @@ std::string fetch_on_demand(const TileProduct& product, const KernelMapView& map
   TileWeights& weights = product.kept == nullptr ? for_this_call : *product.kept;
   const TileMapRef& tiles = map.map->structures()->pair_tiles(
       map, {.tile_rows = spec.tile_rows, .own_rows = product.deterministic});
+  const auto offsets = static_cast<std::int32_t>(product.weight.extent(0));
   const void* const weight =
-      weights.packed().get(runner, spec, product.weight, {.transpose = product.transpose_weight});
+      weights.packed().get(runner, weight_layout(spec, offsets), product.weight,
+                           {.transpose = product.transpose_weight});
   add_up(runner, product, map, tiles, [&](float* partial) {
     launch_tiles(runner, spec,
                  {.map = tiles, .input = product.input.raw(), .weight = weight, .output = partial});

@@ -13,8 +13,17 @@ ElementType operand_type(DType features, bool tf32, const char* op) {
   return tf32 ? ElementType::tf32 : stored;
 }
 
+namespace {
+
+std::int32_t channels_of(const ConstTensorView& tensor) {
+  return tensor.defined() ? static_cast<std::int32_t>(tensor.extent(1)) : 0;
+}
+
+}   // namespace
+
 TileProblem describe(const TileProduct& product, Gather gather, std::uint32_t architecture,
                      Write write) {
+  const Shortcut& shortcut = product.shortcut;
   const auto groups = static_cast<std::int32_t>(product.groups);
   const bool sloped = product.epilogue.activation == Activation::none ||
                       product.epilogue.activation == Activation::relu ||
@@ -24,9 +33,12 @@ TileProblem describe(const TileProduct& product, Gather gather, std::uint32_t ar
       .output = element_type(product.output.dtype(), "convolution", "output"),
       .gather = gather,
       .write = write,
-      .in_channels = static_cast<std::int32_t>(product.input.extent(1)) / groups,
+      .in_channels = (channels_of(product.input) + channels_of(product.second)) / groups,
+      .first_channels = channels_of(product.input) / groups,
       .out_channels = static_cast<std::int32_t>(product.output.extent(1)) / groups,
       .groups = groups,
+      .shortcut_channels = channels_of(shortcut.features) + channels_of(shortcut.second),
+      .shortcut_first_channels = channels_of(shortcut.features),
       .activations = write != Write::store || sloped ? ActivationSet::sloped : ActivationSet::all,
       .rows = product.output.rows(),
       .offsets = product.weight.extent(0),

@@ -1,0 +1,78 @@
+// One step for each input that is not alone.
+#include "ops/convolution_steps.hpp"
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include <pumice/ops/elementwise.hpp>
+
+#include "ops/checks.hpp"
+#include "ops/cuda/convolution.hpp"
+
+namespace pumice {
+namespace {
+
+/// Every row meets itself.
+Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
+                     const ConvolutionOptions& options) {
+  const std::int64_t count = rows.rows();
+  if (checks::on_cuda(rows)) {
+    Tensor output({count, weight.extent(2)}, rows.dtype(), rows.stream());
+    cuda::run({.input = rows,
+               .weight = weight,
+               .kept = options.tile_weights,
+               .epilogue = options.epilogue,
+               .tf32 = options.tf32,
+               .output = output.view()},
+              nullptr);
+    return output;
+  }
+  std::vector<std::int32_t> same(static_cast<std::size_t>(count));
+  std::iota(same.begin(), same.end(), 0);
+  const std::array<std::int64_t, 2> begin{0, count};
+  return convolution(rows, weight,
+                     {.offsets = 1,
+                      .in_rows = count,
+                      .out_rows = count,
+                      .offset_begin = begin,
+                      .in = same,
+                      .out = same,
+                      .sorted_by_out = true,
+                      .sorted_by_in = true,
+                      .has_identity_offset = true},
+                     options);
+}
+
+/// The sum of a shortcut, in an output's place, and the residual on top.
+Tensor shortcut_residual(const ConvolutionOptions& options) {
+  const Shortcut& shortcut = options.shortcut;
+  Tensor joined;
+  if (shortcut.second.defined()) joined = concatenate(shortcut.features, shortcut.second);
+  return multiply_rows(
+      joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
+      {.epilogue = {.scale = shortcut.scale, .residual = options.epilogue.residual},
+       .tile_weights = shortcut.tile_weights,
+       .tf32 = options.tf32});
+}
+
+}   // namespace
+
+Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
+                            const KernelMapView& map, ConvolutionOptions options) {
+  Tensor joined;
+  Tensor residual;
+  if (options.second.defined()) {
+    joined = concatenate(features, options.second);
+    features = joined.view();
+    options.second = {};
+  }
+  if (options.shortcut.features.defined()) {
+    residual = shortcut_residual(options);
+    options.epilogue.residual = residual.view();
+    options.shortcut = {};
+  }
+  return convolution(features, weight, map, options);
+}
+
+}   // namespace pumice
