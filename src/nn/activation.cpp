@@ -23,7 +23,7 @@ std::string_view name_of(Activation activation) {
 }
 
 SparseTensor Activate::forward(SparseTensor x, Context& context) {
-  LayerTimer timer(context, path(), x, false);
+  LayerTimer timer(context, path(), x, 0);
   Tensor y = activate(x.features, activation_, slope_);
   NodePtr node;
   if (context.record && x.node != nullptr) {

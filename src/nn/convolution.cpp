@@ -6,6 +6,7 @@
 
 #include <pumice/nn/activation.hpp>
 #include <pumice/ops/convolution.hpp>
+#include <pumice/ops/elementwise.hpp>
 
 #include "nn/layer_timer.hpp"
 #include "nn/windows.hpp"
@@ -38,6 +39,14 @@ void check(const ConvolutionSpec& spec) {
     PUMICE_EXPECTS(!is_strided(spec.window), "convolution: a submanifold one has stride 1, not ",
                    to_string(spec.window), "; use mode strided");
   }
+}
+
+ConstTensorView view_of(const Tensor& tensor) {
+  return tensor.defined() ? tensor.view() : ConstTensorView{};
+}
+
+std::int64_t channels_of(const Tensor& tensor) {
+  return tensor.defined() ? tensor.extent(1) : 0;
 }
 
 }   // namespace
@@ -126,7 +135,21 @@ const ScaleShift& Convolution::affine(const BatchNorm* norm) {
                                    : ScaleShift{.scale = {}, .shift = bias};
   folded_norm_ = norm;
   folded_version_ = version;
+  tile_weights_.clear();   // beside a shortcut they hold the scale
+  ++folds_;
   return folded_affine_;
+}
+
+const Tensor& Convolution::joint_shift(const Fused& fused) {
+  const Tensor& own = affine(fused.norm).shift;
+  const Tensor& other = fused.shortcut->affine(fused.shortcut_norm).shift;
+  if (!own.defined() || !other.defined()) return own.defined() ? own : other;
+  const std::uint64_t version = folds_ + fused.shortcut->folds_;
+  if (joint_shortcut_ == fused.shortcut && joint_version_ == version) return joint_shift_;
+  joint_shift_ = add(own, other);
+  joint_shortcut_ = fused.shortcut;
+  joint_version_ = version;
+  return joint_shift_;
 }
 
 SparseTensor Convolution::forward(SparseTensor x, Context& context) {
@@ -141,32 +164,41 @@ SparseTensor Convolution::forward(SparseTensor x, const CoordinateSetPtr& sites,
   return run(std::move(x), sites, {}, context);
 }
 
-SparseTensor Convolution::forward(SparseTensor x, const Following& following, Context& context) {
+SparseTensor Convolution::forward(SparseTensor x, const Fused& fused, Context& context) {
   PUMICE_ENSURES(!context.record && !training(), "fused layers keep nothing for a backward pass");
-  return run(std::move(x), nullptr, following, context);
+  return run(std::move(x), nullptr, fused, context);
 }
 
-SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
-                              const Following& following, Context& context) {
-  PUMICE_EXPECTS(x.channels() == spec_.in_channels, label(), ": features have ", x.channels(),
+SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, const Fused& fused,
+                              Context& context) {
+  const std::int64_t channels = x.channels() + channels_of(fused.second);
+  PUMICE_EXPECTS(channels == spec_.in_channels, label(), ": features have ", channels,
                  " channels, the layer takes ", spec_.in_channels);
   PUMICE_EXPECTS(x.dtype() == weight_->value().dtype(), label(), ": features are ",
                  pumice::name_of(x.dtype()), ", weights ",
                  pumice::name_of(weight_->value().dtype()), "; convert one with to()");
-  LayerTimer timer(context, path(), x, true);
+  LayerTimer timer(context, path(), x, fused.shortcut != nullptr ? 2 : 1);
   const double map_ms_before = x.maps->build_ms();
   const KernelMapPtr map = find_map(x, sites);
   timer.map_is_ready(x.maps->build_ms() - map_ms_before);
   const bool inverse = spec_.mode == ConvolutionMode::inverse;
   const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
 
-  const ScaleShift& affine = this->affine(following.norm);
-  const Epilogue epilogue{
-      .scale = affine.scale.defined() ? affine.scale.view() : ConstTensorView{},
-      .shift = affine.shift.defined() ? affine.shift.view() : ConstTensorView{},
-      .residual = following.residual.defined() ? following.residual : ConstTensorView{},
-      .activation = following.activation,
-      .slope = following.slope};
+  const ScaleShift& affine = this->affine(fused.norm);
+  Epilogue epilogue{.scale = view_of(affine.scale),
+                    .shift = view_of(affine.shift),
+                    .residual = view_of(fused.residual),
+                    .activation = fused.activation,
+                    .slope = fused.slope};
+  Shortcut shortcut;
+  if (fused.shortcut != nullptr) {
+    epilogue.shift = view_of(joint_shift(fused));
+    shortcut = {.features = fused.shortcut_features,
+                .second = view_of(fused.shortcut_second),
+                .weight = fused.shortcut->weight_->value(),
+                .scale = view_of(fused.shortcut->affine(fused.shortcut_norm).scale),
+                .tile_weights = fused.shortcut->tile_weights()};
+  }
   const ConvolutionProblem problem{.in_rows = view.in_rows,
                                    .out_rows = view.out_rows,
                                    .pairs = view.pairs(),
@@ -180,6 +212,8 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   Tensor y = convolution(x.features, weight_->value(), view,
                          {.groups = spec_.groups,
                           .epilogue = epilogue,
+                          .second = view_of(fused.second),
+                          .shortcut = shortcut,
                           .dataflow = context.dataflow,
                           .packed = packed(problem, context),
                           .tile_weights = tile_weights(),
@@ -209,15 +243,17 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites,
   SparseTensor result = x.with(inverse ? map->in() : map->out(), std::move(y), std::move(node));
   if (timer.on()) {
     LayerRecord& record = timer.record();
+    record.in_channels = spec_.in_channels;
     record.pairs = view.pairs();
     record.gflop = 1e-9 * problem.flop();
     record.plan = plan.name();
     std::string what = kind();
-    if (following.norm != nullptr) what += " + norm";
-    if (following.residual.defined()) what += " + residual";
-    if (following.activation != Activation::none) {
+    if (fused.norm != nullptr) what += " + norm";
+    if (fused.residual.defined()) what += " + residual";
+    if (fused.shortcut != nullptr) what += " + shortcut";
+    if (fused.activation != Activation::none) {
       what += " + ";
-      what += nn::name_of(following.activation);
+      what += nn::name_of(fused.activation);
     }
     timer.finish(std::move(what), result);
   }

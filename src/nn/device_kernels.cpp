@@ -22,8 +22,42 @@ namespace {
 /// Rows are no matter; views of nothing have types and extents.
 constexpr std::int64_t kRows = 1;
 
+bool is_fused(const LayerShape& layer, DType type) {
+  return plan_convolution({.offsets = layer.offsets,
+                           .in_channels = layer.in_channels,
+                           .out_channels = layer.out_channels,
+                           .groups = layer.groups,
+                           .dtype = type,
+                           .on_device = true,
+                           .second_channels = layer.second_channels,
+                           .shortcut_channels = layer.shortcut_channels,
+                           .shortcut_second_channels = layer.shortcut_second_channels})
+      .fuses_inputs;
+}
+
+/// Where the plan has tensors concatenated, what reads the concatenation; no kernel for a shortcut
+/// that is a layer of its own.
+std::vector<cuda::PlannedKernel> kernels_of_inputs(LayerShape layer, DType type,
+                                                   std::uint32_t architecture) {
+  if (!is_fused(layer, type)) layer.second_channels = layer.shortcut_second_channels = 0;
+  if (!is_fused(layer, type)) return {};
+  const auto features = [&](std::int64_t channels) {
+    return channels == 0 ? TensorView{} : TensorView(nullptr, type, {kRows, channels}, {});
+  };
+  return cuda::kernels_for(
+      {.input = features(layer.in_channels - layer.second_channels),
+       .second = features(layer.second_channels),
+       .weight =
+           TensorView(nullptr, type, {layer.offsets, layer.in_channels, layer.out_channels}, {}),
+       .shortcut = {.features = features(layer.shortcut_channels - layer.shortcut_second_channels),
+                    .second = features(layer.shortcut_second_channels)},
+       .output = features(layer.out_channels)},
+      layer.has_map, architecture);
+}
+
 std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
                                             std::uint32_t architecture) {
+  if (layer.has_more_inputs()) return kernels_of_inputs(layer, type, architecture);
   const StreamView nowhere{};
   const std::int64_t group_in = layer.in_channels / layer.groups;
   const std::int64_t groups = layer.groups;
@@ -56,11 +90,32 @@ std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
   return kernels;
 }
 
+void add_once(std::vector<LayerShape>& layers, const LayerShape& layer) {
+  if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+}
+
+/// What a residual block's convolutions read beside their own input when it is folded.
+void add_fused(std::vector<LayerShape>& layers, const ResidualBlock& block) {
+  const ConvolutionSpec& first = block.first().spec();
+  if (first.in_channels == first.out_channels) return;
+  LayerShape layer{.in_channels = first.in_channels,
+                   .out_channels = first.out_channels,
+                   .offsets = first.window.volume(),
+                   .second_channels = block.right_channels()};
+  if (layer.second_channels > 0) add_once(layers, layer);
+  layer.in_channels = first.out_channels;
+  layer.second_channels = 0;
+  layer.shortcut_channels = first.in_channels;
+  layer.shortcut_second_channels = block.right_channels();
+  add_once(layers, layer);
+}
+
 /// Each shape once.
 std::vector<LayerShape> layers_of(const Module& network) {
   std::vector<LayerShape> layers;
   for (const Module* module : network.modules()) {
     LayerShape layer;
+    if (const auto* block = dynamic_cast<const ResidualBlock*>(module)) add_fused(layers, *block);
     if (const auto* convolution = dynamic_cast<const Convolution*>(module)) {
       const ConvolutionSpec& spec = convolution->spec();
       const std::int64_t offsets = spec.window.volume();
@@ -78,7 +133,7 @@ std::vector<LayerShape> layers_of(const Module& network) {
     } else {
       continue;
     }
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+    add_once(layers, layer);
   }
   return layers;
 }
@@ -88,7 +143,7 @@ const std::vector<LayerShape>& common_layers() {
     std::vector<LayerShape> all;
     const auto add = [&](std::string_view name, const NetworkOptions& options) {
       for (const LayerShape& layer : layers_of(*make_network(name, options)))
-        if (std::find(all.begin(), all.end(), layer) == all.end()) all.push_back(layer);
+        add_once(all, layer);
     };
     for (const std::int64_t in_channels : {4, 5}) {   // of SemanticKITTI and nuScenes
       add("minkunet42", {.in_channels = in_channels});

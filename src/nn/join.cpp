@@ -43,10 +43,14 @@ void pass_on(const NodePtr& left, const NodePtr& right, Tensor to_left, Tensor t
 
 }   // namespace
 
-SparseTensor concatenate(const SparseTensor& left, const SparseTensor& right, Context& context) {
+void check_concatenable(const SparseTensor& left, const SparseTensor& right) {
   check_same_sites("concatenate", left, right);
   check_types("concatenate", left, right);
-  LayerTimer timer(context, "", left, false);
+}
+
+SparseTensor concatenate(const SparseTensor& left, const SparseTensor& right, Context& context) {
+  check_concatenable(left, right);
+  LayerTimer timer(context, "", left, 0);
   const std::array<std::int64_t, 2> channels{left.channels(), right.channels()};
   NodePtr node = record(context, left, right,
                         [to_left = left.node, to_right = right.node, channels](const Tensor& grad) {
@@ -63,7 +67,7 @@ SparseTensor add(const SparseTensor& left, const SparseTensor& right, Context& c
   check_same_sites("add", left, right);
   check_types("add", left, right);
   check_channels("add", left, right);
-  LayerTimer timer(context, "", left, false);
+  LayerTimer timer(context, "", left, 0);
   NodePtr node = record(context, left, right,
                         [to_left = left.node, to_right = right.node](const Tensor& grad) {
                           pass_on(to_left, to_right, grad, grad);
@@ -77,7 +81,7 @@ SparseTensor add(const SparseTensor& left, const SparseTensor& right, Context& c
 SparseTensor unite_concatenate(const SparseTensor& left, const SparseTensor& right,
                                Context& context) {
   check_types("unite_concatenate", left, right);
-  LayerTimer timer(context, "", left, false);
+  LayerTimer timer(context, "", left, 0);
   const auto sites = std::make_shared<UnionSet>(unite(*left.coordinates, *right.coordinates));
   NodePtr node = record(context, left, right,
                         [to_left = left.node, to_right = right.node, sites,
@@ -94,7 +98,7 @@ SparseTensor unite_concatenate(const SparseTensor& left, const SparseTensor& rig
 SparseTensor unite_add(const SparseTensor& left, const SparseTensor& right, Context& context) {
   check_types("unite_add", left, right);
   check_channels("unite_add", left, right);
-  LayerTimer timer(context, "", left, false);
+  LayerTimer timer(context, "", left, 0);
   const auto sites = std::make_shared<UnionSet>(unite(*left.coordinates, *right.coordinates));
   NodePtr node = record(context, left, right,
                         [to_left = left.node, to_right = right.node, sites](const Tensor& grad) {

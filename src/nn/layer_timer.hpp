@@ -11,8 +11,8 @@ namespace pumice::nn {
 
 class LayerTimer {
  public:
-  /// `name` is the layer's path; layers that count move the progress bar.
-  LayerTimer(Context& context, const std::string& name, const SparseTensor& in, bool counts)
+  /// `name` is the layer's path; `counts`: of how many layers, for the progress bar.
+  LayerTimer(Context& context, const std::string& name, const SparseTensor& in, int counts)
       : profile_(context.profile), counts_(counts) {
     if (profile_ == nullptr) return;
     record_.name = name;
@@ -40,7 +40,7 @@ class LayerTimer {
 
  private:
   Profile* profile_;
-  bool counts_;
+  int counts_;
   Stopwatch watch_{};
   LayerRecord record_{};
 };

@@ -25,7 +25,7 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
                  " channels, the layer takes ", stored.extent(1));
   PUMICE_EXPECTS(x.dtype() == stored.dtype(), label(), ": features are ", name_of(x.dtype()),
                  ", weights ", name_of(stored.dtype()), "; convert one with to()");
-  LayerTimer timer(context, path(), x, true);
+  LayerTimer timer(context, path(), x, 1);
   if (training() || tile_version_ != weight_->version()) tile_weights_.clear();
   tile_version_ = weight_->version();
   Tensor y =

@@ -124,11 +124,13 @@ MinkUNet42::MinkUNet42(const MinkUNet42Options& options) {
     const std::int64_t skip = width[kLevels - up];
     // Two children with a dotted name: the skip comes between them, so they are no Sequential.
     const std::string name = "up" + std::to_string(up);
-    ups_.push_back({add_child(name + ".0", std::make_shared<NamedBlock>(
-                                               halving(in, out, ConvolutionMode::inverse))),
-                    add_child(name + ".1", std::make_shared<Sequential>(std::vector<ModulePtr>{
-                                               std::make_shared<ResidualBlock>(out + skip, out),
-                                               std::make_shared<ResidualBlock>(out, out)}))});
+    Up& parts = ups_.emplace_back();
+    parts.deconvolution = add_child(
+        name + ".0", std::make_shared<NamedBlock>(halving(in, out, ConvolutionMode::inverse)));
+    parts.joining = std::make_shared<ResidualBlock>(out + skip, out, 3, NormOptions{}, skip);
+    parts.last = std::make_shared<ResidualBlock>(out, out);
+    add_child(name + ".1",
+              std::make_shared<Sequential>(std::vector<ModulePtr>{parts.joining, parts.last}));
   }
   classifier_ = add_child("classifier", std::make_shared<Sequential>(std::vector<ModulePtr>{
                                             std::make_shared<Linear>(width[8], options.classes)}));
@@ -144,9 +146,9 @@ SparseTensor MinkUNet42::forward(SparseTensor x, Context& context) {
   }
   for (const Up& up : ups_) {
     x = up.deconvolution->forward(std::move(x), context);
-    x = concatenate(x, skips.back(), context);
+    x = up.joining->forward(std::move(x), skips.back(), context);
     skips.pop_back();
-    x = up.blocks->forward(std::move(x), context);
+    x = up.last->forward(std::move(x), context);
   }
   return classifier_->forward(std::move(x), context);
 }

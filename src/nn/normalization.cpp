@@ -40,7 +40,7 @@ BatchNorm::BatchNorm(std::int64_t channels, double epsilon, double momentum)
 
 SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
-  LayerTimer timer(context, path(), x, false);
+  LayerTimer timer(context, path(), x, 0);
   Tensor y;
   Backward backward;
   if (training()) {
@@ -95,7 +95,7 @@ LayerNorm::LayerNorm(std::int64_t channels, double epsilon)
 
 SparseTensor LayerNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
-  LayerTimer timer(context, path(), x, false);
+  LayerTimer timer(context, path(), x, 0);
   Normalized normal = layer_norm(x.features, weight_->value(), bias_->value(), epsilon_);
   NodePtr node;
   if (context.record) {
@@ -119,7 +119,7 @@ InstanceNorm::InstanceNorm(std::int64_t channels, double epsilon)
 
 SparseTensor InstanceNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
-  LayerTimer timer(context, path(), x, false);
+  LayerTimer timer(context, path(), x, 0);
   Normalized normal =
       instance_norm(x.features, *x.coordinates, weight_->value(), bias_->value(), epsilon_);
   NodePtr node;

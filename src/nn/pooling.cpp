@@ -42,7 +42,7 @@ Pool::Pool(Pooling pooling, KernelWindow window, StridedOutputs outputs)
 }
 
 SparseTensor Pool::forward(SparseTensor x, Context& context) {
-  LayerTimer timer(context, path(), x, true);
+  LayerTimer timer(context, path(), x, 1);
   const double map_ms_before = x.maps->build_ms();
   const KernelMapPtr map = is_strided(window_) ? x.maps->strided(x.coordinates, window_, outputs_)
                                                : x.maps->submanifold(x.coordinates, window_);
@@ -80,7 +80,7 @@ SparseTensor Pool::forward(SparseTensor x, Context& context) {
 }
 
 SparseTensor GlobalPool::forward(SparseTensor x, Context& context) {
-  LayerTimer timer(context, path(), x, true);
+  LayerTimer timer(context, path(), x, 1);
   Tensor y;
   Tensor argmax;
   switch (pooling_) {

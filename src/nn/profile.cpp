@@ -25,10 +25,10 @@ double Profile::gflop() const {
   return sum(layers, &LayerRecord::gflop);
 }
 
-void Profile::add(LayerRecord record, bool counts) {
+void Profile::add(LayerRecord record, int counts) {
   layers.push_back(std::move(record));
-  if (!counts) return;
-  ++done;
+  if (counts == 0) return;
+  done += counts;
   if (progress) progress(done, expected);
 }
 

@@ -15,8 +15,8 @@ template <class Layer> const Layer* layer_at(const std::vector<ModulePtr>& layer
 }
 
 /// What behind layer i fits into its epilogue; `next` is the first layer that does not.
-Following following(const std::vector<ModulePtr>& layers, std::size_t i, std::size_t& next) {
-  Following result;
+Fused following(const std::vector<ModulePtr>& layers, std::size_t i, std::size_t& next) {
+  Fused result;
   next = i + 1;
   if (const auto* norm = layer_at<BatchNorm>(layers, next); norm != nullptr && norm->folded()) {
     result.norm = norm;
@@ -49,7 +49,7 @@ SparseTensor Sequential::forward(SparseTensor x, Context& context) {
     if (convolution == nullptr || !convolution->folded()) {
       x = layers_[i++]->forward(std::move(x), context);
     } else {
-      const Following behind = following(layers_, i, i);
+      const Fused behind = following(layers_, i, i);
       x = convolution->forward(std::move(x), behind, context);
     }
   }
@@ -64,8 +64,9 @@ std::shared_ptr<Sequential> convolution_block(const ConvolutionSpec& spec,
 }
 
 ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels, int dimension,
-                             const NormOptions& norm)
-    : first_(std::make_shared<Convolution>(submanifold(in_channels, out_channels, 3, dimension))),
+                             const NormOptions& norm, std::int64_t right_channels)
+    : right_channels_(right_channels),
+      first_(std::make_shared<Convolution>(submanifold(in_channels, out_channels, 3, dimension))),
       first_norm_(std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)),
       second_(std::make_shared<Convolution>(submanifold(out_channels, out_channels, 3, dimension))),
       second_norm_(std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)) {
@@ -73,26 +74,64 @@ ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels
                               first_, first_norm_, relu(), second_, second_norm_}));
   relu_ = add_child("relu", relu());
   if (in_channels == out_channels) return;
-  downsample_ = add_child(
-      "downsample",
-      std::make_shared<Sequential>(std::vector<ModulePtr>{
-          std::make_shared<Convolution>(submanifold(in_channels, out_channels, 1, dimension)),
-          std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum)}));
+  shortcut_ = std::make_shared<Convolution>(submanifold(in_channels, out_channels, 1, dimension));
+  shortcut_norm_ = std::make_shared<BatchNorm>(out_channels, norm.epsilon, norm.momentum);
+  downsample_ =
+      add_child("downsample",
+                std::make_shared<Sequential>(std::vector<ModulePtr>{shortcut_, shortcut_norm_}));
+}
+
+bool ResidualBlock::fuses(std::int64_t right_channels, DType type, Device device,
+                          std::optional<Dataflow> dataflow) const {
+  if (shortcut_ == nullptr) return false;
+  const std::int64_t in = first_->spec().in_channels, out = first_->spec().out_channels;
+  const ConvolutionProblem either{.offsets = first_->spec().window.volume(),
+                                  .out_channels = out,
+                                  .dtype = type,
+                                  .on_device = device.kind == DeviceKind::cuda};
+  ConvolutionProblem first = either;
+  first.in_channels = in;
+  first.second_channels = right_channels;
+  ConvolutionProblem second = either;
+  second.in_channels = out;
+  second.shortcut_channels = in;
+  second.shortcut_second_channels = right_channels;
+  return (right_channels == 0 || plan_convolution(first, dataflow).fuses_inputs) &&
+         plan_convolution(second, dataflow).fuses_inputs;
 }
 
 SparseTensor ResidualBlock::forward(SparseTensor x, Context& context) {
-  if (folded() && !context.record) {
-    SparseTensor y =
-        first_->forward(x, {.norm = first_norm_.get(), .activation = Activation::relu}, context);
-    if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
-    return second_->forward(
-        std::move(y),
-        {.norm = second_norm_.get(), .activation = Activation::relu, .residual = x.features},
-        context);
-  }
+  if (folded() && !context.record) return forward_folded(std::move(x), {}, context);
   SparseTensor y = net_->forward(x, context);
   if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
   return relu_->forward(add(y, x, context), context);
+}
+
+SparseTensor ResidualBlock::forward(SparseTensor left, const SparseTensor& right,
+                                    Context& context) {
+  check_concatenable(left, right);
+  const bool in_parts =
+      folded() && !context.record &&
+      fuses(right.channels(), left.dtype(), left.features.device(), context.dataflow);
+  if (!in_parts) return forward(concatenate(left, right, context), context);
+  return forward_folded(std::move(left), right.features, context);
+}
+
+SparseTensor ResidualBlock::forward_folded(SparseTensor x, const Tensor& right, Context& context) {
+  SparseTensor y = first_->forward(
+      x, {.second = right, .norm = first_norm_.get(), .activation = Activation::relu}, context);
+  Fused last{.norm = second_norm_.get(), .activation = Activation::relu};
+  const std::int64_t right_channels = right.defined() ? right.extent(1) : 0;
+  if (fuses(right_channels, x.dtype(), x.features.device(), context.dataflow)) {
+    last.shortcut = shortcut_.get();
+    last.shortcut_norm = shortcut_norm_.get();
+    last.shortcut_features = std::move(x.features);
+    last.shortcut_second = right;
+  } else {
+    if (downsample_ != nullptr) x = downsample_->forward(std::move(x), context);
+    last.residual = std::move(x.features);
+  }
+  return second_->forward(std::move(y), last, context);
 }
 
 }   // namespace pumice::nn

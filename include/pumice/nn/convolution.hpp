@@ -25,12 +25,20 @@ struct ConvolutionSpec {
   bool bias = false;
 };
 
-/// What follows a convolution and runs in its epilogue.
-struct Following {
+class Convolution;
+
+/// What runs in the same call as a convolution.
+struct Fused {
+  Tensor second{};   // further channels of the input's rows, undefined: none
   const BatchNorm* norm = nullptr;
   Activation activation = Activation::none;
   double slope = 0.01;
   Tensor residual{};   // [out rows, C_out], undefined: none
+  /// A convolution of 1×1×1 whose outputs are added before the activation.
+  Convolution* shortcut = nullptr;
+  const BatchNorm* shortcut_norm = nullptr;
+  Tensor shortcut_features{};
+  Tensor shortcut_second{};
 };
 
 /// Weight [K, C_in / groups, C_out], offsets in lexicographic order; a 1×1×1 kernel has K = 1.
@@ -43,8 +51,8 @@ class Convolution final : public Module {
   /// Onto given sites: transposed (any sites), inverse (those a strided convolution of this window
   /// started from; its map is found in the tensor's cache, never built again).
   SparseTensor forward(SparseTensor x, const CoordinateSetPtr& sites, Context& context);
-  /// With what follows it, in one call. Nothing can be recorded.
-  SparseTensor forward(SparseTensor x, const Following& following, Context& context);
+  /// With what is fused with it, in one call. Nothing can be recorded.
+  SparseTensor forward(SparseTensor x, const Fused& fused, Context& context);
 
   const ConvolutionSpec& spec() const { return spec_; }
   const ParameterPtr& weight() const { return weight_; }
@@ -55,7 +63,7 @@ class Convolution final : public Module {
  private:
   bool counts_as_layer() const override { return true; }
   KernelMapPtr find_map(const SparseTensor& x, const CoordinateSetPtr& sites) const;
-  SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Following& following,
+  SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Fused& fused,
                    Context& context);
   /// Null where the plan multiplies the weights as they are.
   const PackedWeight* packed(const ConvolutionProblem& problem, const Context& context);
@@ -63,6 +71,8 @@ class Convolution final : public Module {
   TileWeights* tile_weights();
   /// What the epilogue applies for the bias and the norm behind; folded again when they change.
   const ScaleShift& affine(const BatchNorm* norm);
+  /// The shift of the norm and that of a shortcut, added.
+  const Tensor& joint_shift(const Fused& fused);
 
   ConvolutionSpec spec_;
   ParameterPtr weight_;
@@ -74,6 +84,10 @@ class Convolution final : public Module {
   ScaleShift folded_affine_{};
   const BatchNorm* folded_norm_ = nullptr;
   std::uint64_t folded_version_ = ~std::uint64_t{0};
+  std::uint64_t folds_ = 0;   // how often that was
+  Tensor joint_shift_{};
+  const Convolution* joint_shortcut_ = nullptr;
+  std::uint64_t joint_version_ = 0;
 };
 
 /// A window centred on its output, for ConvolutionMode::submanifold.

@@ -52,7 +52,8 @@ class MinkUNet42 final : public Module {
  private:
   struct Up {
     ModulePtr deconvolution;
-    ModulePtr blocks;
+    std::shared_ptr<ResidualBlock> joining;
+    std::shared_ptr<ResidualBlock> last;
   };
   std::shared_ptr<Sequential> stem_;
   std::vector<std::shared_ptr<Sequential>> stages_;

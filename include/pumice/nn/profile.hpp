@@ -35,7 +35,8 @@ struct Profile {
   double total_ms() const;   // layers, without maps
   double map_ms() const;
   double gflop() const;
-  void add(LayerRecord record, bool counts);
+  /// `counts`: the layers that the record is of, of those in `expected`.
+  void add(LayerRecord record, int counts);
 };
 
 /// Milliseconds since it was made.
