@@ -186,7 +186,8 @@ PUMICE_DEVICE void relate_element(const LevelArguments& a, int64_t i, int64_t el
 }
 
 /// One block a tile. A level that has no room for all is written as far as it goes, and poisoned.
-PUMICE_KERNEL PUMICE_THREADS(kLevelThreads) void write_cells(PUMICE_ARGUMENT(LevelArguments) a) {
+// Asking for four blocks at once frees registers; left alone, the assembler aims at 40 for sm_86.
+PUMICE_KERNEL PUMICE_THREADS(kLevelThreads, 4) void write_cells(PUMICE_ARGUMENT(LevelArguments) a) {
   using Sums = uint32_t[kLevelCounters];
   PUMICE_BLOCK_SHARED(TileCounts::Parts, parts);
   PUMICE_BLOCK_SHARED(Sums, sums);
