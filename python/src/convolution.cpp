@@ -1,0 +1,158 @@
+// Convolution over a map, and its gradients.
+#include <optional>
+#include <string>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <pumice/core/error.hpp>
+#include <pumice/ops/convolution.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+/// Weights in the form that kernels read, kept between calls for as long as nobody changes them.
+struct PackedWeights {
+  TileWeights tiles;
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t version = -1;
+
+  void keep_for(const ConstTensorView& weight, std::int64_t now) {
+    if (weight.raw() == data && weight.dtype() == dtype && now == version) return;
+    tiles.clear();
+    data = weight.raw();
+    dtype = weight.dtype();
+    version = now;
+  }
+};
+
+struct Settings {
+  std::int64_t groups;
+  bool deterministic;
+  bool tf32;
+  std::optional<std::string> dataflow;
+
+  ConvolutionOptions options() const {
+    ConvolutionOptions result{.groups = groups, .deterministic = deterministic, .tf32 = tf32};
+    if (dataflow) result.dataflow = parse_dataflow(*dataflow);
+    return result;
+  }
+};
+
+struct Behind {
+  nb::handle scale;
+  nb::handle shift;
+  nb::handle residual;
+  Activation activation = Activation::none;
+  double slope = 0.01;
+};
+
+nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
+                   const Behind& behind, PackedWeights* kept, std::int64_t version) {
+  Call call(features);
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView w = call.view(weight, "weight");
+  PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
+                 ": give [offsets, input channels / groups, output channels]");
+  const KernelMapView view = map.view();
+  ConvolutionOptions options = settings.options();
+  options.epilogue = {.scale = call.view(behind.scale, "scale"),
+                      .shift = call.view(behind.shift, "bias"),
+                      .residual = call.view(behind.residual, "residual"),
+                      .activation = behind.activation,
+                      .slope = behind.slope};
+  if (kept != nullptr) {
+    kept->keep_for(w, version);
+    options.tile_weights = &kept->tiles;
+  }
+  call.expect({view.out_rows, w.extent(2)}, x.dtype());
+  return call.give(call.run([&] { return convolution(x, w, view, options); }));
+}
+
+nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& map,
+                          const Settings& settings) {
+  Call call(grad_output);
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const ConstTensorView w = call.view(weight, "weight");
+  PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
+                 ": give [offsets, input channels / groups, output channels]");
+  const KernelMapView view = map.view();
+  call.expect({view.in_rows, w.extent(1) * settings.groups}, g.dtype());
+  return call.give(
+      call.run([&] { return convolution_input_gradient(g, w, view, settings.options()); }));
+}
+
+nb::object weight_gradient(nb::handle features, nb::handle grad_output, const Map& map,
+                           Settings settings) {
+  Call call(features);
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  PUMICE_EXPECTS(x.rank() == 2 && g.rank() == 2, "features and grad_output are [rows, channels]");
+  const KernelMapView view = map.view();
+  settings.dataflow.reset();   // it has one of its own
+  call.expect({view.offsets, x.extent(1) / settings.groups, g.extent(1)}, x.dtype());
+  return call.give(
+      call.run([&] { return convolution_weight_gradient(x, g, view, settings.options()); }));
+}
+
+Activation parse_activation(int number) {
+  PUMICE_EXPECTS(number >= 0 && number <= static_cast<int>(Activation::tanh), "activation ", number,
+                 " is none that can follow a convolution");
+  return static_cast<Activation>(number);
+}
+
+}   // namespace
+
+void bind_convolution(nb::module_& module) {
+  nb::class_<PackedWeights>(module, "PackedWeights", "Weights as kernels read them.")
+      .def(nb::init<>());
+  module.def(
+      "convolution",
+      [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,
+         std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
+         PackedWeights* kept, std::int64_t version) {
+        return forward(features, weight, map, {groups, deterministic, tf32, std::move(dataflow)},
+                       {.scale = nb::none(), .shift = bias, .residual = nb::none()}, kept, version);
+      },
+      "features"_a, "weight"_a, "map"_a, "bias"_a.none(), "groups"_a, "deterministic"_a, "tf32"_a,
+      "dataflow"_a.none(), "kept"_a.none(), "version"_a);
+  module.def(
+      "fused_convolution",
+      [](nb::handle features, nb::handle weight, const Map& map, nb::handle scale, nb::handle shift,
+         nb::handle residual, int activation, double slope, std::int64_t groups, bool deterministic,
+         bool tf32, PackedWeights* kept, std::int64_t version) {
+        return forward(features, weight, map, {groups, deterministic, tf32, std::nullopt},
+                       {.scale = scale,
+                        .shift = shift,
+                        .residual = residual,
+                        .activation = parse_activation(activation),
+                        .slope = slope},
+                       kept, version);
+      },
+      "features"_a, "weight"_a, "map"_a, "scale"_a.none(), "shift"_a.none(), "residual"_a.none(),
+      "activation"_a, "slope"_a, "groups"_a, "deterministic"_a, "tf32"_a, "kept"_a.none(),
+      "version"_a, "activation(convolution * scale + shift + residual), for inference.");
+  module.def(
+      "convolution_input_gradient",
+      [](nb::handle grad_output, nb::handle weight, const Map& map, std::int64_t groups,
+         bool deterministic, bool tf32, std::optional<std::string> dataflow) {
+        return input_gradient(grad_output, weight, map,
+                              {groups, deterministic, tf32, std::move(dataflow)});
+      },
+      "grad_output"_a, "weight"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
+      "dataflow"_a.none());
+  module.def(
+      "convolution_weight_gradient",
+      [](nb::handle features, nb::handle grad_output, const Map& map, std::int64_t groups,
+         bool deterministic, bool tf32) {
+        return weight_gradient(features, grad_output, map,
+                               {groups, deterministic, tf32, std::nullopt});
+      },
+      "features"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a);
+}
+
+}   // namespace pumice::python

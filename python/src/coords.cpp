@@ -1,0 +1,116 @@
+// Coordinate sets, and sets out of sets.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pumice/coords/set_operations.hpp>
+#include <pumice/coords/unique.hpp>
+#include <pumice/core/error.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using List = std::vector<std::int32_t>;
+
+CoordinateOptions options_of(const std::optional<List>& stride, const std::optional<List>& shape,
+                             std::optional<std::int32_t> batch_size) {
+  CoordinateOptions options;
+  if (stride) options.stride = axes_of(*stride, "stride");
+  if (shape) options.spatial_shape = axes_of(*shape, "spatial_shape");
+  options.batch_size = batch_size;
+  return options;
+}
+
+Sites create(nb::handle coordinates, const std::optional<List>& stride,
+             const std::optional<List>& shape, std::optional<std::int32_t> batch_size) {
+  const Call call(coordinates);
+  const ConstTensorView cells = call.view(coordinates, "coordinates");
+  const CoordinateOptions options = options_of(stride, shape, batch_size);
+  return {call.run([&] { return CoordinateSet::create(cells, options); }),
+          std::make_shared<Family>()};
+}
+
+nb::tuple unique(nb::handle coordinates, const std::optional<List>& stride,
+                 const std::optional<List>& shape, std::optional<std::int32_t> batch_size) {
+  Call call(coordinates);
+  const ConstTensorView cells = call.view(coordinates, "coordinates");
+  const CoordinateOptions options = options_of(stride, shape, batch_size);
+  UniqueCoordinates made = call.run([&] { return unique_coordinates(cells, options); });
+  return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
+                        call.give(std::move(made.row_of)), call.give(std::move(made.first)));
+}
+
+nb::tuple unite_sets(const Sites& left, const Sites& right) {
+  const Call call(left.set->device());
+  UnionSet made = call.run([&] { return unite(*left.set, *right.set); });
+  return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
+                        share(made.left_row), share(made.right_row));
+}
+
+nb::tuple prune(const Sites& sites, nb::handle keep) {
+  const Call call(keep);
+  const ConstTensorView mask = call.view(keep, "keep");
+  PrunedSet made = call.run([&] { return prune_set(*sites.set, mask); });
+  return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()}, share(made.kept));
+}
+
+nb::object coordinates_of(const Sites& sites) {
+  const Call call(sites.set->device());
+  return share(sites.set->coordinates());
+}
+
+Sites copy_to(const Sites& sites, const std::string& device) {
+  const Call call(parse_device(device));
+  return {CoordinateSet::copy_to(sites.set, call.stream()), std::make_shared<Family>()};
+}
+
+}   // namespace
+
+Axes axes_of(const std::vector<std::int32_t>& values, const char* name) {
+  PUMICE_EXPECTS(!values.empty() && values.size() <= static_cast<std::size_t>(kMaxDimension), name,
+                 " has ", values.size(), " numbers: give one an axis, for 1 to ", kMaxDimension,
+                 " axes");
+  Axes result = axes(kMaxDimension, 1);
+  std::copy(values.begin(), values.end(), result.begin());
+  return result;
+}
+
+std::vector<std::int32_t> list_of(const Axes& values, int dimension) {
+  return {values.begin(), values.begin() + dimension};
+}
+
+void bind_coords(nb::module_& module) {
+  nb::class_<Sites>(module, "Sites", "Distinct coordinates, and the maps made from them.")
+      .def_prop_ro("rows", &Sites::rows)
+      .def_prop_ro("dimension", [](const Sites& sites) { return sites.set->dimension(); })
+      .def_prop_ro("batch_size", [](const Sites& sites) { return sites.set->batch_size(); })
+      .def_prop_ro("device", [](const Sites& sites) { return to_string(sites.set->device()); })
+      .def_prop_ro(
+          "stride",
+          [](const Sites& sites) { return list_of(sites.set->stride(), sites.set->dimension()); })
+      .def_prop_ro("spatial_shape",
+                   [](const Sites& sites) -> std::optional<List> {
+                     if (!sites.set->spatial_shape()) return std::nullopt;
+                     return list_of(*sites.set->spatial_shape(), sites.set->dimension());
+                   })
+      .def("coordinates", &coordinates_of, "int32 [rows, 1 + dimension], batch first.")
+      .def(
+          "is_same", [](const Sites& a, const Sites& b) { return a.set == b.set; }, "other"_a)
+      .def("copy_to", &copy_to, "device"_a)
+      .def("prune", &prune, "keep"_a, "(sites, int32 row of each that is kept)")
+      .def("unite", &unite_sets, "other"_a, "(sites, int32 row of each of mine, of each other)");
+  module.def("create_sites", &create, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
+             "batch_size"_a.none(), "int32 [rows, 1 + dimension], batch first.");
+  module.def("unique_sites", &unique, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
+             "batch_size"_a.none(),
+             "(sites, int32 row of each coordinate, int32 first coordinate of each row)");
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,101 @@
+// Between rows and dense grids, and features at points between cells.
+#include <optional>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+#include <pumice/core/error.hpp>
+#include <pumice/ops/dense.hpp>
+#include <pumice/ops/interpolation.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using List = std::vector<std::int32_t>;
+
+DenseGrid grid_from(const Sites& sites, const std::optional<List>& low,
+                    const std::optional<List>& shape) {
+  if (!shape) return grid_of(*sites.set);
+  DenseGrid grid{.shape = axes_of(*shape, "spatial_shape")};
+  if (low) grid.low = axes_of(*low, "low");
+  for (auto axis = static_cast<std::size_t>(sites.set->dimension()); axis < grid.low.size(); ++axis)
+    grid.low[axis] = grid.shape[axis] = 0;
+  return grid;
+}
+
+nb::tuple grid_lists(const Sites& sites) {
+  const Call call(sites.set->device());
+  const DenseGrid grid = grid_of(*sites.set);
+  const int dimension = sites.set->dimension();
+  return nb::make_tuple(list_of(grid.low, dimension), list_of(grid.shape, dimension));
+}
+
+Shape dense_shape(const Sites& sites, std::int64_t channels, const DenseGrid& grid) {
+  std::vector<std::int64_t> extents{sites.set->batch_size(), channels};
+  for (int axis = 0; axis < sites.set->dimension(); ++axis)
+    extents.push_back(grid.shape[static_cast<std::size_t>(axis)]);
+  return Shape(extents);
+}
+
+nb::object dense(nb::handle features, const Sites& sites, const std::optional<List>& low,
+                 const std::optional<List>& shape, bool crop) {
+  Call call(features);
+  const ConstTensorView x = call.view(features, "features");
+  PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
+                 ": give [rows, channels]");
+  const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
+  call.expect(dense_shape(sites, x.extent(1), *options.grid), x.dtype());
+  return call.give(call.run([&] { return to_dense(x, *sites.set, options); }));
+}
+
+nb::object dense_gradient(nb::handle grad_dense, const Sites& sites, const std::optional<List>& low,
+                          const std::optional<List>& shape, bool crop) {
+  Call call(grad_dense);
+  const ConstTensorView g = call.view(grad_dense, "grad_dense");
+  PUMICE_EXPECTS(g.rank() >= 2, "grad_dense has shape ", to_string(g.shape()));
+  const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
+  call.expect({sites.rows(), g.extent(1)}, g.dtype());
+  return call.give(call.run([&] { return to_dense_gradient(g, *sites.set, options); }));
+}
+
+nb::tuple sparse(nb::handle values, nb::handle mask, const List& stride) {
+  Call call(values);
+  FromDenseOptions options{.stride = axes_of(stride, "stride"), .mask = call.view(mask, "mask")};
+  const ConstTensorView view = call.view(values, "dense");
+  SparseRows made = call.run([&] { return from_dense(view, options); });
+  return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
+                        call.give(std::move(made.features)));
+}
+
+nb::tuple points_map(const Sites& sites, nb::handle points, bool nearest, bool renormalize) {
+  Call call(points);
+  const ConstTensorView where = call.view(points, "points");
+  PUMICE_EXPECTS(where.rank() == 2, "points have shape ", to_string(where.shape()),
+                 ": give [points, 1 + dimension], batch index first");
+  const InterpolationOptions options{
+      .mode = nearest ? Interpolation::nearest : Interpolation::linear, .renormalize = renormalize};
+  const std::int64_t corners = nearest ? 1 : std::int64_t{1} << sites.set->dimension();
+  call.expect({where.rows(), corners}, DType::i32);
+  call.expect({where.rows(), corners}, where.dtype());
+  InterpolationMap made = call.run([&] { return interpolation_map(*sites.set, where, options); });
+  return nb::make_tuple(call.give(std::move(made.rows)), call.give(std::move(made.weights)));
+}
+
+}   // namespace
+
+void bind_dense(nb::module_& module) {
+  module.def("grid_of", &grid_lists, "sites"_a, "(low, shape) of the box that holds all sites");
+  module.def("to_dense", &dense, "features"_a, "sites"_a, "low"_a.none(), "shape"_a.none(),
+             "crop"_a, "[rows, C] to [batch_size, C, shape]");
+  module.def("to_dense_gradient", &dense_gradient, "grad_dense"_a, "sites"_a, "low"_a.none(),
+             "shape"_a.none(), "crop"_a);
+  module.def("from_dense", &sparse, "dense"_a, "mask"_a.none(), "stride"_a,
+             "[B, C, shape] to (sites, features); on a device, waits for how many there are.");
+  module.def("interpolation_map", &points_map, "sites"_a, "points"_a, "nearest"_a, "renormalize"_a,
+             "(int32 rows [P, corners], weights [P, corners])");
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,200 @@
+// Views of tensors and the start and end of a call.
+#include "framework.hpp"
+
+#include <string>
+
+#include <nanobind/ndarray.h>
+#include <pumice/core/error.hpp>
+
+#include "framework_allocator.hpp"
+#include "names.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+std::int64_t integer(const nb::object& value) {
+  const long long result = PyLong_AsLongLong(value.ptr());
+  if (result == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return result;
+}
+
+Shape shape_of(nb::handle tensor) {
+  const nb::object extents = nb::steal(PyObject_GetAttr(tensor.ptr(), names().shape));
+  if (!extents.is_valid()) throw nb::python_error();
+  const auto rank = static_cast<int>(PyTuple_Size(extents.ptr()));
+  PUMICE_EXPECTS(rank <= Shape::kMaxRank, "a tensor of ", rank, " axes: at most ", Shape::kMaxRank);
+  std::array<std::int64_t, Shape::kMaxRank> values{};
+  for (int axis = 0; axis < rank; ++axis) {
+    values[static_cast<std::size_t>(axis)] =
+        PyLong_AsLongLong(PyTuple_GetItem(extents.ptr(), axis));
+  }
+  return Shape(std::span<const std::int64_t>(values.data(), static_cast<std::size_t>(rank)));
+}
+
+nb::dlpack::dtype dlpack_type(DType type) {
+  using nb::dlpack::dtype_code;
+  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
+  const auto of = [&](dtype_code code) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1};
+  };
+  switch (type) {
+    case DType::f64:
+    case DType::f32:
+    case DType::f16: return of(dtype_code::Float);
+    case DType::bf16: return of(dtype_code::Bfloat);
+    case DType::i64:
+    case DType::i32:
+    case DType::i16: return of(dtype_code::Int);
+    case DType::u8: return of(dtype_code::UInt);
+  }
+  PUMICE_ENSURES(false, "element type ", static_cast<int>(type));
+  return {};
+}
+
+/// An array of another framework that keeps `tensor` alive.
+template <class Kind> nb::object export_as(const Tensor& tensor) {
+  auto* kept = new Tensor(tensor);
+  const nb::capsule owner(kept, [](void* data) noexcept { delete static_cast<Tensor*>(data); });
+  std::array<std::size_t, Shape::kMaxRank> extents{};
+  const int rank = tensor.shape().rank();
+  for (int axis = 0; axis < rank; ++axis)
+    extents[static_cast<std::size_t>(axis)] = static_cast<std::size_t>(tensor.shape()[axis]);
+  const bool on_cpu = tensor.device().kind == DeviceKind::cpu;
+  return nb::cast(nb::ndarray<Kind>(kept->raw(), static_cast<std::size_t>(rank), extents.data(),
+                                    owner, nullptr, dlpack_type(tensor.dtype()),
+                                    on_cpu ? nb::device::cpu::value : nb::device::cuda::value,
+                                    tensor.device().index));
+}
+
+}   // namespace
+
+Framework& framework() {
+  static Framework& the = *new Framework;   // handles must not be dropped after the interpreter
+  return the;
+}
+
+DType Framework::dtype_of(nb::handle framework_dtype) const {
+  for (std::size_t i = 0; i < dtypes.size(); ++i) {
+    if (dtypes[i].ptr() == framework_dtype.ptr()) return static_cast<DType>(i);
+  }
+  const std::string name = nb::str(framework_dtype).c_str();
+  detail::raise_user("a tensor of type ", name,
+                     ": Pumice takes float64, float32, float16, bfloat16, and for indices int64, "
+                     "int32, int16 and uint8");
+}
+
+TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
+  if (tensor.is_none()) return {};
+  const nb::object is_contiguous = call_method(tensor, names().is_contiguous);
+  PUMICE_EXPECTS(is_contiguous.ptr() == Py_True, name,
+                 " is not contiguous: call .contiguous() on it");
+  const std::int64_t index = integer(call_method(tensor, names().get_device));
+  const bool on_cpu = stream.device.kind == DeviceKind::cpu;
+  PUMICE_EXPECTS(on_cpu ? index < 0 : index == stream.device.index, name, " is on ",
+                 index < 0 ? std::string("cpu") : "cuda:" + std::to_string(index),
+                 " but the other tensors are on ", to_string(stream.device),
+                 ": .to() brings it there");
+  const auto address = static_cast<std::uintptr_t>(integer(call_method(tensor, names().data_ptr)));
+  const nb::object dtype = nb::steal(PyObject_GetAttr(tensor.ptr(), names().dtype));
+  if (!dtype.is_valid()) throw nb::python_error();
+  return {reinterpret_cast<void*>(address), framework().dtype_of(dtype), shape_of(tensor), stream};
+}
+
+ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
+  return mutable_view_of(tensor, name, stream);
+}
+
+Call::Call(nb::handle like) : like_(like) {
+  PUMICE_ENSURES(framework().ready(), "no tensor framework was handed over");
+  const std::int64_t index = integer(call_method(like, names().get_device));
+  if (index >= 0) {
+    const Framework& other = framework();
+    stream_.device = {DeviceKind::cuda, static_cast<int>(index)};
+    const std::int64_t current = integer(other.current_device());
+    if (current != index) {
+      other.set_device(index);
+      device_before_ = static_cast<int>(current);
+    }
+    stream_.native =
+        reinterpret_cast<void*>(static_cast<std::uintptr_t>(integer(other.current_stream(index))));
+  }
+  scope_ = std::make_unique<AllocatorScope>(stream_.device, framework_allocator(stream_.device));
+}
+
+Call::Call(Device device) {
+  stream_.device = device;
+  if (device.kind == DeviceKind::cuda && framework().has_device()) {
+    const Framework& other = framework();
+    const std::int64_t current = integer(other.current_device());
+    if (current != device.index) {
+      other.set_device(device.index);
+      device_before_ = static_cast<int>(current);
+    }
+    stream_.native = reinterpret_cast<void*>(
+        static_cast<std::uintptr_t>(integer(other.current_stream(device.index))));
+    scope_ = std::make_unique<AllocatorScope>(device, framework_allocator(device));
+  }
+}
+
+Call::~Call() {
+  expected().clear();
+  scope_.reset();
+  if (device_before_ < 0) return;
+  const nb::object back =
+      nb::steal(PyObject_CallFunction(framework().set_device.ptr(), "i", device_before_));
+  if (!back.is_valid()) PyErr_Clear();   // the device was current a moment ago
+}
+
+void Call::expect(const Shape& shape, DType dtype) {
+  expected().push_back({like_, shape, dtype});
+}
+
+nb::object Call::give(Tensor result) const {
+  nb::object made = tensor_at(stream_.device, result.raw());
+  if (!made.is_valid()) {
+    return result.elements() == 0 ? new_empty(like_, result.shape(), result.dtype())
+                                  : share(result);
+  }
+  // Results of one size are told apart here: memory is handed out by its size alone.
+  const nb::handle type = framework().dtypes[static_cast<std::size_t>(result.dtype())];
+  if (nb::steal(PyObject_GetAttr(made.ptr(), names().dtype)).ptr() != type.ptr())
+    made = made.attr("view")(type);
+  if (shape_of(made) != result.shape()) made = made.attr("view")(tuple_of(result.shape()));
+  return made;
+}
+
+nb::object share(const Tensor& tensor) {
+  return export_as<nb::pytorch>(tensor);
+}
+
+nb::object share_with_numpy(const Tensor& tensor) {
+  return export_as<nb::numpy>(tensor);
+}
+
+void bind_framework(nb::module_& module) {
+  module.def(
+      "use_framework",
+      [](const nb::sequence& dtypes) {
+        for (std::size_t i = 0; i < framework().dtypes.size(); ++i)
+          framework().dtypes[i] = nb::object(dtypes[i]).release();
+      },
+      "dtypes"_a, "Hands over the framework's element types, in the order of Pumice's.");
+  module.def(
+      "use_framework_device",
+      [](nb::object raw_allocate, nb::object raw_free, nb::object current_stream,
+         nb::object current_device, nb::object set_device) {
+        framework().raw_allocate = raw_allocate.release();
+        framework().raw_free = raw_free.release();
+        framework().current_stream = current_stream.release();
+        framework().current_device = current_device.release();
+        framework().set_device = set_device.release();
+      },
+      "raw_allocate"_a, "raw_free"_a, "current_stream"_a, "current_device"_a, "set_device"_a,
+      "Hands over the framework's memory and streams on CUDA devices.");
+  module.def("close_framework", &close_framework,
+             "At the end of the process: memory is no longer given back.");
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,86 @@
+// The tensor framework on the other side (PyTorch), reached through its Python functions alone: no
+// header and no library of it, so its version does not matter.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include <nanobind/nanobind.h>
+#include <pumice/core/allocator.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice::python {
+
+namespace nb = nanobind;
+
+/// What `pumice._framework` hands over once. Null handles until then.
+struct Framework {
+  std::array<nb::handle, 8> dtypes{};   // the framework's, in the order of DType
+  nb::handle raw_allocate;              // (bytes, stream) -> address, on the current device
+  nb::handle raw_free;                  // (address)
+  nb::handle current_stream;            // (device index) -> address of a CUstream
+  nb::handle current_device;            // () -> device index
+  nb::handle set_device;                // (device index)
+
+  bool ready() const { return dtypes[0].is_valid(); }
+  bool has_device() const { return raw_allocate.is_valid(); }
+  DType dtype_of(nb::handle framework_dtype) const;
+};
+
+/// The one of this process; used with the GIL.
+Framework& framework();
+
+/// Looks at a tensor of the framework; UserError where it is not contiguous. `name` is for the
+/// message. None gives an undefined view.
+ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream);
+TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream);
+
+/// One call into Pumice on behalf of tensors on one device: its stream is the framework's current
+/// one there, its memory is the framework's, and the framework's current device is that one for as
+/// long as the call lasts.
+class Call {
+ public:
+  /// `like` says which device; tensors that come back are made by its new_empty.
+  explicit Call(nb::handle like);
+  /// For work that has no tensor at hand.
+  explicit Call(Device device);
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call();
+
+  StreamView stream() const { return stream_; }
+  bool on_cpu() const { return stream_.device.kind == DeviceKind::cpu; }
+  ConstTensorView view(nb::handle tensor, const char* name) const {
+    return view_of(tensor, name, stream_);
+  }
+
+  /// A result of this shape and type is expected: memory of its size is made as a tensor of the
+  /// framework, so that the result needs no copy.
+  void expect(const Shape& shape, DType dtype);
+  /// Runs `work`, on the CPU without the GIL. (On a device it only enqueues, and giving the GIL
+  /// away costs more than the work.)
+  template <class Work> auto run(Work&& work) const {
+    if (!on_cpu()) return work();
+    const nb::gil_scoped_release released;
+    return work();
+  }
+  /// The result as a tensor of the framework: the one it was written into where it was expected,
+  /// else one that shares its memory.
+  nb::object give(Tensor result) const;
+
+ private:
+  nb::handle like_{};
+  StreamView stream_{};
+  int device_before_ = -1;
+  std::unique_ptr<AllocatorScope> scope_;
+};
+
+/// Shares `tensor` with the framework, which then keeps it alive.
+nb::object share(const Tensor& tensor);
+/// The same as an array of NumPy, of a tensor on the host.
+nb::object share_with_numpy(const Tensor& tensor);
+
+void bind_framework(nb::module_& module);
+
+}   // namespace pumice::python

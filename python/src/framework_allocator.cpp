@@ -1,0 +1,121 @@
+// One allocator a device. The GIL guards the tables.
+#include "framework_allocator.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <unordered_map>
+
+#include <pumice/core/cuda.hpp>
+#include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
+
+#include "names.hpp"
+
+namespace pumice::python {
+namespace {
+
+std::atomic<bool> closed = false;
+
+class FrameworkAllocator final : public Allocator {
+ public:
+  explicit FrameworkAllocator(Device device) : device_(device) {}
+
+  void* allocate(std::size_t bytes, StreamView stream) override {
+    for (const Expected& result : expected()) {
+      const auto size = static_cast<std::size_t>(result.shape.elements()) * size_of(result.dtype);
+      if (size == bytes) return make_tensor(result);
+    }
+    if (device_.kind == DeviceKind::cpu) return cpu_allocator()->allocate(bytes, stream);
+    const nb::gil_scoped_acquire gil;
+    const nb::object address =
+        framework().raw_allocate(bytes, reinterpret_cast<std::uintptr_t>(stream.native));
+    return PyLong_AsVoidPtr(address.ptr());
+  }
+
+  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
+    if (closed) return;
+    const nb::gil_scoped_acquire gil;
+    if (const auto found = tensors_.find(data); found != tensors_.end()) {
+      Py_DECREF(found->second);
+      tensors_.erase(found);
+      return;
+    }
+    if (device_.kind == DeviceKind::cpu) {
+      cpu_allocator()->deallocate(data, bytes, stream);
+      return;
+    }
+    // A destructor may run while an exception of Python is on its way.
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    try {
+      framework().raw_free(reinterpret_cast<std::uintptr_t>(data));
+    } catch (const nb::python_error& error) {
+      warn(std::string("memory not given back: ") + error.what());
+    }
+    PyErr_Restore(type, value, trace);
+  }
+
+  nb::object tensor_at(const void* data) const {
+    const auto found = tensors_.find(data);
+    return found == tensors_.end() ? nb::object() : nb::borrow(found->second);
+  }
+
+ private:
+  void* make_tensor(const Expected& result) {
+    const nb::gil_scoped_acquire gil;
+    nb::object tensor = new_empty(result.like, result.shape, result.dtype);
+    void* data = PyLong_AsVoidPtr(call_method(tensor, names().data_ptr).ptr());
+    tensors_.emplace(data, tensor.release().ptr());
+    return data;
+  }
+
+  Device device_;
+  std::unordered_map<const void*, PyObject*> tensors_;
+};
+
+/// `index` -1 is the CPU.
+const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
+  static auto& all = *new std::unordered_map<int, std::shared_ptr<FrameworkAllocator>>;
+  const int index = device.kind == DeviceKind::cpu ? -1 : device.index;
+  std::shared_ptr<FrameworkAllocator>& allocator = all[index];
+  if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>(device);
+  return allocator;
+}
+
+}   // namespace
+
+std::vector<Expected>& expected() {
+  thread_local std::vector<Expected> results;
+  return results;
+}
+
+std::shared_ptr<Allocator> framework_allocator(Device device) {
+  return allocator_of(device);
+}
+
+nb::object tensor_at(Device device, const void* data) {
+  return allocator_of(device)->tensor_at(data);
+}
+
+nb::object tuple_of(const Shape& shape) {
+  nb::object extents = nb::steal(PyTuple_New(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    PyTuple_SetItem(extents.ptr(), axis, PyLong_FromLongLong(shape[axis]));
+  return extents;
+}
+
+nb::object new_empty(nb::handle like, const Shape& shape, DType dtype) {
+  const nb::object extents = tuple_of(shape);
+  const nb::handle type = framework().dtypes[static_cast<std::size_t>(dtype)];
+  static PyObject* keywords = PyTuple_Pack(1, names().dtype_argument);
+  PyObject* arguments[] = {like.ptr(), extents.ptr(), type.ptr()};
+  PyObject* made = nb::detail::vectorcall_method(names().new_empty, arguments, 2, keywords);
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+void close_framework() {
+  closed = true;
+}
+
+}   // namespace pumice::python

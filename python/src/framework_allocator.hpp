@@ -1,0 +1,35 @@
+// Memory of the framework, as an allocator of Pumice.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "framework.hpp"
+
+namespace pumice::python {
+
+/// A result that a call will make.
+struct Expected {
+  nb::handle like;
+  Shape shape;
+  DType dtype;
+};
+
+/// Those of the call that this thread is in.
+std::vector<Expected>& expected();
+
+/// On a device: temporary memory and maps from the framework's caching allocator, and what has the
+/// size of an expected result from a tensor of the framework, which then can be handed out. On the
+/// CPU all else comes from Pumice's own.
+std::shared_ptr<Allocator> framework_allocator(Device device);
+
+/// The tensor that memory handed out by `framework_allocator` lies in; null where it is none.
+nb::object tensor_at(Device device, const void* data);
+
+nb::object tuple_of(const Shape& shape);
+/// like.new_empty(shape, dtype=dtype)
+nb::object new_empty(nb::handle like, const Shape& shape, DType dtype);
+
+void close_framework();
+
+}   // namespace pumice::python

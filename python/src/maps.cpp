@@ -1,0 +1,145 @@
+// Kernel windows, and the maps that a family finds or builds.
+#include <string>
+
+#include <nanobind/stl/vector.h>
+#include <pumice/core/error.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using List = std::vector<std::int32_t>;
+
+KernelWindow make_window(const List& size, const List& stride, const List& padding,
+                         const List& dilation, bool cross) {
+  KernelWindow window{.dimension = static_cast<int>(size.size()),
+                      .shape = cross ? KernelShape::hypercross : KernelShape::hypercube,
+                      .size = axes_of(size, "kernel_size"),
+                      .stride = axes_of(stride, "stride"),
+                      .padding = axes_of(padding, "padding"),
+                      .dilation = axes_of(dilation, "dilation")};
+  for (const List* values : {&stride, &padding, &dilation}) {
+    PUMICE_EXPECTS(values->size() == size.size(), "kernel_size has ", size.size(),
+                   " axes, and stride, padding and dilation ", stride.size(), ", ", padding.size(),
+                   " and ", dilation.size(), ": give as many");
+  }
+  // Axes beyond the dimension say nothing: one value makes equal windows compare equal.
+  for (auto axis = size.size(); axis < window.size.size(); ++axis)
+    window.padding[axis] = 0;
+  validate(window);
+  return window;
+}
+
+/// Finds a map of `sites`, or builds it.
+template <class Find> Map find(const Sites& sites, Find&& find_or_build) {
+  const Call call(sites.set->device());
+  return {call.run([&] { return sites.family->locked(!call.on_cpu(), find_or_build); }),
+          sites.family};
+}
+
+Map submanifold(const Sites& sites, const KernelWindow& window) {
+  return find(sites, [&](MapCache& maps) { return maps.submanifold(sites.set, window); });
+}
+
+Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
+  const StridedOutputs outputs = cell ? StridedOutputs::cell : StridedOutputs::dilating;
+  return find(sites, [&](MapCache& maps) { return maps.strided(sites.set, window, outputs); });
+}
+
+Map transposed_to(const Sites& sites, const Sites& fine, const KernelWindow& window) {
+  return find(sites, [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window); });
+}
+
+Map generative(const Sites& sites, const KernelWindow& window) {
+  return find(sites, [&](MapCache& maps) { return maps.generative(sites.set, window); });
+}
+
+/// The strided map of `window` that led to these sites, from the other side.
+Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
+  return sites.family->locked(true, [&](MapCache& maps) -> Map {
+    KernelMapPtr found;
+    for (const KernelMapPtr& map : maps.maps()) {
+      if (map->out() != sites.set || map->in() == sites.set || !(map->window() == window)) continue;
+      if (fine != nullptr && map->in() != fine->set) continue;
+      PUMICE_EXPECTS(found == nullptr, "two convolutions of window ", to_string(window),
+                     " lead to these sites; pass the tensor to go back to");
+      found = map;
+    }
+    PUMICE_EXPECTS(found != nullptr, "no convolution of window ", to_string(window),
+                   " led to these sites, so there is none to invert: use a transposed convolution "
+                   "for sites of another origin");
+    return {found, sites.family, true};
+  });
+}
+
+nb::list all_maps(const Sites& sites) {
+  nb::list result;
+  sites.family->locked(true, [&](MapCache& maps) {
+    for (const KernelMapPtr& map : maps.maps())
+      result.append(Map{map, sites.family});
+    return 0;
+  });
+  return result;
+}
+
+}   // namespace
+
+void bind_maps(nb::module_& module) {
+  nb::class_<KernelWindow>(module, "Window", "The shape of a kernel.")
+      .def(nb::new_(&make_window), "size"_a, "stride"_a, "padding"_a, "dilation"_a, "cross"_a)
+      .def_prop_ro("volume", &KernelWindow::volume)
+      .def_prop_ro("dimension", [](const KernelWindow& window) { return window.dimension; })
+      .def("offsets",
+           [](const KernelWindow& window) {
+             std::vector<List> result;
+             for (const Axes& offset : window.offsets())
+               result.push_back(list_of(offset, window.dimension));
+             return result;
+           })
+      .def("__eq__", [](const KernelWindow& a, const KernelWindow& b) { return a == b; })
+      .def("__repr__",
+           [](const KernelWindow& window) { return nb::str(to_string(window).c_str()); });
+  module.def(
+      "submanifold_window",
+      [](const List& size, const List& dilation) {
+        KernelWindow window =
+            submanifold_window(static_cast<int>(size.size()), axes_of(size, "kernel_size"),
+                               axes_of(dilation, "dilation"));
+        for (auto axis = size.size(); axis < window.size.size(); ++axis) {
+          window.size[axis] = window.stride[axis] = window.dilation[axis] = 1;
+          window.padding[axis] = 0;
+        }
+        validate(window);
+        return window;
+      },
+      "size"_a, "dilation"_a);
+
+  nb::class_<Map>(module, "Map", "Which input row meets which output row through which offset.")
+      .def_prop_ro("in_sites", &Map::in)
+      .def_prop_ro("out_sites", &Map::out)
+      .def_prop_ro("in_rows", [](const Map& map) { return map.view().in_rows; })
+      .def_prop_ro("out_rows", [](const Map& map) { return map.view().out_rows; })
+      .def_prop_ro("offsets", [](const Map& map) { return map.view().offsets; })
+      .def_prop_ro(
+          "pairs", [](const Map& map) { return map.view().pairs(); },
+          "0 on a device, where only the device knows.")
+      .def_prop_ro("window", [](const Map& map) { return map.map->window(); })
+      .def(
+          "is_same",
+          [](const Map& a, const Map& b) { return a.map == b.map && a.transposed == b.transposed; },
+          "other"_a)
+      .def("transposed", [](const Map& map) {
+        return Map{map.map, map.family, !map.transposed};
+      });
+  module.def("submanifold_map", &submanifold, "sites"_a, "window"_a);
+  module.def("strided_map", &strided, "sites"_a, "window"_a, "cell"_a);
+  module.def("transposed_map", &transposed_to, "sites"_a, "fine"_a, "window"_a);
+  module.def("generative_map", &generative, "sites"_a, "window"_a);
+  module.def("inverse_map", &inverse, "sites"_a, "window"_a, "fine"_a.none());
+  module.def("maps_of", &all_maps, "sites"_a);
+}
+
+}   // namespace pumice::python

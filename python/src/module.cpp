@@ -1,0 +1,107 @@
+// The extension module `pumice._C`: what Pumice is here, its errors, and the stages.
+#include <exception>
+#include <string>
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pumice/core/cuda.hpp>
+#include <pumice/core/error.hpp>
+#include <pumice/core/parallel.hpp>
+#include <pumice/core/stream.hpp>
+#include <pumice/jit/support.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+nb::dict cuda() {
+  const CudaSupport& support = cuda_support();
+  nb::dict result;
+  result["available"] = support.available;
+  result["reason"] = support.reason;
+  result["version"] = support.version;
+  nb::list devices;
+  for (int index = 0; index < support.devices; ++index) {
+    const CudaDeviceInfo& info = cuda_device_info(index);
+    nb::dict device;
+    device["name"] = info.name;
+    device["capability"] = nb::make_tuple(info.major, info.minor);
+    device["memory_bytes"] = info.memory_bytes;
+    devices.append(device);
+  }
+  result["devices"] = devices;
+  return result;
+}
+
+nb::dict compiler() {
+  const KernelCompiler& found = kernel_compiler();
+  nb::dict result;
+  result["available"] = found.available;
+  result["reason"] = found.reason;
+  result["version"] = found.version;
+  result["path"] = found.path;
+  return result;
+}
+
+nb::dict cache() {
+  const KernelCache found = kernel_cache();
+  nb::dict result;
+  result["folder"] = found.folder.string();
+  result["bytes"] = found.bytes;
+  result["kernels"] = found.kernels;
+  return result;
+}
+
+nb::list bundles() {
+  nb::list result;
+  for (const KernelBundle& found : kernel_bundles()) {
+    nb::dict bundle;
+    bundle["path"] = found.path.string();
+    bundle["problem"] = found.problem;
+    bundle["kernels"] = found.kernels;
+    bundle["architectures"] = found.architectures;
+    result.append(bundle);
+  }
+  return result;
+}
+
+void bind_errors(nb::module_& module) {
+  // Registered last is asked first: the most general one comes first.
+  nb::exception<Error>(module, "Error", PyExc_RuntimeError);
+  nb::exception<InternalError>(module, "InternalError", PyExc_RuntimeError);
+  nb::exception<UserError>(module, "UserError", PyExc_ValueError);
+}
+
+}   // namespace
+}   // namespace pumice::python
+
+NB_MODULE(_C, module) {
+  using namespace pumice::python;
+  // At the end of the process modules go before what tensors and graphs still hold.
+  nb::set_leak_warnings(false);
+  bind_errors(module);
+  module.def("cuda_support", &cuda);
+  module.def("kernel_compiler", &compiler);
+  module.def("kernel_cache", &cache);
+  module.def("kernel_bundles", &bundles);
+  module.def("set_threads", &pumice::set_threads, "threads"_a);
+  module.def("threads", &pumice::threads);
+  module.def(
+      "wait",
+      [](const std::string& device) {
+        const Call call(pumice::parse_device(device));
+        pumice::wait(call.stream());
+      },
+      "device"_a, "Waits for the current stream and raises what went wrong on it.");
+  bind_framework(module);
+  bind_coords(module);
+  bind_maps(module);
+  bind_tokens(module);
+  bind_convolution(module);
+  bind_pooling(module);
+  bind_dense(module);
+  bind_points(module);
+}

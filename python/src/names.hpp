@@ -1,0 +1,31 @@
+// Attributes and methods of the framework's tensors, their names made once.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace pumice::python {
+
+struct Names {
+  PyObject* shape = PyUnicode_InternFromString("shape");
+  PyObject* dtype = PyUnicode_InternFromString("dtype");
+  PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
+  PyObject* get_device = PyUnicode_InternFromString("get_device");
+  PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
+  PyObject* new_empty = PyUnicode_InternFromString("new_empty");
+  PyObject* dtype_argument = PyUnicode_InternFromString("dtype");
+};
+
+inline const Names& names() {
+  static const Names& all = *new Names;
+  return all;
+}
+
+/// object.name(), without building the name anew.
+inline nanobind::object call_method(nanobind::handle object, PyObject* name) {
+  PyObject* arguments[] = {object.ptr()};
+  PyObject* result = nanobind::detail::vectorcall_method(name, arguments, 1, nullptr);
+  if (result == nullptr) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
+}   // namespace pumice::python

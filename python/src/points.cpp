@@ -1,0 +1,94 @@
+// Points into voxels, for NumPy: works without any other framework.
+#include <optional>
+#include <string>
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <pumice/core/error.hpp>
+#include <pumice/points/read.hpp>
+#include <pumice/points/simulate.hpp>
+#include <pumice/points/voxelize.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using Matrix = nb::ndarray<nb::numpy, const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+nb::object array_of(const Tensor& tensor) {
+  if (!tensor.defined()) return nb::none();
+  return share_with_numpy(tensor);
+}
+
+nb::dict voxelize_points(const Matrix& points, const Matrix& features,
+                         const std::array<float, 3>& size,
+                         const std::optional<std::array<float, 6>>& range,
+                         const std::string& reduction) {
+  const auto rows = static_cast<std::int64_t>(points.shape(0));
+  PUMICE_EXPECTS(points.shape(1) == 3, "points have ", points.shape(1),
+                 " columns: give x, y and z, and anything else as features");
+  PointCloud cloud;
+  cloud.positions =
+      Tensor::from<float>({points.data(), static_cast<std::size_t>(rows) * 3}, {rows, 3});
+  // The view is read only; a view of features owned by NumPy has no const-incorrect use.
+  const ConstTensorView values(
+      features.data(), DType::f32,
+      {static_cast<std::int64_t>(features.shape(0)), static_cast<std::int64_t>(features.shape(1))});
+  const VoxelOptions options{.size = size, .range = range, .reduction = parse_reduction(reduction)};
+  const Voxels voxels = [&] {
+    const nb::gil_scoped_release released;
+    return voxelize(cloud, values, options);
+  }();
+  nb::dict result;
+  result["coordinates"] = array_of(voxels.coordinates);
+  result["features"] = array_of(voxels.features);
+  result["point_to_voxel"] = array_of(voxels.point_to_voxel);
+  return result;
+}
+
+nb::dict as_dict(const PointCloud& cloud) {
+  nb::dict result;
+  result["positions"] = array_of(cloud.positions);
+  result["intensity"] = array_of(cloud.intensity);
+  result["labels"] = array_of(cloud.labels);
+  result["time"] = array_of(cloud.time);
+  result["ring"] = array_of(cloud.ring);
+  return result;
+}
+
+nb::dict read(const std::string& path, const std::string& layout) {
+  const PointCloud cloud = [&] {
+    const nb::gil_scoped_release released;
+    return read_points(path, {.layout = layout});
+  }();
+  return as_dict(cloud);
+}
+
+nb::dict simulate_scan(std::uint64_t seed, int beams, int sweeps) {
+  PUMICE_EXPECTS(beams == 64 || beams == 32, "beams = ", beams, ": there are sensors of 64 and 32");
+  SimulationOptions options{.seed = seed, .sweeps = sweeps};
+  options.sensor = beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
+  const PointCloud cloud = [&] {
+    const nb::gil_scoped_release released;
+    return simulate(options);
+  }();
+  return as_dict(cloud);
+}
+
+}   // namespace
+
+void bind_points(nb::module_& module) {
+  module.def("voxelize", &voxelize_points, "points"_a, "features"_a, "size"_a, "range"_a.none(),
+             "reduction"_a);
+  module.def("read_points", &read, "path"_a, "layout"_a);
+  module.def(
+      "read_labels", [](const std::string& path) { return array_of(read_labels(path)); }, "path"_a);
+  module.def("simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,98 @@
+// Sites and maps inside tensors: what an operator of torch.library takes and a compiled graph can
+// carry. A token is one int64 on the host; its memory owns the object, so the object lives as long
+// as any tensor shares that memory, whatever the framework does with it. A copy of the number
+// stands for the same object for as long as the original lives.
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <variant>
+
+#include <nanobind/ndarray.h>
+#include <pumice/core/error.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using Object = std::variant<Sites, Map>;
+
+class Registry {
+ public:
+  std::int64_t add(const Object* object) {
+    const std::lock_guard lock(mutex_);
+    objects_.emplace(++last_, object);
+    return last_;
+  }
+  void remove(std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    objects_.erase(number);
+  }
+  Object find(std::int64_t number) {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(number);
+    PUMICE_EXPECTS(found != objects_.end(), "token ", number,
+                   " stands for no coordinates and no map that still exist: keep the sparse "
+                   "tensor that it came from, and do not compute with tokens");
+    return *found->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  // Far from small numbers, which a tensor made by mistake would hold.
+  std::int64_t last_ = std::int64_t{0x70756d6963} << 20;
+  std::unordered_map<std::int64_t, const Object*> objects_;
+};
+
+Registry& registry() {
+  static Registry& the = *new Registry;
+  return the;
+}
+
+struct Token {
+  explicit Token(Object kept) : object(std::move(kept)), number(registry().add(&object)) {}
+  ~Token() { registry().remove(number); }
+  Token(const Token&) = delete;
+  Token& operator=(const Token&) = delete;
+  Object object;
+  std::int64_t number;
+};
+
+nb::object make_token(Object object) {
+  auto* token = new Token(std::move(object));
+  const nb::capsule owner(token, [](void* data) noexcept { delete static_cast<Token*>(data); });
+  const std::size_t extents[] = {1};
+  return nb::cast(nb::ndarray<nb::pytorch, std::int64_t>(&token->number, 1, extents, owner));
+}
+
+Object find(nb::handle token) {
+  const ConstTensorView number = view_of(token, "token", {});
+  PUMICE_EXPECTS(number.dtype() == DType::i64 && number.elements() == 1,
+                 "a token is one int64 on the CPU, made by Pumice");
+  return registry().find(*number.data<std::int64_t>());
+}
+
+template <class Kind> Kind find_as(nb::handle token, const char* expected_kind) {
+  Object object = find(token);
+  auto* kind = std::get_if<Kind>(&object);
+  PUMICE_EXPECTS(kind != nullptr, "a token of another kind; this operator takes one of ",
+                 expected_kind);
+  return std::move(*kind);
+}
+
+}   // namespace
+
+void bind_tokens(nb::module_& module) {
+  module.def(
+      "sites_token", [](const Sites& sites) { return make_token(sites); }, "sites"_a);
+  module.def(
+      "map_token", [](const Map& map) { return make_token(map); }, "map"_a);
+  module.def(
+      "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); }, "token"_a);
+  module.def(
+      "map_of", [](nb::handle token) { return find_as<Map>(token, "a map"); }, "token"_a);
+}
+
+}   // namespace pumice::python
