@@ -1,0 +1,73 @@
+"""Sparse tensors for deep learning: sparse convolution for point clouds, on CPU and GPU.
+
+Points become voxels with NumPy alone::
+
+    import pumice
+    scan = pumice.simulate(seed=1)
+    voxels = pumice.voxelize(scan.positions, scan.features(), size=0.1)
+
+With PyTorch there are sparse tensors and layers::
+
+    x = pumice.SparseTensor(coords, features)            # int32 [N, 1 + D], [N, C]
+    y = pumice.nn.SubMConv3d(4, 32, 3)(x)
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from typing import TYPE_CHECKING, Any
+
+from ._C import Error, InternalError, UserError
+from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
+
+if TYPE_CHECKING:
+    from . import nn, ops
+    from .coords import Coordinates
+    from .tensor import SparseTensor, cat, collate
+
+__version__ = importlib.metadata.version("pumice")
+
+# What needs PyTorch is brought in when first asked for, so that `import pumice` is quick and works
+# without it.
+_WITH_TORCH = {
+    "nn": "pumice.nn",
+    "ops": "pumice.ops",
+    "Coordinates": "pumice.coords",
+    "SparseTensor": "pumice.tensor",
+    "cat": "pumice.tensor",
+    "collate": "pumice.tensor",
+}
+
+__all__ = [
+    "Error",
+    "InternalError",
+    "PointCloud",
+    "UserError",
+    "Voxels",
+    "read_labels",
+    "read_points",
+    "simulate",
+    "voxelize",
+    *_WITH_TORCH,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module 'pumice' has no attribute {name!r}")
+    try:
+        module = importlib.import_module(_WITH_TORCH[name])
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ImportError(
+            f"pumice.{name} needs PyTorch, which is not installed: pip install torch"
+        ) from error
+    value = module if _WITH_TORCH[name] == f"pumice.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_WITH_TORCH))

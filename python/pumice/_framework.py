@@ -1,0 +1,56 @@
+"""Hands PyTorch's types, memory and streams to the extension, which never links to it."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import pathlib
+
+import torch
+
+from . import _C
+
+# In the order of Pumice's own element types.
+DTYPES = [
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.uint8,
+]
+
+
+def _name_compiler() -> None:
+    """Names the NVRTC of PyTorch's wheels, which fits the driver PyTorch works with."""
+    if os.environ.get("PUMICE_NVRTC"):
+        return
+    spec = importlib.util.find_spec("nvidia")
+    folders = [] if spec is None else list(spec.submodule_search_locations or [])
+    for folder in folders:
+        for library in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
+            path = pathlib.Path(folder) / library
+            if path.exists():
+                os.environ["PUMICE_NVRTC"] = str(path)
+                return
+
+
+def _connect() -> None:
+    _C.use_framework(DTYPES)
+    if torch.version.cuda is not None:
+        _name_compiler()
+        if torch.cuda.is_available():
+            _C.use_framework_device(
+                torch._C._cuda_cudaCachingAllocator_raw_alloc,
+                torch._C._cuda_cudaCachingAllocator_raw_delete,
+                torch._C._cuda_getCurrentRawStream,
+                torch._C._cuda_getDevice,
+                torch._C._cuda_setDevice,
+            )
+    atexit.register(_C.close_framework)
+
+
+_connect()

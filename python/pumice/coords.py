@@ -1,0 +1,199 @@
+"""The sites of sparse tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from . import _C, _framework  # noqa: F401  (connects PyTorch)
+
+
+class Coordinates:
+    """Distinct integer sites, one row each; immutable, shared by all tensors on them.
+
+    It is the identity by which kernel maps are found again: tensors with the same `Coordinates`
+    share their maps, and no others do.
+    """
+
+    __slots__ = ("_indices", "_meta", "_sites", "_token")
+
+    def __init__(
+        self,
+        indices: torch.Tensor,
+        *,
+        spatial_shape: Sequence[int] | None = None,
+        batch_size: int | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> None:
+        """indices: int32 or int64 [N, 1 + D], batch first, D = 1 to 4, on the CPU or a GPU.
+
+        Raises UserError for a site that occurs twice (`Coordinates.unique` merges them), outside
+        `spatial_shape`, or of a negative batch index.
+        """
+        cells = _as_cells(indices)
+        dimension = cells.shape[1] - 1
+        self._sites = _C.create_sites(
+            cells, _axes(stride, dimension), _axes(spatial_shape, dimension), batch_size
+        )
+        self._indices: torch.Tensor | None = cells
+        self._meta: tuple[Any, ...] | None = None
+        # Made now, since a graph that is traced can take it but not make it.
+        self._token: torch.Tensor | None = _C.sites_token(self._sites)
+
+    @classmethod
+    def _of(cls, sites: _C.Sites, indices: torch.Tensor | None = None) -> Coordinates:
+        self = cls.__new__(cls)
+        self._sites = sites
+        self._indices = indices
+        self._meta = None
+        self._token = None
+        return self
+
+    @classmethod
+    def _traced(cls, token: torch.Tensor, indices: torch.Tensor) -> Coordinates:
+        """Inside a graph, where there are tensors alone."""
+        self = cls.__new__(cls)
+        self._sites = None
+        self._indices = indices
+        self._meta = None
+        self._token = token
+        return self
+
+    @classmethod
+    def unique(
+        cls,
+        indices: torch.Tensor,
+        *,
+        spatial_shape: Sequence[int] | None = None,
+        batch_size: int | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> tuple[Coordinates, torch.Tensor, torch.Tensor]:
+        """(sites, int32 [P] row of each given site, int32 [N] first given site of each row)."""
+        cells = _as_cells(indices)
+        dimension = cells.shape[1] - 1
+        sites, row_of, first = _C.unique_sites(
+            cells, _axes(stride, dimension), _axes(spatial_shape, dimension), batch_size
+        )
+        return cls._of(sites), row_of, first
+
+    @property
+    def sites(self) -> _C.Sites:
+        """For operators."""
+        if self._sites is None:
+            self._sites = _C.sites_of(self._token)
+        return self._sites
+
+    @property
+    def token(self) -> torch.Tensor:
+        """int64 [1] that stands for the sites where an operator can take tensors alone."""
+        if self._token is None:
+            self._token = _C.sites_token(self._sites)
+        return self._token
+
+    @property
+    def indices(self) -> torch.Tensor:
+        """int32 [N, 1 + D], batch first."""
+        if self._indices is None:
+            self._indices = self.sites.coordinates()
+        return self._indices
+
+    def _described(self) -> tuple[Any, ...]:
+        if self._meta is None:
+            sites = self.sites
+            shape = sites.spatial_shape
+            self._meta = (
+                sites.dimension,
+                sites.batch_size,
+                tuple(sites.stride),
+                None if shape is None else tuple(shape),
+            )
+        return self._meta
+
+    @property
+    def dimension(self) -> int:
+        return self._described()[0]
+
+    @property
+    def batch_size(self) -> int:
+        return self._described()[1]
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        """Cell size in cells of the finest level, per axis."""
+        return self._described()[2]
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...] | None:
+        return self._described()[3]
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.sites.device)
+
+    def __len__(self) -> int:
+        return self.sites.rows
+
+    def is_same(self, other: Coordinates) -> bool:
+        """Whether both are the same sites in the same rows, by identity."""
+        return self is other or self.sites.is_same(other.sites)
+
+    def to(self, device: torch.device | str) -> Coordinates:
+        device = torch.device(device)
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda", torch.cuda.current_device())
+        if device == self.device:
+            return self
+        return Coordinates._of(self.sites.copy_to(str(device)))
+
+    def __copy__(self) -> Coordinates:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Coordinates:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.indices, self.spatial_shape, self.batch_size, self.stride)
+
+    def __repr__(self) -> str:
+        return (
+            f"Coordinates({len(self)} sites, dimension={self.dimension}, "
+            f"batch_size={self.batch_size}, stride={self.stride}, "
+            f"spatial_shape={self.spatial_shape}, device={self.device})"
+        )
+
+
+def _rebuild(
+    indices: torch.Tensor,
+    spatial_shape: tuple[int, ...] | None,
+    batch_size: int,
+    stride: tuple[int, ...],
+) -> Coordinates:
+    return Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
+
+
+def _as_cells(indices: torch.Tensor) -> torch.Tensor:
+    if not isinstance(indices, torch.Tensor):
+        raise _C.UserError(f"coords are a {type(indices).__name__}: give a torch.Tensor")
+    if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
+        raise _C.UserError(
+            f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
+            "for D = 1 to 4"
+        )
+    if indices.dtype == torch.int64:
+        indices = indices.to(torch.int32)
+    if indices.dtype != torch.int32:
+        raise _C.UserError(f"coords are {indices.dtype}: give int32")
+    return indices.contiguous()
+
+
+def _axes(values: Sequence[int] | None, dimension: int) -> list[int] | None:
+    if values is None:
+        return None
+    numbers = [int(value) for value in values]
+    if len(numbers) != dimension:
+        raise _C.UserError(
+            f"{numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
+        )
+    return numbers

@@ -1,0 +1,70 @@
+"""What an installation can do, said in words."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+
+from . import __version__, _C
+
+
+def _torch_lines() -> tuple[list[str], bool]:
+    if importlib.util.find_spec("torch") is None:
+        return ["PyTorch   not installed: voxels and points work, layers need `pip install torch`"], True
+    import torch
+
+    lines = []
+    built = f"for CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+    lines.append(f"PyTorch   {torch.__version__}, built {built}")
+    release = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    if release < (2, 4):
+        lines.append("          too old: Pumice needs 2.4 or later")
+        return lines, False
+    if torch.version.cuda and not torch.cuda.is_available():
+        lines.append("          sees no GPU, so layers run on the CPU")
+    from . import _framework  # noqa: F401  (names PyTorch's compiler before it is looked for)
+
+    return lines, True
+
+
+def _cuda_lines() -> tuple[list[str], bool]:
+    cuda = _C.cuda_support()
+    if not cuda["available"]:
+        return [f"GPU       none: {cuda['reason']}", "          the CPU back end does all the work"], True
+    lines = [f"GPU       driver {cuda['version']}"]
+    for index, device in enumerate(cuda["devices"]):
+        major, minor = device["capability"]
+        lines.append(
+            f"          {index}: {device['name']}, compute capability {major}.{minor}, "
+            f"{device['memory_bytes'] / 2**30:.0f} GiB"
+        )
+    compiler = _C.kernel_compiler()
+    bundles = [bundle for bundle in _C.kernel_bundles() if not bundle["problem"]]
+    if compiler["available"]:
+        lines.append(f"compiler  NVRTC {compiler['version']}, {compiler['path']}")
+    else:
+        lines.append(f"compiler  {compiler['reason']}")
+    for bundle in _C.kernel_bundles():
+        state = bundle["problem"] or (
+            f"{bundle['kernels']} kernels for {', '.join(bundle['architectures'])}"
+        )
+        lines.append(f"kernels   {bundle['path']}: {state}")
+    if not compiler["available"] and not bundles:
+        lines.append("          neither compiler nor compiled kernels: GPU layers will not work")
+        return lines, False
+    return lines, True
+
+
+def main() -> int:
+    print(f"pumice    {__version__}, Python {platform.python_version()}, {platform.platform()}")
+    print(f"CPU       {_C.threads()} threads")
+    torch_lines, torch_works = _torch_lines()
+    cuda_lines, cuda_works = _cuda_lines()
+    for line in torch_lines + cuda_lines:
+        print(line)
+    cache = _C.kernel_cache()
+    if cache["folder"]:
+        print(f"cache     {cache['folder']}: {cache['kernels']} kernels, {cache['bytes'] / 2**20:.1f} MiB")
+    works = torch_works and cuda_works
+    print("All is well." if works else "Something is wrong: see above.")
+    return 0 if works else 1

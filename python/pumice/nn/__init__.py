@@ -1,0 +1,47 @@
+"""Layers. They take and return sparse tensors; parameters, training and optimisers are PyTorch's.
+
+An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
+"""
+
+from .activation import (
+    ELU,
+    GELU,
+    Dropout,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Tanh,
+)
+from .container import Identity, OnFeatures, Sequential
+from .convolution import Convolution
+from .convolutions import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    Conv4d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    ConvTranspose4d,
+    GenerativeConvTranspose1d,
+    GenerativeConvTranspose2d,
+    GenerativeConvTranspose3d,
+    GenerativeConvTranspose4d,
+    InverseConv1d,
+    InverseConv2d,
+    InverseConv3d,
+    InverseConv4d,
+    SubMConv1d,
+    SubMConv2d,
+    SubMConv3d,
+    SubMConv4d,
+)
+from .join import Add, Cat
+from .linear import Linear
+from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
+from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
+
+__all__ = [name for name in dir() if name[0].isupper()]

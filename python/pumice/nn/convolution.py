@@ -1,0 +1,135 @@
+"""What all convolution layers share: a window, a weight, and how a map is found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C, ops
+from ..coords import Coordinates
+from ..tensor import SparseTensor
+from ..window import Window, per_axis
+
+
+class _Kept:
+    """Packed weights of one layer, which no copy of the layer takes along."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self) -> None:
+        self.packed = _C.PackedWeights()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Kept:
+        return _Kept()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Kept, ()
+
+
+class Convolution(torch.nn.Module):
+    """The base of the layers: `weight` [K, in / groups, out], offsets in lexicographic order (last
+    axis fastest), nothing flipped; `bias` [out].
+
+    Groups: channels [g · in / groups, …) of the input make channels [g · out / groups, …) of the
+    output. `dataflow`: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        in_channels: int,
+        out_channels: int,
+        window: Window,
+        groups: int = 1,
+        bias: bool = True,
+        dataflow: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if in_channels < 1 or out_channels < 1:
+            raise _C.UserError(
+                f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"
+            )
+        if groups < 1 or in_channels % groups != 0 or out_channels % groups != 0:
+            raise _C.UserError(
+                f"groups = {groups} does not divide in_channels = {in_channels} and "
+                f"out_channels = {out_channels}: choose a divisor of both"
+            )
+        self.dimension = dimension
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.groups = groups
+        self.window = window
+        self.dataflow = dataflow
+        shape = (window.volume, in_channels // groups, out_channels)
+        self.weight = torch.nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self.bias = (
+            torch.nn.Parameter(torch.empty(out_channels, device=device, dtype=dtype))
+            if bias
+            else None
+        )
+        self._kept = _Kept()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform in ±1/sqrt(fan_in), fan_in = K · in / groups, as torch.nn.Conv3d."""
+        fan_in = self.weight.shape[0] * self.weight.shape[1]
+        bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0.0
+        torch.nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            torch.nn.init.uniform_(self.bias, -bound, bound)
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        """The map from the sites of `x`, and the sites it leads to."""
+        raise NotImplementedError
+
+    def forward(self, x: SparseTensor, like: Any = None) -> SparseTensor:
+        features = x.features
+        if features.shape[1] != self.in_channels:
+            raise _C.UserError(
+                f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "
+                f"takes {self.in_channels}"
+            )
+        map, coords = self.find(x, like)
+        kept = None if self.training else self._kept.packed
+        result = ops.convolution(
+            features, self.weight, map, self.bias, self.groups, kept, self.dataflow
+        )
+        return SparseTensor._of(coords, result)
+
+    def dense_weight(self) -> Tensor:
+        """The weight as torch.nn.ConvNd has it: [out, in / groups, size…]."""
+        axes = self.window.numbers[0]
+        size = self.window.numbers[2 : 2 + axes]
+        shaped = self.weight.reshape(*size, *self.weight.shape[1:])
+        return shaped.permute(axes + 1, axes, *range(axes))
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, {self.window}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        return text if self.bias is not None else text + ", bias=False"
+
+
+def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
+    return like.coords if isinstance(like, SparseTensor) else like
+
+
+def make_window(
+    dimension: int,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int],
+    padding: int | Sequence[int],
+    dilation: int | Sequence[int],
+) -> Window:
+    return Window(
+        per_axis(kernel_size, dimension, "kernel_size"),
+        per_axis(stride, dimension, "stride"),
+        per_axis(padding, dimension, "padding"),
+        per_axis(dilation, dimension, "dilation"),
+    )

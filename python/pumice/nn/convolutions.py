@@ -1,0 +1,127 @@
+"""The convolution layers, for one to four dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union
+
+from .. import _C, ops
+from ..coords import Coordinates
+from ..tensor import SparseTensor
+from ..window import Window, per_axis
+from .convolution import Convolution, make_window, sites_of
+
+Numbers = Union[int, Sequence[int]]
+
+
+class _SubMConv(Convolution):
+    """Outputs are the inputs: a window of stride 1, centred on its output."""
+
+    _dimension: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        **options: Any,
+    ) -> None:
+        window = Window.centred(
+            per_axis(kernel_size, self._dimension, "kernel_size"),
+            per_axis(dilation, self._dimension, "dilation"),
+        )
+        super().__init__(
+            self._dimension, in_channels, out_channels, window, groups, bias, **options
+        )
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        return ops.submanifold_map(x.coords, self.window), x.coords
+
+
+class _StridedArguments(Convolution):
+    _dimension: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        **options: Any,
+    ) -> None:
+        window = make_window(self._dimension, kernel_size, stride, padding, dilation)
+        super().__init__(
+            self._dimension, in_channels, out_channels, window, groups, bias, **options
+        )
+
+
+class _Conv(_StridedArguments):
+    """Makes its own output sites: every one that an offset reaches (outputs="dilating", as spconv),
+    or every occupied coarse cell (outputs="cell", as MinkowskiEngine and TorchSparse)."""
+
+    def __init__(self, *arguments: Any, outputs: str = "dilating", **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if outputs not in ("dilating", "cell"):
+            raise _C.UserError(f"outputs = {outputs!r}: there are 'dilating' and 'cell'")
+        self.outputs = outputs
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        return ops.strided_map(x.coords, self.window, self.outputs == "cell")
+
+
+class _InverseConv(_StridedArguments):
+    """Back to the sites that a strided convolution of the same window came from, through its map:
+    forward(x), or forward(x, like) where several lead to the sites of x."""
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        return ops.inverse_map(x.coords, self.window, sites_of(like))
+
+
+class _ConvTranspose(_StridedArguments):
+    """Onto given finer sites: forward(x, like), `like` a sparse tensor or Coordinates."""
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        fine = sites_of(like)
+        if fine is None:
+            raise _C.UserError(
+                f"{type(self).__name__} goes to given sites: pass the tensor that has them, or use "
+                "GenerativeConvTranspose for every site it reaches, InverseConv for where a "
+                "strided convolution came from"
+            )
+        return ops.transposed_map(x.coords, fine, self.window), fine
+
+
+class _GenerativeConvTranspose(_StridedArguments):
+    """Onto every finer site that it reaches."""
+
+    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        return ops.generative_map(x.coords, self.window)
+
+
+def _of_dimension(base: type, dimension: int) -> type:
+    name = f"{base.__name__[1:]}{dimension}d"
+    return type(name, (base,), {"_dimension": dimension, "__module__": __name__,
+                                "__qualname__": name, "__doc__": base.__doc__})
+
+
+SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = (_of_dimension(_SubMConv, d) for d in range(1, 5))
+Conv1d, Conv2d, Conv3d, Conv4d = (_of_dimension(_Conv, d) for d in range(1, 5))
+InverseConv1d, InverseConv2d, InverseConv3d, InverseConv4d = (
+    _of_dimension(_InverseConv, d) for d in range(1, 5)
+)
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTranspose4d = (
+    _of_dimension(_ConvTranspose, d) for d in range(1, 5)
+)
+(
+    GenerativeConvTranspose1d,
+    GenerativeConvTranspose2d,
+    GenerativeConvTranspose3d,
+    GenerativeConvTranspose4d,
+) = (_of_dimension(_GenerativeConvTranspose, d) for d in range(1, 5))

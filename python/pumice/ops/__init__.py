@@ -1,0 +1,33 @@
+"""Operators on features, and on the maps and sites that say which rows meet."""
+
+from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
+from .dense import from_dense, interpolate, to_dense
+from .maps import (
+    Map,
+    generative_map,
+    inverse_map,
+    strided_map,
+    submanifold_map,
+    transposed_map,
+)
+from .pooling import global_pool, pool
+from .sets import prune, union_add
+
+__all__ = [
+    "Map",
+    "convolution",
+    "convolution_input_gradient",
+    "convolution_weight_gradient",
+    "from_dense",
+    "generative_map",
+    "global_pool",
+    "interpolate",
+    "inverse_map",
+    "pool",
+    "prune",
+    "strided_map",
+    "submanifold_map",
+    "to_dense",
+    "transposed_map",
+    "union_add",
+]

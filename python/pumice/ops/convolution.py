@@ -1,0 +1,213 @@
+"""Convolution over a map, differentiable as often as one likes.
+
+Three operators, closed under differentiation: y = conv(x, w); dx = input_gradient(dy, w); dw =
+weight_gradient(x, dy). Each is linear in both of its arguments, and the gradients of any of them
+are the other two.
+
+Host time is what counts here, so eager calls go to the extension directly, through an
+autograd.Function where a gradient is wanted (an operator of torch.library costs several times
+more); tracing and tensors of other kinds go through the operators of `library`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from . import library, library_gradients, modes  # noqa: F401  (registers the operators)
+from .maps import Map, as_traced
+
+_ops = torch.ops.pumice
+
+
+def convolution(
+    features: Tensor,
+    weight: Tensor,
+    map: Map,
+    bias: Tensor | None = None,
+    groups: int = 1,
+    kept: _C.PackedWeights | None = None,
+    dataflow: str | None = None,
+) -> Tensor:
+    """[in rows, C_in] and [offsets, C_in / groups, C_out] to [out rows, C_out].
+
+    `kept` keeps packed weights from call to call where no gradient is wanted. Under autocast it
+    computes in the type that autocast says.
+    """
+    dtype = modes.autocast_dtype(features)
+    if dtype is not None and features.dtype != dtype:
+        features = features.to(dtype)
+    return _convolve(features, weight, map, bias, groups, kept, dataflow, dtype)
+
+
+def _convolve(
+    features: Tensor,
+    weight: Tensor,
+    map: Map,
+    bias: Tensor | None,
+    groups: int,
+    kept: _C.PackedWeights | None,
+    dataflow: str | None,
+    dtype: torch.dtype | None,
+) -> Tensor:
+    """`dtype`: what the weight is cast to; None: nothing."""
+    if modes.traced(features):
+        traced = as_traced(map)
+        used = weight if dtype is None else weight.to(dtype)
+        return _ops.convolution(
+            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups
+        )
+    if torch.is_grad_enabled() and (
+        features.requires_grad
+        or weight.requires_grad
+        or (bias is not None and bias.requires_grad)
+    ):
+        return _Convolution.apply(features, weight, bias, map, groups, dtype, dataflow)
+    version = 0 if kept is None else weight._version
+    if dtype is not None and weight.dtype != dtype:
+        weight = weight.to(dtype)
+        kept = None
+    return _run(features.contiguous(), weight, map, bias, groups, dataflow, kept, version)
+
+
+def _run(
+    features: Tensor,
+    weight: Tensor,
+    map: _C.Map,
+    bias: Tensor | None,
+    groups: int,
+    dataflow: str | None,
+    kept: _C.PackedWeights | None = None,
+    version: int = 0,
+) -> Tensor:
+    deterministic, tf32 = modes.of(features)
+    return _C.convolution(
+        features,
+        weight.contiguous(),
+        map,
+        modes.bias_for(bias, features),
+        groups,
+        deterministic,
+        tf32,
+        dataflow,
+        kept,
+        version,
+    )
+
+
+def convolution_input_gradient(
+    grad_output: Tensor, weight: Tensor, map: Map, groups: int = 1, dataflow: str | None = None
+) -> Tensor:
+    """[out rows, C_out] to [in rows, C_in]."""
+    if modes.traced(grad_output):
+        traced = as_traced(map)
+        return _ops.convolution_input_gradient(
+            grad_output, weight, traced.token, traced.in_rows, traced.out_rows, groups
+        )
+    if torch.is_grad_enabled() and (grad_output.requires_grad or weight.requires_grad):
+        return _InputGradient.apply(grad_output, weight, map, groups, dataflow)
+    return _C.convolution_input_gradient(
+        grad_output.contiguous(),
+        weight.contiguous(),
+        map,
+        groups,
+        *modes.of(grad_output),
+        dataflow,
+    )
+
+
+def convolution_weight_gradient(
+    features: Tensor, grad_output: Tensor, map: Map, groups: int = 1
+) -> Tensor:
+    """[in rows, C_in] and [out rows, C_out] to [offsets, C_in / groups, C_out]."""
+    if modes.traced(features):
+        traced = as_traced(map)
+        return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
+    if torch.is_grad_enabled() and (features.requires_grad or grad_output.requires_grad):
+        return _WeightGradient.apply(features, grad_output, map, groups)
+    return _C.convolution_weight_gradient(
+        features.contiguous(), grad_output.contiguous(), map, groups, *modes.of(features)
+    )
+
+
+class _Convolution(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        map: _C.Map,
+        groups: int,
+        dtype: torch.dtype | None,
+        dataflow: str | None,
+    ) -> Tensor:
+        used = weight if dtype is None or weight.dtype == dtype else weight.to(dtype)
+        ctx.save_for_backward(features, weight)
+        ctx.cast = None if used is weight else used
+        ctx.call = (map, groups, dataflow)
+        ctx.bias_dtype = None if bias is None else bias.dtype
+        return _run(features.contiguous(), used, map, bias, groups, dataflow)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+        features, weight = ctx.saved_tensors
+        map, groups, dataflow = ctx.call
+        used = weight
+        if ctx.cast is not None:
+            # For a second derivative the cast has to be part of the graph.
+            used = weight.to(ctx.cast.dtype) if torch.is_grad_enabled() else ctx.cast
+        to_features = to_weight = to_bias = None
+        if ctx.needs_input_grad[0]:
+            to_features = convolution_input_gradient(grad_output, used, map, groups, dataflow)
+        if ctx.needs_input_grad[1]:
+            to_weight = convolution_weight_gradient(features, grad_output, map, groups)
+            if to_weight.dtype != weight.dtype:
+                to_weight = to_weight.to(weight.dtype)
+        if ctx.needs_input_grad[2]:
+            wide = torch.float64 if grad_output.dtype == torch.float64 else torch.float32
+            to_bias = grad_output.sum(0, dtype=wide).to(ctx.bias_dtype)
+        return to_features, to_weight, to_bias, None, None, None, None
+
+
+class _InputGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, grad_output: Tensor, weight: Tensor, map: _C.Map, groups: int, dataflow: str | None
+    ) -> Tensor:
+        ctx.save_for_backward(grad_output, weight)
+        ctx.call = (map, groups, dataflow)
+        return convolution_input_gradient(grad_output, weight, map, groups, dataflow)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        grad_output, weight = ctx.saved_tensors
+        map, groups, dataflow = ctx.call
+        to_output = to_weight = None
+        if ctx.needs_input_grad[0]:
+            to_output = _convolve(grad, weight, map, None, groups, None, dataflow, None)
+        if ctx.needs_input_grad[1]:
+            to_weight = convolution_weight_gradient(grad, grad_output, map, groups)
+        return to_output, to_weight, None, None, None
+
+
+class _WeightGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, grad_output: Tensor, map: _C.Map, groups: int) -> Tensor:
+        ctx.save_for_backward(features, grad_output)
+        ctx.call = (map, groups)
+        return convolution_weight_gradient(features, grad_output, map, groups)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        features, grad_output = ctx.saved_tensors
+        map, groups = ctx.call
+        to_features = to_output = None
+        if ctx.needs_input_grad[0]:
+            to_features = convolution_input_gradient(grad_output, grad, map, groups)
+        if ctx.needs_input_grad[1]:
+            to_output = _convolve(features, grad, map, None, groups, None, None, None)
+        return to_features, to_output, None, None

@@ -1,0 +1,77 @@
+"""Gradients of the operators in `library`, which are those operators again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .library import library
+
+_ops = torch.ops.pumice
+
+
+def _keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    features, weight, bias, map, *ctx.sizes, ctx.groups = inputs
+    ctx.save_for_backward(features, weight, map)
+    ctx.bias_dtype = None if bias is None else bias.dtype
+
+
+def _of_convolution(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    features, weight, map = ctx.saved_tensors
+    to_features = to_weight = to_bias = None
+    if ctx.needs_input_grad[0]:
+        to_features = _ops.convolution_input_gradient(grad, weight, map, *ctx.sizes, ctx.groups)
+    if ctx.needs_input_grad[1]:
+        to_weight = _ops.convolution_weight_gradient(
+            features, grad, map, *ctx.sizes, weight.shape[0], ctx.groups
+        )
+    if ctx.needs_input_grad[2]:
+        wide = torch.float64 if grad.dtype == torch.float64 else torch.float32
+        to_bias = grad.sum(0, dtype=wide).to(ctx.bias_dtype)
+    return to_features, to_weight, to_bias, None, None, None, None
+
+
+def _keep_input_gradient(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    grad_output, weight, map, *ctx.sizes, ctx.groups = inputs
+    ctx.save_for_backward(grad_output, weight, map)
+
+
+def _of_input_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    grad_output, weight, map = ctx.saved_tensors
+    to_output = to_weight = None
+    if ctx.needs_input_grad[0]:
+        to_output = _ops.convolution(grad, weight, None, map, *ctx.sizes, ctx.groups)
+    if ctx.needs_input_grad[1]:
+        to_weight = _ops.convolution_weight_gradient(
+            grad, grad_output, map, *ctx.sizes, weight.shape[0], ctx.groups
+        )
+    return to_output, to_weight, None, None, None, None
+
+
+def _keep_weight_gradient(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    features, grad_output, map, *ctx.sizes, _, ctx.groups = inputs
+    ctx.save_for_backward(features, grad_output, map)
+
+
+def _of_weight_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    features, grad_output, map = ctx.saved_tensors
+    to_features = to_output = None
+    if ctx.needs_input_grad[0]:
+        to_features = _ops.convolution_input_gradient(
+            grad_output, grad, map, *ctx.sizes, ctx.groups
+        )
+    if ctx.needs_input_grad[1]:
+        to_output = _ops.convolution(features, grad, None, map, *ctx.sizes, ctx.groups)
+    return to_features, to_output, None, None, None, None, None
+
+
+for _name, _backward, _keep in (
+    ("convolution", _of_convolution, _keep_convolution),
+    ("convolution_input_gradient", _of_input_gradient, _keep_input_gradient),
+    ("convolution_weight_gradient", _of_weight_gradient, _keep_weight_gradient),
+):
+    torch.library.register_autograd(
+        f"pumice::{_name}", _backward, setup_context=_keep, lib=library
+    )

@@ -1,0 +1,193 @@
+"""Features on sites."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from . import _C
+from .coords import Coordinates
+
+
+class SparseTensor:
+    """Features of distinct sites: row i of `features` belongs to row i of `indices`.
+
+    coords: int32 [N, 1 + D], batch first, or the `Coordinates` of another tensor.
+    features: floating [N, C], on the same device.
+    """
+
+    __slots__ = ("coords", "features")
+
+    def __init__(
+        self,
+        coords: torch.Tensor | Coordinates,
+        features: torch.Tensor,
+        *,
+        spatial_shape: Sequence[int] | None = None,
+        batch_size: int | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> None:
+        if features.dim() != 2:
+            raise _C.UserError(
+                f"features have shape {tuple(features.shape)}: give [rows, channels]"
+            )
+        if not isinstance(coords, Coordinates):
+            if coords.device != features.device:
+                raise _C.UserError(
+                    f"coords are on {coords.device} and features on {features.device}: "
+                    ".to() brings one to the other"
+                )
+            coords = Coordinates(
+                coords, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride
+            )
+        elif not (spatial_shape is None and batch_size is None and stride is None):
+            raise _C.UserError("spatial_shape, batch_size and stride are those of the Coordinates")
+        if len(coords) != features.shape[0]:
+            raise _C.UserError(
+                f"features have {features.shape[0]} rows and coords {len(coords)}: "
+                "give one row for each site"
+            )
+        self.coords = coords
+        self.features = features
+
+    @classmethod
+    def _of(cls, coords: Coordinates, features: torch.Tensor) -> SparseTensor:
+        """Unchecked: what operators return."""
+        self = cls.__new__(cls)
+        self.coords = coords
+        self.features = features
+        return self
+
+    def replace(self, *, features: torch.Tensor) -> SparseTensor:
+        """Other features on the same sites, with the same maps."""
+        if features.dim() != 2 or features.shape[0] != self.features.shape[0]:
+            raise _C.UserError(
+                f"features have shape {tuple(features.shape)}: give {self.features.shape[0]} rows, "
+                "one for each site"
+            )
+        return SparseTensor._of(self.coords, features)
+
+    # The names people know these things by.
+    @property
+    def indices(self) -> torch.Tensor:
+        """int32 [N, 1 + D], batch first."""
+        return self.coords.indices
+
+    @property
+    def F(self) -> torch.Tensor:  # noqa: N802
+        return self.features
+
+    @property
+    def C(self) -> torch.Tensor:  # noqa: N802
+        return self.coords.indices
+
+    @property
+    def batch_size(self) -> int:
+        return self.coords.batch_size
+
+    @property
+    def spatial_shape(self) -> tuple[int, ...] | None:
+        return self.coords.spatial_shape
+
+    @property
+    def stride(self) -> tuple[int, ...]:
+        return self.coords.stride
+
+    @property
+    def dimension(self) -> int:
+        return self.coords.dimension
+
+    @property
+    def device(self) -> torch.device:
+        return self.features.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.features.dtype
+
+    def __len__(self) -> int:
+        return self.features.shape[0]
+
+    def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        """As torch.Tensor.to: the features change type, and both move."""
+        features = self.features.to(*args, **kwargs)
+        if features is self.features:
+            return self
+        return SparseTensor._of(self.coords.to(features.device), features)
+
+    def cpu(self) -> SparseTensor:
+        return self.to("cpu")
+
+    def cuda(self, device: int | torch.device | None = None) -> SparseTensor:
+        return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
+                       if isinstance(device, int) else device)
+
+    def detach(self) -> SparseTensor:
+        return SparseTensor._of(self.coords, self.features.detach())
+
+    def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
+              crop: bool = False) -> torch.Tensor:
+        """[batch_size, C, shape…], 0 where no site is. Default: the spatial shape, else the box
+        around the sites."""
+        from .ops import to_dense
+
+        return to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
+
+    @classmethod
+    def from_dense(cls, dense: torch.Tensor, mask: torch.Tensor | None = None) -> SparseTensor:
+        """dense [B, C, shape…] to the sites where any channel is not 0, or where `mask` [B,
+        shape…] says."""
+        from .ops import from_dense
+
+        return cls._of(*from_dense(dense, mask))
+
+    def __add__(self, other: SparseTensor) -> SparseTensor:
+        """On the same sites; `ops.union_add` is for different ones."""
+        _check_same("+", self, other)
+        return SparseTensor._of(self.coords, self.features + other.features)
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(features=[{len(self)}, {self.features.shape[1]}] {self.dtype}, "
+            f"batch_size={self.batch_size}, stride={self.stride}, "
+            f"spatial_shape={self.spatial_shape}, device={self.device})"
+        )
+
+    def __getstate__(self) -> tuple[Coordinates, torch.Tensor]:
+        return self.coords, self.features
+
+    def __setstate__(self, state: tuple[Coordinates, torch.Tensor]) -> None:
+        self.coords, self.features = state
+
+
+def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
+    """Channels side by side; all on the same sites."""
+    first = tensors[0]
+    for other in tensors[1:]:
+        _check_same("cat", first, other)
+    return SparseTensor._of(first.coords, torch.cat([x.features for x in tensors], dim=1))
+
+
+def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
+    """A batch of tensors of one batch item each: item i becomes batch index i."""
+    indices = [x.indices.clone() for x in tensors]
+    for item, cells in enumerate(indices):
+        cells[:, 0] = item
+    return SparseTensor(
+        torch.cat(indices),
+        torch.cat([x.features for x in tensors]),
+        spatial_shape=tensors[0].spatial_shape,
+        batch_size=len(tensors),
+        stride=tensors[0].stride,
+    )
+
+
+def _check_same(what: str, left: SparseTensor, right: SparseTensor) -> None:
+    if left.coords.is_same(right.coords):
+        return
+    raise _C.UserError(
+        f"{what}: the tensors have {len(left)} and {len(right)} rows on different sites; "
+        "use pumice.ops.union_add, or give one the Coordinates of the other"
+    )

@@ -1,0 +1,66 @@
+"""The shape of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from . import _C
+
+
+class Window:
+    """in = out * stride - padding + offset * dilation, on every axis.
+
+    Offsets are in lexicographic order, the last axis fastest: the order of a weight's first axis.
+    """
+
+    __slots__ = ("c", "numbers", "volume")
+
+    def __init__(
+        self,
+        size: Sequence[int],
+        stride: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        cross: bool = False,
+    ) -> None:
+        # All of it in plain numbers, for graphs: dimension, cross, then four numbers an axis.
+        self.numbers = [len(size), int(cross), *size, *stride, *padding, *dilation]
+        self.c = _C.Window(list(size), list(stride), list(padding), list(dilation), cross)
+        self.volume: int = self.c.volume  # how many offsets it has
+
+    @classmethod
+    def centred(cls, size: Sequence[int], dilation: Sequence[int]) -> Window:
+        """Of stride 1, around its output; an even axis begins at its output."""
+        padding = [(k - 1) // 2 * d if k % 2 == 1 else 0 for k, d in zip(size, dilation)]
+        return cls(size, [1] * len(size), padding, dilation)
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Window:
+        axes = numbers[0]
+        parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
+        return cls(*parts, cross=bool(numbers[1]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Window) and self.numbers == other.numbers
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.numbers))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Window.of, (self.numbers,)
+
+    def __repr__(self) -> str:
+        return repr(self.c)
+
+
+def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]:
+    """One number for all axes, or one each."""
+    if isinstance(value, int):
+        return [value] * dimension
+    numbers = [int(number) for number in value]
+    if len(numbers) != dimension:
+        raise _C.UserError(
+            f"{name} = {tuple(numbers)}: give one number, or one for each of {dimension} axes"
+        )
+    return numbers
