@@ -1,0 +1,79 @@
+"""Devices, random sites, and dense references for all tests."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pumice
+
+NO_GPU = "no CUDA device here: the same test runs on the CPU"
+
+
+@pytest.fixture(params=["cpu", "cuda"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """Every test that takes it runs on both."""
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip(NO_GPU)
+    return torch.device(request.param)
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers_each_time() -> None:
+    torch.manual_seed(20)
+
+
+def random_sites(
+    dimension: int, extent: int, count: int, batch: int = 2, seed: int = 0
+) -> torch.Tensor:
+    """int32 [N, 1 + D], distinct, in no order, N at most `count`."""
+    generator = torch.Generator().manual_seed(seed)
+    cells = torch.randint(0, extent, (count, dimension), generator=generator)
+    items = torch.randint(0, batch, (count, 1), generator=generator)
+    distinct = torch.unique(torch.cat([items, cells], 1), dim=0).to(torch.int32)
+    return distinct[torch.randperm(len(distinct), generator=generator)]
+
+
+def random_tensor(
+    dimension: int = 3,
+    extent: int = 9,
+    count: int = 300,
+    channels: int = 4,
+    batch: int = 2,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | str = "cpu",
+    seed: int = 0,
+) -> pumice.SparseTensor:
+    """Features that want gradients, in a grid of `extent` cells an axis."""
+    cells = random_sites(dimension, extent, count, batch, seed).to(device)
+    features = torch.randn(len(cells), channels, dtype=dtype).to(device).requires_grad_()
+    return pumice.SparseTensor(
+        cells, features, spatial_shape=[extent] * dimension, batch_size=batch
+    )
+
+
+def dense_of(x: pumice.SparseTensor, extent: int) -> torch.Tensor:
+    """[B, C, extent…] with PyTorch's own indexing."""
+    cells = x.indices.long()
+    grid = x.features.new_zeros(
+        (x.batch_size, *[extent] * x.dimension, x.features.shape[1])
+    )
+    grid = grid.index_put(tuple(cells.unbind(1)), x.features)
+    return grid.movedim(-1, 1)
+
+
+def at_sites(dense: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+    """[N, C] of [B, C, extent…]"""
+    return dense.movedim(1, -1)[tuple(indices.long().unbind(1))]
+
+
+def working_type(device: torch.device) -> torch.dtype:
+    """What a GPU computes in at best; the CPU computes in float64 too."""
+    return torch.float32 if device.type == "cuda" else torch.float64
+
+
+def close(left: torch.Tensor, right: torch.Tensor, sums: int = 1) -> None:
+    """Equal up to the rounding of `sums` products in either order."""
+    bound = {torch.float64: 1e-12, torch.float32: 2e-6}[left.dtype] * max(1, sums) ** 0.5
+    scale = max(1.0, right.abs().max().item()) if right.numel() else 1.0
+    torch.testing.assert_close(left, right, rtol=0, atol=bound * scale * 4)
