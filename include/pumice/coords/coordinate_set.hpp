@@ -81,7 +81,9 @@ class CoordinateSet {
  public:
   /// coordinates: int32 [N, 1 + D], copied. UserError for a duplicate (naming both rows), a
   /// negative batch index, a coordinate outside `spatial_shape` or `bounds`, or extents over 2^63
-  /// cells.
+  /// cells. Of coordinates on a device the set is made there: with declared bounds and batch size
+  /// that only enqueues, and a mistake is raised by the next call that waits for the stream;
+  /// without, they are brought to the host to be looked at.
   static CoordinateSetPtr create(ConstTensorView coordinates,
                                  const CoordinateOptions& options = {});
 

@@ -11,7 +11,8 @@ struct UniqueCoordinates {
   Tensor first;           // int32 [N]: smallest input index that fell into the row
 };
 
-/// coordinates: int32 [P, 1 + D], duplicates allowed.
+/// coordinates: int32 [P, 1 + D], duplicates allowed. On a device, waits for how many sites there
+/// are.
 UniqueCoordinates unique_coordinates(ConstTensorView coordinates,
                                      const CoordinateOptions& options = {});
 

@@ -9,6 +9,7 @@
 
 #include "coords/cpu/coordinate_set_builder.hpp"
 #include "coords/cpu/key_list.hpp"
+#include "coords/cuda/from_coordinates.hpp"
 
 namespace pumice {
 namespace {
@@ -33,6 +34,7 @@ std::size_t first_not_ascending(std::span<const std::uint64_t> keys) {
 
 CoordinateSetPtr CoordinateSet::create(ConstTensorView coordinates,
                                        const CoordinateOptions& options) {
+  if (coordinates.device().kind == DeviceKind::cuda) return cuda::create(coordinates, options);
   KeyList list = encode_coordinates(coordinates, options);
   const auto keys = list.keys.span();
   Buffer<std::int32_t> order;

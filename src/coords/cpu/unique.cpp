@@ -6,11 +6,14 @@
 #include "coords/cpu/coordinate_set_builder.hpp"
 #include "coords/cpu/key_list.hpp"
 #include "coords/cpu/key_runs.hpp"
+#include "coords/cuda/from_coordinates.hpp"
 
 namespace pumice {
 
 UniqueCoordinates unique_coordinates(ConstTensorView coordinates,
                                      const CoordinateOptions& options) {
+  if (coordinates.device().kind == DeviceKind::cuda)
+    return cuda::unique_coordinates(coordinates, options);
   KeyList list = encode_coordinates(coordinates, options);
   Buffer<std::int32_t> order = identity_order(list.keys.size());
   radix_sort_pairs(list.keys.span(), order.span(), key_bits(list.layout));
