@@ -30,13 +30,15 @@ class Coordinates:
         """indices: int32 or int64 [N, 1 + D], batch first, D = 1 to 4, on the CPU or a GPU.
 
         Raises UserError for a site that occurs twice (`Coordinates.unique` merges them), outside
-        `spatial_shape`, or of a negative batch index.
+        `spatial_shape`, or of a negative batch index. On a GPU that takes two waits for the device;
+        where `spatial_shape` and `batch_size` are both given there is none, and a mistake is raised
+        by the next call that waits, as making the sites of a strided convolution does.
         """
         cells = _as_cells(indices)
-        dimension = cells.shape[1] - 1
-        self._sites = _C.create_sites(
-            cells, _axes(stride, dimension), _axes(spatial_shape, dimension), batch_size
-        )
+        options = _options(cells, spatial_shape, batch_size, stride)
+        self._sites = _C.create_sites(cells, *options)
+        if cells.is_cuda and (spatial_shape is None or batch_size is None):
+            _C.wait(self._sites.device)
         self._indices: torch.Tensor | None = cells
         self._meta: tuple[Any, ...] | None = None
         # Made now, since a graph that is traced can take it but not make it.
@@ -72,10 +74,8 @@ class Coordinates:
     ) -> tuple[Coordinates, torch.Tensor, torch.Tensor]:
         """(sites, int32 [P] row of each given site, int32 [N] first given site of each row)."""
         cells = _as_cells(indices)
-        dimension = cells.shape[1] - 1
-        sites, row_of, first = _C.unique_sites(
-            cells, _axes(stride, dimension), _axes(spatial_shape, dimension), batch_size
-        )
+        options = _options(cells, spatial_shape, batch_size, stride)
+        sites, row_of, first = _C.unique_sites(cells, *options)
         return cls._of(sites), row_of, first
 
     @property
@@ -186,6 +186,34 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
     if indices.dtype != torch.int32:
         raise _C.UserError(f"coords are {indices.dtype}: give int32")
     return indices.contiguous()
+
+
+def _options(
+    cells: torch.Tensor,
+    spatial_shape: Sequence[int] | None,
+    batch_size: int | None,
+    stride: Sequence[int] | None,
+) -> tuple[Any, ...]:
+    """(stride, spatial shape, batch size, lowest site, highest site) for the extension, which on a
+    GPU has to know the last three."""
+    dimension = cells.shape[1] - 1
+    strides, shape = _axes(stride, dimension), _axes(spatial_shape, dimension)
+    if not cells.is_cuda or cells.shape[0] == 0:
+        return strides, shape, batch_size, None, None
+    if shape is not None and batch_size is not None:
+        return strides, shape, batch_size, [0] * dimension, [extent - 1 for extent in shape]
+    low, high = torch.stack(torch.aminmax(cells, dim=0)).tolist()
+    if low[0] < 0:
+        raise _C.UserError(f"coords have batch index {low[0]}: the first column counts from 0")
+    if batch_size is not None and high[0] >= batch_size:
+        raise _C.UserError(f"coords have batch index {high[0]} in a batch of {batch_size}")
+    for axis, extent in enumerate(shape or []):
+        if low[axis + 1] < 0 or high[axis + 1] >= extent:
+            raise _C.UserError(
+                f"coords go from {low[axis + 1]} to {high[axis + 1]} on axis {axis}, where "
+                f"spatial_shape is {extent}: give a larger one, or crop"
+            )
+    return strides, shape, high[0] + 1 if batch_size is None else batch_size, low[1:], high[1:]
 
 
 def _axes(values: Sequence[int] | None, dimension: int) -> list[int] | None:

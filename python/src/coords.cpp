@@ -20,28 +20,32 @@ namespace {
 using List = std::vector<std::int32_t>;
 
 CoordinateOptions options_of(const std::optional<List>& stride, const std::optional<List>& shape,
-                             std::optional<std::int32_t> batch_size) {
+                             std::optional<std::int32_t> batch_size, const std::optional<List>& low,
+                             const std::optional<List>& high) {
   CoordinateOptions options;
   if (stride) options.stride = axes_of(*stride, "stride");
   if (shape) options.spatial_shape = axes_of(*shape, "spatial_shape");
   options.batch_size = batch_size;
+  if (low && high) options.bounds = {axes_of(*low, "low"), axes_of(*high, "high")};
   return options;
 }
 
 Sites create(nb::handle coordinates, const std::optional<List>& stride,
-             const std::optional<List>& shape, std::optional<std::int32_t> batch_size) {
+             const std::optional<List>& shape, std::optional<std::int32_t> batch_size,
+             const std::optional<List>& low, const std::optional<List>& high) {
   const Call call(coordinates);
   const ConstTensorView cells = call.view(coordinates, "coordinates");
-  const CoordinateOptions options = options_of(stride, shape, batch_size);
+  const CoordinateOptions options = options_of(stride, shape, batch_size, low, high);
   return {call.run([&] { return CoordinateSet::create(cells, options); }),
           std::make_shared<Family>()};
 }
 
 nb::tuple unique(nb::handle coordinates, const std::optional<List>& stride,
-                 const std::optional<List>& shape, std::optional<std::int32_t> batch_size) {
+                 const std::optional<List>& shape, std::optional<std::int32_t> batch_size,
+                 const std::optional<List>& low, const std::optional<List>& high) {
   Call call(coordinates);
   const ConstTensorView cells = call.view(coordinates, "coordinates");
-  const CoordinateOptions options = options_of(stride, shape, batch_size);
+  const CoordinateOptions options = options_of(stride, shape, batch_size, low, high);
   UniqueCoordinates made = call.run([&] { return unique_coordinates(cells, options); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
                         call.give(std::move(made.row_of)), call.give(std::move(made.first)));
@@ -107,9 +111,10 @@ void bind_coords(nb::module_& module) {
       .def("prune", &prune, "keep"_a, "(sites, int32 row of each that is kept)")
       .def("unite", &unite_sets, "other"_a, "(sites, int32 row of each of mine, of each other)");
   module.def("create_sites", &create, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
-             "batch_size"_a.none(), "int32 [rows, 1 + dimension], batch first.");
+             "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
+             "int32 [rows, 1 + dimension], batch first, from low to high where those are given.");
   module.def("unique_sites", &unique, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
-             "batch_size"_a.none(),
+             "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
              "(sites, int32 row of each coordinate, int32 first coordinate of each row)");
 }
 

@@ -1,0 +1,111 @@
+"""A CUDA device where there is none: the fake driver and the emulating compiler of the C++ tests, and
+tensors that say they are on it. Run by emulated_device_test.py in a process of its own, since which
+driver there is is decided once."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from conftest import random_sites
+
+import pumice
+from pumice import _C, nn
+from pumice.window import Window
+
+libc = ctypes.CDLL(None)
+libc.aligned_alloc.restype = ctypes.c_void_p
+libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+in_use: set[int] = set()
+
+
+def raw_allocate(size: int, stream: int) -> int:
+    address = libc.aligned_alloc(256, (size + 255) // 256 * 256)
+    in_use.add(address)
+    return address
+
+
+def raw_free(address: int) -> None:
+    in_use.remove(address)
+    libc.free(address)
+
+
+class OnDevice(torch.Tensor):
+    """Memory of the host, which is that of the emulated device."""
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> OnDevice:
+        return tensor.detach().clone().as_subclass(OnDevice)
+
+    def get_device(self) -> int:
+        return 0
+
+    def host(self) -> torch.Tensor:
+        return self.as_subclass(torch.Tensor)
+
+
+def same(left: OnDevice, right: torch.Tensor, what: str) -> None:
+    assert type(left) is OnDevice, f"{what} is a {type(left)}"
+    torch.testing.assert_close(left.host(), right.detach(), rtol=1e-5, atol=1e-5, msg=what)
+    print(f"{what} agrees", flush=True)
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    cells = random_sites(3, 8, 120)
+    features = torch.randn(len(cells), 8)
+    x = pumice.SparseTensor(cells, features, batch_size=2)
+    _C.use_framework_device(raw_allocate, raw_free, lambda index: 0, lambda: 0, lambda index: None)
+
+    sites = _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
+    assert sites.device == "cuda:0" and sites.rows == len(cells)
+    assert len(in_use) > 0, "sites are not in memory of the framework"
+    layer = nn.SubMConv3d(8, 16, 3)
+    here = pumice.ops.submanifold_map(x.coords, layer.window)
+    there = _C.submanifold_map(sites, layer.window.c)
+    weight, bias = layer.weight.detach(), layer.bias.detach()
+    kept = _C.PackedWeights()
+    plain = (1, False, False, None)
+    expected = _C.convolution(features, weight, here, bias, *plain, None, 0)
+    arguments = (OnDevice.of(features), OnDevice.of(weight), there, OnDevice.of(bias), *plain)
+    same(_C.convolution(*arguments, None, 0), expected, "convolution")
+    same(_C.convolution(*arguments, kept, 3), expected, "convolution that packs its weights")
+    same(_C.convolution(*arguments, kept, 3), expected, "convolution of packed weights")
+    gradient = torch.randn_like(expected)
+    same(
+        _C.convolution_input_gradient(OnDevice.of(gradient), OnDevice.of(weight), there, *plain),
+        _C.convolution_input_gradient(gradient, weight, here, *plain),
+        "gradient of the features",
+    )
+    same(
+        _C.convolution_weight_gradient(
+            OnDevice.of(features), OnDevice.of(gradient), there, 1, True, False
+        ),
+        _C.convolution_weight_gradient(features, gradient, here, 1, False, False),
+        "gradient of the weight",
+    )
+    window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
+    down, coords = pumice.ops.strided_map(x.coords, window, False)
+    down_there = _C.strided_map(sites, window.c, False)
+    assert down_there.out_rows == len(coords)
+    output, argmax = _C.max_pool(OnDevice.of(features), down_there)
+    pooled, argmax_here = _C.max_pool(features, down)
+    same(output, pooled, "maxima")
+    same(argmax, argmax_here, "rows of the maxima")
+    back = _C.inverse_map(down_there.out_sites, window.c, None)
+    assert back.out_sites.is_same(sites)
+
+    refused = False
+    try:
+        _C.convolution(OnDevice.of(features), weight, there, None, *plain, None, 0)
+    except ValueError as error:
+        refused = "weight is on cpu" in str(error)
+    assert refused, "a weight on the CPU was taken"
+    del sites, there, down_there, back, arguments, kept
+    assert not in_use, f"{len(in_use)} blocks were not given back"
+    print("all is given back")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The way to a GPU and back, where there is none."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+
+
+def test_an_emulated_device_gives_the_same_answers(tmp_path: pathlib.Path) -> None:
+    folder = pathlib.Path(
+        os.environ.get("PUMICE_FAKE_DEVICE", HERE.parent.parent / "build/release/bin")
+    )
+    driver = folder / "libpumice_fake_driver.so"
+    compiler = folder / "libpumice_fake_compiler.so"
+    if not (driver.exists() and compiler.exists()):
+        pytest.skip(f"no emulated device in {folder}: build the C++ tests, or name their folder in "
+                    "PUMICE_FAKE_DEVICE")
+    environment = os.environ | {
+        "PUMICE_CUDA_DRIVER": str(driver),
+        "PUMICE_NVRTC": str(compiler),
+        "PUMICE_CACHE": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, str(HERE / "emulated_device.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all is given back" in done.stdout
