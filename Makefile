@@ -1,5 +1,5 @@
 # The commands people use. `make demo` and `make test` do all set-up on Debian and Ubuntu.
-.PHONY: demo test build setup asan tsan format tidy bench clean
+.PHONY: demo test build setup python asan tsan format tidy bench clean
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
@@ -19,6 +19,10 @@ setup:
 
 $(BUILD)/build.ninja: | setup
 	@cmake --preset release
+
+# The Python package in an environment of its own, with PyTorch (gigabytes), and its tests.
+python: | setup
+	@tools/test_python.sh
 
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: | setup

@@ -1,0 +1,73 @@
+"""The wheel: its tag, what it carries, and that it works in an environment with nothing else."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+import zipfile
+
+import pytest
+
+import pumice
+
+
+@pytest.fixture(scope="module")
+def wheel() -> pathlib.Path:
+    if "PUMICE_WHEEL" not in os.environ:
+        pytest.skip("no wheel is named in PUMICE_WHEEL: tools/test_python.sh builds one")
+    return pathlib.Path(os.environ["PUMICE_WHEEL"])
+
+
+def test_one_wheel_for_every_python(wheel: pathlib.Path) -> None:
+    name, version, python, abi, platform = wheel.stem.split("-")
+    assert (name, version) == ("pumice", pumice.__version__)
+    assert (python, abi) == ("cp310", "abi3")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "pumice/_C.abi3.so" in names
+    assert any(name.startswith("pumice/lib/libtbb.so") for name in names)
+    assert "pumice/nn/convolution.py" in names and "pumice/py.typed" in names
+
+
+def test_installs_and_works_without_pytorch(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    venv.create(tmp_path / "clean", with_pip=True)
+    python = tmp_path / "clean" / "bin" / "python"
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel], check=True
+    )
+    script = """
+import pumice
+scan = pumice.simulate(seed=1, beams=32)
+voxels = pumice.voxelize(scan.positions, scan.features(), size=0.2)
+assert len(voxels) > 10_000 and voxels.coordinates.shape[1] == 4, len(voxels)
+assert (voxels.point_to_voxel >= 0).all()
+try:
+    pumice.SparseTensor
+except ImportError as error:
+    assert "pip install torch" in str(error)
+else:
+    raise AssertionError("PyTorch is in a clean environment")
+print(pumice.__version__)
+"""
+    run = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == pumice.__version__
+    doctor = subprocess.run(
+        [python, "-m", "pumice", "doctor"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert doctor.returncode == 0, doctor.stdout + doctor.stderr
+    assert "PyTorch   not installed" in doctor.stdout
+
+
+def test_importing_brings_in_no_framework() -> None:
+    script = "import sys, pumice; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_mistakes_on_the_command_line_are_answered() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "pumice", "docter"], capture_output=True, text=True
+    )
+    assert run.returncode == 2 and "usage" in run.stderr

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Creates build/python-venv, installs the package into it with PyTorch, and runs the Python tests.
+#   tools/test_python.sh [arguments of pytest]
+# PUMICE_PYTHON names another interpreter than python3, of 3.10 or later.
+set -eu
+cd "$(dirname "$0")/.."
+venv=build/python-venv
+python=${PUMICE_PYTHON:-python3}
+if [ ! -x "$venv/bin/python" ]; then
+  "$python" -m venv "$venv" || {
+    echo "pumice: cannot create a virtual environment; install the package python3-venv" >&2
+    exit 1
+  }
+fi
+# Build tools stay in the environment, so that building again is a matter of seconds.
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+  'scikit-build-core>=0.11' 'nanobind>=3.1,<4' 'nanobind-backend>=1.0,<2' 'numpy>=1.23' \
+  'pytest>=7' 'torch>=2.4'
+rm -rf build/dist
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi
+PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check \
+  --no-build-isolation --no-deps --wheel-dir build/dist .
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+  --force-reinstall build/dist/pumice-*.whl
+PUMICE_WHEEL=$(ls "$PWD"/build/dist/pumice-*.whl)
+export PUMICE_WHEEL
+exec "$venv/bin/python" -m pytest -q "$@"
