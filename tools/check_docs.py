@@ -21,7 +21,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOLDERS = "benchmarks|cli|cmake|device|docs|examples|include|src|tests|tools"
+FOLDERS = "benchmarks|cli|cmake|device|docs|examples|include|python|src|tests|tools"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*<>-]*)`")
 BLOCK = re.compile(r"<!-- (file|help): ([^>]+?) -->\n+```(\w*)\n(.*?)```\n", re.DOTALL)
