@@ -141,8 +141,10 @@ class Coordinates:
 
     def to(self, device: torch.device | str) -> Coordinates:
         device = torch.device(device)
-        if device.type == "cuda" and device.index is None:
-            device = torch.device("cuda", torch.cuda.current_device())
+        if device.type == "cuda":
+            torch.cuda.init()
+            index = torch.cuda.current_device() if device.index is None else device.index
+            device = torch.device("cuda", index)
         if device == self.device:
             return self
         return Coordinates._of(self.sites.copy_to(str(device)))

@@ -21,6 +21,7 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 @pytest.fixture(autouse=True)
 def _same_numbers_each_time() -> None:
     torch.manual_seed(20)
+    torch.backends.cudnn.allow_tf32 = False  # which references on a GPU would be computed in
 
 
 def random_sites(
