@@ -299,16 +299,12 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(
   if (rank < rows) {
     const uint64_t first_child = out.keys[rank] << out.layout.dimension;
     const FoundBlock block = find_block(in.table, first_child >> kBlockBits);
-    const uint64_t bit = cell_bit(first_child);
-    const uint64_t from_first_on = block.occupancy & ~(bit - 1);
-    uint32_t there = 0;
+    const auto from_first_on =
+        static_cast<uint32_t>(block.occupancy >> (first_child & (kBlockCells - 1)));
+    const uint64_t before_first = block.occupancy & (cell_bit(first_child) - 1);
+    uint32_t there = from_first_on & ((uint32_t{1} << children) - 1);
     uint32_t mask = 0;
-    if (block.slot != kNoSlot) {
-      there = static_cast<uint32_t>(from_first_on >> (first_child & (kBlockCells - 1))) &
-              ((uint32_t{1} << children) - 1);
-    }
-    int32_t rank_in =
-        there == 0 ? 0 : in.table.slot_rank[block.slot] + popcount(block.occupancy & (bit - 1));
+    int32_t rank_in = there == 0 ? 0 : in.table.slot_rank[block.slot] + popcount(before_first);
     for (; there != 0; there &= there - 1, ++rank_in) {
       const int k = window.of_child[lowest_bit(there)];
       if (k == kNoOffset) continue;
