@@ -39,7 +39,8 @@ class Coordinates:
         self._sites = _C.create_sites(cells, *options)
         if cells.is_cuda and (spatial_shape is None or batch_size is None):
             _C.wait(self._sites.device)
-        self._indices: torch.Tensor | None = cells
+        # The caller may write into a tensor of its own afterwards; the sites stay as they are.
+        self._indices: torch.Tensor | None = None if cells is indices else cells
         self._meta: tuple[Any, ...] | None = None
         # Made now, since a graph that is traced can take it but not make it.
         self._token: torch.Tensor | None = _C.sites_token(self._sites)
@@ -184,7 +185,10 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
             "for D = 1 to 4"
         )
     if indices.dtype == torch.int64:
-        indices = indices.to(torch.int32)
+        cells = indices.to(torch.int32)
+        if not bool((cells == indices).all()):
+            raise _C.UserError("coords hold values that int32 does not: move them towards 0")
+        indices = cells
     if indices.dtype != torch.int32:
         raise _C.UserError(f"coords are {indices.dtype}: give int32")
     return indices.contiguous()

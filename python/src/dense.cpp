@@ -18,6 +18,7 @@ using List = std::vector<std::int32_t>;
 
 DenseGrid grid_from(const Sites& sites, const std::optional<List>& low,
                     const std::optional<List>& shape) {
+  PUMICE_EXPECTS(shape || !low, "low is given without shape; give both, or neither");
   if (!shape) return grid_of(*sites.set);
   DenseGrid grid{.shape = axes_of(*shape, "spatial_shape")};
   if (low) grid.low = axes_of(*low, "low");

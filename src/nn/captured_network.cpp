@@ -143,13 +143,16 @@ std::uint64_t CapturedNetwork::weight_version() const {
   return version;
 }
 
-CapturedNetwork::Capture* CapturedNetwork::find(std::int64_t rows, const ConstTensorView& features,
+CapturedNetwork::Capture* CapturedNetwork::find(const ConstTensorView& coordinates,
+                                                const ConstTensorView& features,
                                                 const CoordinateOptions& options) {
+  const std::int64_t rows = coordinates.rows();
   // Twice as much room as rows is another size: every launch is for all of the room.
   for (const auto& capture : captures_) {
     if (capture->room() < rows || capture->room() > 2 * room_for(rows, options_.margin)) continue;
     const Tensor& held = capture->inputs.features;
-    if (held.extent(1) == features.extent(1) && held.dtype() == features.dtype() &&
+    if (capture->inputs.coordinates.extent(1) == coordinates.extent(1) &&
+        held.extent(1) == features.extent(1) && held.dtype() == features.dtype() &&
         same_grid(capture->options, options))
       return capture.get();
   }
@@ -207,7 +210,7 @@ SparseTensor CapturedNetwork::forward(const ConstTensorView& coordinates,
   declared.bounds.reset();   // CaptureOptions has those of all scans
   const std::uint64_t version = weight_version();
   std::erase_if(captures_, [&](const auto& capture) { return capture->weight_version != version; });
-  Capture* capture = find(features.rows(), features, declared);
+  Capture* capture = find(coordinates, features, declared);
   if (capture == nullptr) capture = &learn(coordinates, features, declared);
   capture->inputs.fill(coordinates, features);
   capture->graph->launch();

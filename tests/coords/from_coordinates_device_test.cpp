@@ -82,6 +82,10 @@ TEST(FromCoordinatesGpu, RefusesWhatIsOutsideItsBounds) {
   narrow.bounds->high[1] = 20;
   const auto set = CoordinateSet::create(there, narrow);
   EXPECT_THROW(stream.wait(), UserError);
+  CoordinateOptions cut = declared(50);
+  cut.spatial_shape = Axes{50, 50, 20, 1};
+  const auto both = CoordinateSet::create(there, cut);
+  EXPECT_THROW(stream.wait(), UserError);
   CoordinateOptions shaped;
   shaped.spatial_shape = Axes{10, 10, 10, 1};
   EXPECT_THROW(CoordinateSet::create(there, shaped), UserError);

@@ -109,6 +109,17 @@ TEST(CapturedNetworkGpu, records_another_graph_for_another_size) {
   EXPECT_EQ(captured.graphs->graphs().size(), 2u);
 }
 
+TEST(CapturedNetworkGpu, refuses_coordinates_of_another_dimension_after_a_graph_was_recorded) {
+  PUMICE_NEEDS_GPU();
+  Captured captured("second", 1500, DType::f32);
+  (void)captured.forward(captured.scan);
+  const std::int64_t rows = captured.scan.coordinates->size();
+  const Tensor flat = Tensor::zeros({rows, 3}, DType::i32);
+  const Tensor features = Tensor::zeros({rows, captured.scan.features.extent(1)}, DType::f32);
+  EXPECT_THROW((void)captured.graphs->forward(flat, features, {}), UserError);
+  EXPECT_EQ(captured.graphs->graphs().size(), 1u);
+}
+
 TEST(CapturedNetworkGpu, takes_new_weights_with_a_new_graph) {
   PUMICE_NEEDS_GPU();
   Captured captured("second", 2000, DType::f32);

@@ -91,7 +91,8 @@ PUMICE_KERNEL PUMICE_THREADS(kBlockSetThreads,
   if (thread_index() < kBlockSetTile) tile.cells[thread_index()] = cells;
   if (thread_index() == 0) {
     say_part(a.states, 1, number, total);
-    tile.before = look_back(a.states, 1, number, total);
+    tile.before = look_back(a.states, 1, number);
+    say_sum(a.states, 1, number, tile.before + total);
   }
   block_sync();
   if (is_mine) write_block(a.set, tile, block, slot, a.keys[block], cells, tile.before + within);

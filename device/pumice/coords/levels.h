@@ -50,7 +50,7 @@ struct TileCounts {
   using Parts = uint32_t[kParts][kLevelCounters];
   Parts& parts;
 
-  /// Bit `item` of the result's word `counter`: whether it begins at this thread's element.
+  /// Of the elements of this block's tile, all threads together.
   PUMICE_DEVICE void count(const LevelArguments& a, const int (&change)[kLevelItems],
                            const uint64_t (&key)[kLevelItems]) {
     PUMICE_UNROLL
@@ -151,8 +151,9 @@ PUMICE_DEVICE void scan_parts(const LevelArguments& a, int32_t tile, TileCounts:
       mine += parts[part][counter];
     fence_to_device();   // repeats noted in this tile are known to whoever hears of its counts
     say_part(a.states + counter, kLevelCounters, tile, mine);
-    uint32_t before = look_back(a.states + counter, kLevelCounters, tile, mine);
-    fence_to_device();
+    uint32_t before = look_back(a.states + counter, kLevelCounters, tile);
+    fence_to_device();   // and those of the tiles before it, by whoever hears of the sum
+    say_sum(a.states + counter, kLevelCounters, tile, before + mine);
     sums[counter] = before + mine;
     for (int part = 0; part < TileCounts::kParts; ++part) {
       const uint32_t here = parts[part][counter];

@@ -36,13 +36,17 @@ PUMICE_DEVICE void say_part(Word* states, int64_t stride, int32_t tile, Word min
   store_relaxed(states + tile * stride, what | mine);
 }
 
-/// The sum over the tiles before `tile`, which has said that it holds `mine`.
+/// Says what there is up to the end of `tile`, which `look_back` told it.
 template <class Word>
-PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile, Word mine) {
+PUMICE_DEVICE void say_sum(Word* states, int64_t stride, int32_t tile, Word sum) {
+  if (tile > 0) store_relaxed(states + tile * stride, kTileSaidSum<Word> | sum);
+}
+
+/// The sum over the tiles before `tile`, to be said on by `say_sum`.
+template <class Word> PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile) {
   constexpr int kWindow = 16;
-  Word* const here = states + tile * stride;
   Word before = 0;
-  bool knows = tile == 0;   // and has said so
+  bool knows = tile == 0;   // and has said so as its part
   for (int32_t next = tile - 1; !knows;) {
     // All of them, wanted or not, so that they are under way together. A look before tile 0 sees
     // tile 0 again, but nobody goes on after that.
@@ -63,7 +67,6 @@ PUMICE_DEVICE Word look_back(Word* states, int64_t stride, int32_t tile, Word mi
     next -= heard;
     if (heard == 0) pause_polling();
   }
-  if (tile > 0) store_relaxed(here, kTileSaidSum<Word> | (before + mine));
   return before;
 }
 

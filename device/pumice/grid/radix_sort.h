@@ -167,8 +167,9 @@ template <class Key> PUMICE_DEVICE void scatter_by_digit(const SortBatch<Key>& b
   pairs.sort_into(begin, sorted);
   const uint32_t lower_digits =
       block_exclusive_sum<kSortThreads>(segment.totals[pass * kSortDigits + thread_index()], total);
-  position[thread_index()] =
-      lower_digits + look_back(states, kSortDigits, tile, pairs.ranks.count) - mine;
+  const uint32_t before = look_back(states, kSortDigits, tile);
+  say_sum(states, kSortDigits, tile, before + pairs.ranks.count);
+  position[thread_index()] = lower_digits + before - mine;
   block_sync();
   const int64_t left = rows - tile_first;
   const int here = left < kSortTile ? static_cast<int>(left) : kSortTile;

@@ -59,7 +59,7 @@ class CapturedNetwork {
 
  private:
   struct Capture;
-  Capture* find(std::int64_t rows, const ConstTensorView& features,
+  Capture* find(const ConstTensorView& coordinates, const ConstTensorView& features,
                 const CoordinateOptions& options);
   Capture& learn(const ConstTensorView& coordinates, const ConstTensorView& features,
                  const CoordinateOptions& options);

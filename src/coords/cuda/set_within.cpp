@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coords/cpu/coordinate_checks.hpp"
 #include "coords/cpu/key_list.hpp"
 #include "coords/cuda/coordinate_set.hpp"
 #include "coords/cuda/create_sets.hpp"
@@ -20,15 +21,15 @@ CoordinateSetPtr set_within(Tensor coordinates, const CoordinateBounds& bounds,
   Bounds wide;
   std::copy(bounds.low.begin(), bounds.low.end(), wide.low.begin());
   std::copy(bounds.high.begin(), bounds.high.end(), wide.high.begin());
-  DeclaredColumns columns;
-  columns.high[0] = std::max(batch_size - 1, 0);
-  std::copy_n(bounds.low.begin(), dimension, columns.low.begin() + 1);
-  std::copy_n(bounds.high.begin(), dimension, columns.high.begin() + 1);
+  CoordinateOptions declared = options;
+  declared.bounds = bounds;
+  declared.batch_size = std::max(batch_size, 1);
+  const ColumnBounds allowed = allowed_columns(dimension, declared);
   CreatedSets made = create_sets(
       runner,
       {.data = static_cast<const std::int32_t*>(coordinates.raw()), .rows = {nullptr, rows}},
       {.layout = roomy_layout(dimension, wide, batch_size),
-       .columns = columns,
+       .columns = {.low = allowed.low, .high = allowed.high},
        .capacities = {capacity_for_rows(rows)}});
   return DeviceSetBuilder::build({.set = std::move(made.sets.front()),
                                   .rows = rows,
