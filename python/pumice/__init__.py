@@ -22,21 +22,29 @@ from ._C import Error, InternalError, UserError
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
 if TYPE_CHECKING:
-    from . import nn, ops
+    from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .tensor import SparseTensor, cat, collate
+    from .weights import load_weights, read_weights, save_weights
 
 __version__ = importlib.metadata.version("pumice")
 
 # What needs PyTorch is brought in when first asked for, so that `import pumice` is quick and works
 # without it.
 _WITH_TORCH = {
+    "data": "pumice.data",
+    "losses": "pumice.losses",
+    "metrics": "pumice.metrics",
+    "models": "pumice.models",
     "nn": "pumice.nn",
     "ops": "pumice.ops",
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
     "cat": "pumice.tensor",
     "collate": "pumice.tensor",
+    "load_weights": "pumice.weights",
+    "read_weights": "pumice.weights",
+    "save_weights": "pumice.weights",
 }
 
 __all__ = [

@@ -1,0 +1,72 @@
+"""Blocks of convolutional networks. Modules have the names that the C++ networks give them."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import nn
+from ..nn.convolution import Convolution
+from ..tensor import SparseTensor
+
+
+class Norms:
+    """How the norms of a network are made."""
+
+    def __init__(self, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        self.eps = eps
+        self.momentum = momentum
+
+    def __call__(self, channels: int) -> torch.nn.Module:
+        return nn.BatchNorm(channels, eps=self.eps, momentum=self.momentum)
+
+
+PYTORCH_NORMS = Norms()
+# OpenPCDet and CenterPoint train with these, so their checkpoints mean this epsilon.
+DETECTOR_NORMS = Norms(eps=1e-3, momentum=0.01)
+
+
+def submanifold(in_channels: int, out_channels: int, kernel_size: int = 3) -> Convolution:
+    return nn.SubMConv3d(in_channels, out_channels, kernel_size, bias=False)
+
+
+def convolution_block(convolution: Convolution, norms: Norms = PYTORCH_NORMS) -> nn.Sequential:
+    """conv-norm-relu."""
+    return nn.Sequential(convolution, norms(convolution.out_channels), nn.ReLU(inplace=True))
+
+
+class NamedBlock(torch.nn.Module):
+    """A block in a module of its own, so that its path has the "net" that published weights have."""
+
+    def __init__(self, convolution: Convolution) -> None:
+        super().__init__()
+        self.net = convolution_block(convolution)
+
+    def forward(self, x: SparseTensor) -> SparseTensor:
+        return self.net(x)
+
+
+class ResidualBlock(torch.nn.Module):
+    """relu(net(x) + shortcut(x)): net is conv-norm-relu-conv-norm of 3³ submanifold convolutions;
+    the shortcut is x, or a 1³ conv-norm named `downsample` where the widths differ."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, norms: Norms = PYTORCH_NORMS
+    ) -> None:
+        super().__init__()
+        self.net = nn.Sequential(
+            submanifold(in_channels, out_channels),
+            norms(out_channels),
+            nn.ReLU(inplace=True),
+            submanifold(out_channels, out_channels),
+            norms(out_channels),
+        )
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = (
+            None
+            if in_channels == out_channels
+            else nn.Sequential(submanifold(in_channels, out_channels, 1), norms(out_channels))
+        )
+
+    def forward(self, x: SparseTensor) -> SparseTensor:
+        shortcut = x if self.downsample is None else self.downsample(x)
+        return self.relu(self.net(x) + shortcut)

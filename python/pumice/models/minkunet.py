@@ -1,0 +1,98 @@
+"""MinkUNet42: semantic segmentation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+from .. import _C, nn
+from ..tensor import SparseTensor, cat
+from .blocks import NamedBlock, ResidualBlock, convolution_block, submanifold
+
+# Channels of the stem, four stages that go down, and four that go up.
+WIDTHS: dict[str, tuple[int, ...]] = {
+    "spvnas": (32, 32, 64, 128, 256, 256, 128, 96, 96),
+    "driving": (64, 64, 64, 128, 256, 256, 128, 64, 64),
+}
+_LEVELS = 4
+
+
+class MinkUNet42(torch.nn.Module):
+    """A U-net of 42 convolutions with kernels above 1: scores [rows, classes] on the sites it got.
+
+    A stage is conv 2³/2 and two residual blocks; an up is the inverse of that convolution, the
+    concatenation with the encoder's features on the same sites, and two residual blocks.
+
+    A `spatial_shape` of the input has to be a multiple of 16 on every axis, or absent.
+
+    widths: "spvnas", "driving", or nine numbers. width_factor: multiplies them; the results are
+    rounded to the nearest number, at least 1. `pumice run minkunet42 --weights` takes what
+    `pumice.save_weights` writes of it.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 4,
+        classes: int = 19,
+        widths: str | Sequence[int] = "spvnas",
+        width_factor: float = 1.0,
+    ) -> None:
+        super().__init__()
+        width = _scaled(widths, width_factor)
+        self.widths = width
+        self.classes = classes
+        self.stem = nn.Sequential(
+            *convolution_block(submanifold(in_channels, width[0])),
+            *convolution_block(submanifold(width[0], width[0])),
+        )
+        for level in range(1, _LEVELS + 1):
+            channels, out = width[level - 1], width[level]
+            halving = nn.Conv3d(channels, channels, 2, stride=2, bias=False, outputs="cell")
+            stage = nn.Sequential(
+                NamedBlock(halving), ResidualBlock(channels, out), ResidualBlock(out, out)
+            )
+            self.add_module(f"stage{level}", stage)
+        for up in range(1, _LEVELS + 1):
+            channels, out = width[_LEVELS + up - 1], width[_LEVELS + up]
+            skip = width[_LEVELS - up]
+            doubling = nn.InverseConv3d(channels, out, 2, stride=2, bias=False)
+            blocks = nn.Sequential(ResidualBlock(out + skip, out), ResidualBlock(out, out))
+            self.add_module(f"up{up}", torch.nn.ModuleList([NamedBlock(doubling), blocks]))
+        self.classifier = nn.Sequential(nn.Linear(width[-1], classes))
+
+    def forward(self, x: SparseTensor) -> SparseTensor:
+        x = self.stem(x)
+        skips = []
+        for level in range(1, _LEVELS + 1):
+            skips.append(x)
+            x = self.get_submodule(f"stage{level}")(x)
+        for up in range(1, _LEVELS + 1):
+            doubling, blocks = self.get_submodule(f"up{up}")
+            # Onto the very sites of the skip, which the map of the way down came from.
+            skip = skips.pop()
+            x = blocks(cat([_onto(doubling, x, skip), skip]))
+        return self.classifier(x)
+
+
+def _onto(block: NamedBlock, x: SparseTensor, like: SparseTensor) -> SparseTensor:
+    convolution, *rest = block.net
+    x = convolution(x, like)
+    for module in rest:
+        x = module(x)
+    return x
+
+
+def _scaled(widths: str | Sequence[int], factor: float) -> tuple[int, ...]:
+    if isinstance(widths, str):
+        if widths not in WIDTHS:
+            raise _C.UserError(
+                f"widths = {widths!r}: there are {', '.join(WIDTHS)}; or give nine numbers"
+            )
+        widths = WIDTHS[widths]
+    if len(widths) != 2 * _LEVELS + 1 or any(width < 1 for width in widths):
+        raise _C.UserError(f"widths = {list(widths)}: give nine numbers of at least 1")
+    if not (factor > 0 and math.isfinite(factor)):
+        raise _C.UserError(f"width_factor = {factor}: it must be above 0")
+    return tuple(max(1, math.floor(factor * width + 0.5)) for width in widths)

@@ -1,0 +1,67 @@
+"""Weights to and from files."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+import torch
+
+import pumice
+
+
+def small() -> torch.nn.Module:
+    return pumice.nn.Sequential(
+        pumice.nn.SubMConv3d(2, 3, 3, bias=False), pumice.nn.BatchNorm(3), pumice.nn.Linear(3, 2)
+    )
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16, torch.float64])
+def test_round_trip(tmp_path: pathlib.Path, dtype: torch.dtype | None) -> None:
+    path = tmp_path / "weights.safetensors"
+    left, right = small(), small()
+    pumice.save_weights(left, path, dtype, {"made by": "a test, ü"})
+    assert pumice.load_weights(right, path) == {"made by": "a test, ü"}
+    for name, value in right.state_dict().items():
+        if "num_batches" not in name:
+            expected = left.state_dict()[name]
+            expected = expected if dtype is None else expected.to(dtype).to(expected.dtype)
+            assert torch.equal(value, expected), name
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_all_types_and_sizes(tmp_path: pathlib.Path) -> None:
+    values = {
+        "none": torch.empty(0, 3),
+        "one": torch.tensor(3, dtype=torch.int64),
+        "odd": torch.tensor([True, False, True]),
+        "after an odd one": torch.arange(5, dtype=torch.float64),
+        "turned": torch.arange(6).reshape(2, 3).t(),
+    }
+    pumice.save_weights(values, tmp_path / "all")
+    read, metadata = pumice.read_weights(tmp_path / "all")
+    assert metadata == {} and read.keys() == values.keys()
+    for name, value in values.items():
+        assert read[name].dtype == value.dtype and torch.equal(read[name], value), name
+
+
+def test_what_does_not_fit_is_named_and_nothing_is_loaded(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    model = small()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    state = {k: v + 1 for k, v in model.state_dict().items()}
+    for change, said in (
+        (lambda s: s.pop("2.bias"), "lacks 2.bias"),
+        (lambda s: s.update(extra=torch.ones(1)), "has extra"),
+        (lambda s: s.update({"1.weight": torch.ones(4)}), r"1.weight has shape \[4\]"),
+    ):
+        changed = dict(state)
+        change(changed)
+        pumice.save_weights(changed, path)
+        with pytest.raises(pumice.UserError, match=said):
+            pumice.load_weights(model, path)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    path.write_bytes(b"something else")
+    with pytest.raises(pumice.UserError, match="no safetensors file"):
+        pumice.read_weights(path)
