@@ -1,0 +1,161 @@
+"""Augmentations: callables of a scan and a generator that return a changed scan.
+
+They change positions, never the arrays they are given, and are put together with `Compose`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from ..points import PointCloud
+
+Augmentation = Callable[[PointCloud, np.random.Generator], PointCloud]
+
+
+class Scans(Protocol):
+    """Scans by number: a dataset of this package, or a list."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> PointCloud: ...
+
+
+class Compose:
+    """One after another."""
+
+    def __init__(self, *steps: Augmentation) -> None:
+        self.steps = steps
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        for step in self.steps:
+            cloud = step(cloud, random)
+        return cloud
+
+
+class Sometimes:
+    """A step with a probability."""
+
+    def __init__(self, probability: float, step: Augmentation) -> None:
+        self.probability = probability
+        self.step = step
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        return self.step(cloud, random) if random.random() < self.probability else cloud
+
+
+class Rotate:
+    """About z, by an angle between the two given, in radians."""
+
+    def __init__(self, low: float = -math.pi, high: float = math.pi) -> None:
+        self.range = (low, high)
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        angle = random.uniform(*self.range)
+        cos, sin = math.cos(angle), math.sin(angle)
+        turn = np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]], np.float32)
+        return _moved(cloud, cloud.positions @ turn)
+
+
+class Flip:
+    """Each of the given axes with probability one half."""
+
+    def __init__(self, axes: Sequence[int] = (0, 1)) -> None:
+        self.axes = tuple(axes)
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        signs = np.ones(3, np.float32)
+        for axis in self.axes:
+            signs[axis] = -1 if random.random() < 0.5 else 1
+        return _moved(cloud, cloud.positions * signs)
+
+
+class Scale:
+    """All axes by one factor."""
+
+    def __init__(self, low: float = 0.95, high: float = 1.05) -> None:
+        self.range = (low, high)
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        return _moved(cloud, cloud.positions * np.float32(random.uniform(*self.range)))
+
+
+class Shift:
+    """The whole scan, by a normal distance with these deviations in metres."""
+
+    def __init__(self, deviation: Sequence[float] = (0.2, 0.2, 0.05)) -> None:
+        self.deviation = np.asarray(deviation, np.float32)
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        shift = random.standard_normal(3, dtype=np.float32) * self.deviation
+        return _moved(cloud, cloud.positions + shift)
+
+
+class Jitter:
+    """Every point by itself, by a normal distance, at most three deviations an axis."""
+
+    def __init__(self, deviation: float = 0.01) -> None:
+        self.deviation = deviation
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        noise = random.standard_normal(cloud.positions.shape, dtype=np.float32)
+        return _moved(cloud, cloud.positions + self.deviation * np.clip(noise, -3, 3))
+
+
+class Drop:
+    """Leaves out points, each with a probability that is drawn up to `most`."""
+
+    def __init__(self, most: float = 0.1) -> None:
+        self.most = most
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        kept = random.random(len(cloud), dtype=np.float32) >= random.uniform(0, self.most)
+        return select(cloud, kept)
+
+
+class Mix:
+    """Replaces a sector around the sensor by that of another scan of `scans` (as PolarMix)."""
+
+    def __init__(self, scans: Scans, narrowest: float = 0.5, widest: float = math.pi) -> None:
+        self.scans = scans
+        self.widths = (narrowest, widest)
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        other = self.scans[int(random.integers(len(self.scans)))]
+        begin, width = random.uniform(0, 2 * math.pi), random.uniform(*self.widths)
+        return join(
+            select(cloud, ~_in_sector(cloud, begin, width)),
+            select(other, _in_sector(other, begin, width)),
+        )
+
+
+def select(cloud: PointCloud, rows: np.ndarray) -> PointCloud:
+    """Some points: a mask [P], or numbers of rows."""
+    return PointCloud(
+        **{
+            field.name: None if (value := getattr(cloud, field.name)) is None else value[rows]
+            for field in dataclasses.fields(cloud)
+        }
+    )
+
+
+def join(first: PointCloud, second: PointCloud) -> PointCloud:
+    """All points of both; what one of them lacks, the result lacks."""
+    columns = {}
+    for field in dataclasses.fields(first):
+        parts = [getattr(first, field.name), getattr(second, field.name)]
+        columns[field.name] = None if any(p is None for p in parts) else np.concatenate(parts)
+    return PointCloud(**columns)
+
+
+def _moved(cloud: PointCloud, positions: np.ndarray) -> PointCloud:
+    return dataclasses.replace(cloud, positions=positions)
+
+
+def _in_sector(cloud: PointCloud, begin: float, width: float) -> np.ndarray:
+    angle = np.arctan2(cloud.positions[:, 1], cloud.positions[:, 0])
+    return np.mod(angle - begin, 2 * math.pi) < width

@@ -1,0 +1,92 @@
+"""Classes of datasets: from the numbers in their label files to classes 0, 1, … that are learnt."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+IGNORED = -1  # the class of points that no loss and no figure counts
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelMap:
+    """`ids`: class of each number of a label file; numbers that are not there are `IGNORED`."""
+
+    names: tuple[str, ...]
+    ids: Mapping[int, int]
+
+    def __post_init__(self) -> None:
+        table = np.full(max(self.ids) + 2, IGNORED, np.int64)
+        for number, index in self.ids.items():
+            table[number] = index
+        object.__setattr__(self, "_table", table)
+
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
+        """int [P] to int64 [P]."""
+        table: np.ndarray = self._table  # type: ignore[attr-defined]
+        inside = (labels >= 0) & (labels < len(table))
+        return table[np.where(inside, labels, len(table) - 1)]
+
+
+def _grouped(groups: Mapping[str, tuple[int, ...]]) -> LabelMap:
+    ids = {number: index for index, group in enumerate(groups.values()) for number in group}
+    return LabelMap(tuple(groups), ids)
+
+
+# The 19 classes of SemanticKITTI's single-scan benchmark, which the simulator's labels follow.
+SEMANTIC_KITTI = _grouped(
+    {
+        "car": (10, 252),
+        "bicycle": (11,),
+        "motorcycle": (15,),
+        "truck": (18, 258),
+        "other-vehicle": (13, 16, 20, 256, 257, 259),
+        "person": (30, 254),
+        "bicyclist": (31, 253),
+        "motorcyclist": (32, 255),
+        "road": (40, 60),
+        "parking": (44,),
+        "sidewalk": (48,),
+        "other-ground": (49,),
+        "building": (50,),
+        "fence": (51,),
+        "vegetation": (70,),
+        "trunk": (71,),
+        "terrain": (72,),
+        "pole": (80,),
+        "traffic-sign": (81,),
+    }
+)
+
+# The 16 classes of nuScenes-lidarseg's challenge.
+NUSCENES = _grouped(
+    {
+        "barrier": (9,),
+        "bicycle": (14,),
+        "bus": (15, 16),
+        "car": (17,),
+        "construction-vehicle": (18,),
+        "motorcycle": (21,),
+        "pedestrian": (2, 3, 4, 6),
+        "traffic-cone": (12,),
+        "trailer": (22,),
+        "truck": (23,),
+        "driveable-surface": (24,),
+        "other-flat": (25,),
+        "sidewalk": (26,),
+        "terrain": (27,),
+        "manmade": (28,),
+        "vegetation": (30,),
+    }
+)
+
+# The 22 classes of Waymo's challenge; 0 is undefined.
+_WAYMO_NAMES = (
+    "car", "truck", "bus", "other-vehicle", "motorcyclist", "bicyclist", "pedestrian", "sign",
+    "traffic-light", "pole", "construction-cone", "bicycle", "motorcycle", "building",
+    "vegetation", "tree-trunk", "curb", "road", "lane-marker", "other-ground", "walkable",
+    "sidewalk",
+)  # fmt: skip
+WAYMO = LabelMap(_WAYMO_NAMES, {index + 1: index for index in range(len(_WAYMO_NAMES))})

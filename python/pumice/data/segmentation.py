@@ -1,0 +1,136 @@
+"""Scans into batches of voxels, for the semantic segmentation of points."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from .. import _C
+from ..points import PointCloud, voxelize
+from ..tensor import SparseTensor
+from .augment import Augmentation, Scans
+from .labels import IGNORED, LabelMap
+
+
+@dataclasses.dataclass
+class Sample:
+    """Voxels of one scan, or (after `collate`) of several."""
+
+    coordinates: torch.Tensor  # int32 [N, 4]: item, x, y, z
+    features: torch.Tensor  # float32 [N, C]
+    labels: torch.Tensor  # int64 [N]: the class that most points of a voxel have
+    point_to_voxel: torch.Tensor | None  # int64 [P]: row of each point's voxel, -1 out of range
+    point_labels: torch.Tensor | None  # int64 [P]
+    items: int = 1
+
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Sample:
+        return self._each(lambda value: value.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Sample:
+        """Called by torch.utils.data.DataLoader."""
+        return self._each(lambda value: value.pin_memory())
+
+    def tensor(self) -> SparseTensor:
+        return SparseTensor(self.coordinates, self.features, batch_size=self.items)
+
+    def _each(self, change) -> Sample:  # noqa: ANN001
+        values = {
+            field.name: change(value)
+            for field in dataclasses.fields(self)
+            if isinstance(value := getattr(self, field.name), torch.Tensor)
+        }
+        return dataclasses.replace(self, **values)
+
+
+class VoxelDataset(torch.utils.data.Dataset):
+    """Sample i is scan i of `scans`, augmented, in voxels.
+
+    An index of len(scans) or more is scan (index mod len) with other random numbers: a sampler that
+    counts on from epoch to epoch gets the same samples in every run, whichever worker makes them.
+
+    points: keep what leads from voxels back to points, as measuring needs it.
+    """
+
+    def __init__(
+        self,
+        scans: Scans,
+        labels: LabelMap,
+        voxel: float | Sequence[float] = 0.1,
+        augment: Augmentation | None = None,
+        range: Sequence[float] | None = None,
+        points: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.scans = scans
+        self.labels = labels
+        self.voxel = voxel
+        self.augment = augment
+        self.range = range
+        self.points = points
+        self.seed = seed
+
+    def __len__(self) -> int:
+        return len(self.scans)
+
+    def __getitem__(self, index: int) -> Sample:
+        cloud = self.scans[index % len(self.scans)]
+        if self.augment is not None:
+            cloud = self.augment(cloud, np.random.default_rng((self.seed, index)))
+        return self.sample(cloud)
+
+    def sample(self, cloud: PointCloud) -> Sample:
+        if cloud.labels is None:
+            raise _C.UserError("a scan has no labels: training and measuring need them")
+        truth = self.labels(cloud.labels)
+        voxels = voxelize(cloud.positions, cloud.features(), size=self.voxel, range=self.range)
+        majority = majority_labels(
+            truth, voxels.point_to_voxel, len(voxels), len(self.labels.names)
+        )
+        return Sample(
+            torch.from_numpy(voxels.coordinates),
+            torch.from_numpy(voxels.features),
+            torch.from_numpy(majority),
+            torch.from_numpy(voxels.point_to_voxel) if self.points else None,
+            torch.from_numpy(truth) if self.points else None,
+        )
+
+
+def majority_labels(
+    truth: np.ndarray, point_to_voxel: np.ndarray, voxels: int, classes: int
+) -> np.ndarray:
+    """int64 [voxels]: the class that most points of each voxel have; ignored points do not vote."""
+    votes = (truth != IGNORED) & (point_to_voxel >= 0)
+    cells = point_to_voxel[votes] * classes + truth[votes]
+    counts = np.bincount(cells, minlength=voxels * classes).reshape(voxels, classes)
+    return np.where(counts.any(1), counts.argmax(1), IGNORED)
+
+
+def collate(samples: Sequence[Sample]) -> Sample:
+    """One batch: sample i becomes item i."""
+    coordinates = torch.cat([sample.coordinates for sample in samples])
+    rows = torch.tensor([len(sample.coordinates) for sample in samples])
+    coordinates[:, 0] = torch.repeat_interleave(
+        torch.arange(len(samples), dtype=torch.int32), rows
+    )
+    to_voxel = None
+    if all(sample.point_to_voxel is not None for sample in samples):
+        first = (rows.cumsum(0) - rows).tolist()
+        parts = [sample.point_to_voxel for sample in samples]
+        to_voxel = torch.cat([torch.where(p < 0, p, p + f) for p, f in zip(parts, first)])
+    return Sample(
+        coordinates,
+        torch.cat([sample.features for sample in samples]),
+        torch.cat([sample.labels for sample in samples]),
+        to_voxel,
+        None if to_voxel is None else torch.cat([sample.point_labels for sample in samples]),
+        len(samples),
+    )
+
+
+def one_thread(worker: int = 0) -> None:
+    """`worker_init_fn` of a DataLoader: its workers are many, so each computes on one thread."""
+    torch.set_num_threads(1)
+    _C.set_threads(1)

@@ -1,0 +1,65 @@
+"""Simulated streets as a dataset."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..points import PointCloud, simulate
+
+
+class SimulatedScans:
+    """Scan i is the street that `seeds[i]` names, labels as SemanticKITTI's files have them.
+
+    cache: a folder where scans are kept once made; without it each is simulated anew (0.14 s on one
+    core with 64 beams).
+    """
+
+    def __init__(
+        self,
+        seeds: Sequence[int],
+        beams: int = 64,
+        cache: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.seeds = seeds
+        self.beams = beams
+        self.cache = None if cache is None else Path(cache)
+        if self.cache is not None:
+            self.cache.mkdir(parents=True, exist_ok=True)
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def __getitem__(self, index: int) -> PointCloud:
+        seed = int(self.seeds[index])
+        if self.cache is None:
+            return simulate(seed, self.beams)
+        path = self.cache / f"street_{self.beams}_{seed}.npy"
+        if path.exists():
+            return _unpacked(np.load(path))
+        cloud = simulate(seed, self.beams)
+        # Whole or not at all: several processes may make the same one.
+        part = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.part")
+        with open(part, "wb") as file:
+            np.save(file, _packed(cloud))
+        os.replace(part, path)
+        return cloud
+
+
+def _packed(cloud: PointCloud) -> np.ndarray:
+    labels = cloud.labels.astype(np.float32)  # below 2^24: exact
+    return np.concatenate([cloud.positions, cloud.intensity[:, None], labels[:, None]], 1)
+
+
+def _unpacked(columns: np.ndarray) -> PointCloud:
+    return PointCloud(
+        positions=np.ascontiguousarray(columns[:, :3]),
+        intensity=np.ascontiguousarray(columns[:, 3]),
+        labels=columns[:, 4].astype(np.int32),
+        time=None,
+        ring=None,
+    )
