@@ -1,6 +1,13 @@
 """Datasets, augmentation and batches."""
 
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
+from .folders import (
+    SEMANTIC_KITTI_TRAIN,
+    SEMANTIC_KITTI_VALIDATION,
+    NuScenes,
+    SemanticKitti,
+    Waymo,
+)
 from .labels import IGNORED, NUSCENES, SEMANTIC_KITTI, WAYMO, LabelMap
 from .segmentation import Sample, VoxelDataset, collate, majority_labels, one_thread
 from .simulated import SimulatedScans
@@ -9,6 +16,8 @@ __all__ = [
     "IGNORED",
     "NUSCENES",
     "SEMANTIC_KITTI",
+    "SEMANTIC_KITTI_TRAIN",
+    "SEMANTIC_KITTI_VALIDATION",
     "WAYMO",
     "Compose",
     "Drop",
@@ -16,13 +25,16 @@ __all__ = [
     "Jitter",
     "LabelMap",
     "Mix",
+    "NuScenes",
     "Rotate",
     "Sample",
     "Scale",
+    "SemanticKitti",
     "Shift",
     "SimulatedScans",
     "Sometimes",
     "VoxelDataset",
+    "Waymo",
     "collate",
     "majority_labels",
     "one_thread",

@@ -1,0 +1,166 @@
+"""Recorded datasets, as the folders that people have them in. Scans come as the files have them,
+labels by the numbers of the dataset's own files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from .. import _C
+from ..points import PointCloud, read_labels, read_points
+
+Folder = str | os.PathLike[str]
+
+# Of SemanticKITTI: what people train on, and measure on.
+SEMANTIC_KITTI_TRAIN = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10)
+SEMANTIC_KITTI_VALIDATION = (8,)
+
+
+class _Files:
+    """Scans that are files: `files` holds (points, labels or None)."""
+
+    def __init__(self, files: Sequence[tuple[Path, Path | None]], looked_for: str) -> None:
+        if not files:
+            raise _C.UserError(f"there is no {looked_for}")
+        self.files = list(files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> PointCloud:
+        path, labels = self.files[index]
+        cloud = self.read(path)
+        if labels is None:
+            return cloud
+        return _labelled(cloud, self.read_labels(labels), labels)
+
+    def read(self, path: Path) -> PointCloud:
+        return read_points(path)
+
+    def read_labels(self, path: Path) -> np.ndarray:
+        return read_labels(path)
+
+
+class SemanticKitti(_Files):
+    """`root`/sequences/08/velodyne/000000.bin, and labels/000000.label where they are. Label map:
+    `SEMANTIC_KITTI`."""
+
+    def __init__(self, root: Folder, sequences: Sequence[int] = SEMANTIC_KITTI_TRAIN) -> None:
+        files = []
+        for sequence in sequences:
+            folder = Path(root) / "sequences" / f"{sequence:02d}"
+            for path in sorted((folder / "velodyne").glob("*.bin")):
+                files.append((path, _existing(folder / "labels" / f"{path.stem}.label")))
+        looked_for = f"{Path(root) / 'sequences'}/NN/velodyne/*.bin for NN in {list(sequences)}"
+        super().__init__(files, looked_for)
+
+
+class NuScenes(_Files):
+    """Key frames: `root`/samples/LIDAR_TOP/*.pcd.bin, with the labels of nuScenes-lidarseg where
+    `root`/`version`/lidarseg.json names them. Label map: `NUSCENES`. Intensities are 0 to 255 in
+    its files, here 0 to 1."""
+
+    def __init__(self, root: Folder, version: str = "v1.0-trainval") -> None:
+        root = Path(root)
+        labels = _nuscenes_labels(root, version)
+        found = sorted((root / "samples" / "LIDAR_TOP").glob("*.pcd.bin"))
+        if labels:
+            files = [(path, labels[path.name]) for path in found if path.name in labels]
+        else:
+            files = [(path, None) for path in found]
+        super().__init__(files, f"{root / 'samples' / 'LIDAR_TOP'}/*.pcd.bin")
+
+    def read(self, path: Path) -> PointCloud:
+        cloud = read_points(path)
+        if cloud.intensity is None:
+            return cloud
+        return dataclasses.replace(cloud, intensity=cloud.intensity / np.float32(255))
+
+    def read_labels(self, path: Path) -> np.ndarray:
+        return np.fromfile(path, np.uint8).astype(np.int32)
+
+
+class Waymo(_Files):
+    """Frames converted to files, anywhere below `root`. Label map: `WAYMO`.
+
+    NAME.npz: `points`, `coord` or `positions` [P, 3 or more: x, y, z, intensity], `strength` or
+    `intensity` [P] where it is apart, `labels` or `segment` [P] or [P, 2] (instance, class).
+    NAME.bin: float32 [P, 4], with NAME.label or NAME.npy for the labels. Intensities are brought
+    below 1 by tanh, as Waymo's have no bound.
+    """
+
+    def __init__(self, root: Folder) -> None:
+        files: list[tuple[Path, Path | None]] = []
+        for path in sorted([*Path(root).rglob("*.npz"), *Path(root).rglob("*.bin")]):
+            beside = [path.with_suffix(suffix) for suffix in (".label", ".npy")]
+            files.append((path, next((p for p in beside if p.exists()), None)))
+        super().__init__(files, f".npz or .bin file below {root}")
+
+    def read(self, path: Path) -> PointCloud:
+        cloud = read_points(path) if path.suffix == ".bin" else _read_npz(path)
+        if cloud.intensity is None:
+            return cloud
+        return dataclasses.replace(cloud, intensity=np.tanh(cloud.intensity))
+
+    def read_labels(self, path: Path) -> np.ndarray:
+        return read_labels(path) if path.suffix == ".label" else _classes(np.load(path))
+
+
+def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:
+    """Label files by the names of scan files; empty without labels."""
+    tables = root / version
+    if not (tables / "lidarseg.json").exists():
+        return {}
+    labels = {r["sample_data_token"]: r["filename"] for r in _table(tables / "lidarseg.json")}
+    return {
+        Path(record["filename"]).name: root / labels[record["token"]]
+        for record in _table(tables / "sample_data.json")
+        if record["token"] in labels
+    }
+
+
+def _table(path: Path) -> list[dict[str, str]]:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _read_npz(path: Path) -> PointCloud:
+    with np.load(path) as arrays:
+        points = _first(arrays, ("points", "coord", "positions"))
+        intensity = _first(arrays, ("strength", "intensity"))
+        labels = _first(arrays, ("labels", "segment"))
+    if points is None or points.ndim != 2 or points.shape[1] < 3:
+        raise _C.UserError(f"{path} has no points [P, 3 or more], called points, coord or positions")
+    if intensity is None and points.shape[1] > 3:
+        intensity = points[:, 3]
+    cloud = PointCloud(
+        positions=np.ascontiguousarray(points[:, :3], np.float32),
+        intensity=None if intensity is None else intensity.reshape(-1).astype(np.float32),
+        labels=None,
+        time=None,
+        ring=None,
+    )
+    return cloud if labels is None else _labelled(cloud, _classes(labels), path)
+
+
+def _first(arrays: np.lib.npyio.NpzFile, names: Sequence[str]) -> np.ndarray | None:
+    return next((arrays[name] for name in names if name in arrays), None)
+
+
+def _classes(labels: np.ndarray) -> np.ndarray:
+    return (labels[:, -1] if labels.ndim == 2 else labels).astype(np.int32)
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.exists() else None
+
+
+def _labelled(cloud: PointCloud, labels: np.ndarray, path: Path) -> PointCloud:
+    if len(labels) != len(cloud):
+        raise _C.UserError(f"{path} has {len(labels)} labels for a scan of {len(cloud)} points")
+    return dataclasses.replace(cloud, labels=labels)

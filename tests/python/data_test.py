@@ -1,0 +1,243 @@
+"""Datasets, augmentation and batches."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from conftest import NO_GPU
+
+import pumice
+from pumice import data
+
+RECORDED = pathlib.Path(
+    os.environ.get("PUMICE_DATA", pathlib.Path(__file__).parents[3] / "shared" / "data")
+) / "lidar"
+
+
+def recorded(name: str) -> pathlib.Path:
+    path = RECORDED / name
+    if not path.exists():
+        pytest.skip(f"{path} is not here: name a folder of recorded scans in PUMICE_DATA")
+    return path
+
+
+def street(seed: int = 0) -> pumice.PointCloud:
+    return pumice.simulate(seed, beams=32)
+
+
+STEPS = [
+    data.Rotate(), data.Flip(), data.Scale(), data.Shift(), data.Jitter(), data.Drop(0.5),
+    data.Mix([street(5)]), data.Sometimes(1.0, data.Rotate()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: type(s).__name__)
+def test_an_augmentation_changes_a_copy_the_same_way_each_time(step: data.Compose) -> None:
+    cloud = street()
+    before = cloud.positions.copy()
+    first, again, *others = (step(cloud, np.random.default_rng(s)) for s in (1, *range(1, 9)))
+    np.testing.assert_array_equal(cloud.positions, before)
+    np.testing.assert_array_equal(first.positions, again.positions)
+    assert not all(np.array_equal(first.positions, other.positions) for other in others)
+    for column in (first.intensity, first.labels, first.ring):
+        assert len(column) == len(first)
+    assert first.positions.dtype == np.float32 and first.positions.flags.c_contiguous
+
+
+def test_augmentations_keep_what_they_should() -> None:
+    cloud, random = street(), np.random.default_rng(3)
+    turned = data.Rotate()(cloud, random).positions
+    radius = np.linalg.norm(cloud.positions[:, :2], axis=1)
+    np.testing.assert_allclose(np.linalg.norm(turned[:, :2], axis=1), radius, rtol=1e-4)
+    np.testing.assert_array_equal(turned[:, 2], cloud.positions[:, 2])
+    flipped = data.Flip((0,))
+    assert {float(flipped(cloud, random).positions[0, 0] / cloud.positions[0, 0]) for _ in range(20)} \
+        == {1.0, -1.0}
+    scaled = data.Scale(0.9, 0.9)(cloud, random).positions
+    np.testing.assert_allclose(scaled, 0.9 * cloud.positions, rtol=1e-6)
+    assert np.abs(data.Jitter(0.01)(cloud, random).positions - cloud.positions).max() <= 0.0301
+    assert data.Sometimes(0.0, data.Flip())(cloud, random) is cloud
+    assert data.Compose()(cloud, random) is cloud
+
+
+def test_mix_takes_a_sector_of_the_other() -> None:
+    first, second = street(0), street(1)
+    mixed = data.Mix([second])(first, np.random.default_rng(0))
+    sources = {tuple(p): 0 for p in first.positions} | {tuple(p): 1 for p in second.positions}
+    source = np.array([sources[tuple(p)] for p in mixed.positions])
+    angle = np.sort(np.arctan2(*mixed.positions[source == 1, 1::-1].T))
+    gaps = np.diff(np.concatenate([angle, angle[:1] + 2 * np.pi]))
+    assert 0.4 < 2 * np.pi - gaps.max() <= np.pi + 1e-3  # one sector, not wider than allowed
+    assert 0.3 < (source == 0).mean() < 0.95
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_empty_and_tiny_scans(empty: int) -> None:
+    cloud = data.augment.select(street(), np.arange(empty))
+    for step in STEPS:
+        if not isinstance(step, data.Mix):
+            assert len(step(cloud, np.random.default_rng(0))) <= empty
+    sample = data.VoxelDataset([cloud], data.SEMANTIC_KITTI, points=True)[0]
+    batch = data.collate([sample, sample])
+    assert batch.items == 2 and len(batch.coordinates) == 2 * empty
+    assert len(batch.tensor()) == 2 * empty
+
+
+def test_label_maps() -> None:
+    kitti = data.SEMANTIC_KITTI
+    numbers = np.array([0, 10, 252, 60, 259, -5, 99, 100_000])
+    assert kitti(numbers).tolist() == [-1, 0, 0, 8, 4, -1, -1, -1]
+    assert [len(m.names) for m in (kitti, data.NUSCENES, data.WAYMO)] == [19, 16, 22]
+    assert data.NUSCENES.names[data.NUSCENES(np.array([24]))[0]] == "driveable-surface"
+    assert data.WAYMO.names[data.WAYMO(np.array([22]))[0]] == "sidewalk"
+    for labels in (kitti, data.NUSCENES, data.WAYMO):
+        assert set(labels.ids.values()) == set(range(len(labels.names)))
+
+
+def test_majority_labels() -> None:
+    truth = np.array([2, 2, 0, -1, -1, 1, 0])
+    rows = np.array([0, 0, 0, 1, 2, 2, -1])
+    assert data.majority_labels(truth, rows, 4, 3).tolist() == [2, -1, 1, -1]
+
+
+def test_simulated_scans_are_kept(tmp_path: pathlib.Path) -> None:
+    scans = data.SimulatedScans(range(7, 9), beams=32, cache=tmp_path / "kept")
+    made, kept, plain = scans[1], scans[1], street(8)
+    for cloud in (made, kept):
+        np.testing.assert_array_equal(cloud.positions, plain.positions)
+        np.testing.assert_array_equal(cloud.intensity, plain.intensity)
+        np.testing.assert_array_equal(cloud.labels, plain.labels)
+    assert [p.name for p in (tmp_path / "kept").iterdir()] == ["street_32_8.npy"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_samples_do_not_depend_on_who_makes_them(workers: int, tmp_path: pathlib.Path) -> None:
+    scans = data.SimulatedScans(range(2), beams=32, cache=tmp_path)
+    dataset = data.VoxelDataset(
+        scans, data.SEMANTIC_KITTI, 0.4, data.Compose(data.Rotate(), data.Mix(scans)), points=True
+    )
+    loader = torch.utils.data.DataLoader(
+        dataset,
+        batch_size=2,
+        sampler=[0, 3],
+        num_workers=workers,
+        collate_fn=data.collate,
+        multiprocessing_context="spawn" if workers else None,
+        worker_init_fn=data.one_thread if workers else None,
+    )
+    (batch,) = list(loader)
+    expected = [dataset[0], dataset[3]]
+    assert not torch.equal(expected[1].coordinates, dataset[1].coordinates)  # another draw
+    rows = 0
+    for item, sample in enumerate(expected):
+        mine = batch.coordinates[:, 0] == item
+        assert torch.equal(batch.coordinates[mine][:, 1:], sample.coordinates[:, 1:])
+        assert torch.equal(batch.labels[mine], sample.labels)
+        rows += len(sample.point_to_voxel)
+    assert torch.equal(
+        batch.features[batch.point_to_voxel],
+        torch.cat([s.features[s.point_to_voxel] for s in expected]),
+    )
+    assert len(batch.point_labels) == rows and batch.tensor().batch_size == 2
+
+
+def test_a_batch_moves(device: torch.device) -> None:
+    sample = data.VoxelDataset([street()], data.SEMANTIC_KITTI, 0.5)[0]
+    if device.type == "cuda":
+        sample = sample.pin_memory()
+    moved = data.collate([sample]).to(device)
+    assert moved.point_labels is None and moved.tensor().device.type == device.type
+
+
+def test_a_scan_without_labels_is_refused() -> None:
+    cloud = street()
+    cloud.labels = None
+    with pytest.raises(pumice.UserError, match="no labels"):
+        data.VoxelDataset([cloud], data.SEMANTIC_KITTI)[0]
+
+
+def test_semantic_kitti(tmp_path: pathlib.Path) -> None:
+    source = recorded("semantickitti")
+    folder = tmp_path / "sequences" / "00"
+    (folder / "velodyne").mkdir(parents=True)
+    (folder / "labels").mkdir()
+    for frame in ("000000", "000001"):
+        shutil.copy(source / f"seq00_{frame}.bin", folder / "velodyne" / f"{frame}.bin")
+    shutil.copy(source / "seq00_000000.label", folder / "labels" / "000000.label")
+    scans = data.SemanticKitti(tmp_path)
+    assert len(scans) == 2 and scans[1].labels is None
+    cloud = scans[0]
+    raw = np.fromfile(source / "seq00_000000.label", np.uint32) & 0xFFFF
+    np.testing.assert_array_equal(cloud.labels, raw)
+    sample = data.VoxelDataset(scans, data.SEMANTIC_KITTI, 0.1)[0]
+    counts = torch.bincount(sample.labels[sample.labels >= 0], minlength=19)
+    assert counts[8] > 1000 and counts[12] > 1000  # road and building
+    with pytest.raises(pumice.UserError, match="velodyne"):
+        data.SemanticKitti(tmp_path, sequences=[3])
+
+
+def test_nuscenes(tmp_path: pathlib.Path) -> None:
+    (source,) = recorded("nuscenes").glob("*.pcd.bin")
+    sweeps = tmp_path / "samples" / "LIDAR_TOP"
+    sweeps.mkdir(parents=True)
+    shutil.copy(source, sweeps / source.name)
+    plain = data.NuScenes(tmp_path)
+    assert len(plain) == 1 and plain[0].labels is None
+    assert 0 < plain[0].intensity.max() <= 1
+    points = len(plain[0])
+    (tmp_path / "v1.0-mini").mkdir()
+    (tmp_path / "lidarseg").mkdir()
+    labels = np.random.default_rng(0).integers(0, 32, points).astype(np.uint8)
+    labels.tofile(tmp_path / "lidarseg" / "a_lidarseg.bin")
+    tables = {
+        "lidarseg": [{"sample_data_token": "a", "filename": "lidarseg/a_lidarseg.bin"}],
+        "sample_data": [{"token": "b", "filename": "samples/CAM/x.jpg"},
+                        {"token": "a", "filename": f"samples/LIDAR_TOP/{source.name}"}],
+    }
+    for name, table in tables.items():
+        (tmp_path / "v1.0-mini" / f"{name}.json").write_text(json.dumps(table))
+    labelled = data.NuScenes(tmp_path, "v1.0-mini")
+    np.testing.assert_array_equal(labelled[0].labels, labels)
+    labels[:-1].tofile(tmp_path / "lidarseg" / "a_lidarseg.bin")
+    with pytest.raises(pumice.UserError, match=f"{points - 1} labels for a scan of {points}"):
+        labelled[0]
+
+
+def test_waymo(tmp_path: pathlib.Path) -> None:
+    random = np.random.default_rng(0)
+    points = random.normal(size=(50, 4)).astype(np.float32)
+    classes = random.integers(0, 23, (50, 2)).astype(np.int32)
+    (tmp_path / "one").mkdir()
+    np.savez(tmp_path / "one" / "a.npz", points=points, labels=classes)
+    np.savez(tmp_path / "one" / "b.npz", coord=points[:, :3], strength=points[:, 3:],
+             segment=classes[:, 1])
+    points.tofile(tmp_path / "one" / "c.bin")
+    np.save(tmp_path / "one" / "c.npy", classes)
+    scans = data.Waymo(tmp_path)
+    assert len(scans) == 3
+    for cloud in (scans[0], scans[1], scans[2]):
+        np.testing.assert_array_equal(cloud.positions, points[:, :3])
+        np.testing.assert_array_equal(cloud.intensity, np.tanh(points[:, 3]))
+        np.testing.assert_array_equal(cloud.labels, classes[:, 1])
+    np.savez(tmp_path / "one" / "a.npz", something=points)
+    with pytest.raises(pumice.UserError, match="positions"):
+        scans[0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+def test_workers_beside_cuda() -> None:
+    """Workers are started after CUDA was, as in training."""
+    torch.zeros(1, device="cuda")
+    dataset = data.VoxelDataset([street()], data.SEMANTIC_KITTI, 0.5)
+    loader = torch.utils.data.DataLoader(
+        dataset, num_workers=1, collate_fn=data.collate, pin_memory=True,
+        multiprocessing_context="forkserver", worker_init_fn=data.one_thread,
+    )
+    (batch,) = [b.to("cuda", non_blocking=True) for b in loader]
+    assert batch.tensor().features.is_cuda
