@@ -24,6 +24,7 @@ from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxe
 if TYPE_CHECKING:
     from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates
+    from .profiling import explain
     from .tensor import SparseTensor, cat, collate
     from .weights import load_weights, read_weights, save_weights
 
@@ -42,6 +43,7 @@ _WITH_TORCH = {
     "SparseTensor": "pumice.tensor",
     "cat": "pumice.tensor",
     "collate": "pumice.tensor",
+    "explain": "pumice.profiling",
     "load_weights": "pumice.weights",
     "read_weights": "pumice.weights",
     "save_weights": "pumice.weights",

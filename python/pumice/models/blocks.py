@@ -6,6 +6,7 @@ import torch
 
 from .. import nn
 from ..nn.convolution import Convolution
+from ..profiling import Explanation, explain
 from ..tensor import SparseTensor
 
 
@@ -32,6 +33,14 @@ def submanifold(in_channels: int, out_channels: int, kernel_size: int = 3) -> Co
 def convolution_block(convolution: Convolution, norms: Norms = PYTORCH_NORMS) -> nn.Sequential:
     """conv-norm-relu."""
     return nn.Sequential(convolution, norms(convolution.out_channels), nn.ReLU(inplace=True))
+
+
+class Network(torch.nn.Module):
+    """What all networks here can do."""
+
+    def explain(self, x: SparseTensor) -> Explanation:
+        """Rows, pairs and milliseconds of every layer: `pumice.explain`."""
+        return explain(self, x)
 
 
 class NamedBlock(torch.nn.Module):

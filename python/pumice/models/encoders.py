@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-
 from .. import nn
 from ..tensor import SparseTensor
-from .blocks import DETECTOR_NORMS, ResidualBlock, convolution_block, submanifold
+from .blocks import DETECTOR_NORMS, Network, ResidualBlock, convolution_block, submanifold
 
 _PADDED = (1, 1, 1)
 _PADDED_FLAT = (1, 1, 0)  # the last halving keeps no cell below or above the grid
@@ -34,7 +32,7 @@ def _flattening(in_channels: int, out_channels: int) -> nn.Sequential:
     return convolution_block(convolution, DETECTOR_NORMS)
 
 
-class _Encoder(torch.nn.Module):
+class _Encoder(Network):
     """Stages one after another, in the order of their names here."""
 
     def forward(self, x: SparseTensor) -> SparseTensor:

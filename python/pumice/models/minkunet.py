@@ -9,7 +9,7 @@ import torch
 
 from .. import _C, nn
 from ..tensor import SparseTensor, cat
-from .blocks import NamedBlock, ResidualBlock, convolution_block, submanifold
+from .blocks import NamedBlock, Network, ResidualBlock, convolution_block, submanifold
 
 # Channels of the stem, four stages that go down, and four that go up.
 WIDTHS: dict[str, tuple[int, ...]] = {
@@ -19,7 +19,7 @@ WIDTHS: dict[str, tuple[int, ...]] = {
 _LEVELS = 4
 
 
-class MinkUNet42(torch.nn.Module):
+class MinkUNet42(Network):
     """A U-net of 42 convolutions with kernels above 1: scores [rows, classes] on the sites it got.
 
     A stage is conv 2³/2 and two residual blocks; an up is the inverse of that convolution, the

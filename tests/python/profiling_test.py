@@ -1,0 +1,46 @@
+"""What a network did, layer by layer."""
+
+from __future__ import annotations
+
+import torch
+from conftest import random_tensor, working_type
+
+from pumice import explain, models, nn
+
+
+def test_minkunet(device: torch.device) -> None:
+    x = random_tensor(extent=32, count=900, dtype=working_type(device), device=device)
+    model = models.MinkUNet42(4, 7, (4, 4, 4, 5, 6, 6, 5, 4, 4)).to(device, x.dtype)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    found = model.explain(x)
+    assert model.training
+    assert all(torch.equal(v, before[n]) for n, v in model.state_dict().items())
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    convolutions = [layer for layer in found if "Conv" in layer.kind]
+    assert sum(not layer.name.endswith("downsample.0") for layer in convolutions) == 42
+    assert all(layer.ms > 0 for layer in found) and found.ms > 0
+    assert found[0].name == "stem.0" and found[-1].name == "classifier.0"
+    assert found[0].rows == len(x) and (found[0].channels_in, found[0].channels) == (4, 4)
+    by_name = {layer.name: layer for layer in found}
+    # A cell convolution joins every input once, and its inverse goes the same ways back.
+    for level in range(1, 5):
+        down, up = by_name[f"stage{level}.0.net.0"], by_name[f"up{5 - level}.0.net.0"]
+        assert down.pairs == down.rows_in == up.pairs == up.rows
+    cells = {tuple(cell) for cell in x.indices.tolist()}
+    pairs = sum(
+        (b, i + di, j + dj, k + dk) in cells
+        for b, i, j, k in cells
+        for di in (-1, 0, 1) for dj in (-1, 0, 1) for dk in (-1, 0, 1)
+    )  # fmt: skip
+    assert by_name["stem.0"].pairs == pairs
+    assert abs(by_name["stem.0"].gflop - 2e-9 * pairs * 16) < 1e-15
+    lines = str(found).splitlines()
+    assert len(lines) == len(found) + 2 and "stage4.2.net.3" in str(found)
+
+
+def test_ordinary_modules_and_no_rows(device: torch.device) -> None:
+    x = random_tensor(count=0, dtype=torch.float32, device=device)
+    model = nn.Sequential(nn.SubMConv3d(4, 2, 3), torch.nn.ReLU(), nn.Linear(2, 3)).to(device)
+    found = explain(model, x)
+    assert [layer.kind for layer in found] == ["SubMConv3d", "ReLU", "Linear"]
+    assert found[0].pairs == 0 and found[-1].channels == 3
