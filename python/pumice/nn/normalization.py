@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from .. import ops
@@ -17,11 +19,99 @@ class BatchNorm(torch.nn.BatchNorm1d):
         return SparseTensor._of(x.coords, super().forward(x.features))
 
 
-class SyncBatchNorm(torch.nn.SyncBatchNorm):
-    """torch.nn.SyncBatchNorm of the features: statistics over all processes."""
+class SyncBatchNorm(torch.nn.BatchNorm1d):
+    """torch.nn.BatchNorm1d of the features, with statistics over all rows of all processes, which
+    may have different numbers of them, and none. On GPUs and on the CPU.
+
+    PyTorch's own SyncBatchNorm works on GPUs alone.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        self.process_group = process_group
 
     def forward(self, x: SparseTensor) -> SparseTensor:
+        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
+        if distributed and (self.training or not self.track_running_stats):
+            return SparseTensor._of(x.coords, self._over_processes(x.features))
+        if x.features.shape[0] == 0:
+            return x
         return SparseTensor._of(x.coords, super().forward(x.features))
+
+    def _over_processes(self, features: torch.Tensor) -> torch.Tensor:
+        wide = features if features.dtype == torch.float64 else features.float()
+        rows = wide.new_full((1,), wide.shape[0])
+        total = _SumOverProcesses.apply(torch.cat([wide.sum(0), rows]), self.process_group)
+        count = total[-1].clamp(min=1)
+        mean = total[:-1] / count
+        centred = wide - mean
+        squares = _SumOverProcesses.apply(centred.square().sum(0), self.process_group)
+        variance = squares / count
+        if self.training and self.track_running_stats:
+            self._update_running(mean, variance, count)
+        result = centred * torch.rsqrt(variance + self.eps)
+        if self.affine:
+            result = result * self.weight + self.bias
+        return result.to(features.dtype)
+
+    @torch.no_grad()
+    def _update_running(
+        self, mean: torch.Tensor, variance: torch.Tensor, count: torch.Tensor
+    ) -> None:
+        self.num_batches_tracked += 1
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 1 / float(self.num_batches_tracked)
+        unbiased = variance * count / (count - 1).clamp(min=1)
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+        self.running_var.lerp_(unbiased.to(self.running_var.dtype), momentum)
+
+    @classmethod
+    def convert(
+        cls, module: torch.nn.Module, process_group: Any = None
+    ) -> torch.nn.Module:
+        """Replaces every batch norm of a network of sparse tensors, as
+        torch.nn.SyncBatchNorm.convert_sync_batchnorm does for dense ones."""
+        if isinstance(module, BatchNorm):
+            synchronised = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+            )
+            synchronised._parameters = module._parameters
+            synchronised._buffers = module._buffers
+            return synchronised.train(module.training)
+        for name, child in module.named_children():
+            setattr(module, name, cls.convert(child, process_group))
+        return module
+
+
+class _SumOverProcesses(torch.autograd.Function):
+    """The sum is the same everywhere, so the gradient is the sum of all gradients as well."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, group: Any) -> torch.Tensor:
+        ctx.group = group
+        values = values.clone()
+        torch.distributed.all_reduce(values, group=group)
+        return values
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None]:
+        grad = grad.clone()
+        torch.distributed.all_reduce(grad, group=ctx.group)
+        return grad, None
 
 
 class LayerNorm(torch.nn.LayerNorm):
