@@ -1,11 +1,11 @@
-"""Trains MinkUNet42 to name the class of every point, on simulated streets.
+r"""Trains MinkUNet42 to name the class of every point, on simulated streets.
 
     python examples/train_segmentation.py --minutes 8 --out run
-    pumice run minkunet42 scan.bin --weights run/model.safetensors --widths 32,32,32,48,48,48,48,32,32 \
-        --voxel 0.1 --picture classes.png
+    pumice run minkunet42 scan.bin --weights run/model.safetensors --voxel 0.1 \
+        --widths 32,32,32,48,48,48,48,32,32 --picture classes.png
 
-Writes model.safetensors (the best weights so far, float16), checkpoint.pt (for --resume), curves.csv
-and iou.txt. For data of your own put another dataset of `pumice.data` in `make_loaders`.
+Writes model.safetensors (the best weights so far, float16), checkpoint.pt (for --resume),
+curves.csv and iou.txt. For data of your own put another dataset of `pumice.data` in `make_loaders`.
 """
 
 from __future__ import annotations

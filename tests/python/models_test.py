@@ -123,7 +123,8 @@ def test_the_training_example_runs_and_resumes(tmp_path: pathlib.Path) -> None:
     if not example.exists():
         pytest.skip("the examples are not here")
     common = [
-        sys.executable, str(example), "--out", str(tmp_path / "run"), "--cache", str(tmp_path / "c"),
+        sys.executable, str(example),
+        "--out", str(tmp_path / "run"), "--cache", str(tmp_path / "streets"),
         "--device", "cpu", "--beams", "32", "--voxel", "0.8", "--widths", "4,4,4,4,4,4,4,4,4",
         "--scans", "3", "--validation", "1", "--test", "1", "--batch", "1", "--workers", "0",
         "--mix", "0.5",

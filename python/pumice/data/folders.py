@@ -135,7 +135,7 @@ def _read_npz(path: Path) -> PointCloud:
         intensity = _first(arrays, ("strength", "intensity"))
         labels = _first(arrays, ("labels", "segment"))
     if points is None or points.ndim != 2 or points.shape[1] < 3:
-        raise _C.UserError(f"{path} has no points [P, 3 or more], called points, coord or positions")
+        raise _C.UserError(f"{path} has no points, coord or positions of shape [P, 3 or more]")
     if intensity is None and points.shape[1] > 3:
         intensity = points[:, 3]
     cloud = PointCloud(

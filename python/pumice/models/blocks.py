@@ -44,7 +44,7 @@ class Network(torch.nn.Module):
 
 
 class NamedBlock(torch.nn.Module):
-    """A block in a module of its own, so that its path has the "net" that published weights have."""
+    """A block in a module of its own: its path has the "net" that published weights have."""
 
     def __init__(self, convolution: Convolution) -> None:
         super().__init__()
