@@ -1,0 +1,82 @@
+"""Checkpoints in files: read without running anything that is in them."""
+
+from __future__ import annotations
+
+import pathlib
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .safetensors_file import read_safetensors, write_safetensors
+
+# Where training frameworks keep the state dict within what they save.
+_ENTRIES = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "weights")
+
+
+def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, Tensor]:
+    """Names and tensors of a .safetensors, .pth, .pt or .ckpt file. `entry`: where in it the state dict is;
+    by default the usual places are looked at."""
+    if not path.is_file():
+        raise _C.UserError(f"{path}: there is no such file")
+    if path.suffix == ".safetensors":
+        return read_safetensors(path)
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise _C.UserError(
+            f"{path} is not read, since it holds more than tensors or is no checkpoint ({reason}). Where "
+            "it comes from a source you trust, load it there and save model.state_dict() alone"
+        ) from error
+    return _without_wrapper(_state_of(held, entry, path))
+
+
+def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
+    if path.suffix == ".safetensors":
+        write_safetensors(path, tensors)
+    elif path.suffix in (".pth", ".pt", ".ckpt"):
+        torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    else:
+        raise _C.UserError(f"{path}: give a name that ends in .safetensors, .pth or .pt")
+
+
+def _state_of(held: Any, entry: str | None, path: pathlib.Path) -> dict[str, Tensor]:
+    if entry is not None:
+        for part in entry.split("."):
+            if not isinstance(held, Mapping) or part not in held:
+                raise _C.UserError(f"{path} has no entry {entry!r}: it has {_keys(held)}")
+            held = held[part]
+    elif isinstance(held, Mapping) and not _is_state(held):
+        places = [name for name in _ENTRIES if name in held and _is_state(held[name])]
+        if len(places) != 1:
+            found = "no state dict" if not places else "several state dicts"
+            raise _C.UserError(
+                f"{path} has {found} among its entries {_keys(held)}: name one with --entry"
+            )
+        held = held[places[0]]
+    if not isinstance(held, Mapping) or not _is_state(held):
+        raise _C.UserError(f"{path}: entry {entry!r} is no state dict, names with tensors")
+    return dict(held)
+
+
+def _is_state(held: Any) -> bool:
+    return (
+        isinstance(held, Mapping)
+        and len(held) > 0
+        and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in held.items())
+    )
+
+
+def _keys(held: Any) -> str:
+    return ", ".join(map(repr, held)) if isinstance(held, Mapping) else type(held).__name__
+
+
+def _without_wrapper(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Without the "module." that DistributedDataParallel puts before every name."""
+    if all(name.startswith("module.") for name in state):
+        return {name[len("module.") :]: tensor for name, tensor in state.items()}
+    return state

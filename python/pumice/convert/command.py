@@ -1,0 +1,105 @@
+"""`python -m pumice convert`: the command line."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import torch
+
+from .. import _C
+from .checkpoint import read_checkpoint, write_checkpoint
+from .kernels import Choices
+from .layouts import LAYOUTS
+from .state import Converted, as_type, convert_state
+
+_TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pumice convert",
+        description="Converts a checkpoint of one sparse convolution library to another's, and checks "
+        "every layer on random input.",
+    )
+    add = parser.add_argument
+    add("checkpoint", type=pathlib.Path, help=".safetensors, .pth or .pt")
+    add("--from", dest="source", required=True, choices=list(LAYOUTS), help="who wrote it")
+    add("--to", dest="target", default="pumice", choices=list(LAYOUTS), help="default: pumice")
+    add("--output", "-o", type=pathlib.Path,
+        help=".safetensors, .pth or .pt; default: CHECKPOINT.TARGET.safetensors")
+    add("--entry", help="where in the checkpoint the state dict is, as `ema.state_dict`")
+    add("--dimension", type=int, default=3, choices=[1, 2, 3, 4])
+    add("--kernel-size", action="append", default=[], metavar="NAME=5 or NAME=1,3,3")
+    add("--strided-pointwise", action="append", default=[], metavar="NAME",
+        help="a 1x1 convolution whose stride is not 1")
+    add("--reverse-axes", action="store_true",
+        help="from coordinates z, y, x to x, y, z, or back: turns every kernel round")
+    add("--rename", action="append", default=[], metavar="PATTERN=REPLACEMENT",
+        help="regular expression, applied to every new name")
+    add("--keep", action="append", default=[], metavar="NAME", help="carry over as it is")
+    add("--drop", action="append", default=[], metavar="NAME", help="leave out")
+    add("--dtype", choices=list(_TYPES), help="floating type of the result")
+    add("--check", action=argparse.BooleanOptionalAction, default=True,
+        help="compare every layer with a dense reference (default)")
+    return parser
+
+
+def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+    for text in texts:
+        if "=" not in text:
+            raise _C.UserError(f"{option} {text}: give NAME=VALUE")
+    return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
+
+
+def _sizes(texts: Sequence[str]) -> dict[str, list[int]]:
+    try:
+        return {
+            name: [int(part) for part in value.replace("x", ",").split(",")]
+            for name, value in _pairs(texts, "--kernel-size")
+        }
+    except ValueError as error:
+        raise _C.UserError(f"--kernel-size {' '.join(texts)}: sizes are whole numbers, as 1,3,3") from error
+
+
+def _report(result: Converted, checked: bool) -> None:
+    for kernel in result.kernels:
+        size = "x".join(map(str, kernel.size))
+        error = f"  error {kernel.error:.0e}" if kernel.error is not None else ""
+        print(f"{size:>9}  {list(kernel.shape)} -> {list(kernel.new_shape)}  {kernel.new_name}{error}")
+    verdict = "each gives the same numbers as the original" if checked else "not checked"
+    print(f"{len(result.kernels)} convolutions, {verdict}; {len(result.kept)} other entries kept", end="")
+    print(f", {len(result.dropped)} left out" if result.dropped else "")
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        choices = Choices(
+            dimension=options.dimension,
+            kernel_size=_sizes(options.kernel_size),
+            strided=options.strided_pointwise,
+            keep=options.keep,
+            drop=options.drop,
+            rename=_pairs(options.rename, "--rename"),
+            reverse_axes=options.reverse_axes,
+        )
+        state = read_checkpoint(options.checkpoint, options.entry)
+        result = convert_state(state, options.source, options.target, choices, options.check)
+        if not result.kernels:
+            raise _C.UserError(
+                f"{options.checkpoint} has no convolution as {options.source} writes them in "
+                f"{options.dimension} dimensions: change --from or --dimension"
+            )
+        if options.dtype:
+            result.tensors = as_type(result.tensors, _TYPES[options.dtype])
+        output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
+        write_checkpoint(output, result.tensors)
+    except (_C.UserError, OSError) as error:
+        print(f"pumice convert: {error}", file=sys.stderr)
+        return 1
+    _report(result, options.check)
+    print(f"written to {output}")
+    return 0

@@ -1,0 +1,156 @@
+"""Which entries of a state dict are kernels, and of what size."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from .. import _C
+from .layouts import LAYOUTS, Layout
+
+_LARGEST_EXTENT = 15  # an axis beyond that is taken for channels
+
+
+@dataclass
+class Choices:
+    """What a file cannot say. Patterns are as in a shell: `backbone.*.kernel`."""
+
+    dimension: int = 3
+    kernel_size: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    strided: Sequence[str] = ()  # 1x1 kernels of layers whose stride is not 1
+    keep: Sequence[str] = ()  # carried over as they are
+    drop: Sequence[str] = ()
+    rename: Sequence[tuple[str, str]] = ()  # regular expression, replacement
+    reverse_axes: bool = False
+
+    def check(self, names: Iterable[str]) -> None:
+        """Raises UserError for a pattern that says nothing about this file."""
+        names = list(names)
+        for option, patterns in (
+            ("--kernel-size", self.kernel_size),
+            ("--strided-pointwise", self.strided),
+            ("--keep", self.keep),
+            ("--drop", self.drop),
+        ):
+            for pattern in patterns:
+                if not any(_fits(name, pattern) for name in names):
+                    near = [name for name in names if name.endswith(("kernel", "weight"))][:3]
+                    raise _C.UserError(
+                        f"{option} {pattern}: the file has no such entry; it has {', '.join(near)}, ..."
+                    )
+
+
+def chosen(name: str, patterns: Iterable[str]) -> str | None:
+    return next((pattern for pattern in patterns if _fits(name, pattern)), None)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """A layer's name stands for its parameter too."""
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition(".")[0], pattern)
+
+
+def is_kernel(layout: Layout, name: str, tensor: Tensor, dimension: int) -> bool:
+    if name.rpartition(".")[2] != layout.parameter or not tensor.is_floating_point():
+        return False
+    if not layout.flat:
+        return tensor.dim() == dimension + 2
+    matrix = layout.pointwise == "matrix" and tensor.dim() == 2
+    return matrix or tensor.dim() == 3 or (layout.name == "warpconvnet" and tensor.dim() == 4)
+
+
+def kernel_size(layout: Layout, name: str, tensor: Tensor, choices: Choices) -> tuple[int, ...]:
+    """Raises UserError, saying what to pass, where shape and choices do not settle it."""
+    dimension, shape = choices.dimension, tuple(tensor.shape)
+    pattern = chosen(name, choices.kernel_size)
+    given = None if pattern is None else _given(name, choices.kernel_size[pattern], dimension)
+    if layout.flat:
+        size = _flat_size(layout, name, shape, dimension, given)
+    else:
+        size = tuple(shape[1:-1] if layout.axes == "oki" else shape[:-2])
+        _check_axes(layout, name, shape, size, given)
+    if given is not None and given != size:
+        raise _C.UserError(
+            f"--kernel-size {name}={_text(given)}: its shape {shape} has the kernel {_text(size)}"
+        )
+    return size
+
+
+def _flat_size(
+    layout: Layout, name: str, shape: tuple[int, ...], dimension: int, given: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    if len(shape) == 2:
+        root = round(shape[0] ** (1 / dimension))
+        if layout.name == "minkowski" and root**dimension == shape[0] and root % 2 == 1 and root > 1:
+            if given is None:
+                raise _C.UserError(
+                    f"{name} has shape {shape}: either a 1x1 kernel of {shape[0]} input channels or a "
+                    f"channelwise one of {shape[0]} offsets. Pass --kernel-size {name}=1 for the first; the "
+                    "second has no equal elsewhere: --keep or --drop it"
+                )
+        return (1,) * dimension
+    volume = shape[0]
+    if given is not None:
+        if math.prod(given) != volume:
+            raise _C.UserError(
+                f"--kernel-size {name}={_text(given)} has {math.prod(given)} offsets, and its shape "
+                f"{shape} {volume}"
+            )
+        return given
+    root = round(volume ** (1 / dimension))
+    if root**dimension != volume:
+        raise _C.UserError(
+            f"{name} has {volume} offsets, which is no cube: pass its size on every axis, as "
+            f"--kernel-size {name}={_example(volume, dimension)}"
+        )
+    return (root,) * dimension
+
+
+def _check_axes(
+    layout: Layout, name: str, shape: tuple[int, ...], size: tuple[int, ...], given: tuple[int, ...] | None
+) -> None:
+    """Refuses what another version of spconv wrote more likely, unless the size is given."""
+    if given is not None:
+        return
+    other = LAYOUTS["spconv1" if layout.name == "spconv" else "spconv"]
+    theirs = tuple(shape[1:-1] if other.axes == "oki" else shape[:-2])
+    if len(set(shape)) == 1 and shape[0] > 1:
+        raise _C.UserError(
+            f"{name} has shape {shape}, which spconv 1 and spconv 2 could both have written: pass "
+            f"--kernel-size {name}={shape[0]} to say that {layout.name} did"
+        )
+    likelier = len(set(theirs)) == 1 and len(set(size)) > 1 and max(theirs) <= max(size)
+    if likelier or max(size) > _LARGEST_EXTENT:
+        raise _C.UserError(
+            f"{name} has shape {shape}: as {layout.name} its kernel would be {_text(size)}, as "
+            f"{other.name} {_text(theirs)}. Pass --from {other.name}; or --kernel-size "
+            f"{name}={_text(size)} if that is right; or --keep {name} if it is no sparse convolution"
+        )
+
+
+def _given(name: str, size: Sequence[int], dimension: int) -> tuple[int, ...]:
+    numbers = tuple(size) * dimension if len(size) == 1 else tuple(size)
+    if len(numbers) != dimension or min(numbers) < 1:
+        raise _C.UserError(
+            f"--kernel-size {name}={_text(size)}: give one number, or one for each of {dimension} axes"
+        )
+    return numbers
+
+
+def _example(volume: int, dimension: int) -> str:
+    """Factors of the volume, largest last."""
+    factors, rest = [], volume
+    for divisor in range(2, volume + 1):
+        while rest % divisor == 0:
+            factors.append(divisor)
+            rest //= divisor
+    while len(factors) > dimension:
+        factors = sorted([factors[0] * factors[1], *factors[2:]])
+    return _text([1] * (dimension - len(factors)) + factors)
+
+
+def _text(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

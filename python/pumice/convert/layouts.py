@@ -1,0 +1,121 @@
+"""How each library keeps the weight of a sparse convolution: a table, and the two permutations it means.
+
+The common form is [k0, ..., k(D-1), in / groups, out]: axis 0 is the first coordinate column after the
+batch index, offsets count from 0, and nothing is flipped. `to_common` and `from_common` only permute and
+reshape, so gradients pass through both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .. import _C
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One library's convention.
+
+    `axes`: the order of the parameter's axes: k (all kernel axes), K (all of them as one), i (in), o (out).
+    `fastest`: which axis of a K runs fastest: "last", "first", or "parity" (odd volumes first, even last).
+    `pointwise`: a 1x1 kernel of stride 1 is kept "same" as any other, as a "matrix" [in, out], or
+    "swapped": in the shape of any other, but with the memory of [in, out].
+    """
+
+    name: str
+    parameter: str
+    axes: str
+    fastest: str = "last"
+    pointwise: str = "same"
+    bias_axes: int = 1
+    groups: bool = False
+    norm_child: str = ""  # norms and linear layers that wrap PyTorch's keep them under this name
+    linear_child: str = ""
+
+    @property
+    def flat(self) -> bool:
+        return "K" in self.axes
+
+
+LAYOUTS: dict[str, Layout] = {
+    row.name: row
+    for row in (
+        Layout("pumice", "weight", "Kio", groups=True),
+        Layout("spconv", "weight", "oki", pointwise="swapped"),
+        Layout("spconv1", "weight", "kio"),
+        Layout("torchsparse", "kernel", "Kio", "parity", "matrix"),
+        Layout("minkowski", "kernel", "Kio", "first", "matrix", bias_axes=2, norm_child="bn",
+               linear_child="linear"),
+        Layout("warpconvnet", "weight", "Kio", groups=True),
+    )
+}
+
+
+def first_is_fastest(layout: Layout, size: Sequence[int]) -> bool:
+    if layout.fastest == "parity":
+        return math.prod(size) % 2 == 1
+    return layout.fastest == "first"
+
+
+def to_common(layout: Layout, weight: Tensor, size: Sequence[int], strided: bool = False) -> Tensor:
+    """The parameter of a kernel of `size` to [k..., in / groups, out]. `strided`: the layer's stride is not
+    1, which a 1x1 kernel is kept differently for."""
+    dimension = len(size)
+    if math.prod(size) == 1 and not strided and layout.pointwise != "same":
+        if layout.pointwise == "swapped":
+            weight = weight.reshape(weight.shape[-1], weight.shape[0])
+        return weight.reshape(*size, *weight.shape)
+    if not layout.flat:
+        order = {"oki": (*range(1, dimension + 2), 0), "kio": tuple(range(dimension + 2))}
+        return weight.permute(order[layout.axes])
+    if weight.dim() == 4:  # [K, groups, in / groups, out / groups]
+        weight = weight.permute(0, 2, 1, 3).flatten(2)
+    channels = weight.shape[1:]
+    if first_is_fastest(layout, size):
+        turned = weight.reshape(*reversed(size), *channels)
+        return turned.permute(*range(dimension - 1, -1, -1), dimension, dimension + 1)
+    return weight.reshape(*size, *channels)
+
+
+def from_common(layout: Layout, common: Tensor, strided: bool = False, groups: int = 1) -> Tensor:
+    """[k..., in / groups, out] to the library's parameter, contiguous."""
+    dimension = common.dim() - 2
+    size, (inputs, outputs) = common.shape[:dimension], common.shape[dimension:]
+    if groups != 1 and not layout.groups:
+        raise _C.UserError(f"{layout.name} has no layers of {groups} groups")
+    if math.prod(size) == 1 and not strided and layout.pointwise != "same":
+        matrix = common.reshape(inputs, outputs).contiguous()
+        if layout.pointwise == "matrix":
+            return matrix
+        return matrix.reshape(outputs, *size, inputs)
+    if layout.axes == "oki":
+        return common.permute(dimension + 1, *range(dimension + 1)).contiguous()
+    if layout.axes == "kio":
+        return common.contiguous()
+    if first_is_fastest(layout, size):
+        common = common.permute(*range(dimension - 1, -1, -1), dimension, dimension + 1)
+    flat = common.reshape(math.prod(size), inputs, outputs)
+    if groups != 1 and layout.name == "warpconvnet":
+        flat = flat.reshape(len(flat), inputs, groups, outputs // groups).permute(0, 2, 1, 3)
+    return flat.contiguous()
+
+
+def parameter_shape(
+    layout: Layout, size: Sequence[int], inputs: int, outputs: int, strided: bool = False
+) -> tuple[int, ...]:
+    """Of one group."""
+    volume = math.prod(size)
+    if layout.pointwise == "matrix" and volume == 1 and not strided:
+        return (inputs, outputs)
+    parts = {"k": tuple(size), "K": (volume,), "i": (inputs,), "o": (outputs,)}
+    return tuple(extent for letter in layout.axes for extent in parts[letter])
+
+
+def axes_reversed(common: Tensor) -> Tensor:
+    """For coordinates in the opposite order (x, y, z for z, y, x)."""
+    dimension = common.dim() - 2
+    return common.permute(*range(dimension - 1, -1, -1), dimension, dimension + 1)

@@ -1,0 +1,161 @@
+"""A whole state dict from one library's convention to another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .kernels import Choices, chosen, is_kernel, kernel_size
+from .layouts import LAYOUTS, Layout, axes_reversed, from_common, to_common
+from .parity import error_of
+
+_NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+_TOLERANCE = 1e-10  # of float64 sums of a few thousand products, relative
+
+
+@dataclass
+class Kernel:
+    """What became of one convolution. `error`: of its check, relative; None: not checked."""
+
+    name: str
+    new_name: str
+    shape: tuple[int, ...]
+    new_shape: tuple[int, ...]
+    size: tuple[int, ...]
+    error: float | None = None
+
+
+@dataclass
+class Converted:
+    tensors: dict[str, Tensor]
+    kernels: list[Kernel]
+    kept: list[str]
+    dropped: list[str]
+
+
+def convert_state(
+    state: Mapping[str, Tensor], source: str, target: str, choices: Choices | None = None, check: bool = True
+) -> Converted:
+    """Entries of `source` in `target`'s names and layouts. Raises UserError for what is not understood,
+    saying what to pass, and where a converted layer gives other numbers than the original."""
+    choices = choices or Choices()
+    reads, writes = _layout(source), _layout(target)
+    choices.check(state)
+    result = Converted({}, [], [], [])
+    biases: set[str] = set()
+    for name, tensor in state.items():
+        if chosen(name, choices.drop) or _is_bookkeeping(name, writes):
+            result.dropped.append(name)
+        elif chosen(name, choices.keep):
+            result.kept.append(name)
+            _put(result, name, tensor, choices)
+        elif is_kernel(reads, name, tensor, choices.dimension):
+            _kernel(result, name, tensor, reads, writes, choices, check)
+            biases.add(name.rpartition(".")[0] + ".bias")
+        elif not _is_ordinary(reads, name, tensor):
+            raise _C.UserError(
+                f"{name} of shape {tuple(tensor.shape)} and {tensor.dtype} is nothing that {source} has in "
+                f"{choices.dimension} dimensions: pass --keep {name} to carry it over as it is, or --drop it"
+            )
+    done = {kernel.name for kernel in result.kernels} | set(result.kept) | set(result.dropped)
+    for name, tensor in state.items():
+        if name not in done:
+            if name in biases:
+                tensor = tensor.reshape(-1) if writes.bias_axes == 1 else tensor.reshape(1, -1)
+            else:
+                result.kept.append(name)
+            _put(result, _ordinary_name(name, tensor, state, reads, writes), tensor, choices)
+    return result
+
+
+def _layout(name: str) -> Layout:
+    if name not in LAYOUTS:
+        raise _C.UserError(f"{name!r} is no library known here: there are {', '.join(LAYOUTS)}")
+    return LAYOUTS[name]
+
+
+def _kernel(
+    result: Converted, name: str, tensor: Tensor, reads: Layout, writes: Layout, choices: Choices, check: bool
+) -> None:
+    size = kernel_size(reads, name, tensor, choices)
+    pointwise = max(size) == 1
+    # A flat 1x1 kernel of three axes says by itself that its layer is strided.
+    told = reads.pointwise == "matrix" and tensor.dim() == 3
+    strided = pointwise and (told or chosen(name, choices.strided) is not None)
+    groups = tensor.shape[1] if tensor.dim() == 4 and reads.name == "warpconvnet" else 1
+    common = to_common(reads, tensor, size, strided)
+    if choices.reverse_axes:
+        common = axes_reversed(common)
+    new = from_common(writes, common, strided, groups)
+    new_name = name[: -len(reads.parameter)] + writes.parameter
+    kernel = Kernel(name, new_name, tuple(tensor.shape), tuple(new.shape), size)
+    if check:
+        read_back = to_common(writes, new, tuple(common.shape[:-2]), strided)
+        kernel.error = error_of(reads, tensor, size, read_back, groups, strided, choices.reverse_axes)
+        if not kernel.error <= _TOLERANCE:
+            raise _C.UserError(
+                f"{name}: converted to {writes.name} it gives other numbers than in {reads.name} (relative "
+                f"error {kernel.error:.1e}); nothing is written"
+            )
+    kernel.new_name = _put(result, new_name, new, choices)
+    result.kernels.append(kernel)
+
+
+def _put(result: Converted, name: str, tensor: Tensor, choices: Choices) -> str:
+    for pattern, replacement in choices.rename:
+        name = re.sub(pattern, replacement, name)
+    if name in result.tensors:
+        raise _C.UserError(f"two entries would be called {name}: change --rename")
+    result.tensors[name] = tensor
+    return name
+
+
+def _is_bookkeeping(name: str, writes: Layout) -> bool:
+    """What no network of the target has."""
+    last = name.rpartition(".")[2]
+    if last == "max_num_voxels_during_training":
+        return writes.name != "spconv"
+    return writes.name == "pumice" and last in ("num_batches_tracked", "global_step")
+
+
+def _is_ordinary(reads: Layout, name: str, tensor: Tensor) -> bool:
+    """Norms, linear layers, biases, and dense layers of PyTorch beside the sparse ones."""
+    last = name.rpartition(".")[2]
+    if last in ("num_batches_tracked", "global_step", "max_num_voxels_during_training"):
+        return tensor.numel() == 1
+    if not tensor.is_floating_point():
+        return False
+    if last in ("bias", "running_mean", "running_var"):
+        return tensor.dim() == 1 or (tensor.dim() == 2 and tensor.shape[0] == 1)
+    if last == "weight":
+        return tensor.dim() in (1, 2, 4) or (reads.flat and tensor.dim() == 5)
+    return False
+
+
+def _ordinary_name(
+    name: str, tensor: Tensor, state: Mapping[str, Tensor], reads: Layout, writes: Layout
+) -> str:
+    """Norms and linear layers that wrap PyTorch's have one more name before their parameters."""
+    layer, _, last = name.rpartition(".")
+    is_norm = f"{layer}.running_mean" in state and last in _NORM
+    weight = state.get(f"{layer}.weight")
+    is_linear = not is_norm and last in ("weight", "bias") and weight is not None and weight.dim() == 2
+    for applies, mine, theirs in (
+        (is_norm, reads.norm_child, writes.norm_child),
+        (is_linear, reads.linear_child, writes.linear_child),
+    ):
+        if applies and mine != theirs:
+            if mine and layer.endswith("." + mine):
+                layer = layer[: -len(mine) - 1]
+            if theirs:
+                layer = f"{layer}.{theirs}"
+    return f"{layer}.{last}" if layer else last
+
+
+def as_type(tensors: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}
