@@ -1,0 +1,28 @@
+"""Other libraries' interfaces on Pumice's operators.
+
+    import pumice.compat.torchsparse as torchsparse        # in code of your own
+    pumice.compat.install("torchsparse")                   # for code that imports the old name
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from .. import _C
+
+_PACKAGES = {
+    "spconv": "pumice.compat.spconv",
+    "torchsparse": "pumice.compat.torchsparse",
+    "MinkowskiEngine": "pumice.compat.minkowski",
+}
+
+
+def install(*names: str) -> None:
+    """From here on `import NAME` finds Pumice's package of that interface, in this process."""
+    for name in names:
+        if name not in _PACKAGES:
+            raise _C.UserError(f"{name!r} has no equal here: there are {', '.join(_PACKAGES)}")
+        importlib.import_module(_PACKAGES[name]).install()
+
+
+__all__ = ["install"]

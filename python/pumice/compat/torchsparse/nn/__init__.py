@@ -1,0 +1,18 @@
+"""TorchSparse's layers."""
+
+from . import functional, modules, utils
+from .modules import (
+    BatchNorm,
+    Conv3d,
+    GlobalAvgPool,
+    GlobalMaxPool,
+    GroupNorm,
+    InstanceNorm,
+    LeakyReLU,
+    ReLU,
+    SiLU,
+    SparseCrop,
+    SyncBatchNorm,
+)
+
+__all__ = [name for name in dir() if name[0].isupper()]

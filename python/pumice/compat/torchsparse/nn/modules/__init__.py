@@ -1,0 +1,7 @@
+from .activation import LeakyReLU, ReLU, SiLU
+from .conv import Conv3d
+from .crop import SparseCrop
+from .norm import BatchNorm, GroupNorm, InstanceNorm, SyncBatchNorm
+from .pooling import GlobalAvgPool, GlobalMaxPool
+
+__all__ = [name for name in dir() if name[0].isupper()]

@@ -1,0 +1,22 @@
+"""Activations as modules."""
+
+from __future__ import annotations
+
+import torch
+
+from ...tensor import SparseTensor
+
+
+class ReLU(torch.nn.ReLU):
+    def forward(self, input: SparseTensor) -> SparseTensor:
+        return input._with(super().forward(input.feats))
+
+
+class LeakyReLU(torch.nn.LeakyReLU):
+    def forward(self, input: SparseTensor) -> SparseTensor:
+        return input._with(super().forward(input.feats))
+
+
+class SiLU(torch.nn.SiLU):
+    def forward(self, input: SparseTensor) -> SparseTensor:
+        return input._with(super().forward(input.feats))

@@ -1,0 +1,217 @@
+"""TorchSparse's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import _C
+from ...coords import Coordinates
+from . import conventions
+from .utils.utils import make_ntuple
+
+
+class TensorCache:
+    """What tensors of one network share: `cmaps`, coordinates by stride; `kmaps`, sites and windows."""
+
+    def __init__(self) -> None:
+        self.cmaps: dict[Any, Any] = {}
+        self.kmaps: dict[Any, Any] = {}
+        self.hashmaps: dict[Any, Any] = {}
+
+
+class SparseTensor:
+    """feats [N, C] at coords int32 [N, 4]: (batch, x, y, z), divided by `stride`.
+
+    spatial_range: (batch size, X, Y, Z), the extent of the grid; without it the grid has no border.
+    """
+
+    def __init__(
+        self,
+        feats: Tensor,
+        coords: Tensor,
+        stride: int | Sequence[int] = 1,
+        spatial_range: Sequence[int] | None = None,
+    ) -> None:
+        self.feats = feats
+        self.coords = coords
+        self.stride = make_ntuple(stride, 3)
+        self.spatial_range = None if spatial_range is None else tuple(spatial_range)
+        self._caches = TensorCache()
+
+    def _with(self, feats: Tensor) -> SparseTensor:
+        """Other features at the same sites."""
+        other = SparseTensor(feats, self.coords, self.stride, self.spatial_range)
+        other._caches = self._caches
+        return other
+
+    @classmethod
+    def _at(cls, sites: Coordinates, feats: Tensor, caches: TensorCache, bounded: bool) -> SparseTensor:
+        """At sites that an operator made."""
+        known = caches.kmaps.get(("sites", sites.stride))
+        if known is not None and known[1].is_same(sites):
+            coords = known[0]
+        else:
+            coords = sites.indices
+            if not conventions.batch_first:
+                scaled = coords[:, 1:] * coords.new_tensor(sites.stride)
+                coords = torch.cat([scaled, coords[:, :1]], 1)
+            caches.kmaps[("sites", sites.stride)] = (coords, sites)
+            caches.cmaps[sites.stride] = coords
+        shape = sites.spatial_shape if bounded else None
+        other = cls(feats, coords, sites.stride, None if shape is None else (sites.batch_size, *shape))
+        other._caches = caches
+        return other
+
+    @property
+    def sites(self) -> Coordinates:
+        """The coordinates as Pumice has them. Raises UserError for a site that occurs twice."""
+        known = self._caches.kmaps.get(("sites", self.stride))
+        if known is not None and known[0] is self.coords:
+            return known[1]
+        if self.coords.dim() != 2 or self.coords.shape[1] != 4:
+            raise _C.UserError(f"coords have shape {tuple(self.coords.shape)}: give [rows, 4]")
+        cells = self.coords.int()
+        if not conventions.batch_first:
+            divided = torch.div(cells[:, :3], cells.new_tensor(self.stride), rounding_mode="floor")
+            cells = torch.cat([cells[:, 3:], divided], 1)
+        shape, items = None, None
+        if self.spatial_range is not None:
+            items, *shape = (int(extent) for extent in self.spatial_range)
+        sites = Coordinates(
+            cells.contiguous(), spatial_shape=shape, batch_size=items, stride=self.stride
+        )
+        self._caches.kmaps[("sites", self.stride)] = (self.coords, sites)
+        self._caches.cmaps.setdefault(self.stride, self.coords)
+        return sites
+
+    @property
+    def F(self) -> Tensor:  # noqa: N802
+        return self.feats
+
+    @F.setter
+    def F(self, feats: Tensor) -> None:  # noqa: N802
+        self.feats = feats
+
+    @property
+    def C(self) -> Tensor:  # noqa: N802
+        return self.coords
+
+    @C.setter
+    def C(self, coords: Tensor) -> None:  # noqa: N802
+        self.coords = coords
+
+    @property
+    def s(self) -> tuple[int, ...]:
+        return self.stride
+
+    @s.setter
+    def s(self, stride: int | Sequence[int]) -> None:
+        self.stride = make_ntuple(stride, 3)
+
+    @property
+    def cmaps(self) -> dict[Any, Any]:
+        return self._caches.cmaps
+
+    @cmaps.setter
+    def cmaps(self, cmaps: dict[Any, Any]) -> None:
+        self._own_caches().cmaps = cmaps
+
+    @property
+    def kmaps(self) -> dict[Any, Any]:
+        return self._caches.kmaps
+
+    @kmaps.setter
+    def kmaps(self, kmaps: dict[Any, Any]) -> None:
+        self._own_caches().kmaps = kmaps
+
+    def _own_caches(self) -> TensorCache:
+        """Which assigning to does not change for others."""
+        fresh = TensorCache()
+        fresh.cmaps, fresh.kmaps = self._caches.cmaps, self._caches.kmaps
+        self._caches = fresh
+        return fresh
+
+    def __len__(self) -> int:
+        return self.feats.shape[0]
+
+    # As in TorchSparse these change the tensor itself, and return it.
+    def to(self, device: Any, non_blocking: bool = True) -> SparseTensor:
+        moved = self.coords.to(device, non_blocking=non_blocking)
+        if moved is not self.coords:
+            self._caches = TensorCache()
+        self.coords = moved
+        self.feats = self.feats.to(device, non_blocking=non_blocking)
+        return self
+
+    def cpu(self) -> SparseTensor:
+        return self.to("cpu")
+
+    def cuda(self, device: Any = "cuda") -> SparseTensor:
+        return self.to(device)
+
+    def half(self) -> SparseTensor:
+        self.feats = self.feats.half()
+        return self
+
+    def float(self) -> SparseTensor:
+        self.feats = self.feats.float()
+        return self
+
+    def detach(self) -> SparseTensor:
+        self.feats = self.feats.detach()
+        return self
+
+    def dense(self) -> Tensor:
+        """[batch, X, Y, Z, C]; by `spatial_range`, or else the box from 0 to the last site."""
+        from ...ops import to_dense
+
+        sites = self.sites
+        shape = sites.spatial_shape
+        if shape is None:
+            shape = (sites.indices[:, 1:].amax(0) + 1).tolist() if len(self) else [0, 0, 0]
+        return to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
+
+    def __add__(self, other: SparseTensor) -> SparseTensor:
+        if self.coords is not other.coords and not self.sites.is_same(other.sites):
+            if not torch.equal(self.coords, other.coords):
+                raise _C.UserError(
+                    "+: the tensors are on different sites; torchsparse.generative_add unites them"
+                )
+        return self._with(self.feats + other.feats)
+
+    def __repr__(self) -> str:
+        return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"
+
+
+class PointTensor:
+    """Features F at points C, as code in the style of SPVCNN passes them about."""
+
+    def __init__(
+        self, feats: Tensor, coords: Tensor, idx_query: Any = None, weights: Any = None
+    ) -> None:
+        self.F = feats
+        self.C = coords
+        self.idx_query = {} if idx_query is None else idx_query
+        self.weights = {} if weights is None else weights
+        self.additional_features: dict[str, Any] = {"idx_query": {}, "counts": {}}
+
+    def to(self, device: Any, non_blocking: bool = True) -> PointTensor:
+        self.F = self.F.to(device, non_blocking=non_blocking)
+        self.C = self.C.to(device, non_blocking=non_blocking)
+        return self
+
+    def cuda(self) -> PointTensor:
+        return self.to("cuda")
+
+    def detach(self) -> PointTensor:
+        self.F, self.C = self.F.detach(), self.C.detach()
+        return self
+
+    def __add__(self, other: PointTensor) -> PointTensor:
+        total = PointTensor(self.F + other.F, self.C, self.idx_query, self.weights)
+        total.additional_features = self.additional_features
+        return total
