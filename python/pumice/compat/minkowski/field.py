@@ -1,0 +1,127 @@
+"""Features at points between cells."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import torch
+from torch import Tensor as Rows
+
+from ... import _C
+from .coordinates import CoordinateManager, CoordinateMapKey, floor_divide, int_list
+from .enums import SparseTensorQuantizationMode
+from .tensor import SparseTensor, Tensor, manager_for, reduce_rows
+
+_Mode = SparseTensorQuantizationMode
+
+
+class TensorField(Tensor):
+    """features [P, C] at coordinates float [P, 1 + D], batch first, in cells of the finest level."""
+
+    def __init__(
+        self,
+        features: Rows,
+        coordinates: Rows | None = None,
+        tensor_stride: Any = 1,
+        coordinate_field_map_key: CoordinateMapKey | None = None,
+        coordinate_manager: CoordinateManager | None = None,
+        quantization_mode: SparseTensorQuantizationMode = _Mode.UNWEIGHTED_AVERAGE,
+        allocator_type: Any = None,
+        minkowski_algorithm: Any = None,
+        requires_grad: bool | None = None,
+        device: Any = None,
+    ) -> None:
+        if device is not None:
+            features = features.to(device)
+            coordinates = None if coordinates is None else coordinates.to(device)
+        if coordinates is None and (coordinate_field_map_key is None or coordinate_manager is None):
+            raise _C.UserError("give coordinates, or coordinate_field_map_key and coordinate_manager")
+        self.quantization_mode = quantization_mode
+        if coordinates is not None:
+            if len(coordinates) != len(features):
+                raise _C.UserError(f"{len(features)} features and {len(coordinates)} coordinates")
+            self._manager = coordinate_manager or manager_for(coordinates)
+            stride = int_list(tensor_stride, self._manager.D)
+            self._key = CoordinateMapKey(stride, f"field-{len(self._manager._fields)}")
+            self._manager._fields[self._key] = coordinates.float()
+        else:
+            self._manager, self._key = coordinate_manager, coordinate_field_map_key
+        self._F = features
+        self._rows: dict[CoordinateMapKey, Rows] = {}
+        if requires_grad is not None:
+            self._F.requires_grad_(requires_grad)
+
+    def _with(self, features: Rows) -> TensorField:
+        other = TensorField(
+            features, coordinate_field_map_key=self._key, coordinate_manager=self._manager,
+            quantization_mode=self.quantization_mode,
+        )
+        other._rows = self._rows
+        return other
+
+    @property
+    def C(self) -> Rows:  # noqa: N802
+        return self._manager._fields[self._key]
+
+    @property
+    def coordinate_field_map_key(self) -> CoordinateMapKey:
+        return self._key
+
+    def sparse(
+        self,
+        tensor_stride: Any = 1,
+        coordinate_map_key: CoordinateMapKey | None = None,
+        quantization_mode: SparseTensorQuantizationMode | None = None,
+    ) -> SparseTensor:
+        """Points of one cell brought together."""
+        mode = quantization_mode or self.quantization_mode
+        if mode is _Mode.SPLAT_LINEAR_INTERPOLATION:
+            raise _C.UserError("sparse: splat() is for SPLAT_LINEAR_INTERPOLATION")
+        if coordinate_map_key is not None:
+            row_of = self.inverse_mapping(coordinate_map_key)
+            first = row_of.new_zeros(self._manager.size(coordinate_map_key))
+            order = torch.arange(len(row_of) - 1, -1, -1, device=row_of.device)
+            first = first.index_copy(0, row_of[order], order)
+        else:
+            coordinate_map_key, (first, row_of) = self._manager.insert_and_map(self.C, tensor_stride)
+        self._rows[coordinate_map_key] = row_of
+        return SparseTensor(
+            reduce_rows(self._F, row_of, first, mode),
+            coordinate_map_key=coordinate_map_key,
+            coordinate_manager=self._manager,
+        )
+
+    def splat(self) -> SparseTensor:
+        """Each point to the corners around it, by the weights of linear interpolation."""
+        base = torch.floor(self.C)
+        parts = (self.C - base)[:, 1:]
+        corners = list(itertools.product((0, 1), repeat=self.D))
+        steps = self.C.new_tensor(corners)  # [corners, D]
+        cells = base[:, None].repeat(1, len(corners), 1)
+        cells[:, :, 1:] += steps
+        near = (1 - steps - parts[:, None]).abs()  # the distance to the opposite corner
+        weights = near.prod(2)  # [P, corners]
+        kept = weights.reshape(-1) > 0
+        key, (first, row_of) = self._manager.insert_and_map(cells.reshape(-1, self.D + 1)[kept])
+        shares = (self._F[:, None] * weights[..., None].to(self._F.dtype)).reshape(-1, self._F.shape[1])
+        total = self._F.new_zeros((len(first), self._F.shape[1])).index_add(0, row_of, shares[kept])
+        return SparseTensor(total, coordinate_map_key=key, coordinate_manager=self._manager)
+
+    def inverse_mapping(self, key: CoordinateMapKey) -> Rows:
+        """int64 [P]: the row at `key` of each point. Raises UserError for points whose site is not there."""
+        if key not in self._rows:
+            from ...coords import Coordinates
+
+            sites = self._manager.sites(key)
+            cells = torch.floor(self.C).int()
+            cells = torch.cat([cells[:, :1], floor_divide(cells[:, 1:], sites.stride)], 1)
+            both, row_of, _ = Coordinates.unique(torch.cat([sites.indices, cells]))
+            if len(both) != len(sites):
+                raise _C.UserError(f"slice: some points of the field are in no site of {key}")
+            row_at = row_of.new_empty(len(both))
+            row_at[row_of[: len(sites)].long()] = torch.arange(
+                len(sites), dtype=row_of.dtype, device=row_of.device
+            )
+            self._rows[key] = row_at[row_of[len(sites) :].long()].long()
+        return self._rows[key]

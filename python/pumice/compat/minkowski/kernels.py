@@ -1,0 +1,108 @@
+"""Kernels: which offsets there are, in MinkowskiEngine's order, and the maps they make."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ...coords import Coordinates
+from ...window import Window
+from ..foreign import ForeignWeight
+from .coordinates import int_list
+from .enums import RegionType
+from .tensor import SparseTensor
+
+
+class KernelGenerator:
+    """Size, stride, dilation and region of a kernel; RegionType.CUSTOM is as absent as there."""
+
+    def __init__(
+        self, kernel_size: Any = -1, stride: Any = 1, dilation: Any = 1, is_transpose: bool = False,
+        region_type: RegionType = RegionType.HYPER_CUBE, region_offsets: Any = None,
+        expand_coordinates: bool = False, axis_types: Any = None, dimension: int = -1,
+    ) -> None:
+        if not 1 <= dimension <= 4:
+            raise _C.UserError(f"dimension = {dimension}: give 1 to 4")
+        if region_type is RegionType.CUSTOM or region_offsets is not None or axis_types is not None:
+            raise _C.UserError("region_type: there are HYPER_CUBE and HYPER_CROSS")
+        self.kernel_size = int_list(kernel_size, dimension)
+        self.kernel_stride = int_list(stride, dimension)
+        self.kernel_dilation = int_list(dilation, dimension)
+        if min(self.kernel_size) < 1:
+            raise _C.UserError(f"kernel_size = {self.kernel_size}: give at least 1")
+        cross = region_type is RegionType.HYPER_CROSS
+        if cross and any(k % 2 == 0 for k in self.kernel_size):
+            raise _C.UserError(f"kernel_size = {self.kernel_size}: a HYPER_CROSS has odd ones")
+        self.region_type = region_type
+        self.region_offsets = torch.IntTensor()
+        self.axis_types = None
+        self.dimension = dimension
+        self.expand_coordinates = expand_coordinates
+        self.kernel_volume = (
+            sum(k - 1 for k in self.kernel_size) + 1 if cross else math.prod(self.kernel_size)
+        )
+        self.requires_strided_coordinates = all(s == 1 for s in self.kernel_stride)
+        # Odd axes are centred, even ones begin at their output.
+        padding = [
+            (k - 1) // 2 * d if k % 2 == 1 else 0
+            for k, d in zip(self.kernel_size, self.kernel_dilation)
+        ]
+        self.window = Window(
+            self.kernel_size, self.kernel_stride, padding, self.kernel_dilation, cross
+        )
+
+
+class CrossWeight(ForeignWeight):
+    """Of a HYPER_CROSS: the centre first, then +1 ... +r and -r ... -1 of every axis."""
+
+    def __init__(self, size: Any, window: Window) -> None:
+        super().__init__("minkowski", size)
+        self.window = window
+        centre = [k // 2 for k in size]
+        places = [tuple(centre)]
+        for axis, k in enumerate(size):
+            for step in (*range(1, k // 2 + 1), *range(-(k // 2), 0)):
+                places.append(tuple(c + step * (a == axis) for a, c in enumerate(centre)))
+        self.order = [places.index(tuple(offset)) for offset in window.c.offsets()]
+
+    def turn(self, parameter: Tensor) -> Tensor:
+        return parameter.reshape(-1, *parameter.shape[-2:])[self.order]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CrossWeight:
+        return CrossWeight(self.size, self.window)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CrossWeight, (self.size, self.window)
+
+
+def find_map(
+    x: SparseTensor, kernel: KernelGenerator, given: Coordinates | None, transposed: bool,
+    generative: bool = False,
+) -> tuple[ops.Map, Coordinates]:
+    """The map of a layer and the sites it leads to: given ones, those that the manager has at the stride
+    that comes out, or new ones."""
+    window, manager, name = kernel.window, x._manager, x._key.get_key()[1]
+    sites = x.sites
+    if transposed:
+        if given is None and not generative:
+            finer = [
+                max(1, s // step) if s % step == 0 else 1
+                for s, step in zip(sites.stride, kernel.kernel_stride)
+            ]
+            given = manager.find(finer, name)
+        if given is None:
+            return ops.generative_map(sites, window)
+        return ops.transposed_map(sites, given, window), given
+    if given is None and kernel.requires_strided_coordinates and not generative:
+        return ops.submanifold_map(sites, window), sites
+    if given is None and not generative:
+        coarser = [s * step for s, step in zip(sites.stride, kernel.kernel_stride)]
+        given = manager.find(coarser, name)
+    if given is None:
+        return ops.strided_map(sites, window, not generative)
+    # Onto sites that are there: the pairs of the transposed convolution, from the other side.
+    return ops.transposed_map(given, sites, window).transposed(), given

@@ -1,0 +1,119 @@
+"""Norms, linear layers, activations and dropout: PyTorch's modules on features, under the names by which
+MinkowskiEngine keeps them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ... import ops
+from .convolution import MinkowskiModuleBase
+
+
+class MinkowskiLinear(MinkowskiModuleBase):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(in_features, out_features, bias=bias)
+
+    def forward(self, input: Any) -> Any:
+        return input._with(self.linear(input.F))
+
+
+class MinkowskiBatchNorm(MinkowskiModuleBase):
+    """A batch without rows stays as it is."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__()
+        self.bn = torch.nn.BatchNorm1d(num_features, eps, momentum, affine, track_running_stats)
+
+    def forward(self, input: Any) -> Any:
+        return input if len(input) == 0 else input._with(self.bn(input.F))
+
+
+class MinkowskiSyncBatchNorm(MinkowskiBatchNorm):
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None,
+    ) -> None:
+        MinkowskiModuleBase.__init__(self)
+        self.bn = torch.nn.SyncBatchNorm(
+            num_features, eps, momentum, affine, track_running_stats, process_group
+        )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: torch.nn.Module, process_group: Any = None) -> torch.nn.Module:
+        """Every MinkowskiBatchNorm in `module` as a synchronised one with its parameters."""
+        if isinstance(module, MinkowskiBatchNorm) and not isinstance(module, cls):
+            module.bn = torch.nn.SyncBatchNorm.convert_sync_batchnorm(module.bn, process_group)
+            module.__class__ = cls
+        for child in module.children():
+            cls.convert_sync_batchnorm(child, process_group)
+        return module
+
+
+class MinkowskiInstanceNorm(MinkowskiModuleBase):
+    """Over the rows of each batch item; `weight` and `bias` [1, C]."""
+
+    eps = 1e-8
+
+    def __init__(self, num_features: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1, num_features))
+        self.bias = torch.nn.Parameter(torch.zeros(1, num_features))
+
+    def forward(self, input: Any) -> Any:
+        item = input.C[:, 0].long()
+        centred = input.F - ops.global_pool(input.F, input.sites, "average")[item]
+        variance = ops.global_pool(centred * centred, input.sites, "average")
+        normed = centred * torch.rsqrt(variance + self.eps)[item]
+        return input._with(normed * self.weight + self.bias)
+
+
+class MinkowskiStableInstanceNorm(MinkowskiInstanceNorm):
+    eps = 1e-6
+
+
+class _OnFeatures(MinkowskiModuleBase):
+    MODULE: type[torch.nn.Module]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.module = self.MODULE(*args, **kwargs)
+
+    def forward(self, input: Any) -> Any:
+        return input._with(self.module(input.F))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.module.extra_repr()})"
+
+
+class Sinusoidal(torch.nn.Module):
+    """sin(x W + b) c with `kernel` [in, out], `bias` [1, out] and `coef` [1, out]."""
+
+    def __init__(self, in_channel: int, out_channel: int) -> None:
+        super().__init__()
+        self.kernel = torch.nn.Parameter(torch.rand(in_channel, out_channel))
+        self.bias = torch.nn.Parameter(torch.rand(1, out_channel))
+        self.coef = torch.nn.Parameter(torch.rand(1, out_channel))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return torch.sin(features @ self.kernel + self.bias) * self.coef
+
+
+_ACTIVATIONS = """ELU Hardshrink Hardsigmoid Hardtanh Hardswish LeakyReLU LogSigmoid PReLU ReLU ReLU6 RReLU
+SELU CELU GELU Sigmoid SiLU Softplus Softshrink Softsign Tanh Tanhshrink Threshold Softmin Softmax
+LogSoftmax Dropout AlphaDropout""".split()
+
+for _name in _ACTIVATIONS:
+    globals()[f"Minkowski{_name}"] = type(
+        f"Minkowski{_name}",
+        (_OnFeatures,),
+        {"MODULE": getattr(torch.nn, _name), "__module__": __name__,
+         "__doc__": f"torch.nn.{_name} of the features."},
+    )
+
+__all__ = [name for name in dir() if name.startswith("Minkowski")]

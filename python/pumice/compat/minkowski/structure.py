@@ -1,0 +1,141 @@
+"""Broadcasting, pruning, uniting, joining, and the way to and from dense tensors."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import torch
+
+from ... import _C, ops
+from ...tensor import SparseTensor as Sparse
+from .convolution import MinkowskiModuleBase
+from .field import TensorField
+from .tensor import SparseTensor
+
+
+def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:
+    """[rows, C]: for each row the features of its batch item."""
+    items = input_glob.C[:, 0].long()
+    place = items.new_full((int(items.max()) + 1,), -1)
+    place[items] = torch.arange(len(items), device=items.device)
+    return input_glob.F[place[input.C[:, 0].long()]]
+
+
+class MinkowskiBroadcastAddition(MinkowskiModuleBase):
+    def forward(self, input: Any, input_glob: SparseTensor) -> Any:
+        return input._with(input.F + _rows_of_items(input, input_glob))
+
+
+class MinkowskiBroadcastMultiplication(MinkowskiModuleBase):
+    def forward(self, input: Any, input_glob: SparseTensor) -> Any:
+        return input._with(input.F * _rows_of_items(input, input_glob))
+
+
+class MinkowskiBroadcast(MinkowskiModuleBase):
+    def forward(self, input: Any, input_glob: SparseTensor) -> Any:
+        return input._with(_rows_of_items(input, input_glob))
+
+
+class MinkowskiBroadcastConcatenation(MinkowskiModuleBase):
+    def forward(self, input: Any, input_glob: SparseTensor) -> Any:
+        return input._with(torch.cat([input.F, _rows_of_items(input, input_glob)], 1))
+
+
+class MinkowskiPruning(MinkowskiModuleBase):
+    """The rows where `mask` is true."""
+
+    def forward(self, input: SparseTensor, mask: torch.Tensor) -> SparseTensor:
+        kept = ops.prune(Sparse._of(input.sites, input.F), mask.to(input.device))
+        name = input._key.get_key()[1] or "pruned"
+        return SparseTensor._at(kept.features, kept.coords, input._manager, name)
+
+
+class MinkowskiUnion(MinkowskiModuleBase):
+    """The sum, on the sites of any."""
+
+    def forward(self, *inputs: SparseTensor) -> SparseTensor:
+        return reduce(lambda a, b: a + b, inputs)
+
+
+class MinkowskiInterpolation(MinkowskiModuleBase):
+    """Features at points [P, 1 + D]."""
+
+    def forward(self, input: SparseTensor, tfield: torch.Tensor) -> torch.Tensor:
+        return input.features_at_coordinates(tfield)
+
+
+class MinkowskiStackCat(torch.nn.Sequential):
+    """Every module on the same input, channels side by side."""
+
+    def forward(self, x: Any) -> Any:
+        return cat([module(x) for module in self])
+
+
+class MinkowskiStackSum(torch.nn.Sequential):
+    def forward(self, x: Any) -> Any:
+        return reduce(lambda a, b: a + b, [module(x) for module in self])
+
+
+class MinkowskiToFeature(MinkowskiModuleBase):
+    def forward(self, x: Any) -> torch.Tensor:
+        return x.F
+
+
+class MinkowskiToDenseTensor(MinkowskiModuleBase):
+    def __init__(self, shape: Any = None) -> None:
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, input: SparseTensor) -> torch.Tensor:
+        return input.dense(shape=self.shape)[0]
+
+
+class MinkowskiToSparseTensor(MinkowskiModuleBase):
+    def __init__(self, remove_zeros: bool = True, coordinates: Any = None) -> None:
+        super().__init__()
+        self.remove_zeros, self.coordinates = remove_zeros, coordinates
+
+    def forward(self, input: Any) -> SparseTensor:
+        if isinstance(input, TensorField):
+            return input.sparse()
+        if self.remove_zeros and self.coordinates is None:
+            return to_sparse(input)
+        return to_sparse_all(input, self.coordinates)
+
+
+def cat(*tensors: Any) -> Any:
+    """Channels side by side, at the same sites (or points)."""
+    inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    first = inputs[0]
+    for other in inputs[1:]:
+        if other._manager is not first._manager or other._key != first._key:
+            raise _C.UserError(f"cat: the tensors are at {first._key} and {other._key}")
+    return first._with(torch.cat([x.F for x in inputs], 1))
+
+
+def dense_coordinates(shape: Any) -> torch.Tensor:
+    """int32 [B · extents, 1 + D] of every cell of a tensor of shape [B, C, ...]."""
+    ranges = [torch.arange(extent) for extent in (shape[0], *shape[2:])]
+    return torch.cartesian_prod(*ranges).int()
+
+
+def to_sparse(x: torch.Tensor, format: Any = None, coordinates: Any = None, device: Any = None) -> SparseTensor:
+    """[B, C, ...] to the sites where any channel is not 0."""
+    cells = (x.detach() != 0).any(1).nonzero()
+    return SparseTensor(x.movedim(1, -1)[tuple(cells.T)], cells.int(), device=device)
+
+
+def to_sparse_all(dense_tensor: torch.Tensor, coordinates: Any = None) -> SparseTensor:
+    """[B, C, ...] to all its sites."""
+    cells = dense_coordinates(dense_tensor.shape) if coordinates is None else coordinates
+    features = dense_tensor.movedim(1, -1).reshape(-1, dense_tensor.shape[1])
+    return SparseTensor(features, cells.to(dense_tensor.device))
+
+
+class MinkowskiNetwork(torch.nn.Module):
+    """A base that remembers its dimension."""
+
+    def __init__(self, D: int) -> None:  # noqa: N803
+        super().__init__()
+        self.D = D

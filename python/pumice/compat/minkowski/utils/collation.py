@@ -1,0 +1,60 @@
+"""Batches out of single clouds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+
+def batched_coordinates(coords: Sequence[Any], dtype: torch.dtype = torch.int32, device: Any = None) -> torch.Tensor:
+    """[sum of N, 1 + D]: the index of each cloud before its coordinates [N, D], rounded down for int32."""
+    parts = []
+    for item, cells in enumerate(coords):
+        cells = torch.as_tensor(cells)
+        if dtype == torch.int32 and cells.is_floating_point():
+            cells = cells.floor()
+        cells = cells.to(device=device or cells.device, dtype=dtype)
+        parts.append(torch.cat([cells.new_full((len(cells), 1), item), cells], 1))
+    return torch.cat(parts)
+
+
+def sparse_collate(
+    coords: Sequence[Any], feats: Sequence[Any], labels: Sequence[Any] | None = None,
+    dtype: torch.dtype = torch.int32, device: Any = None,
+) -> tuple[torch.Tensor, ...]:
+    """(coordinates [N, 1 + D], features [N, C]), and labels where there are some."""
+    features = torch.cat([torch.as_tensor(rows) for rows in feats])
+    cells = batched_coordinates(coords, dtype, device)
+    if len(cells) != len(features):
+        raise ValueError(f"{len(cells)} coordinates and {len(features)} features")
+    if device is not None:
+        features = features.to(device)
+    if labels is None:
+        return cells, features
+    values = [torch.as_tensor(value) for value in labels]
+    if all(value.dim() > 0 for value in values):
+        return cells, features, torch.cat(values)
+    return cells, features, torch.stack(values)
+
+
+def batch_sparse_collate(data: Sequence[Any], **options: Any) -> tuple[torch.Tensor, ...]:
+    """sparse_collate of a list of (coordinates, features, labels)."""
+    return sparse_collate(*zip(*data), **options)
+
+
+class SparseCollation:
+    """batch_sparse_collate that stops before more than `limit_numpoints` points."""
+
+    def __init__(self, limit_numpoints: int = -1, dtype: torch.dtype = torch.int32, device: Any = None) -> None:
+        self.limit_numpoints, self.options = limit_numpoints, {"dtype": dtype, "device": device}
+
+    def __call__(self, list_data: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        kept, points = [], 0
+        for data in list_data:
+            points += len(data[0])
+            if 0 < self.limit_numpoints < points and kept:
+                break
+            kept.append(data)
+        return batch_sparse_collate(kept, **self.options)
