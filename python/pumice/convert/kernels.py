@@ -102,9 +102,11 @@ def _flat_size(
         return given
     root = round(volume ** (1 / dimension))
     if root**dimension != volume:
+        cross = "; a HYPER_CROSS has no equal elsewhere: --keep or --drop it"
         raise _C.UserError(
             f"{name} has {volume} offsets, which is no cube: pass its size on every axis, as "
             f"--kernel-size {name}={_example(volume, dimension)}"
+            + (cross if layout.name == "minkowski" else "")
         )
     return (root,) * dimension
 

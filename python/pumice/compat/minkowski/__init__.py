@@ -31,6 +31,13 @@ from .enums import (
 from .field import TensorField
 from .kernels import KernelGenerator
 from .layers import *  # noqa: F403
+from .operation_mode import (
+    clear_global_coordinate_manager,
+    global_coordinate_manager,
+    set_global_coordinate_manager,
+    set_sparse_tensor_operation_mode,
+    sparse_tensor_operation_mode,
+)
 from .pooling import (
     MinkowskiAvgPooling,
     MinkowskiGlobalAvgPooling,
@@ -60,14 +67,7 @@ from .structure import (
     to_sparse,
     to_sparse_all,
 )
-from .tensor import (
-    SparseTensor,
-    clear_global_coordinate_manager,
-    global_coordinate_manager,
-    set_global_coordinate_manager,
-    set_sparse_tensor_operation_mode,
-    sparse_tensor_operation_mode,
-)
+from .tensor import SparseTensor
 
 __version__ = "0.5.4"
 

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor as Rows
 
 from ... import _C
+from .base import Tensor, reduce_rows
 from .coordinates import CoordinateManager, CoordinateMapKey, floor_divide, int_list
 from .enums import SparseTensorQuantizationMode
-from .tensor import SparseTensor, Tensor, manager_for, reduce_rows
+from .operation_mode import manager_for
+from .tensor import SparseTensor
 
 _Mode = SparseTensorQuantizationMode
 

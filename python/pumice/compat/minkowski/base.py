@@ -1,0 +1,184 @@
+"""What sparse tensors and fields share: features, batch items, arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor as Rows
+
+from ... import _C
+from .coordinates import CoordinateManager, CoordinateMapKey
+from .enums import SparseTensorQuantizationMode as _Mode
+
+
+def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
+    """[P, C] to [N, C]: what becomes of rows that share a site."""
+    if mode is _Mode.NO_QUANTIZATION:
+        return features
+    if mode is _Mode.RANDOM_SUBSAMPLE:
+        return features[first]
+    empty = features.new_zeros((len(first), features.shape[1]))
+    if mode is _Mode.MAX_POOL:
+        index = row_of[:, None].expand_as(features)
+        return empty.scatter_reduce(0, index, features, "amax", include_self=False)
+    total = empty.index_add(0, row_of, features)
+    if mode is _Mode.UNWEIGHTED_SUM:
+        return total
+    counts = torch.bincount(row_of, minlength=len(first))
+    return total / counts[:, None].to(total.dtype)
+
+
+class Tensor:
+    """What sparse tensors and fields share."""
+
+    _F: Rows
+    _manager: CoordinateManager
+    _key: CoordinateMapKey
+    C: Rows
+
+    def _with(self, features: Rows) -> Any:
+        raise NotImplementedError
+
+    @property
+    def F(self) -> Rows:  # noqa: N802
+        return self._F
+
+    @property
+    def features(self) -> Rows:
+        return self._F
+
+    @property
+    def coordinates(self) -> Rows:
+        return self.C
+
+    @property
+    def coordinate_manager(self) -> CoordinateManager:
+        return self._manager
+
+    @property
+    def coordinate_key(self) -> CoordinateMapKey:
+        return self._key
+
+    @property
+    def tensor_stride(self) -> list[int]:
+        return self._key.get_tensor_stride()
+
+    @property
+    def D(self) -> int:  # noqa: N802
+        return self._manager.D
+
+    @property
+    def dimension(self) -> int:
+        return self._manager.D
+
+    @property
+    def shape(self) -> torch.Size:
+        return self._F.shape
+
+    def size(self) -> torch.Size:
+        return self._F.size()
+
+    @property
+    def device(self) -> torch.device:
+        return self._F.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._F.dtype
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._F.requires_grad
+
+    def requires_grad_(self, requires_grad: bool = True) -> None:
+        self._F.requires_grad_(requires_grad)
+
+    def get_device(self) -> int:
+        return self._F.get_device()
+
+    def __len__(self) -> int:
+        return len(self._F)
+
+    def float(self) -> Any:
+        self._F = self._F.float()
+        return self
+
+    def double(self) -> Any:
+        self._F = self._F.double()
+        return self
+
+    def detach(self) -> Any:
+        self._F = self._F.detach()
+        return self
+
+    # Batch items, in the order of their indices.
+    @property
+    def _batchwise_row_indices(self) -> list[Rows]:
+        items = self.C[:, 0]
+        return [(items == item).nonzero()[:, 0] for item in torch.unique(items).tolist()]
+
+    @property
+    def decomposition_permutations(self) -> list[Rows]:
+        return self._batchwise_row_indices
+
+    @property
+    def decomposed_coordinates(self) -> list[Rows]:
+        return [self.C[rows, 1:] for rows in self._batchwise_row_indices]
+
+    @property
+    def decomposed_features(self) -> list[Rows]:
+        return [self._F[rows] for rows in self._batchwise_row_indices]
+
+    @property
+    def decomposed_coordinates_and_features(self) -> tuple[list[Rows], list[Rows]]:
+        return self.decomposed_coordinates, self.decomposed_features
+
+    def _rows_at(self, batch_index: int) -> Rows:
+        return (self.C[:, 0] == batch_index).nonzero()[:, 0]
+
+    def coordinates_at(self, batch_index: int) -> Rows:
+        return self.C[self._rows_at(batch_index), 1:]
+
+    def features_at(self, batch_index: int) -> Rows:
+        return self._F[self._rows_at(batch_index)]
+
+    def coordinates_and_features_at(self, batch_index: int) -> tuple[Rows, Rows]:
+        rows = self._rows_at(batch_index)
+        return self.C[rows, 1:], self._F[rows]
+
+    def _combine(self, other: Any, function: Callable[[Any, Any], Rows]) -> Any:
+        if not isinstance(other, Tensor):
+            return self._with(function(self._F, other))
+        if self._manager is not other._manager:
+            raise _C.UserError(
+                "the tensors have different coordinate managers: make one with coordinate_manager= of the "
+                "other, or set_sparse_tensor_operation_mode(SHARE_COORDINATE_MANAGER)"
+            )
+        if self._key == other._key:
+            return self._with(function(self._F, other._F))
+        return self._combine_elsewhere(other, function)
+
+    def _combine_elsewhere(self, other: Any, function: Callable[[Any, Any], Rows]) -> Any:
+        raise _C.UserError(f"the tensors are at different points: {self._key} and {other._key}")
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a + b)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a - b)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a * b)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a / b)
+
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+
+    def __pow__(self, power: Any) -> Any:
+        return self._with(self._F**power)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({tuple(self._F.shape)} {self.dtype}, {self._key}, D={self.D})"
