@@ -120,7 +120,9 @@ def dense_coordinates(shape: Any) -> torch.Tensor:
     return torch.cartesian_prod(*ranges).int()
 
 
-def to_sparse(x: torch.Tensor, format: Any = None, coordinates: Any = None, device: Any = None) -> SparseTensor:
+def to_sparse(
+    x: torch.Tensor, format: Any = None, coordinates: Any = None, device: Any = None
+) -> SparseTensor:
     """[B, C, ...] to the sites where any channel is not 0."""
     cells = (x.detach() != 0).any(1).nonzero()
     return SparseTensor(x.movedim(1, -1)[tuple(cells.T)], cells.int(), device=device)

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 
-def batched_coordinates(coords: Sequence[Any], dtype: torch.dtype = torch.int32, device: Any = None) -> torch.Tensor:
+def batched_coordinates(
+    coords: Sequence[Any], dtype: torch.dtype = torch.int32, device: Any = None
+) -> torch.Tensor:
     """[sum of N, 1 + D]: the index of each cloud before its coordinates [N, D], rounded down for int32."""
     parts = []
     for item, cells in enumerate(coords):
@@ -47,7 +49,9 @@ def batch_sparse_collate(data: Sequence[Any], **options: Any) -> tuple[torch.Ten
 class SparseCollation:
     """batch_sparse_collate that stops before more than `limit_numpoints` points."""
 
-    def __init__(self, limit_numpoints: int = -1, dtype: torch.dtype = torch.int32, device: Any = None) -> None:
+    def __init__(
+        self, limit_numpoints: int = -1, dtype: torch.dtype = torch.int32, device: Any = None
+    ) -> None:
         self.limit_numpoints, self.options = limit_numpoints, {"dtype": dtype, "device": device}
 
     def __call__(self, list_data: Sequence[Any]) -> tuple[torch.Tensor, ...]:

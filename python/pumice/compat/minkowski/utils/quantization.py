@@ -47,7 +47,9 @@ def sparse_quantize(
     return result[0] if len(result) == 1 else tuple(result)
 
 
-def unique_coordinate_map(coordinates: torch.Tensor, tensor_stride: Any = 1) -> tuple[torch.Tensor, torch.Tensor]:
+def unique_coordinate_map(
+    coordinates: torch.Tensor, tensor_stride: Any = 1
+) -> tuple[torch.Tensor, torch.Tensor]:
     """int64 (the first of each distinct row, which of those each row is)."""
     _, inverse = torch.unique(coordinates, dim=0, return_inverse=True)
     count = int(inverse.max()) + 1 if len(inverse) else 0
