@@ -296,9 +296,9 @@ def test_safetensors_keep_every_element(tmp_path: pathlib.Path, dtype: torch.dty
         assert torch.equal(found[name], tensor) and found[name].dtype == dtype
 
 
-def test_a_recorded_map_of_torchsparse_has_its_offsets_in_this_order() -> None:
-    """The map of a 3x3x3 kernel over a real scan, recorded from another engine: offsets k and 26 - k are
-    mirror images, and the centre is the identity."""
+def test_a_recorded_map_is_centred_and_mirrored() -> None:
+    """The map of a 3x3x3 kernel over a real scan, recorded from another engine: as in every layout here,
+    offsets k and 26 - k are mirror images, and offset 13 is the identity."""
     file = pathlib.Path(os.environ.get("PUMICE_DATA", "")) / "maps/minkunet_semantickitti_level0_map.pth"
     if not file.is_file():
         pytest.skip("PUMICE_DATA names no folder with recorded maps")
@@ -311,3 +311,4 @@ def test_a_recorded_map_of_torchsparse_has_its_offsets_in_this_order() -> None:
     assert [len(found) for found in pairs] == counts
     for k in range(13):
         assert {(o, i) for i, o in pairs[k]} == pairs[26 - k]
+    assert pairs[13] == {(row, row) for row in range(held["in_nnz"])}
