@@ -1,0 +1,31 @@
+"""The interface of spconv 2, computed by Pumice.
+
+Import it in spconv's place::
+
+    import pumice.compat.spconv as spconv          # was: import spconv.pytorch as spconv
+
+or let unmodified code find it under the old name::
+
+    import pumice.compat.spconv
+    pumice.compat.spconv.install()
+    import spconv.pytorch as spconv
+"""
+
+from __future__ import annotations
+
+from . import constants, core, cumm, pytorch, utils
+from .core import AlgoHint, ConvAlgo
+from .pytorch import *  # noqa: F403
+
+__all__ = [*pytorch.__all__, "constants", "core", "cumm", "install", "pytorch", "utils"]
+
+# The version whose interface this is; code compares it.
+__version__ = "2.3.8"
+SPCONV_VERSION_NUMBERS = [2, 3, 8]
+
+
+def install() -> None:
+    """From here on `import spconv` and `import cumm` give these modules; see install.py."""
+    from .install import install as run
+
+    run()

@@ -1,0 +1,196 @@
+"""Convolution with spconv's parameters: `weight` [out, *kernel, in / groups], `bias` [out]."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .... import _C, ops
+from ....ops import modes
+from .. import constants
+from ..core import ConvAlgo
+from ..cumm.tensorview import gemm
+from .activate import activate
+from .core import SparseConvTensor, check_same_sites, expand_nd
+from .find import find, is_pointwise
+from .kept import Kept
+from .layouts import to_krsc
+from .modules import Numbers, WindowedModule
+
+
+class SparseConvolution(WindowedModule):
+    """The base of all convolution layers.
+
+    `subm`: outputs are the inputs, and stride and padding are ignored. `transposed`: onto every
+    finer site it reaches. `inverse`: back to where the layer of the same `indice_key` came from.
+    `algo`, `fp32_accum` and `large_kernel_fast_algo` are taken and change nothing: sums are kept in
+    float32 always. `act_type` is applied last, after `add_input`.
+
+    A 1×1 layer of stride 1 reads the memory of its weight as [in, out], as spconv does.
+    """
+
+    def __init__(
+        self,
+        ndim: int,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers = 3,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        subm: bool = False,
+        output_padding: Numbers = 0,
+        transposed: bool = False,
+        inverse: bool = False,
+        indice_key: str | None = None,
+        algo: ConvAlgo | None = None,
+        fp32_accum: bool | None = None,
+        record_voxel_count: bool = False,
+        act_type: gemm.Activation = gemm.Activation.None_,
+        act_alpha: float = 0,
+        act_beta: float = 0,
+        large_kernel_fast_algo: bool = False,
+        name: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self.__dict__.update(inverse=inverse, transposed=transposed)  # the base asks for them
+        super().__init__(
+            ndim, kernel_size, stride, padding, dilation, indice_key, subm, algo,
+            record_voxel_count, name, device,
+        )  # fmt: skip
+        _check_channels(in_channels, out_channels, groups)
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.groups = groups
+        self.output_padding = output_padding
+        self.fp32_accum = fp32_accum
+        self.act_type, self.act_alpha, self.act_beta = act_type, act_alpha, act_beta
+        self.conv1x1 = is_pointwise(self)
+        if any(expand_nd(ndim, output_padding)):
+            raise _C.UserError(f"output_padding = {output_padding}: only 0 is there")
+        if self.conv1x1 and not subm and any(self.padding):
+            raise _C.UserError(f"padding = {self.padding}: a 1×1 layer of stride 1 takes 0")
+        if self.conv1x1 and groups != 1:
+            raise _C.UserError(f"groups = {groups}: a 1×1 layer of stride 1 takes 1")
+        self.weight_shape = [out_channels, *self.kernel_size, in_channels // groups]
+        self.weight = torch.nn.Parameter(torch.empty(self.weight_shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = torch.nn.Parameter(torch.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self._kept = Kept()
+        self.reset_parameters()
+        self._register_load_state_dict_pre_hook(self._load_weight_different_layout)
+
+    def reset_parameters(self) -> None:
+        """Uniform in ±1/sqrt(fan_in), fan_in = K · in / groups."""
+        bound = 1 / math.sqrt(math.prod(self.weight_shape[1:]))
+        torch.nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            torch.nn.init.uniform_(self.bias, -bound, bound)
+
+    def is_inverseable(self) -> bool:
+        return self.indice_key is not None and not self.subm
+
+    def forward(
+        self, input: SparseConvTensor, add_input: SparseConvTensor | None = None
+    ) -> SparseConvTensor:
+        features = input.features
+        self._check_dimension(input)
+        if features.shape[1] != self.in_channels:
+            raise _C.UserError(
+                f"{self.describe()}: features have {features.shape[1]} channels, the layer takes "
+                f"{self.in_channels}"
+            )
+        if features.dtype != self.weight.dtype and modes.autocast_dtype(features) is None:
+            features = features.to(torch.promote_types(features.dtype, self.weight.dtype))
+        if self.conv1x1:
+            output = input.replace_feature(self._multiply(input, features))
+        else:
+            found = find(self, input)
+            weight, packed = self._kept.of(self)
+            result = ops.convolution(
+                features, weight, found.map, self.bias, self.groups, packed
+            )
+            output = found.output(input, result)
+            self._count_voxels(result.shape[0])
+        if add_input is not None:
+            check_same_sites(self.describe(), [output, add_input])
+            output = output.replace_feature(output.features + add_input.features)
+        if self.act_type is not gemm.Activation.None_:
+            output = output.replace_feature(
+                activate(output.features, self.act_type, self.act_alpha)
+            )
+        return output
+
+    def _multiply(self, input: SparseConvTensor, features: Tensor) -> Tensor:
+        kept = input.find_indice_pair(self.indice_key) if self.inverse else None
+        if kept is not None and any(step != 1 for step in kept.stride):
+            raise _C.UserError(
+                f"{self.describe()}: a 1×1 layer stays on its sites, and does not undo the stride "
+                f"{kept.stride} of indice_key {self.indice_key!r}: give both a larger kernel_size"
+            )
+        weight = self.weight.reshape(self.in_channels, self.out_channels)
+        return torch.nn.functional.linear(features, weight.t(), self.bias)
+
+    def _load_weight_different_layout(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *_: Any
+    ) -> None:
+        count = prefix + "max_num_voxels_during_training"
+        if self._counts_voxels() and count not in state_dict:
+            state_dict[count] = torch.zeros(1, dtype=torch.int32)
+        # Code that converts weights itself, as mmdetection3d does, is left to it.
+        own = type(self)._load_from_state_dict is torch.nn.Module._load_from_state_dict
+        key = prefix + "weight"
+        if not own or key not in state_dict or local_metadata.get("version") == self._version:
+            return
+        state_dict[key] = to_krsc(
+            key, state_dict[key], self.weight_shape, constants.SAVED_WEIGHT_LAYOUT, self.conv1x1
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, {super().extra_repr()}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        return text if self.bias is not None else text + ", bias=False"
+
+
+def _check_channels(in_channels: int, out_channels: int, groups: int) -> None:
+    if in_channels < 1 or out_channels < 1:
+        raise _C.UserError(
+            f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"
+        )
+    if groups < 1 or in_channels % groups != 0 or out_channels % groups != 0:
+        raise _C.UserError(
+            f"groups = {groups} does not divide in_channels = {in_channels} and "
+            f"out_channels = {out_channels}: choose a divisor of both"
+        )
+
+
+# The layers people write are in their own module; here is where spconv has them.
+from .layers import (  # noqa: E402
+    SparseConv1d,
+    SparseConv2d,
+    SparseConv3d,
+    SparseConv4d,
+    SparseConvTranspose1d,
+    SparseConvTranspose2d,
+    SparseConvTranspose3d,
+    SparseConvTranspose4d,
+    SparseInverseConv1d,
+    SparseInverseConv2d,
+    SparseInverseConv3d,
+    SparseInverseConv4d,
+    SubMConv1d,
+    SubMConv2d,
+    SubMConv3d,
+    SubMConv4d,
+)
+
+__all__ = [name for name in dir() if name.startswith(("Sparse", "SubM"))]

@@ -1,0 +1,246 @@
+"""The sparse tensor as spconv has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .... import _C, ops
+from ....coords import Coordinates
+from ..core import ConvAlgo
+from .indice_data import IndiceData
+
+# spconv tells them apart by algorithm; here there is one.
+ImplicitGemmIndiceData = IndiceData
+
+
+class SparseConvTensor:
+    """features [N, C] on the sites int32 [N, 1 + D] of a grid of `spatial_shape` (D numbers).
+
+    Maps are kept in `indice_dict` under the `indice_key`s of layers, and found again by the sites
+    where a layer has none. `grid`, `voxel_num`, `benchmark`, `permanent_thrust_allocator`,
+    `enable_timer` and `force_algo` are taken for the sake of old code and change nothing.
+    """
+
+    def __init__(
+        self,
+        features: Tensor,
+        indices: Tensor,
+        spatial_shape: Union[Sequence[int], np.ndarray],
+        batch_size: int,
+        grid: Tensor | None = None,
+        voxel_num: Tensor | None = None,
+        indice_dict: dict[str, IndiceData] | None = None,
+        benchmark: bool = False,
+        permanent_thrust_allocator: bool = False,
+        enable_timer: bool = False,
+        force_algo: ConvAlgo | None = None,
+    ) -> None:
+        _check(features, indices, spatial_shape, batch_size)
+        self._features = features
+        self.indices = indices
+        self.spatial_shape = [int(extent) for extent in spatial_shape]
+        self.batch_size = batch_size
+        self.indice_dict: dict[str, IndiceData] = {} if indice_dict is None else indice_dict
+        self.grid = torch.Tensor() if grid is None else grid
+        self.voxel_num = voxel_num
+        self.benchmark = benchmark
+        self.benchmark_record: dict[str, Any] = {}
+        self.thrust_allocator = None
+        self._timer = None
+        self.force_algo = force_algo
+        self.int8_scale = None
+        self._known: tuple[Any, ...] | None = None
+
+    # Sites. `indices` and `spatial_shape` belong to the caller, who may change them at any time, so
+    # what was made from them counts only as long as they are what they were.
+
+    def _state(self) -> tuple[Any, ...]:
+        indices = self.indices
+        version = 0 if indices.is_inference() else indices._version
+        return indices, version, tuple(self.spatial_shape), int(self.batch_size)
+
+    def _known_coords(self) -> Coordinates | None:
+        if self._known is None:
+            return None
+        (indices, *rest), coords = self._known
+        now = self._state()
+        return coords if indices is now[0] and rest == list(now[1:]) else None
+
+    @property
+    def coords(self) -> Coordinates:
+        """The sites, as Pumice's own layers take them: pumice.SparseTensor(x.coords, x.features)."""
+        coords = self._known_coords()
+        if coords is None:
+            # A copy, since in-place changes of `indices` must not reach maps that are kept.
+            coords = Coordinates(
+                self.indices.detach().clone(),
+                spatial_shape=self.spatial_shape,
+                batch_size=int(self.batch_size),
+            )
+            self._stand_on(coords)
+        return coords
+
+    def _stand_on(self, coords: Coordinates) -> None:
+        self._known = (self._state(), coords)
+
+    def stands_on(self, coords: Coordinates) -> bool:
+        """Whether these are the sites of `coords`, in the same rows; from then on by identity.
+        Compares values, which on a GPU waits, only where identity says nothing."""
+        known = self._known_coords()
+        if known is not None and known.is_same(coords):
+            return True
+        if self.indices.shape[0] != len(coords) or self.indices.device != coords.device:
+            return False
+        if not torch.equal(self.indices, coords.indices):
+            return False
+        if coords.batch_size == self.batch_size and coords.spatial_shape == tuple(
+            self.spatial_shape
+        ):
+            self._stand_on(coords)
+        return True
+
+    def _on(
+        self, features: Tensor, indices: Tensor, coords: Coordinates, spatial_shape: Sequence[int]
+    ) -> SparseConvTensor:
+        """Features on other sites; everything else as it is here."""
+        result = self.replace_feature(features)
+        result.indices = indices
+        result.spatial_shape = list(spatial_shape)
+        result._stand_on(coords)
+        return result
+
+    # Features.
+
+    @property
+    def features(self) -> Tensor:
+        return self._features
+
+    @features.setter
+    def features(self, value: Tensor) -> None:
+        raise ValueError(
+            "features cannot be set: x = x.replace_feature(features) makes another tensor"
+        )
+
+    def replace_feature(self, feature: Tensor) -> SparseConvTensor:
+        """Other features, for the same rows."""
+        result = SparseConvTensor(
+            feature,
+            self.indices,
+            self.spatial_shape,
+            self.batch_size,
+            self.grid,
+            self.voxel_num,
+            self.indice_dict,
+            self.benchmark,
+            force_algo=self.force_algo,
+        )
+        result.benchmark_record = self.benchmark_record
+        result.int8_scale = self.int8_scale
+        result._known = self._known
+        return result
+
+    def shadow_copy(self) -> SparseConvTensor:
+        """Another tensor with all the same members."""
+        return self.replace_feature(self._features)
+
+    def select_by_index(self, valid_indices: Tensor) -> SparseConvTensor:
+        """The rows that a mask or a list of rows selects, without any map."""
+        return SparseConvTensor(
+            self._features[valid_indices],
+            self.indices[valid_indices],
+            self.spatial_shape,
+            self.batch_size,
+            self.grid,
+            self.voxel_num,
+        )
+
+    def minus(self) -> SparseConvTensor:
+        return self.replace_feature(-self._features)
+
+    def __add__(self, other: Union[SparseConvTensor, Tensor]) -> SparseConvTensor:
+        """Row for row, with a tensor on the same sites or with plain features."""
+        if isinstance(other, SparseConvTensor):
+            check_same_sites("+", [self, other])
+            other = other.features
+        return self.replace_feature(self._features + other)
+
+    __radd__ = __add__
+    __iadd__ = __add__
+
+    # Questions.
+
+    @property
+    def spatial_size(self) -> int:
+        return math.prod(self.spatial_shape)
+
+    def find_indice_pair(self, key: str | None) -> IndiceData | None:
+        return None if key is None else self.indice_dict.get(key)
+
+    def dense(self, channels_first: bool = True) -> Tensor:
+        """[batch_size, C, shape…], or [batch_size, shape…, C]; 0 where no site is."""
+        dense = ops.to_dense(self._features, self.coords, shape=self.spatial_shape)
+        return dense if channels_first else dense.movedim(1, -1).contiguous()
+
+    @classmethod
+    def from_dense(cls, x: Tensor) -> SparseConvTensor:
+        """[B, shape…, C], channels last: the sites where any channel is not 0."""
+        coords, features = ops.from_dense(x.movedim(-1, 1).contiguous())
+        return cls(features, coords.indices.clone(), x.shape[1:-1], x.shape[0])
+
+    @property
+    def is_quantized(self) -> bool:
+        return False
+
+    def dequantize(self) -> SparseConvTensor:
+        return self.replace_feature(self._features.dequantize())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Maps stay behind: they are found again."""
+        return {**self.__dict__, "indice_dict": {}, "_known": None}
+
+    def __repr__(self) -> str:
+        return f"SparseConvTensor[shape={self._features.shape}]"
+
+
+def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
+    """What is added row by row has to stand on the same sites."""
+    first = tensors[0]
+    for other in tensors[1:]:
+        if other.indices is first.indices:
+            continue
+        if other.spatial_shape != first.spatial_shape or not other.stands_on(first.coords):
+            raise _C.UserError(
+                f"{what}: tensors of {first.indices.shape[0]} and {other.indices.shape[0]} rows are on "
+                "different sites; functional.sparse_add adds such"
+            )
+
+
+def expand_nd(ndim: int, value: Union[int, Sequence[int], np.ndarray]) -> list[int]:
+    """One number for all axes, or one each."""
+    numbers = [value] * ndim if isinstance(value, (int, np.integer)) else list(value)
+    if len(numbers) != ndim:
+        raise _C.UserError(f"{tuple(numbers)}: give one number, or one for each of {ndim} axes")
+    return [int(number) for number in numbers]
+
+
+def _check(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
+    if features.dim() != 2:
+        raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
+    if indices.dim() != 2 or indices.dtype != torch.int32:
+        raise _C.UserError(
+            f"indices are {indices.dtype} {tuple(indices.shape)}: give int32 [rows, 1 + D], the "
+            "batch index first (indices.int() converts)"
+        )
+    if len(spatial_shape) != indices.shape[1] - 1:
+        raise _C.UserError(
+            f"spatial_shape has {len(spatial_shape)} numbers and indices "
+            f"{indices.shape[1]} columns: give the batch index and one column an axis"
+        )
+    if batch_size < 1:
+        raise _C.UserError(f"batch_size = {batch_size}: give at least 1")

@@ -1,0 +1,145 @@
+"""Which map a layer works through: a new one, or that of its `indice_key`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import Tensor
+
+from .... import _C, ops
+from ....coords import Coordinates
+from ....window import Window
+from .core import SparseConvTensor
+from .indice_data import IndiceData
+
+if TYPE_CHECKING:
+    from .modules import WindowedModule
+
+
+class Found(NamedTuple):
+    """A map, and what the output stands on."""
+
+    map: ops.Map
+    indices: Tensor
+    coords: Coordinates
+    spatial_shape: list[int]
+    indice_dict: dict[str, IndiceData]
+
+    def output(self, x: SparseConvTensor, features: Tensor) -> SparseConvTensor:
+        result = x._on(features, self.indices, self.coords, self.spatial_shape)
+        result.indice_dict = self.indice_dict
+        return result
+
+
+def window_of(layer: WindowedModule) -> Window:
+    """Of a submanifold layer: around its output, whatever padding and stride were given."""
+    if not layer.subm:
+        return Window(layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+    if any(size % 2 == 0 for size in layer.kernel_size):
+        raise _C.UserError(
+            f"{layer.describe()}: kernel_size = {layer.kernel_size}: a submanifold layer takes odd "
+            "sizes"
+        )
+    return Window.centred(layer.kernel_size, layer.dilation)
+
+
+def find(layer: WindowedModule, x: SparseConvTensor) -> Found:
+    if layer.inverse:
+        return _inverse(layer, x)
+    kept = x.find_indice_pair(layer.indice_key)
+    if kept is not None:
+        return _reused(layer, x, kept)
+    data = _build(layer, x)
+    indice_dict = x.indice_dict
+    if layer.indice_key is not None:
+        indice_dict = {**indice_dict, layer.indice_key: data}
+    return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict)
+
+
+def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
+    window, coords = layer.window, x.coords
+    if layer.subm:
+        map = ops.submanifold_map(coords, window)
+        out_coords, out_indices, out_shape = coords, x.indices, list(x.spatial_shape)
+    else:
+        if layer.transposed:
+            map, out_coords = ops.generative_map(coords, window)
+        else:
+            _check_reach(layer, x)
+            map, out_coords = ops.strided_map(coords, window, False)
+        # A copy, since its owner may change it in place.
+        out_indices = out_coords.indices.clone()
+        out_shape = list(out_coords.spatial_shape or ())
+    return IndiceData(
+        map, coords, out_coords, x.indices, out_indices, x.spatial_shape, out_shape, window,
+        layer.subm, layer.algo, layer.transposed,
+    )  # fmt: skip
+
+
+def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Found:
+    """What another submanifold layer left under the same key, if it is what this one needs."""
+    key = f"{layer.describe()}: indice_key {layer.indice_key!r}"
+    if not layer.subm:
+        raise _C.UserError(
+            f"{key} is taken by an earlier layer; only submanifold layers share one: name another"
+        )
+    if not kept.is_subm:
+        raise _C.UserError(
+            f"{key} was given to a layer that changes sites, so a submanifold layer cannot share "
+            "it: name another"
+        )
+    if layer.window != kept.window:
+        raise _C.UserError(
+            f"{key} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, and "
+            f"this one has {layer.kernel_size}, {layer.dilation}: name another"
+        )
+    if list(x.spatial_shape) != kept.spatial_shape or not x.stands_on(kept.coords):
+        raise _C.UserError(
+            f"{key} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and this "
+            f"input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: name another"
+        )
+    return Found(kept.map, x.indices, kept.coords, list(x.spatial_shape), x.indice_dict)
+
+
+def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
+    """Back through the layer of the same key."""
+    kept = x.find_indice_pair(layer.indice_key)
+    key = f"{layer.describe()}: indice_key {layer.indice_key!r}"
+    if kept is None:
+        raise _C.UserError(
+            f"{key} was not left by any layer before; known are {sorted(x.indice_dict)}: give the "
+            "key of the convolution or pooling to undo"
+        )
+    if kept.is_subm:
+        raise _C.UserError(f"{key} belongs to a submanifold layer, which left nothing to undo")
+    if layer.kernel_size != kept.ksize:
+        raise _C.UserError(
+            f"{key} belongs to a layer of kernel_size {kept.ksize}, and this one has "
+            f"{layer.kernel_size}: make them equal"
+        )
+    if list(x.spatial_shape) != kept.out_spatial_shape or not x.stands_on(kept.out_coords):
+        raise _C.UserError(
+            f"{key} led to {len(kept.out_coords)} sites in a grid of {kept.out_spatial_shape}, and "
+            f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: undo it on the "
+            "sites that it made"
+        )
+    return Found(kept.backwards(), kept.indices, kept.coords, kept.spatial_shape, x.indice_dict)
+
+
+def _check_reach(layer: WindowedModule, x: SparseConvTensor) -> None:
+    """A window wider than the padded grid has no output."""
+    for axis, extent in enumerate(x.spatial_shape):
+        reach = layer.dilation[axis] * (layer.kernel_size[axis] - 1) + 1
+        if extent + 2 * layer.padding[axis] < reach:
+            raise _C.UserError(
+                f"{layer.describe()}: axis {axis} has {extent} cells and padding "
+                f"{layer.padding[axis]}, and the window spans {reach}: enlarge spatial_shape or "
+                "padding"
+            )
+
+
+def is_pointwise(layer: WindowedModule) -> bool:
+    """A layer of one offset that stays where it is, which spconv computes as a matrix product."""
+    one = math.prod(layer.kernel_size) == 1
+    return one and (layer.subm or math.prod(layer.stride) == 1)

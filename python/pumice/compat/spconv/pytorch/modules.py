@@ -1,0 +1,174 @@
+"""Modules and containers, and what all layers with a window share."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, Union
+
+import torch
+
+from .... import _C
+from ..core import ConvAlgo
+from .core import SparseConvTensor, expand_nd
+from .find import window_of
+
+Numbers = Union[int, Sequence[int]]
+
+
+class SparseModule(torch.nn.Module):
+    """The base of all modules that SparseSequential gives the sparse tensor itself."""
+
+    # What torch writes beside the weights: 2 says that they are laid out as spconv 2.2 has them.
+    _version = 2
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self._sparse_unique_name = ""
+
+    def describe(self) -> str:
+        """For errors: its name where it has one, else its numbers."""
+        name = self._sparse_unique_name or self.name
+        return f"{type(self).__name__} {name!r}" if name else repr(self).replace("\n", "")
+
+
+class WindowedModule(SparseModule):
+    """A layer that works through a map: it has a kernel_size, stride, padding and dilation, and may
+    name the map by an `indice_key`.
+
+    `record_voxel_count`: keeps the largest number of rows that came out, in the buffer
+    `max_num_voxels_during_training`, int32 [1].
+    """
+
+    inverse = False
+    transposed = False
+
+    def __init__(
+        self,
+        ndim: int,
+        kernel_size: Numbers,
+        stride: Numbers,
+        padding: Numbers,
+        dilation: Numbers,
+        indice_key: str | None,
+        subm: bool,
+        algo: ConvAlgo | None,
+        record_voxel_count: bool,
+        name: str | None,
+        device: torch.device | str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.ndim = ndim
+        self.kernel_size = expand_nd(ndim, kernel_size)
+        self.stride = expand_nd(ndim, stride)
+        self.padding = expand_nd(ndim, padding)
+        self.dilation = expand_nd(ndim, dilation)
+        self.indice_key = indice_key
+        self.subm = subm
+        self.algo = ConvAlgo.Native if algo is None else algo
+        self.record_voxel_count = record_voxel_count
+        self.window = window_of(self)
+        if self._counts_voxels():
+            count = torch.zeros(1, dtype=torch.int32, device=device)
+            self.register_buffer("max_num_voxels_during_training", count)
+
+    def _counts_voxels(self) -> bool:
+        return self.record_voxel_count and not self.subm and not self.inverse
+
+    def get_max_num_voxels(self) -> torch.Tensor | None:
+        return getattr(self, "max_num_voxels_during_training", None)
+
+    def _count_voxels(self, rows: int) -> None:
+        if self._counts_voxels():
+            self.max_num_voxels_during_training.clamp_min_(rows)
+
+    def _check_dimension(self, x: SparseConvTensor) -> None:
+        if len(x.spatial_shape) != self.ndim:
+            raise _C.UserError(
+                f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"
+            )
+
+    def extra_repr(self) -> str:
+        text = f"kernel_size={self.kernel_size}, stride={self.stride}"
+        if any(self.padding):
+            text += f", padding={self.padding}"
+        if any(step != 1 for step in self.dilation):
+            text += f", dilation={self.dilation}"
+        return text if self.indice_key is None else text + f", indice_key={self.indice_key!r}"
+
+
+class SparseSequential(SparseModule):
+    """Modules one after the other: given as arguments, in an OrderedDict, or by keyword. Those of
+    this package see the sparse tensor; all others, a user's own too, its features (and are passed
+    over where there are no rows)."""
+
+    def __init__(self, *modules: Any, **named: torch.nn.Module) -> None:
+        super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], OrderedDict):
+            items = list(modules[0].items())
+        else:
+            items = [(str(at), module) for at, module in enumerate(modules)]
+        for name, module in [*items, *named.items()]:
+            self.add(module, name)
+
+    def add(self, module: torch.nn.Module, name: str | None = None) -> None:
+        name = str(len(self._modules)) if name is None else name
+        if name in self._modules:
+            raise _C.UserError(f"SparseSequential has a module {name!r} already: name another")
+        self.add_module(name, module)
+
+    def __getitem__(self, index: int) -> torch.nn.Module:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} is out of range")
+        return list(self._modules.values())[index]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[torch.nn.Module]:
+        return iter(self._modules.values())
+
+    def forward(self, input: Any) -> Any:
+        for module in self._modules.values():
+            if is_spconv_module(module) or not isinstance(input, SparseConvTensor):
+                input = module(input)
+            elif input.indices.shape[0] != 0:
+                input = input.replace_feature(module(input.features))
+        return input
+
+
+def _on_features(name: str, base: type[torch.nn.Module]) -> type[torch.nn.Module]:
+    def forward(self: torch.nn.Module, input: Any) -> Any:
+        if isinstance(input, SparseConvTensor):
+            return input.replace_feature(base.forward(self, input.features))
+        return base.forward(self, input)
+
+    return type(name, (base,), {
+        "forward": forward, "__module__": __name__, "__qualname__": name,
+        "__doc__": f"torch.nn.{base.__name__} of a tensor, or of the features of a sparse one.",
+    })  # fmt: skip
+
+
+SparseBatchNorm = _on_features("SparseBatchNorm", torch.nn.BatchNorm1d)
+SparseSyncBatchNorm = _on_features("SparseSyncBatchNorm", torch.nn.SyncBatchNorm)
+SparseReLU = _on_features("SparseReLU", torch.nn.ReLU)
+SparseIdentity = _on_features("SparseIdentity", torch.nn.Identity)
+
+
+def is_spconv_module(module: torch.nn.Module) -> bool:
+    """Whether SparseSequential gives it the sparse tensor."""
+    return isinstance(module, (SparseModule, SparseBatchNorm, SparseReLU))
+
+
+def is_sparse_conv(module: torch.nn.Module) -> bool:
+    from .conv import SparseConvolution
+
+    return isinstance(module, SparseConvolution)
+
+
+def assign_name_for_sparse_modules(module: torch.nn.Module) -> None:
+    """Lets errors name layers as the network does."""
+    for name, child in module.named_modules():
+        if isinstance(child, SparseModule):
+            child._sparse_unique_name = name
