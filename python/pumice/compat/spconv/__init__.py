@@ -25,7 +25,7 @@ SPCONV_VERSION_NUMBERS = [2, 3, 8]
 
 
 def install() -> None:
-    """From here on `import spconv` and `import cumm` give these modules; see install.py."""
-    from .install import install as run
+    """From here on `import spconv` and `import cumm` give these modules; see _install.py."""
+    from ._install import install as run
 
     run()

@@ -13,7 +13,7 @@ from torch import Tensor
 from .... import _C, ops
 from ....coords import Coordinates
 from ..core import ConvAlgo
-from .indice_data import IndiceData
+from .indice_data import IndiceData, version_of
 
 # spconv tells them apart by algorithm; here there is one.
 ImplicitGemmIndiceData = IndiceData
@@ -61,9 +61,7 @@ class SparseConvTensor:
     # what was made from them counts only as long as they are what they were.
 
     def _state(self) -> tuple[Any, ...]:
-        indices = self.indices
-        version = 0 if indices.is_inference() else indices._version
-        return indices, version, tuple(self.spatial_shape), int(self.batch_size)
+        return self.indices, version_of(self.indices), tuple(self.spatial_shape), int(self.batch_size)
 
     def _known_coords(self) -> Coordinates | None:
         if self._known is None:

@@ -38,7 +38,7 @@ def window_of(layer: WindowedModule) -> Window:
         return Window(layer.kernel_size, layer.stride, layer.padding, layer.dilation)
     if any(size % 2 == 0 for size in layer.kernel_size):
         raise _C.UserError(
-            f"{layer.describe()}: kernel_size = {layer.kernel_size}: a submanifold layer takes odd "
+            f"{type(layer).__name__}: kernel_size = {layer.kernel_size}: a submanifold layer takes odd "
             "sizes"
         )
     return Window.centred(layer.kernel_size, layer.dilation)
@@ -124,7 +124,7 @@ def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
             f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: undo it on the "
             "sites that it made"
         )
-    return Found(kept.backwards(), kept.indices, kept.coords, kept.spatial_shape, x.indice_dict)
+    return Found(kept.backwards(), kept.in_indices(), kept.coords, kept.spatial_shape, x.indice_dict)
 
 
 def _check_reach(layer: WindowedModule, x: SparseConvTensor) -> None:

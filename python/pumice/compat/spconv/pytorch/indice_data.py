@@ -51,6 +51,13 @@ class IndiceData:
         )
         self.ksize, self.stride, self.padding, self.dilation = size, stride, padding, dilation
         self._pairs: tuple[Tensor, Tensor] | None = None
+        self._version = version_of(indices)
+
+    def in_indices(self) -> Tensor:
+        """The input's own tensor, or a copy as it was if somebody has changed it since."""
+        if version_of(self.indices) == self._version:
+            return self.indices
+        return self.coords.indices.clone()
 
     def backwards(self) -> ops.Map:
         """From the outputs back to the inputs."""
@@ -77,6 +84,11 @@ class IndiceData:
             else:
                 self._pairs = _pairs(*sides, self.window)
         return self._pairs
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often it was changed in place."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _pairs(fine: Tensor, coarse: Tensor, window: Window) -> tuple[Tensor, Tensor]:
