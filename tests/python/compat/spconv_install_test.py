@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -105,3 +106,13 @@ def test_workers_that_are_spawned(tmp_path: pathlib.Path) -> None:
         text=True,
     )
     assert script.returncode == 0, script.stderr
+
+
+def test_the_page_runs() -> None:
+    page = ROOT / "docs/how_to/come_from_spconv.md"
+    if not page.exists():
+        pytest.skip("the documentation is not here")
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert len(blocks) == 3
+    done = run("\n".join(blocks) + "\nassert scores.shape == (3, 5)")
+    assert done.returncode == 0, done.stderr

@@ -60,15 +60,17 @@ class SparseConvTensor:
     # Sites. `indices` and `spatial_shape` belong to the caller, who may change them at any time, so
     # what was made from them counts only as long as they are what they were.
 
-    def _state(self) -> tuple[Any, ...]:
-        return self.indices, version_of(self.indices), tuple(self.spatial_shape), int(self.batch_size)
-
     def _known_coords(self) -> Coordinates | None:
         if self._known is None:
             return None
-        (indices, *rest), coords = self._known
-        now = self._state()
-        return coords if indices is now[0] and rest == list(now[1:]) else None
+        indices, version, shape, batch_size, coords = self._known
+        same = (
+            indices is self.indices
+            and version == version_of(indices)
+            and shape == self.spatial_shape
+            and batch_size == self.batch_size
+        )
+        return coords if same else None
 
     @property
     def coords(self) -> Coordinates:
@@ -85,7 +87,8 @@ class SparseConvTensor:
         return coords
 
     def _stand_on(self, coords: Coordinates) -> None:
-        self._known = (self._state(), coords)
+        indices, shape = self.indices, list(self.spatial_shape)
+        self._known = (indices, version_of(indices), shape, self.batch_size, coords)
 
     def stands_on(self, coords: Coordinates) -> bool:
         """Whether these are the sites of `coords`, in the same rows; from then on by identity.
@@ -127,20 +130,10 @@ class SparseConvTensor:
 
     def replace_feature(self, feature: Tensor) -> SparseConvTensor:
         """Other features, for the same rows."""
-        result = SparseConvTensor(
-            feature,
-            self.indices,
-            self.spatial_shape,
-            self.batch_size,
-            self.grid,
-            self.voxel_num,
-            self.indice_dict,
-            self.benchmark,
-            force_algo=self.force_algo,
-        )
-        result.benchmark_record = self.benchmark_record
-        result.int8_scale = self.int8_scale
-        result._known = self._known
+        result = SparseConvTensor.__new__(SparseConvTensor)
+        result.__dict__.update(self.__dict__)
+        result._features = feature
+        result.spatial_shape = self.spatial_shape.copy()
         return result
 
     def shadow_copy(self) -> SparseConvTensor:

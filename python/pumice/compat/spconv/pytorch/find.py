@@ -79,24 +79,23 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
 
 def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Found:
     """What another submanifold layer left under the same key, if it is what this one needs."""
-    key = f"{layer.describe()}: indice_key {layer.indice_key!r}"
     if not layer.subm:
         raise _C.UserError(
-            f"{key} is taken by an earlier layer; only submanifold layers share one: name another"
+            f"{_about(layer)} is taken by an earlier layer; only submanifold layers share one: name another"
         )
     if not kept.is_subm:
         raise _C.UserError(
-            f"{key} was given to a layer that changes sites, so a submanifold layer cannot share "
+            f"{_about(layer)} was given to a layer that changes sites, so a submanifold layer cannot share "
             "it: name another"
         )
     if layer.window != kept.window:
         raise _C.UserError(
-            f"{key} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, and "
+            f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, and "
             f"this one has {layer.kernel_size}, {layer.dilation}: name another"
         )
     if list(x.spatial_shape) != kept.spatial_shape or not x.stands_on(kept.coords):
         raise _C.UserError(
-            f"{key} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and this "
+            f"{_about(layer)} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and this "
             f"input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: name another"
         )
     return Found(kept.map, x.indices, kept.coords, list(x.spatial_shape), x.indice_dict)
@@ -105,26 +104,29 @@ def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Fou
 def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
     """Back through the layer of the same key."""
     kept = x.find_indice_pair(layer.indice_key)
-    key = f"{layer.describe()}: indice_key {layer.indice_key!r}"
     if kept is None:
         raise _C.UserError(
-            f"{key} was not left by any layer before; known are {sorted(x.indice_dict)}: give the "
+            f"{_about(layer)} was not left by any layer before; known are {sorted(x.indice_dict)}: give the "
             "key of the convolution or pooling to undo"
         )
     if kept.is_subm:
-        raise _C.UserError(f"{key} belongs to a submanifold layer, which left nothing to undo")
+        raise _C.UserError(f"{_about(layer)} belongs to a submanifold layer, which left nothing to undo")
     if layer.kernel_size != kept.ksize:
         raise _C.UserError(
-            f"{key} belongs to a layer of kernel_size {kept.ksize}, and this one has "
+            f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, and this one has "
             f"{layer.kernel_size}: make them equal"
         )
     if list(x.spatial_shape) != kept.out_spatial_shape or not x.stands_on(kept.out_coords):
         raise _C.UserError(
-            f"{key} led to {len(kept.out_coords)} sites in a grid of {kept.out_spatial_shape}, and "
+            f"{_about(layer)} led to {len(kept.out_coords)} sites in a grid of {kept.out_spatial_shape}, and "
             f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: undo it on the "
             "sites that it made"
         )
     return Found(kept.backwards(), kept.in_indices(), kept.coords, kept.spatial_shape, x.indice_dict)
+
+
+def _about(layer: WindowedModule) -> str:
+    return f"{layer.describe()}: indice_key {layer.indice_key!r}"
 
 
 def _check_reach(layer: WindowedModule, x: SparseConvTensor) -> None:
