@@ -39,7 +39,9 @@ class _Point2Voxel:
     def point_to_voxel(self, pc: Points, clear_voxels: bool = True) -> tuple[Tensor, ...]:
         return self._run(pc, False)[:3]
 
-    def point_to_voxel_empty_mean(self, pc: Points, clear_voxels: bool = True) -> tuple[Tensor, ...]:
+    def point_to_voxel_empty_mean(
+        self, pc: Points, clear_voxels: bool = True
+    ) -> tuple[Tensor, ...]:
         return self._run(pc, True)[:3]
 
     def _run(self, pc: Any, empty_mean: bool) -> tuple[Tensor, ...]:
@@ -63,7 +65,7 @@ Point2VoxelGPU1d, Point2VoxelGPU2d, Point2VoxelGPU3d, Point2VoxelGPU4d = (
 
 
 def __getattr__(name: str) -> Any:
-    # Code that tries the names of spconv 1 first has to be told by an AttributeError that this is 2.
+    # Code tries the names of spconv 1 first; that they are not there says that this is 2.
     if name in ("rbbox_iou", "rbbox_intersection", "non_max_suppression_cpu",
                 "rotate_non_max_suppression_cpu"):  # fmt: skip
         raise AttributeError(f"spconv.utils.{name} works on boxes, which pumice.compat has not")

@@ -18,8 +18,8 @@ class Grid:
         axes = len(vsize_xyz)
         if not 1 <= axes <= 4 or len(coors_range_xyz) != 2 * axes:
             raise _C.UserError(
-                f"vsize_xyz has {axes} numbers and coors_range_xyz {len(coors_range_xyz)}: give one "
-                "size an axis, and the low corner followed by the high one"
+                f"vsize_xyz has {axes} numbers and coors_range_xyz {len(coors_range_xyz)}: give "
+                "one size an axis, and the low corner followed by the high one"
             )
         if any(size <= 0 for size in vsize_xyz):
             raise _C.UserError(f"vsize_xyz = {list(vsize_xyz)}: give sizes above 0")

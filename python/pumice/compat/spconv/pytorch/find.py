@@ -38,8 +38,8 @@ def window_of(layer: WindowedModule) -> Window:
         return Window(layer.kernel_size, layer.stride, layer.padding, layer.dilation)
     if any(size % 2 == 0 for size in layer.kernel_size):
         raise _C.UserError(
-            f"{type(layer).__name__}: kernel_size = {layer.kernel_size}: a submanifold layer takes odd "
-            "sizes"
+            f"{type(layer).__name__}: kernel_size = {layer.kernel_size}: a submanifold layer takes "
+            "odd sizes"
         )
     return Window.centred(layer.kernel_size, layer.dilation)
 
@@ -81,22 +81,23 @@ def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Fou
     """What another submanifold layer left under the same key, if it is what this one needs."""
     if not layer.subm:
         raise _C.UserError(
-            f"{_about(layer)} is taken by an earlier layer; only submanifold layers share one: name another"
+            f"{_about(layer)} is taken by an earlier layer; only submanifold layers share one: name "
+            "another"
         )
     if not kept.is_subm:
         raise _C.UserError(
-            f"{_about(layer)} was given to a layer that changes sites, so a submanifold layer cannot share "
-            "it: name another"
+            f"{_about(layer)} was given to a layer that changes sites, so a submanifold layer cannot "
+            "share it: name another"
         )
     if layer.window != kept.window:
         raise _C.UserError(
-            f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, and "
-            f"this one has {layer.kernel_size}, {layer.dilation}: name another"
+            f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, "
+            f"and this one has {layer.kernel_size}, {layer.dilation}: name another"
         )
     if list(x.spatial_shape) != kept.spatial_shape or not x.stands_on(kept.coords):
         raise _C.UserError(
-            f"{_about(layer)} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and this "
-            f"input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: name another"
+            f"{_about(layer)} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and "
+            f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: name another"
         )
     return Found(kept.map, x.indices, kept.coords, list(x.spatial_shape), x.indice_dict)
 
