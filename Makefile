@@ -10,7 +10,6 @@ demo: $(BUILD)/build.ninja
 test: build
 	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
-	@tools/test_python.sh
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
