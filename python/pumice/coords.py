@@ -40,7 +40,7 @@ class Coordinates:
         if cells.is_cuda and (spatial_shape is None or batch_size is None):
             _C.wait(self._sites.device)
         # The caller may write into a tensor of its own afterwards; the sites stay as they are.
-        self._indices: torch.Tensor | None = None if cells is indices else cells
+        self._indices: torch.Tensor | None = cells.clone() if cells is indices else cells
         self._meta: tuple[Any, ...] | None = None
         # Made now, since a graph that is traced can take it but not make it.
         self._token: torch.Tensor | None = _C.sites_token(self._sites)

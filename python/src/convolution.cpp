@@ -53,7 +53,7 @@ struct Behind {
 
 nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
                    const Behind& behind, PackedWeights* kept, std::int64_t version) {
-  Call call(features);
+  Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
@@ -75,7 +75,7 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
 
 nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& map,
                           const Settings& settings) {
-  Call call(grad_output);
+  Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
@@ -88,7 +88,7 @@ nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& 
 
 nb::object weight_gradient(nb::handle features, nb::handle grad_output, const Map& map,
                            Settings settings) {
-  Call call(features);
+  Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   PUMICE_EXPECTS(x.rank() == 2 && g.rank() == 2, "features and grad_output are [rows, channels]");

@@ -52,21 +52,21 @@ nb::tuple unique(nb::handle coordinates, const std::optional<List>& stride,
 }
 
 nb::tuple unite_sets(const Sites& left, const Sites& right) {
-  const Call call(left.set->device());
+  const Call call(left.set->device(), home_of(left));
   UnionSet made = call.run([&] { return unite(*left.set, *right.set); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
                         share(made.left_row), share(made.right_row));
 }
 
 nb::tuple prune(const Sites& sites, nb::handle keep) {
-  const Call call(keep);
+  const Call call(keep, home_of(sites));
   const ConstTensorView mask = call.view(keep, "keep");
   PrunedSet made = call.run([&] { return prune_set(*sites.set, mask); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()}, share(made.kept));
 }
 
 nb::object coordinates_of(const Sites& sites) {
-  const Call call(sites.set->device());
+  const Call call(sites.set->device(), home_of(sites));
   return share(sites.set->coordinates());
 }
 

@@ -28,7 +28,7 @@ DenseGrid grid_from(const Sites& sites, const std::optional<List>& low,
 }
 
 nb::tuple grid_lists(const Sites& sites) {
-  const Call call(sites.set->device());
+  const Call call(sites.set->device(), home_of(sites));
   const DenseGrid grid = grid_of(*sites.set);
   const int dimension = sites.set->dimension();
   return nb::make_tuple(list_of(grid.low, dimension), list_of(grid.shape, dimension));
@@ -43,7 +43,7 @@ Shape dense_shape(const Sites& sites, std::int64_t channels, const DenseGrid& gr
 
 nb::object dense(nb::handle features, const Sites& sites, const std::optional<List>& low,
                  const std::optional<List>& shape, bool crop) {
-  Call call(features);
+  Call call(features, home_of(sites));
   const ConstTensorView x = call.view(features, "features");
   PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
                  ": give [rows, channels]");
@@ -54,7 +54,7 @@ nb::object dense(nb::handle features, const Sites& sites, const std::optional<Li
 
 nb::object dense_gradient(nb::handle grad_dense, const Sites& sites, const std::optional<List>& low,
                           const std::optional<List>& shape, bool crop) {
-  Call call(grad_dense);
+  Call call(grad_dense, home_of(sites));
   const ConstTensorView g = call.view(grad_dense, "grad_dense");
   PUMICE_EXPECTS(g.rank() >= 2, "grad_dense has shape ", to_string(g.shape()));
   const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
@@ -72,7 +72,7 @@ nb::tuple sparse(nb::handle values, nb::handle mask, const List& stride) {
 }
 
 nb::tuple points_map(const Sites& sites, nb::handle points, bool nearest, bool renormalize) {
-  Call call(points);
+  Call call(points, home_of(sites));
   const ConstTensorView where = call.view(points, "points");
   PUMICE_EXPECTS(where.rank() == 2, "points have shape ", to_string(where.shape()),
                  ": give [points, 1 + dimension], batch index first");

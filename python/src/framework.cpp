@@ -2,9 +2,11 @@
 #include "framework.hpp"
 
 #include <string>
+#include <utility>
 
 #include <nanobind/ndarray.h>
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 
 #include "framework_allocator.hpp"
 #include "names.hpp"
@@ -97,9 +99,12 @@ TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView strea
                  " but the other tensors are on ", to_string(stream.device),
                  ": .to() brings it there");
   const auto address = static_cast<std::uintptr_t>(integer(call_method(tensor, names().data_ptr)));
+  const Shape shape = shape_of(tensor);
+  PUMICE_EXPECTS(address != 0 || shape.elements() == 0, name,
+                 " has no memory: give a tensor on the CPU or on a CUDA device, not on meta");
   const nb::object dtype = nb::steal(PyObject_GetAttr(tensor.ptr(), names().dtype));
   if (!dtype.is_valid()) throw nb::python_error();
-  return {reinterpret_cast<void*>(address), framework().dtype_of(dtype), shape_of(tensor), stream};
+  return {reinterpret_cast<void*>(address), framework().dtype_of(dtype), shape, stream};
 }
 
 ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
@@ -111,6 +116,8 @@ Call::Call(nb::handle like) : like_(like) {
   const std::int64_t index = integer(call_method(like, names().get_device));
   if (index >= 0) {
     const Framework& other = framework();
+    PUMICE_EXPECTS(other.has_device(), "a tensor on device ", index,
+                   ", which is not one of CUDA: Pumice computes on the CPU and on CUDA devices");
     stream_.device = {DeviceKind::cuda, static_cast<int>(index)};
     const std::int64_t current = integer(other.current_device());
     if (current != index) {
@@ -138,9 +145,22 @@ Call::Call(Device device) {
   }
 }
 
+void Call::run_on(StreamView home) {
+  if (on_cpu() || home.device != stream_.device || home.native == stream_.native) return;
+  order_after(home, stream_);
+  caller_ = std::exchange(stream_, home);
+}
+
 Call::~Call() {
   expected().clear();
   scope_.reset();
+  if (caller_) {
+    try {
+      order_after(*caller_, stream_);
+    } catch (const Error& error) {   // the context is lost, which every later call says too
+      PyErr_WarnEx(PyExc_RuntimeWarning, error.what(), 1);
+    }
+  }
   if (device_before_ < 0) return;
   const nb::object back =
       nb::steal(PyObject_CallFunction(framework().set_device.ptr(), "i", device_before_));

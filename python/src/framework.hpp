@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <nanobind/nanobind.h>
 #include <pumice/core/allocator.hpp>
@@ -45,6 +46,11 @@ class Call {
   explicit Call(nb::handle like);
   /// For work that has no tensor at hand.
   explicit Call(Device device);
+  /// The same with sites or a map, whose memory belongs to the stream `home`: where that is not the
+  /// framework's current stream, the call runs there, after what the current one holds, and the
+  /// current one goes on after it.
+  Call(nb::handle like, StreamView home) : Call(like) { run_on(home); }
+  Call(Device device, StreamView home) : Call(device) { run_on(home); }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call();
@@ -70,8 +76,11 @@ class Call {
   nb::object give(Tensor result) const;
 
  private:
+  void run_on(StreamView home);
+
   nb::handle like_{};
   StreamView stream_{};
+  std::optional<StreamView> caller_{};   // whose work went before, where it runs on another stream
   int device_before_ = -1;
   std::unique_ptr<AllocatorScope> scope_;
 };

@@ -35,7 +35,7 @@ KernelWindow make_window(const List& size, const List& stride, const List& paddi
 
 /// Finds a map of `sites`, or builds it.
 template <class Find> Map find(const Sites& sites, Find&& find_or_build) {
-  const Call call(sites.set->device());
+  const Call call(sites.set->device(), home_of(sites));
   return {call.run([&] { return sites.family->locked(!call.on_cpu(), find_or_build); }),
           sites.family};
 }

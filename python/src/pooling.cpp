@@ -18,7 +18,7 @@ std::int64_t columns(const ConstTensorView& view, const char* name) {
 }
 
 nb::tuple pool_max(nb::handle features, const Map& map) {
-  Call call(features);
+  Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const KernelMapView view = map.view();
   const Shape shape{view.out_rows, columns(x, "features")};
@@ -29,7 +29,7 @@ nb::tuple pool_max(nb::handle features, const Map& map) {
 }
 
 nb::object pool_max_gradient(nb::handle grad_output, nb::handle argmax, const Map& map) {
-  Call call(grad_output);
+  Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView from = call.view(argmax, "argmax");
   const KernelMapView view = map.view();
@@ -40,7 +40,7 @@ nb::object pool_max_gradient(nb::handle grad_output, nb::handle argmax, const Ma
 /// `pool` is one of the four that take a matrix and a map.
 template <class Pool>
 nb::object pool_sums(nb::handle matrix, const Map& map, bool backward, Pool&& pool) {
-  Call call(matrix);
+  Call call(matrix, home_of(map));
   const ConstTensorView x = call.view(matrix, backward ? "grad_output" : "features");
   const KernelMapView view = map.view();
   call.expect({backward ? view.in_rows : view.out_rows, columns(x, "features")}, x.dtype());
@@ -48,7 +48,7 @@ nb::object pool_sums(nb::handle matrix, const Map& map, bool backward, Pool&& po
 }
 
 nb::tuple global_max(nb::handle features, const Sites& sites) {
-  Call call(features);
+  Call call(features, home_of(sites));
   const ConstTensorView x = call.view(features, "features");
   const Shape shape{sites.set->batch_size(), columns(x, "features")};
   call.expect(shape, x.dtype());
@@ -58,7 +58,7 @@ nb::tuple global_max(nb::handle features, const Sites& sites) {
 }
 
 nb::object global_max_gradient(nb::handle grad_output, nb::handle argmax, const Sites& sites) {
-  Call call(grad_output);
+  Call call(grad_output, home_of(sites));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView from = call.view(argmax, "argmax");
   call.expect({sites.rows(), columns(g, "grad_output")}, g.dtype());
@@ -68,7 +68,7 @@ nb::object global_max_gradient(nb::handle grad_output, nb::handle argmax, const 
 /// From rows to items, or back.
 template <class Pool>
 nb::object global_sums(nb::handle matrix, const Sites& sites, bool to_rows, Pool&& pool) {
-  Call call(matrix);
+  Call call(matrix, home_of(sites));
   const ConstTensorView x = call.view(matrix, "features");
   call.expect({to_rows ? sites.rows() : sites.set->batch_size(), columns(x, "features")},
               x.dtype());

@@ -49,6 +49,14 @@ struct Map {
   Sites out() const { return {transposed ? map->in() : map->out(), family}; }
 };
 
+/// The stream that their memory belongs to.
+inline StreamView home_of(const Sites& sites) {
+  return sites.set->stream();
+}
+inline StreamView home_of(const Map& map) {
+  return map.map->in()->stream();
+}
+
 /// One number an axis.
 Axes axes_of(const std::vector<std::int32_t>& values, const char* name);
 std::vector<std::int32_t> list_of(const Axes& values, int dimension);

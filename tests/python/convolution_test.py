@@ -182,6 +182,30 @@ def test_evaluation_keeps_up_with_changed_weights(device: torch.device) -> None:
         module.weight.mul_(2)
         module.bias.mul_(2)
         close(module(x).features, before * 2, 432)
+        # What PyTorch's version counters do not see.
+        module.weight.data.mul_(2)
+        module.bias.data.mul_(2)
+        close(module(x).features, before * 4, 864)
+
+
+def test_frozen_layers_give_the_same_until_they_are_frozen_again(device: torch.device) -> None:
+    x = random_tensor(dtype=torch.float32, channels=16, device=device)
+    module = nn.SubMConv3d(16, 16, 3).to(device).eval()
+    with torch.no_grad():
+        before = module(x).features
+        assert nn.freeze(module) is module
+        assert torch.equal(before, module(x).features)
+        assert torch.equal(before, module(x).features)
+        module.weight.data.mul_(2)
+        module.bias.data.mul_(2)
+        nn.freeze(module)
+        close(module(x).features, before * 2, 432)
+
+
+def test_layers_made_in_inference_mode(device: torch.device) -> None:
+    x = random_tensor(dtype=torch.float32, channels=4, device=device)
+    with torch.inference_mode():
+        assert nn.SubMConv3d(4, 4, 3).to(device).eval()(x).features.shape == x.features.shape
 
 
 @pytest.mark.parametrize("dataflow", ["implicit_gemm", "fetch_on_demand", "gather_gemm_scatter"])

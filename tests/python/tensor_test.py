@@ -15,6 +15,19 @@ import pumice
 from pumice import nn
 
 
+def test_sites_stay_when_the_callers_tensor_changes(device: torch.device) -> None:
+    cells = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]], dtype=torch.int32, device=device)
+    x = pumice.SparseTensor(cells, torch.ones(2, 1, device=device))
+    cells.zero_()
+    assert x.indices.tolist() == [[0, 1, 2, 3], [0, 4, 5, 6]]
+
+
+def test_coordinates_beyond_int32_are_refused(device: torch.device) -> None:
+    cells = torch.tensor([[0, 2**32 + 5, 0, 0]], device=device)
+    with pytest.raises(ValueError, match="int32"):
+        pumice.SparseTensor(cells, torch.ones(1, 1, device=device))
+
+
 def test_names_people_know(device: torch.device) -> None:
     x = random_tensor(device=device, dtype=torch.float32)
     assert x.F is x.features

@@ -16,13 +16,18 @@ from ..convert.layouts import LAYOUTS, to_common
 class ForeignWeight:
     """Convolves with a parameter that stays in another library's layout; its gradient comes back in it.
 
-    Where no gradient is wanted, the turned and packed weight is kept until the parameter changes.
+    Once frozen (`pumice.nn.freeze`) the turned and packed weight is kept where no gradient is wanted.
     """
 
     def __init__(self, layout: str, size: Sequence[int], strided: bool = False) -> None:
         self.layout = LAYOUTS[layout]
         self.size = tuple(size)
         self.strided = strided
+        self.frozen = False
+        self._forget()
+
+    def freeze(self) -> None:
+        self.frozen = True
         self._forget()
 
     def _forget(self) -> None:
@@ -40,7 +45,12 @@ class ForeignWeight:
     ) -> Tensor:
         """[in rows, C_in] to [out rows, C_out]."""
         bias = None if bias is None else bias.reshape(-1)
-        if training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        if (
+            not self.frozen
+            or training
+            or torch.is_grad_enabled()
+            or torch.compiler.is_compiling()
+        ):
             return ops.convolution(features, self.turn(parameter), map, bias)
         seen = (parameter.data_ptr(), parameter._version, parameter.dtype, parameter.device)
         if seen != self._seen:

@@ -16,7 +16,7 @@ from .activation import (
     Tanh,
 )
 from .container import Identity, OnFeatures, Sequential
-from .convolution import Convolution
+from .convolution import Convolution, freeze
 from .convolutions import (
     Conv1d,
     Conv2d,
@@ -44,4 +44,4 @@ from .linear import Linear
 from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
 from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
-__all__ = [name for name in dir() if name[0].isupper()]
+__all__ = [name for name in dir() if name[0].isupper()] + ["freeze"]

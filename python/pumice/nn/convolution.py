@@ -18,9 +18,14 @@ from ..window import Window, per_axis
 class _Kept:
     """Packed weights of one layer, which no copy of the layer takes along."""
 
-    __slots__ = ("packed",)
+    __slots__ = ("frozen", "packed")
 
     def __init__(self) -> None:
+        self.frozen = False
+        self.packed = _C.PackedWeights()
+
+    def freeze(self) -> None:
+        self.frozen = True
         self.packed = _C.PackedWeights()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Kept:
@@ -96,7 +101,7 @@ class Convolution(torch.nn.Module):
                 f"takes {self.in_channels}"
             )
         map, coords = self.find(x, like)
-        kept = None if self.training else self._kept.packed
+        kept = self._kept.packed if self._kept.frozen and not self.training else None
         result = ops.convolution(
             features, self.weight, map, self.bias, self.groups, kept, self.dataflow
         )
@@ -114,6 +119,21 @@ class Convolution(torch.nn.Module):
         if self.groups != 1:
             text += f", groups={self.groups}"
         return text if self.bias is not None else text + ", bias=False"
+
+
+def freeze(model: torch.nn.Module) -> torch.nn.Module:
+    """Promises that weights of `model` do not change from here on, so that its convolutions on a
+    GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
+    changing weights. Returns `model`.
+
+    Without the promise weights are packed at each call, since PyTorch does not tell who writes into
+    `weight.data`.
+    """
+    for layer in model.modules():
+        kept = getattr(layer, "_kept", None)
+        if kept is not None:  # layers of `pumice.compat` keep theirs alike
+            kept.freeze()
+    return model
 
 
 def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:

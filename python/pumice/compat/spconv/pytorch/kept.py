@@ -14,20 +14,28 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """Of one layer, for as long as nobody changes its weight; no copy of the layer takes it along."""
+    """Of one layer that is frozen (`pumice.nn.freeze`); no copy of the layer takes it along."""
 
-    __slots__ = ("_of", "_packed", "_weight")
+    __slots__ = ("_of", "_packed", "_weight", "frozen")
 
     def __init__(self) -> None:
+        self.frozen = False
+        self._forget()
+
+    def freeze(self) -> None:
+        self.frozen = True
+        self._forget()
+
+    def _forget(self) -> None:
         self._of: tuple[Any, ...] | None = None
         self._packed: Any = None
         self._weight: Tensor | None = None
 
     def of(self, layer: SparseConvolution) -> tuple[Tensor, Any]:
-        """(weight, packed weights); in training a new weight, through which gradients go back into
-        the layout of the parameter, and None."""
+        """(weight, packed weights); unless it is frozen and not in training a new weight, through
+        which gradients go back into the layout of the parameter, and None."""
         weight = layer.weight
-        if layer.training or weight.is_inference() or (
+        if not self.frozen or layer.training or weight.is_inference() or (
             torch.is_grad_enabled() and weight.requires_grad
         ):  # fmt: skip
             return reordered(weight), None

@@ -1,0 +1,58 @@
+"""Streams of PyTorch: sites are made on one, layers run on another."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import NO_GPU, random_sites
+
+import pumice
+from pumice import nn
+
+CYCLES = 50_000_000  # some 30 ms of a GPU
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(3)
+    down = nn.Conv3d(8, 16, 2, stride=2)
+    return torch.nn.ModuleList([nn.SubMConv3d(8, 8, 3), down, nn.SubMConv3d(16, 16, 3)])
+
+
+def run(layers: torch.nn.Module, x: pumice.SparseTensor) -> pumice.SparseTensor:
+    for layer in layers:
+        x = layer(x)
+    return x
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+@pytest.mark.parametrize("trains", [False, True])
+def test_layers_on_another_stream_than_the_sites_cuda(trains: bool) -> None:
+    cells = random_sites(3, 40, 9000)
+    features = torch.randn(len(cells), 8)
+    layers = network()
+    expected = run(layers, pumice.SparseTensor(cells, features, batch_size=2))
+    layers = layers.cuda()
+    for _ in range(5):
+        x = pumice.SparseTensor(cells.cuda(), features.cuda().requires_grad_(trains), batch_size=2)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        torch.cuda._sleep(CYCLES)  # maps are built on the sites' stream, so late
+        with torch.cuda.stream(side):
+            output = run(layers, x)
+            total = output.features.sum()
+            if trains:
+                total.backward()
+        side.synchronize()
+        rows = output.dense().cpu(), expected.dense()
+        torch.testing.assert_close(*rows, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("what", ["sites", "layer"])
+def test_tensors_without_memory_are_refused(what: str) -> None:
+    cells = random_sites(3, 8, 50)
+    features = torch.randn(len(cells), 4)
+    with pytest.raises(ValueError, match="no memory"):
+        if what == "sites":
+            pumice.SparseTensor(cells.to("meta"), features.to("meta"))
+        else:
+            nn.SubMConv3d(4, 4, 3, device="meta")(pumice.SparseTensor(cells, features))
