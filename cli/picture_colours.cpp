@@ -72,6 +72,7 @@ PointColours by_class(std::span<const std::int32_t> classes, bool labels) {
   for (const std::int32_t number : classes)
     ++seen[number].points;
   for (auto& [number, entry] : seen) {
+    entry.number = number;
     entry.colour = labels ? label_colour(number) : class_colour(number);
     entry.name = labels ? label_name(number) : "class " + std::to_string(number);
   }

@@ -11,6 +11,7 @@
 namespace pumice::cli {
 
 struct LegendEntry {
+  std::int32_t number = 0;
   Colour colour;
   std::string name;
   std::int64_t points = 0;

@@ -1,4 +1,4 @@
-// `pumice view`: a picture of a scan.
+// `pumice view`: a picture of a scan, and a page to look at it from all sides.
 #include <memory>
 
 #include <fmt/core.h>
@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "page.hpp"
 #include "picture.hpp"
 #include "terminal.hpp"
 
@@ -16,10 +17,12 @@ namespace {
 struct ViewArguments {
   std::string scan;
   std::string picture;
+  std::string html;
   std::string colour = "height";
   std::string labels;
   std::vector<int> size{1600, 900};
   ScanArguments reading;
+  bool sized = false;   // --size was given
   bool json = false;
 };
 
@@ -29,8 +32,16 @@ ColourBy parse_colour(const std::string& name) {
 }
 
 void view(const ViewArguments& arguments) {
-  check_outputs({arguments.scan, arguments.labels}, {arguments.picture});
-  check_ending("--picture", arguments.picture, ".png", "a picture");
+  PUMICE_EXPECTS(!arguments.picture.empty() || !arguments.html.empty(),
+                 "view: nothing is asked for; give --picture FILE.png, --html FILE.html or both");
+  check_outputs({arguments.scan, arguments.labels}, {arguments.picture, arguments.html});
+  if (!arguments.picture.empty()) {
+    check_ending("--picture", arguments.picture, ".png", "a picture");
+  } else {
+    PUMICE_EXPECTS(!arguments.sized,
+                   "--size is that of a --picture, and none is asked for; leave it out");
+  }
+  if (!arguments.html.empty()) check_ending("--html", arguments.html, ".html", "a page");
   PUMICE_EXPECTS(arguments.labels.empty() || arguments.colour == "label", "--colour ",
                  arguments.colour, " shows none of --labels ", arguments.labels,
                  "; leave one of them out");
@@ -49,39 +60,50 @@ void view(const ViewArguments& arguments) {
                  "--colour intensity: ", arguments.scan, " has no intensity; use height");
   PUMICE_EXPECTS(options.by != ColourBy::label || cloud.labels.defined(),
                  "--colour label: ", arguments.scan, " has no labels; give --labels or use height");
+  const std::string name = std::filesystem::path(arguments.scan).filename().string();
   options.caption =
-      fmt::format("{}: {} points by {}", std::filesystem::path(arguments.scan).filename().string(),
-                  with_commas(cloud.size()), arguments.colour);
-  write_png(arguments.picture, render(cloud, {}, options));
-  if (arguments.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
-                                              {"dropped_points", cloud.dropped_points},
-                                              {"picture", arguments.picture}}
-                           .dump());
-    return;
-  }
-  fmt::print("picture of {} points{} written to {}\n", with_commas(cloud.size()),
-             dropped_text(cloud.dropped_points), arguments.picture);
+      fmt::format("{}: {} points by {}", name, with_commas(cloud.size()), arguments.colour);
+  nlohmann::ordered_json said{{"points", cloud.size()}, {"dropped_points", cloud.dropped_points}};
+  const auto write = [&](const char* what, const std::string& path, const auto& write_it) {
+    if (path.empty()) return;
+    write_it();
+    said[what] = path;
+    if (arguments.json) return;
+    fmt::print("{} of {} points{} written to {}\n", what, with_commas(cloud.size()),
+               dropped_text(cloud.dropped_points), path);
+  };
+  // Both are made before either is written: nothing is left of a command that fails halfway.
+  const Image image = arguments.picture.empty() ? Image{} : render(cloud, {}, options);
+  const std::string html = arguments.html.empty() ? "" : page(cloud, {name, options.by});
+  write("picture", arguments.picture, [&] { write_png(arguments.picture, image); });
+  write("page", arguments.html, [&] { write_page(arguments.html, html); });
+  if (arguments.json) fmt::print("{}\n", said.dump());
 }
 
 }   // namespace
 
 void add_view_command(CLI::App& app) {
   const auto arguments = std::make_shared<ViewArguments>();
-  CLI::App* command = app.add_subcommand("view", "Draw a scan from above and in perspective");
+  CLI::App* command =
+      app.add_subcommand("view", "Draw a scan as a picture or a page to turn it on");
   command->add_option("SCAN", arguments->scan, "A .bin, .pcd.bin, .pcd, .ply, .npy or .npz file")
       ->required();
-  command->add_option("--picture", arguments->picture, "The PNG to write")->required();
+  command->add_option("--picture", arguments->picture,
+                      "The PNG to write, from above and in perspective");
+  command->add_option("--html", arguments->html,
+                      "The page to write, for a browser: turn, move, zoom, choose colours");
   const CLI::Option* colour = command->add_option("--colour,--color", arguments->colour)
                                   ->check(CLI::IsMember({"height", "intensity", "label"}))
                                   ->capture_default_str();
   command->add_option("--labels", arguments->labels, "A SemanticKITTI .label file to colour by");
-  command->add_option("--size", arguments->size, "Width and height in pixels")
-      ->expected(2)
-      ->capture_default_str();
+  const CLI::Option* size =
+      command->add_option("--size", arguments->size, "Width and height of the picture in pixels")
+          ->expected(2)
+          ->capture_default_str();
   arguments->reading.add_to(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments, colour] {
+  command->callback([arguments, colour, size] {
+    arguments->sized = size->count() > 0;
     if (colour->count() == 0 && !arguments->labels.empty()) arguments->colour = "label";
     view(*arguments);
   });

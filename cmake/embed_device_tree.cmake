@@ -1,29 +1,7 @@
 # Writes the headers of a folder into one C++ file, for NVRTC to read from memory:
 #   cmake -DROOT=device -DOUTPUT=device_tree.cpp -P embed_device_tree.cmake
-# Text is cut at line ends into literals of at most 16,000 bytes: compilers need to take no more than
-# 65,536, and one of them takes no more than 16,380.
 cmake_minimum_required(VERSION 3.22)
-set(most 16000)
-
-function(append_literals text)
-  string(LENGTH "${text}" left)
-  while(left GREATER 0)
-    string(SUBSTRING "${text}" 0 ${most} piece)
-    if(left GREATER most)
-      string(FIND "${piece}" "\n" line_end REVERSE)
-      if(line_end LESS 0)
-        message(FATAL_ERROR "a line of more than ${most} bytes")
-      endif()
-      math(EXPR length "${line_end} + 1")
-      string(SUBSTRING "${text}" 0 ${length} piece)
-      string(SUBSTRING "${text}" ${length} -1 text)
-    else()
-      set(text "")
-    endif()
-    file(APPEND ${OUTPUT}.new "R\"pumice~(${piece})pumice~\",\n")
-    string(LENGTH "${text}" left)
-  endwhile()
-endfunction()
+include(${CMAKE_CURRENT_LIST_DIR}/text_literals.cmake)
 
 file(GLOB_RECURSE headers RELATIVE ${ROOT} ${ROOT}/pumice/*.h)
 list(FILTER headers EXCLUDE REGEX "_host\\.h$")   # for the host compiler alone

@@ -24,6 +24,7 @@ function(pumice_embed_device_tree stage)
   set(list ${PROJECT_BINARY_DIR}/generated/device_tree.txt)   # a header that goes is a change too
   file(CONFIGURE OUTPUT ${list} CONTENT "@headers@\n" @ONLY)
   add_custom_command(OUTPUT ${output} DEPENDS ${headers} ${list} ${script}
+            ${PROJECT_SOURCE_DIR}/cmake/text_literals.cmake
     COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}/device -DOUTPUT=${output} -P ${script}
     COMMENT "Embedding the device headers" VERBATIM)
   target_sources(pumice_${stage} PRIVATE ${output})
