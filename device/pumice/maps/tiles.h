@@ -229,11 +229,11 @@ PUMICE_DEVICE void look_up_entry(const MapBatch& batch, const MapTask& task, con
                                  int word, int bit, int32_t* to) {
   for (int row = lane_index(); row < task.tile_rows; row += kWarpThreads) {
     const bool has = (rows.mask[row] >> bit & 1) != 0;
-    to[row] = has ? input_row(batch, task, word * kWarpThreads + bit, rows.rank[row]) : -1;
+    to[row] = has ? look_up_row(batch, task, word * kWarpThreads + bit, rows.rank[row]) : -1;
   }
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 6) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   PUMICE_BLOCK_SHARED(TileRows, rows);
   PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   const auto [task, number] = task_of_block(batch);
