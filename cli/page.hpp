@@ -14,7 +14,7 @@
 namespace pumice::cli {
 
 struct PageOptions {
-  std::string name;                 // of the scan: any bytes
+  std::string name{};               // of the scan: any bytes
   ColourBy by = ColourBy::height;   // what the page shows first; readers may choose another
   std::string version = PUMICE_VERSION;
 };
