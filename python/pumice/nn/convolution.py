@@ -90,16 +90,21 @@ class Convolution(torch.nn.Module):
 
     def forward(self, x: SparseTensor, like: Any = None) -> SparseTensor:
         features = x.features
-        if features.shape[1] != self.in_channels:
+        if features.size(1) != self.in_channels:
             raise _C.UserError(
                 f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "
                 f"takes {self.in_channels}"
             )
         map, coords = self.find(x, like)
-        kept = None if self.training else self._kept.packed
-        result = ops.convolution(
-            features, self.weight, map, self.bias, self.groups, kept, self.dataflow
-        )
+        # Looked up where they are, since finding them by name takes longer.
+        parameters = self._parameters
+        weight = parameters.get("weight")
+        if weight is None:  # parametrised: another one at each call
+            weight, kept = self.weight, None
+        else:
+            kept = self._kept.packed
+        bias = parameters["bias"] if "bias" in parameters else self.bias
+        result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
         return SparseTensor._of(coords, result)
 
     def dense_weight(self) -> Tensor:
