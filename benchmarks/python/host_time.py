@@ -36,6 +36,12 @@ def microseconds(run: Callable[[], object], device: torch.device, calls: int) ->
     return best / calls * 1e6
 
 
+def fused_body(width: int) -> nn.Sequential:
+    parts = [nn.SubMConv3d(width, width, 3, bias=False), nn.BatchNorm(width), nn.ReLU()]
+    parts += [nn.SubMConv3d(width, width, 3, bias=False), nn.BatchNorm(width)]
+    return nn.Sequential(*parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -58,6 +64,10 @@ def main() -> None:
     linear = torch.nn.Linear(width, width).to(device, dtype)
     chain = nn.Sequential(*[nn.SubMConv3d(width, width, 3, bias=False) for _ in range(10)])
     chain = chain.to(device, dtype)
+    wide = nn.SubMConv3d(width, width, 3).to(device)
+    fused = nn.Sequential(nn.SubMConv3d(width, width, 3, bias=False), nn.BatchNorm(width), nn.ReLU())
+    fused = fused.to(device)
+    blocks = nn.Sequential(*[nn.Residual(fused_body(width)) for _ in range(5)]).to(device)
     gradient = torch.ones_like(features)
     map = pumice.ops.submanifold_map(x.coords, layer.window)
     weight, bias = layer.weight.detach(), layer.bias.detach()
@@ -84,9 +94,16 @@ def main() -> None:
         autocast = torch.autocast(device.type, dtype=torch.bfloat16)
         with autocast:
             report("SubMConv3d, inference under autocast", lambda: layer(x))
+        with torch.autocast(device.type, dtype=dtype):
+            report("SubMConv3d of f32, inference under autocast", lambda: wide.eval()(x))
+            report("SubMConv3d, BatchNorm and ReLU, the same", lambda: fused.eval()(x))
+            report("Residual blocks, the same, a convolution", lambda: blocks.eval()(x), 10)
         report("Sequential of 10, inference, a layer", lambda: chain.eval()(x), 10)
     layer.train()
     chain.train()
+    wide.train()
+    fused.train()
+    blocks.train()
 
     def step(module: torch.nn.Module) -> None:
         torch.autograd.backward(module(x).features, gradient)
@@ -97,7 +114,15 @@ def main() -> None:
     report("torch.nn.Linear, forward and backward", linear_step)
     report("SubMConv3d, forward for training", lambda: layer(x))
     report("SubMConv3d, forward and backward", lambda: step(layer))
+    report("Sequential of 10, forward, a layer", lambda: chain(x), 10)
     report("Sequential of 10, forward and backward, a layer", lambda: step(chain), 10)
+    with torch.autocast(device.type, dtype=dtype):
+        report("SubMConv3d of f32, forward under autocast", lambda: wide(x))
+        report("  and backward", lambda: step(wide))
+        report("SubMConv3d, BatchNorm and ReLU, the same, forward", lambda: fused(x))
+        report("  and backward", lambda: step(fused))
+        report("Residual blocks, forward, a convolution", lambda: blocks(x), 10)
+        report("  and backward", lambda: step(blocks), 10)
 
 
 if __name__ == "__main__":

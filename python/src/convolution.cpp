@@ -21,6 +21,11 @@ struct PackedWeights {
   DType dtype = DType::f32;
   std::int64_t version = -1;
 
+  void clear() {
+    tiles.clear();
+    data = nullptr;
+  }
+
   void keep_for(const ConstTensorView& weight, std::int64_t now) {
     if (weight.raw() == data && weight.dtype() == dtype && now == version) return;
     tiles.clear();
@@ -37,7 +42,8 @@ struct Settings {
   std::optional<std::string> dataflow;
 
   ConvolutionOptions options() const {
-    ConvolutionOptions result{.groups = groups, .deterministic = deterministic, .tf32 = tf32};
+    ConvolutionOptions result{
+        .groups = groups, .deterministic = deterministic, .tf32 = tf32, .rounds_weight = true};
     if (dataflow) result.dataflow = parse_dataflow(*dataflow);
     return result;
   }
@@ -99,6 +105,48 @@ nb::object weight_gradient(nb::handle features, nb::handle grad_output, const Ma
       call.run([&] { return convolution_weight_gradient(x, g, view, settings.options()); }));
 }
 
+/// Which gradients a backward pass wants.
+struct Wanted {
+  bool features;
+  bool weight;
+  bool bias;
+};
+
+/// All gradients of a convolution at once, None where they are not wanted. That of the weight is of
+/// the weight's type, or of the features' type; that of a bias is of the type sums are computed in.
+nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
+                    Settings settings, const Wanted& wanted) {
+  Call call(grad_output);
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const ConstTensorView w = call.view(weight, "weight");
+  PUMICE_EXPECTS(g.rank() == 2 && w.rank() == 3, "grad_output has shape ", to_string(g.shape()),
+                 " and weight ", to_string(w.shape()),
+                 ": give [rows, channels] and [offsets, input channels / groups, output channels]");
+  const KernelMapView view = map.view();
+  nb::object of_features = nb::none();
+  nb::object of_weight = nb::none();
+  nb::object of_bias = nb::none();
+  if (wanted.features) {
+    call.expect({view.in_rows, w.extent(1) * settings.groups}, g.dtype());
+    of_features = call.give(
+        call.run([&] { return convolution_input_gradient(g, w, view, settings.options()); }));
+  }
+  if (wanted.weight) {
+    const ConstTensorView x = call.view(features, "features");
+    settings.dataflow.reset();   // it has one of its own
+    ConvolutionOptions options = settings.options();
+    options.wide_weight_gradient = w.dtype() == DType::f32;
+    call.expect(w.shape(), w.dtype());
+    of_weight =
+        call.give(call.run([&] { return convolution_weight_gradient(x, g, view, options); }));
+  }
+  if (wanted.bias) {
+    call.expect({g.extent(1)}, g.dtype() == DType::f64 ? DType::f64 : DType::f32);
+    of_bias = call.give(call.run([&] { return bias_gradient(g); }));
+  }
+  return nb::make_tuple(std::move(of_features), std::move(of_weight), std::move(of_bias));
+}
+
 Activation parse_activation(int number) {
   PUMICE_EXPECTS(number >= 0 && number <= static_cast<int>(Activation::tanh), "activation ", number,
                  " is none that can follow a convolution");
@@ -109,7 +157,8 @@ Activation parse_activation(int number) {
 
 void bind_convolution(nb::module_& module) {
   nb::class_<PackedWeights>(module, "PackedWeights", "Weights as kernels read them.")
-      .def(nb::init<>());
+      .def(nb::init<>())
+      .def("clear", &PackedWeights::clear, "Frees them.");
   module.def(
       "convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,
@@ -145,6 +194,18 @@ void bind_convolution(nb::module_& module) {
       },
       "grad_output"_a, "weight"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
       "dataflow"_a.none());
+  module.def(
+      "convolution_gradients",
+      [](nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
+         std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
+         bool of_features, bool of_weight, bool of_bias) {
+        return gradients(features, weight, grad_output, map,
+                         {groups, deterministic, tf32, std::move(dataflow)},
+                         {of_features, of_weight, of_bias});
+      },
+      "features"_a, "weight"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
+      "dataflow"_a.none(), "of_features"_a, "of_weight"_a, "of_bias"_a,
+      "(of the features, of the weight, of the bias), None where not wanted.");
   module.def(
       "convolution_weight_gradient",
       [](nb::handle features, nb::handle grad_output, const Map& map, std::int64_t groups,

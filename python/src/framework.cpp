@@ -23,8 +23,7 @@ std::int64_t integer(const nb::object& value) {
 }
 
 Shape shape_of(nb::handle tensor) {
-  const nb::object extents = nb::steal(PyObject_GetAttr(tensor.ptr(), names().shape));
-  if (!extents.is_valid()) throw nb::python_error();
+  const nb::object extents = attribute(tensor, names().shape);
   const auto rank = static_cast<int>(PyTuple_Size(extents.ptr()));
   PUMICE_EXPECTS(rank <= Shape::kMaxRank, "a tensor of ", rank, " axes: at most ", Shape::kMaxRank);
   std::array<std::int64_t, Shape::kMaxRank> values{};
@@ -102,8 +101,7 @@ TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView strea
   const Shape shape = shape_of(tensor);
   PUMICE_EXPECTS(address != 0 || shape.elements() == 0, name,
                  " has no memory: give a tensor on the CPU or on a CUDA device, not on meta");
-  const nb::object dtype = nb::steal(PyObject_GetAttr(tensor.ptr(), names().dtype));
-  if (!dtype.is_valid()) throw nb::python_error();
+  const nb::object dtype = attribute(tensor, names().dtype);
   return {reinterpret_cast<void*>(address), framework().dtype_of(dtype), shape, stream};
 }
 
@@ -172,16 +170,18 @@ void Call::expect(const Shape& shape, DType dtype) {
 }
 
 nb::object Call::give(Tensor result) const {
-  nb::object made = tensor_at(stream_.device, result.raw());
+  MadeTensor found = tensor_at(stream_.device, result.raw());
+  nb::object& made = found.tensor;
   if (!made.is_valid()) {
     return result.elements() == 0 ? new_empty(like_, result.shape(), result.dtype())
                                   : share(result);
   }
   // Results of one size are told apart here: memory is handed out by its size alone.
   const nb::handle type = framework().dtypes[static_cast<std::size_t>(result.dtype())];
-  if (nb::steal(PyObject_GetAttr(made.ptr(), names().dtype)).ptr() != type.ptr())
-    made = made.attr("view")(type);
-  if (shape_of(made) != result.shape()) made = made.attr("view")(tuple_of(result.shape()));
+  if (found.dtype != result.dtype()) {
+    found.shape = shape_of(made = made.attr("view")(type));
+  }
+  if (found.shape != result.shape()) made = made.attr("view")(tuple_of(result.shape()));
   return made;
 }
 

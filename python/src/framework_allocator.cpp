@@ -36,7 +36,7 @@ class FrameworkAllocator final : public Allocator {
     if (closed) return;
     const nb::gil_scoped_acquire gil;
     if (const auto found = tensors_.find(data); found != tensors_.end()) {
-      Py_DECREF(found->second);
+      Py_DECREF(found->second.tensor);
       tensors_.erase(found);
       return;
     }
@@ -55,22 +55,29 @@ class FrameworkAllocator final : public Allocator {
     PyErr_Restore(type, value, trace);
   }
 
-  nb::object tensor_at(const void* data) const {
+  MadeTensor tensor_at(const void* data) const {
     const auto found = tensors_.find(data);
-    return found == tensors_.end() ? nb::object() : nb::borrow(found->second);
+    if (found == tensors_.end()) return {};
+    return {nb::borrow(found->second.tensor), found->second.shape, found->second.dtype};
   }
 
  private:
+  struct Held {
+    PyObject* tensor;
+    Shape shape;
+    DType dtype;
+  };
+
   void* make_tensor(const Expected& result) {
     const nb::gil_scoped_acquire gil;
     nb::object tensor = new_empty(result.like, result.shape, result.dtype);
     void* data = PyLong_AsVoidPtr(call_method(tensor, names().data_ptr).ptr());
-    tensors_.emplace(data, tensor.release().ptr());
+    tensors_.insert_or_assign(data, Held{tensor.release().ptr(), result.shape, result.dtype});
     return data;
   }
 
   Device device_;
-  std::unordered_map<const void*, PyObject*> tensors_;
+  std::unordered_map<const void*, Held> tensors_;
 };
 
 /// `index` -1 is the CPU.
@@ -93,7 +100,7 @@ std::shared_ptr<Allocator> framework_allocator(Device device) {
   return allocator_of(device);
 }
 
-nb::object tensor_at(Device device, const void* data) {
+MadeTensor tensor_at(Device device, const void* data) {
   return allocator_of(device)->tensor_at(data);
 }
 
@@ -108,8 +115,11 @@ nb::object new_empty(nb::handle like, const Shape& shape, DType dtype) {
   const nb::object extents = tuple_of(shape);
   const nb::handle type = framework().dtypes[static_cast<std::size_t>(dtype)];
   static PyObject* keywords = PyTuple_Pack(1, names().dtype_argument);
+  // Its own type need not be said, which saves PyTorch reading it.
+  const bool is_own = attribute(like, names().dtype).ptr() == type.ptr();
   PyObject* arguments[] = {like.ptr(), extents.ptr(), type.ptr()};
-  PyObject* made = nb::detail::vectorcall_method(names().new_empty, arguments, 2, keywords);
+  PyObject* made =
+      nb::detail::vectorcall_method(names().new_empty, arguments, 2, is_own ? nullptr : keywords);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }

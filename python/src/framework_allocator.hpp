@@ -23,8 +23,13 @@ std::vector<Expected>& expected();
 /// CPU all else comes from Pumice's own.
 std::shared_ptr<Allocator> framework_allocator(Device device);
 
-/// The tensor that memory handed out by `framework_allocator` lies in; null where it is none.
-nb::object tensor_at(Device device, const void* data);
+struct MadeTensor {
+  nb::object tensor;   // null: there is none
+  Shape shape{};       // it was made with
+  DType dtype = DType::f32;
+};
+/// The tensor that memory handed out by `framework_allocator` lies in.
+MadeTensor tensor_at(Device device, const void* data);
 
 nb::object tuple_of(const Shape& shape);
 /// like.new_empty(shape, dtype=dtype)

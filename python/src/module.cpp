@@ -101,6 +101,7 @@ NB_MODULE(_C, module) {
   bind_maps(module);
   bind_tokens(module);
   bind_convolution(module);
+  bind_normalization(module);
   bind_pooling(module);
   bind_dense(module);
   bind_points(module);

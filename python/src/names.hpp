@@ -20,6 +20,13 @@ inline const Names& names() {
   return all;
 }
 
+/// object.name, without building the name anew.
+inline nanobind::object attribute(nanobind::handle object, PyObject* name) {
+  PyObject* result = PyObject_GetAttr(object.ptr(), name);
+  if (result == nullptr) throw nanobind::python_error();
+  return nanobind::steal(result);
+}
+
 /// object.name(), without building the name anew.
 inline nanobind::object call_method(nanobind::handle object, PyObject* name) {
   PyObject* arguments[] = {object.ptr()};

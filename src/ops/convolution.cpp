@@ -66,6 +66,16 @@ void check_on_device(ConstTensorView input, const KernelMapView& map) {
                  ": build it from coordinates on the same device");
 }
 
+/// What a weight has to be of: the type of the input, or f32 where that is rounded on the way.
+DType weight_type(ConstTensorView input, ConstTensorView weight,
+                  const ConvolutionOptions& options) {
+  const bool halves = input.dtype() == DType::f16 || input.dtype() == DType::bf16;
+  const bool packs = checks::on_cuda(input) && options.groups == 1 &&
+                     options.dataflow.value_or(Dataflow::implicit_gemm) == Dataflow::implicit_gemm;
+  const bool rounds = options.rounds_weight && halves && packs && weight.dtype() == DType::f32;
+  return rounds ? DType::f32 : input.dtype();
+}
+
 void check_tf32(const ConvolutionOptions& options, DType dtype) {
   PUMICE_EXPECTS(!options.tf32 || dtype == DType::f32,
                  "tf32 is a way to multiply f32, and features are ", name_of(dtype),
@@ -158,7 +168,8 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
                    const ConvolutionOptions& options) {
   check_features("features", features, {"map.in_rows", map.in_rows});
-  check_weight(weight, map, options.groups, {"the features are", features.dtype()});
+  check_weight(weight, map, options.groups,
+               {"the features are", weight_type(features, weight, options)});
   check_more_inputs(options, features, map.out_rows, weight.extent(2));
   const ConvolutionProblem problem = describe(features, weight, map, options);
   PUMICE_EXPECTS(weight.extent(1) * options.groups == problem.in_channels, "weight ",
@@ -174,7 +185,8 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                   const KernelMapView& map, const ConvolutionOptions& options) {
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
-  check_weight(weight, map, options.groups, {"grad_output is", grad_output.dtype()});
+  check_weight(weight, map, options.groups,
+               {"grad_output is", weight_type(grad_output, weight, options)});
   PUMICE_EXPECTS(weight.extent(2) == grad_output.extent(1), "weight ", to_string(weight.shape()),
                  " makes ", weight.extent(2), " output channels, but grad_output has ",
                  grad_output.extent(1), ": give the weight of the forward convolution");
@@ -201,16 +213,19 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   const ConvolutionProblem problem =
       describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
                options.groups, features.dtype());
+  const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
+  const DType result_type = widens ? DType::f32 : features.dtype();
   if (!checks::on_cuda(features)) {
     check_on_host(map, options);
     plan_for(problem, options);
-    return weight_gradient(features, grad_output, map, options.groups);
+    Tensor result = weight_gradient(features, grad_output, map, options.groups);
+    return result.dtype() == result_type ? result : result.to(result_type);
   }
   check_on_device(features, map);
   check_tf32(options, features.dtype());
   ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
   Tensor result({map.offsets, features.extent(1) / options.groups, grad_output.extent(1)},
-                features.dtype(), features.stream());
+                result_type, features.stream());
   plan.kernel = cuda::run({.features = features,
                            .grad_output = grad_output,
                            .groups = options.groups,

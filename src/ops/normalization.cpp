@@ -3,6 +3,9 @@
 
 #include <cmath>
 
+#include <pumice/core/copy.hpp>
+#include <pumice/core/parallel.hpp>
+
 #include "ops/checks.hpp"
 #include "ops/cpu/normalization.hpp"
 #include "ops/cuda/columns.hpp"
@@ -106,7 +109,41 @@ NormGradients empty_gradients(ConstTensorView features) {
 }
 
 cuda::NormGradientViews views_of(NormGradients& gradients) {
-  return {gradients.features.view(), gradients.weight.view(), gradients.bias.view()};
+  return {gradients.features.view(), gradients.weight.view(), gradients.bias.view(),
+          gradients.residual.view()};
+}
+
+constexpr std::int64_t kGrain = 1 << 14;   // elements a chunk
+
+/// relu(output + residual), where it lies.
+void apply_on_host(const AfterNorm& after, TensorView output) {
+  if (!after.relu && !after.residual.defined()) return;
+  dispatch_floating(output.dtype(), "batch_norm_training", [&]<class T>(T) {
+    const T* const residual = after.residual.defined() ? after.residual.data<T>() : nullptr;
+    T* const out = output.data<T>();
+    parallel_for(output.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        auto value = widen(out[i]);
+        if (residual != nullptr) value += widen(residual[i]);
+        out[i] = narrow<T>(after.relu && value < 0 ? decltype(value){0} : value);
+      }
+    });
+  });
+}
+
+/// The gradient behind a ReLU of this output.
+Tensor pass_relu_on_host(ConstTensorView grad_output, ConstTensorView output) {
+  Tensor passed(grad_output.shape(), grad_output.dtype());
+  dispatch_floating(output.dtype(), "batch_norm_training_gradient", [&]<class T>(T) {
+    const T* const grad = grad_output.data<T>();
+    const T* const out = output.data<T>();
+    T* const to = passed.data<T>();
+    parallel_for(output.elements(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        to[i] = widen(out[i]) > 0 ? grad[i] : narrow<T>(decltype(widen(out[i])){0});
+    });
+  });
+  return passed;
 }
 
 /// Room for what a norm of `features` returns.
@@ -141,7 +178,8 @@ Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
 
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
-                               TensorView running_variance, const BatchNormOptions& options) {
+                               TensorView running_variance, const BatchNormOptions& options,
+                               const AfterNorm& after) {
   const char* op = "batch_norm_training";
   check_input(features, weight, bias, options.epsilon, op);
   const std::int64_t rows = features.rows();
@@ -155,6 +193,10 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   PUMICE_EXPECTS(rows != 1, op,
                  ": features has 1 row, which has no variance; train on at least 2 rows or use "
                  "batch_norm_inference");
+  if (after.residual.defined()) {
+    checks::same_shape(after.residual, features, op, "residual", "features");
+    checks::same_device(after.residual, features, op, "residual", "features");
+  }
   Normalized result = empty_result(features, {channels});
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
@@ -163,7 +205,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                      {running_mean, running_variance, options.momentum}, result.mean.view(),
                      result.inverse_deviation.view());
     cuda::normalize(runner, all, features, result.mean, result.inverse_deviation, weight, bias,
-                    result.output.view());
+                    result.output.view(), {.residual = after.residual, .relu = after.relu});
     return result;
   }
   const cpu::RowChunks chunks(rows, channels);
@@ -172,6 +214,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   store(inverse_deviations(moments.variance, options.epsilon), result.inverse_deviation.view());
   cpu::normalize(features, chunks, result.mean, result.inverse_deviation, weight, bias,
                  result.output.view());
+  apply_on_host(after, result.output.view());
   if (rows > 0) {
     const auto count = static_cast<double>(rows);
     move_towards(running_mean, moments.mean, options.momentum, 1.0);
@@ -182,15 +225,35 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
 
 NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
                                            ConstTensorView weight, ConstTensorView mean,
-                                           ConstTensorView inverse_deviation) {
+                                           ConstTensorView inverse_deviation,
+                                           const BeforeNormGradient& before) {
+  const char* op = "batch_norm_training_gradient";
   check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.row_elements()},
-                 "batch_norm_training_gradient");
+                 op);
+  if (before.output.defined()) {
+    checks::same_shape(before.output, features, op, "output", "features");
+    checks::same_device(before.output, features, op, "output", "features");
+  }
   NormGradients result = empty_gradients(features);
   if (checks::on_cuda(features)) {
+    if (before.residual)
+      result.residual = Tensor(features.shape(), features.dtype(), features.stream());
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
-                             inverse_deviation, weight, false, views_of(result));
+                             inverse_deviation, weight, false, views_of(result), before.output);
     return result;
+  }
+  Tensor passed;
+  if (before.output.defined()) {
+    passed = pass_relu_on_host(grad_output, before.output);
+    grad_output = passed.view();
+  }
+  if (before.residual) {
+    if (!passed.defined()) {
+      passed = Tensor(features.shape(), features.dtype());
+      copy_async(passed.view(), grad_output, passed.stream());
+    }
+    result.residual = passed;
   }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
                           inverse_deviation, weight, false, result.features.view(),

@@ -97,7 +97,7 @@ template <ElementType kType> void expect_depthwise(std::int32_t channels) {
   cuda::launch_depthwise_gradient(
       runner, kType,
       {.pairs = pair_list(map), .input = input.raw(), .grad = grad.raw(), .channels = channels},
-      result.raw());
+      kType, result.raw());
   EXPECT_EQ(runner.launches(), 3);
   expect_close(result, weight_product(map, input, grad, {channels, channels, channels}), 8);
 }

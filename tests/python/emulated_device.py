@@ -51,6 +51,52 @@ def same(left: OnDevice, right: torch.Tensor, what: str) -> None:
     print(f"{what} agrees", flush=True)
 
 
+def all_same(left: tuple, right: tuple, what: str) -> None:
+    for index, (here, there) in enumerate(zip(left, right, strict=True)):
+        if there is not None:
+            same(here, there, f"{what}, result {index}")
+
+
+def gradients(features: torch.Tensor, layer: torch.nn.Module, here: object, there: object) -> None:
+    """All of a convolution in one call, of a weight in float32 beside features in half precision
+    too, which only a device takes."""
+    weight = layer.weight.detach()
+    gradient = torch.randn(len(features), weight.shape[2])
+    call = (1, False, False, None, True, True, True)
+    all_same(
+        _C.convolution_gradients(
+            OnDevice.of(features), OnDevice.of(weight), OnDevice.of(gradient), there, *call
+        ),
+        _C.convolution_gradients(features, weight, gradient, here, *call),
+        "gradients of a convolution",
+    )
+    half = [OnDevice.of(t.half()) for t in (features, weight, gradient)]
+    rounded = _C.convolution_gradients(*half, there, *call)
+    wide = _C.convolution_gradients(half[0], OnDevice.of(half[1].float()), half[2], there, *call)
+    assert torch.equal(rounded[0].host(), wide[0].host()), "a weight is not rounded as it is packed"
+    assert wide[1].host().dtype == torch.float32 and rounded[1].host().dtype == torch.float16
+    assert torch.equal(wide[1].host().half(), rounded[1].host()), "a gradient stays in float32"
+    print("gradients in half precision agree", flush=True)
+
+
+def norms(features: torch.Tensor, other: torch.Tensor) -> None:
+    channels = features.shape[1]
+    residual, gradient = other[:, :channels].contiguous(), torch.randn_like(features)
+    for relu in (False, True):
+        made = []
+        for place in (torch.Tensor.clone, OnDevice.of):
+            x, r, g = place(features), place(residual), place(gradient)
+            weight, bias = place(torch.linspace(0.5, 2, channels)), place(torch.ones(channels) * 0.1)
+            running = place(torch.zeros(channels)), place(torch.ones(channels))
+            forward = _C.batch_norm_training(x, weight, bias, *running, 1e-5, 0.1, r, relu)
+            output = forward[0] if relu else None
+            backward = _C.batch_norm_training_gradient(
+                x, g, weight, *forward[1:], output, True
+            )
+            made.append((*forward, *backward, *running))
+        all_same(made[1], made[0], f"batch norm, relu={relu}")
+
+
 def main() -> None:
     torch.manual_seed(0)
     cells = random_sites(3, 8, 120)
@@ -72,6 +118,7 @@ def main() -> None:
     same(_C.convolution(*arguments, None, 0), expected, "convolution")
     same(_C.convolution(*arguments, kept, 3), expected, "convolution that packs its weights")
     same(_C.convolution(*arguments, kept, 3), expected, "convolution of packed weights")
+    gradients(features, layer, here, there)
     gradient = torch.randn_like(expected)
     same(
         _C.convolution_input_gradient(OnDevice.of(gradient), OnDevice.of(weight), there, *plain),
@@ -85,6 +132,7 @@ def main() -> None:
         _C.convolution_weight_gradient(features, gradient, here, 1, False, False),
         "gradient of the weight",
     )
+    norms(features, gradient)
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)
     down_there = _C.strided_map(sites, window.c, False)

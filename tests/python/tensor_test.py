@@ -120,10 +120,10 @@ def test_prune_union_and_collate(device: torch.device) -> None:
 def test_layers_on_features(device: torch.device) -> None:
     x = random_tensor(device=device, dtype=torch.float32)
     net = nn.Sequential(
-        nn.BatchNorm(4), nn.ReLU(), nn.Linear(4, 6), torch.nn.Dropout(0.0), nn.LayerNorm(6), nn.Tanh()
+        nn.ReLU(), nn.Linear(4, 6), torch.nn.Dropout(0.0), nn.LayerNorm(6), nn.Tanh()
     ).to(device)
     plain = torch.nn.Sequential(
-        torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Linear(4, 6), torch.nn.Dropout(0.0),
+        torch.nn.ReLU(), torch.nn.Linear(4, 6), torch.nn.Dropout(0.0),
         torch.nn.LayerNorm(6), torch.nn.Tanh(),
     ).to(device)
     plain.load_state_dict(net.state_dict())

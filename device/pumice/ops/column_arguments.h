@@ -70,8 +70,10 @@ struct NormalizeArguments {
   void* out = nullptr;
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
-  const float* weight = nullptr;   // null: 1
-  const float* bias = nullptr;     // null: 0
+  const float* weight = nullptr;    // null: 1
+  const float* bias = nullptr;      // null: 0
+  const void* residual = nullptr;   // [rows, channels], added; null: 0
+  bool relu = false;                // behind all that
 };
 
 /// What the terms of the second of two sums are, beside the gradients g themselves.
@@ -87,6 +89,8 @@ struct ColumnSumArguments {
   ColumnShape shape{};
   const void* grad = nullptr;   // g: [rows, channels]
   const void* in = nullptr;     // x
+  const void* relu =
+      nullptr;   // [rows, channels] output of a ReLU: g is 0 where that is; null: none
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
   float* partial = nullptr;
@@ -120,7 +124,9 @@ struct FeatureGradientArguments {
   ColumnShape shape{};
   const void* in = nullptr;
   const void* grad = nullptr;
+  const void* relu = nullptr;   // as for sums
   void* out = nullptr;
+  void* passed = nullptr;   // g behind the ReLU, which a residual gets; null: nobody does
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
   const float* weight = nullptr;      // null: 1

@@ -24,6 +24,7 @@ template <class Access> class SumTerms {
     const int64_t element = row * a_.shape.channels + channel_;
     typename Access::Chunk g, x;
     Access::load(a_.grad, element, g);
+    pass_relu<Access>(a_.relu, element, g);
     PUMICE_UNROLL
     for (int32_t i = 0; i < Access::kCount; ++i)
       first[i] += g[i];

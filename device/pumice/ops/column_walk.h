@@ -51,6 +51,17 @@ PUMICE_DEVICE void with_access(ElementType type, int32_t channels, Arguments&...
   }
 }
 
+/// Gradients behind a ReLU whose output is `relu`; null: there is none.
+template <class Access>
+PUMICE_DEVICE void pass_relu(const void* relu, int64_t element, typename Access::Chunk& gradient) {
+  if (relu == nullptr) return;
+  typename Access::Chunk output;
+  Access::load(relu, element, output);
+  PUMICE_UNROLL
+  for (int32_t i = 0; i < Access::kCount; ++i)
+    gradient[i] = output[i] > 0.0f ? gradient[i] : 0.0f;
+}
+
 PUMICE_DEVICE void store_element(ElementType type, void* out, int64_t element, float value) {
   const float one[1] = {value};
   switch (type) {

@@ -25,6 +25,16 @@ struct NormalizeRows {
       PUMICE_UNROLL
       for (int32_t i = 0; i < kCount; ++i)
         x[i] = (x[i] - mean[i]) * factor[i] + bias[i];
+      if (a.residual != nullptr) {
+        typename Access::Chunk other;
+        Access::load(a.residual, element, other);
+        PUMICE_UNROLL
+        for (int32_t i = 0; i < kCount; ++i)
+          x[i] += other[i];
+      }
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kCount; ++i)
+        x[i] = a.relu && x[i] < 0.0f ? 0.0f : x[i];   // a NaN stays one
       Access::store(a.out, element, x);
     });
   }
@@ -54,6 +64,8 @@ struct NormalizeGradient {
       typename Access::Chunk x, g;
       Access::load(a.in, element, x);
       Access::load(a.grad, element, g);
+      pass_relu<Access>(a.relu, element, g);
+      if (a.passed != nullptr) Access::store(a.passed, element, g);
       PUMICE_UNROLL
       for (int32_t i = 0; i < kCount; ++i)
         g[i] = (g[i] - mean_grad[i] - (x[i] - mean[i]) * slope[i]) * factor[i];
@@ -64,7 +76,9 @@ struct NormalizeGradient {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_gradient(
     PUMICE_ARGUMENT(FeatureGradientArguments) a) {
-  if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
+  const RowCountRef& rows = a.shape.rows.rows;
+  if (a.passed != nullptr) poisoned_rows(rows, a.shape.channels, a.shape.type, a.passed);
+  if (poisoned_rows(rows, a.shape.channels, a.shape.type, a.out)) return;
   with_access<NormalizeGradient>(a.shape.type, a.shape.channels, a);
 }
 

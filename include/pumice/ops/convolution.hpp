@@ -38,6 +38,10 @@ struct ConvolutionOptions {
   /// f32 features on a device: products of numbers rounded to tf32, sums in f32. UserError for
   /// other types and on the CPU. Depthwise convolutions multiply in f32 all the same.
   bool tf32 = false;
+  /// On a device, in one group, with implicit_gemm: an f32 weight of f16 or bf16 features is
+  /// rounded where it is packed, so that no rounded copy need be made.
+  bool rounds_weight = false;
+  bool wide_weight_gradient = false;   // of f16 and bf16: it stays in f32, in which it was added up
   ConvolutionPlan* chosen = nullptr;   // receives the plan that ran
 };
 
@@ -53,7 +57,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                   const KernelMapView& map, const ConvolutionOptions& options = {});
 
-/// Gradient of the weight, [K, C_in / groups, C_out].
+/// Gradient of the weight, [K, C_in / groups, C_out], of the features' type or f32.
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
                                    const KernelMapView& map,
                                    const ConvolutionOptions& options = {});

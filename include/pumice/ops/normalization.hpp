@@ -27,6 +27,20 @@ struct NormGradients {
   Tensor features;   // [N, C]
   Tensor weight;     // [C]
   Tensor bias;       // [C]
+  Tensor residual;   // [N, C], of a norm that is followed by one
+};
+
+/// What follows a norm in the same pass: relu(norm + residual).
+struct AfterNorm {
+  ConstTensorView residual{};   // [N, C], of the features' type; undefined: 0
+  bool relu = false;
+};
+
+/// The same, for its gradient.
+struct BeforeNormGradient {
+  ConstTensorView output{};   // of the ReLU, which passes gradients where it is above 0; undefined:
+                              // there was none
+  bool residual = false;      // whether its gradient is wanted
 };
 
 struct BatchNormOptions {
@@ -40,11 +54,13 @@ struct BatchNormOptions {
 /// output and leaves them alone; N = 1 is a UserError, for one row has no variance.
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
-                               TensorView running_variance, const BatchNormOptions& options = {});
+                               TensorView running_variance, const BatchNormOptions& options = {},
+                               const AfterNorm& after = {});
 /// Gradients of `batch_norm_training`; `mean` and `inverse_deviation` are the ones it returned.
 NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
                                            ConstTensorView weight, ConstTensorView mean,
-                                           ConstTensorView inverse_deviation);
+                                           ConstTensorView inverse_deviation,
+                                           const BeforeNormGradient& before = {});
 
 /// (x - mean) / sqrt(variance + epsilon) · weight + bias with given statistics, all [C].
 Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,

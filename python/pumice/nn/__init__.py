@@ -15,7 +15,7 @@ from .activation import (
     SiLU,
     Tanh,
 )
-from .container import Identity, OnFeatures, Sequential
+from .container import Identity, OnFeatures, Residual, Sequential
 from .convolution import Convolution, freeze
 from .convolutions import (
     Conv1d,

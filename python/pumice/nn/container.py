@@ -1,4 +1,4 @@
-"""Ordinary PyTorch modules on the features of sparse tensors."""
+"""Ordinary PyTorch modules on the features of sparse tensors, and modules one after the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ..tensor import SparseTensor
+from .fused import Plan
 
 
 class OnFeatures(torch.nn.Module):
@@ -23,15 +24,32 @@ class OnFeatures(torch.nn.Module):
 class Sequential(torch.nn.Sequential):
     """Layers one after the other. Modules of torch.nn (and containers of them alone) see the
     features; all others see the sparse tensor. Names of parameters are those of
-    torch.nn.Sequential."""
+    torch.nn.Sequential.
+
+    A convolution, a batch norm and a ReLU that follow each other run as one (see fused.py).
+    """
 
     def forward(self, x: Any) -> Any:
-        for module in self:
-            if isinstance(x, SparseTensor) and takes_features(module):
-                x = x.replace(features=module(x.features))
-            else:
-                x = module(x)
-        return x
+        if not isinstance(x, SparseTensor):
+            return super().forward(x)
+        return _run(self, x, None, False)
+
+
+class Residual(torch.nn.Module):
+    """relu(body(x) + shortcut(x)) on the sites of `body(x)`; without a shortcut x is added itself.
+    Where `body` ends with a batch norm, sum and ReLU are part of its pass."""
+
+    def __init__(self, body: Sequential, shortcut: torch.nn.Module | None = None) -> None:
+        super().__init__()
+        self.body = body
+        self.shortcut = shortcut
+
+    def forward(self, x: SparseTensor) -> SparseTensor:
+        other = x if self.shortcut is None else self.shortcut(x)
+        if not isinstance(self.body, Sequential):
+            result = self.body(x) + other
+            return result.replace(features=torch.relu(result.features))
+        return _run(self.body, x, other, True)
 
 
 class Identity(torch.nn.Module):
@@ -45,3 +63,46 @@ def takes_features(module: torch.nn.Module) -> bool:
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
         return type(module) is torch.nn.Sequential and all(takes_features(m) for m in module)
     return type(module).__module__.startswith("torch.nn.")
+
+
+def _run(body: Sequential, x: SparseTensor, other: SparseTensor | None, relu: bool) -> Any:
+    """All modules of `body`, then `+ other` and a ReLU."""
+    if torch.compiler.is_compiling():
+        return _run_apart(body, x, other, relu)
+    plan = body.__dict__.get("_plan")
+    if plan is None:
+        plan = body.__dict__["_plan"] = Plan()
+    steps = plan.of(body._modules.values())
+    last = len(steps) - 1
+    for index, step in enumerate(steps):
+        module = step.module
+        if module is not None:
+            x = _apply(module, x)
+        elif not isinstance(x, SparseTensor):  # what a pooling of whole items returns
+            for part in step.parts:
+                x = part(x)
+        elif index < last or other is None:
+            x = step(x)
+        elif step.relu:  # it is in front of the sum
+            x = step(x)
+        else:
+            return step(x, other, relu)
+    return x if other is None else _sum(x, other, relu)
+
+
+def _run_apart(body: Sequential, x: Any, other: SparseTensor | None, relu: bool) -> Any:
+    for module in body:
+        x = _apply(module, x)
+    return x if other is None else _sum(x, other, relu)
+
+
+def _apply(module: torch.nn.Module, x: Any) -> Any:
+    if isinstance(x, SparseTensor) and takes_features(module):
+        return x.replace(features=module(x.features))
+    return module(x)
+
+
+def _sum(x: SparseTensor, other: SparseTensor, relu: bool) -> SparseTensor:
+    result = x + other
+    return result.replace(features=torch.relu(result.features)) if relu else result
+

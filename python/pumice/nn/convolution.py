@@ -28,6 +28,10 @@ class _Kept:
         self.frozen = True
         self.packed = _C.PackedWeights()
 
+    def of(self, layer: torch.nn.Module) -> _C.PackedWeights | None:
+        """The packed weights of a frozen layer in evaluation; None where they may change."""
+        return self.packed if self.frozen and not layer.training else None
+
     def __deepcopy__(self, memo: dict[int, Any]) -> _Kept:
         return _Kept()
 
@@ -95,16 +99,21 @@ class Convolution(torch.nn.Module):
 
     def forward(self, x: SparseTensor, like: Any = None) -> SparseTensor:
         features = x.features
-        if features.shape[1] != self.in_channels:
+        if features.size(1) != self.in_channels:
             raise _C.UserError(
                 f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "
                 f"takes {self.in_channels}"
             )
         map, coords = self.find(x, like)
-        kept = self._kept.packed if self._kept.frozen and not self.training else None
-        result = ops.convolution(
-            features, self.weight, map, self.bias, self.groups, kept, self.dataflow
-        )
+        # Looked up where they are, since finding them by name takes longer.
+        parameters = self._parameters
+        weight = parameters.get("weight")
+        if weight is None:  # parametrised: another one at each call
+            weight, kept = self.weight, None
+        else:
+            kept = self._kept.of(self)
+        bias = parameters["bias"] if "bias" in parameters else self.bias
+        result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
         return SparseTensor._of(coords, result)
 
     def dense_weight(self) -> Tensor:

@@ -11,12 +11,49 @@ from ..tensor import SparseTensor
 
 
 class BatchNorm(torch.nn.BatchNorm1d):
-    """torch.nn.BatchNorm1d of the features. A batch without rows stays as it is."""
+    """torch.nn.BatchNorm1d of the features. A batch without rows stays as it is.
 
-    def forward(self, x: SparseTensor) -> SparseTensor:
-        if x.features.shape[0] == 0:
-            return x
-        return SparseTensor._of(x.coords, super().forward(x.features))
+    forward(x, residual, relu) is relu(norm(x) + residual) in one pass; `residual` are features.
+    """
+
+    def forward(
+        self, x: SparseTensor, residual: torch.Tensor | None = None, relu: bool = False
+    ) -> SparseTensor:
+        return SparseTensor._of(x.coords, batch_norm(self, x.features, residual, relu))
+
+
+def batch_norm(
+    norm: torch.nn.BatchNorm1d,
+    features: torch.Tensor,
+    residual: torch.Tensor | None = None,
+    relu: bool = False,
+) -> torch.Tensor:
+    """relu(norm(features) + residual), running statistics as torch.nn.BatchNorm1d keeps them."""
+    buffers, parameters = norm._buffers, norm._parameters
+    training = norm.training
+    momentum = norm.momentum
+    if training and norm.track_running_stats and features.size(0) > 0:
+        count = buffers["num_batches_tracked"]
+        if count is not None:
+            count.add_(1)
+            if momentum is None:  # a mean of all batches
+                momentum = 1.0 / float(count)
+    mean, variance = buffers["running_mean"], buffers["running_var"]
+    of_batch = training or mean is None or variance is None
+    if training and not norm.track_running_stats:
+        mean = variance = None
+    return ops.batch_norm(
+        features,
+        parameters["weight"],
+        parameters["bias"],
+        mean,
+        variance,
+        of_batch,
+        0.0 if momentum is None else momentum,
+        norm.eps,
+        residual,
+        relu,
+    )
 
 
 class SyncBatchNorm(torch.nn.BatchNorm1d):

@@ -10,14 +10,17 @@ from .maps import (
     submanifold_map,
     transposed_map,
 )
+from .normalization import batch_norm, fold_batch_norm
 from .pooling import global_pool, pool
 from .sets import prune, union_add
 
 __all__ = [
     "Map",
+    "batch_norm",
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
+    "fold_batch_norm",
     "from_dense",
     "generative_map",
     "global_pool",

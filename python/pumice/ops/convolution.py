@@ -65,9 +65,15 @@ def _convolve(
         or weight.requires_grad
         or (bias is not None and bias.requires_grad)
     ):
-        return _Convolution.apply(features, weight, bias, map, groups, dtype, dataflow)
+        if kept is not None:
+            kept.clear()  # a step may change weights in ways that no version tells
+        return _apply(features, weight, bias, map, groups, dtype, dataflow)
     version = 0 if kept is None else weight._version
-    if dtype is not None and weight.dtype != dtype:
+    if (
+        dtype is not None
+        and weight.dtype != dtype
+        and not modes.rounds_weight(features, weight, groups, dataflow)
+    ):
         weight = weight.to(dtype)
         kept = None
     return _run(features.contiguous(), weight, map, bias, groups, dataflow, kept, version)
@@ -145,7 +151,13 @@ class _Convolution(torch.autograd.Function):
         dtype: torch.dtype | None,
         dataflow: str | None,
     ) -> Tensor:
-        used = weight if dtype is None or weight.dtype == dtype else weight.to(dtype)
+        used = weight
+        if (
+            dtype is not None
+            and weight.dtype != dtype
+            and not modes.rounds_weight(features, weight, groups, dataflow)
+        ):
+            used = weight.to(dtype)
         ctx.save_for_backward(features, weight)
         ctx.cast = None if used is weight else used
         ctx.call = (map, groups, dataflow)
@@ -155,22 +167,50 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
         features, weight = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        if torch.is_grad_enabled() or modes.traced(grad_output):
+            return (*_differentiable_gradients(ctx, grad_output), None, None, None, None)
         map, groups, dataflow = ctx.call
-        used = weight
-        if ctx.cast is not None:
-            # For a second derivative the cast has to be part of the graph.
-            used = weight.to(ctx.cast.dtype) if torch.is_grad_enabled() else ctx.cast
-        to_features = to_weight = to_bias = None
-        if ctx.needs_input_grad[0]:
-            to_features = convolution_input_gradient(grad_output, used, map, groups, dataflow)
-        if ctx.needs_input_grad[1]:
-            to_weight = convolution_weight_gradient(features, grad_output, map, groups)
-            if to_weight.dtype != weight.dtype:
-                to_weight = to_weight.to(weight.dtype)
-        if ctx.needs_input_grad[2]:
-            wide = torch.float64 if grad_output.dtype == torch.float64 else torch.float32
-            to_bias = grad_output.sum(0, dtype=wide).to(ctx.bias_dtype)
+        to_features, to_weight, to_bias = _C.convolution_gradients(
+            features.contiguous(),
+            (weight if ctx.cast is None else ctx.cast).contiguous(),
+            grad_output.contiguous(),
+            map,
+            groups,
+            *modes.of(features),
+            dataflow,
+            needs[0],
+            needs[1],
+            needs[2],
+        )
+        if to_weight is not None and to_weight.dtype != weight.dtype:
+            to_weight = to_weight.to(weight.dtype)
+        if to_bias is not None and to_bias.dtype != ctx.bias_dtype:
+            to_bias = to_bias.to(ctx.bias_dtype)
         return to_features, to_weight, to_bias, None, None, None, None
+
+
+_apply = modes.function(_Convolution)
+
+
+def _differentiable_gradients(
+    ctx: Any, grad_output: Tensor
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """For second derivatives: each step, and the cast of a weight, is part of the graph."""
+    features, weight = ctx.saved_tensors
+    map, groups, dataflow = ctx.call
+    to_features = to_weight = to_bias = None
+    if ctx.needs_input_grad[0]:
+        used = weight if weight.dtype == grad_output.dtype else weight.to(grad_output.dtype)
+        to_features = convolution_input_gradient(grad_output, used, map, groups, dataflow)
+    if ctx.needs_input_grad[1]:
+        to_weight = convolution_weight_gradient(features, grad_output, map, groups)
+        if to_weight.dtype != weight.dtype:
+            to_weight = to_weight.to(weight.dtype)
+    if ctx.needs_input_grad[2]:
+        wide = torch.float64 if grad_output.dtype == torch.float64 else torch.float32
+        to_bias = grad_output.sum(0, dtype=wide).to(ctx.bias_dtype)
+    return to_features, to_weight, to_bias
 
 
 class _InputGradient(torch.autograd.Function):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,7 +14,7 @@ def of(features: Tensor) -> tuple[bool, bool]:
     if not features.is_cuda:
         return False, False
     tf32 = features.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    return torch.are_deterministic_algorithms_enabled(), tf32
+    return torch._C._get_deterministic_algorithms(), tf32
 
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
@@ -30,6 +33,30 @@ def traced(features: Tensor) -> bool:
     return (
         kind is not Tensor and kind is not torch.nn.Parameter
     ) or torch._C._len_torch_dispatch_stack() > 0
+
+
+def rounds_weight(
+    features: Tensor, weight: Tensor, groups: int, dataflow: str | None
+) -> bool:
+    """Whether kernels take a float32 weight as it is, and round it where they pack it."""
+    return (
+        features.is_cuda
+        and groups == 1
+        and weight.dtype is torch.float32
+        and dataflow in (None, "implicit_gemm")
+        and features.dtype in (torch.float16, torch.bfloat16)
+    )
+
+
+def function(kind: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """kind.apply without what only transforms of functions (torch.func) need."""
+    plain = super(torch.autograd.Function, kind).apply
+    transformed = torch._C._are_functorch_transforms_active
+
+    def apply(*arguments: Any) -> Any:
+        return kind.apply(*arguments) if transformed() else plain(*arguments)
+
+    return apply
 
 
 def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:

@@ -52,6 +52,11 @@ void sum_slots(jit::KernelRunner& runner, ElementType type, const SumSlotsArgume
 
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient) {
+  launch_gradient(runner, spec, source_of(spec), gradient);
+}
+
+void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const jit::Source& source,
+                     const WeightGradient& gradient) {
   const std::int32_t offsets = gradient.pairs.offsets;
   const std::int32_t columns = spec.groups * spec.out_channels;
   const std::int64_t slice = std::int64_t{spec.in_channels} * columns;
@@ -65,7 +70,7 @@ void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                                .blocks_y = gradient_tiles(spec),
                                .threads = threads(spec),
                                .shared_bytes = shared_bytes(spec, offsets)};
-  const jit::KernelName kernel{&source_of(spec), kGradientKernel};
+  const jit::KernelName kernel{&source, kGradientKernel};
   if (spec.write == Write::add) {
     PUMICE_ENSURES(gradient.type == ElementType::f32, "sums that are added to are f32");
     fill_bytes_async(gradient.result, std::byte{0},
@@ -99,7 +104,8 @@ void launch_depthwise(jit::KernelRunner& runner, ElementType type,
 }
 
 void launch_depthwise_gradient(jit::KernelRunner& runner, ElementType type,
-                               DepthwiseGradientArguments arguments, void* result) {
+                               DepthwiseGradientArguments arguments, ElementType result_type,
+                               void* result) {
   const std::int32_t offsets = arguments.pairs.offsets;
   const int tiles = depthwise_gradient_tiles(arguments.channels);
   const std::int64_t blocks =
@@ -112,7 +118,7 @@ void launch_depthwise_gradient(jit::KernelRunner& runner, ElementType type,
               .threads = kDepthwiseThreads,
               .shared_bytes = depthwise_gradient_shared_bytes(offsets)},
              arguments);
-  sum_slots(runner, type,
+  sum_slots(runner, result_type,
             {.pairs = arguments.pairs,
              .slots = slots.data(),
              .result = result,

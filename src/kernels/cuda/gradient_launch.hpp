@@ -27,6 +27,9 @@ const jit::Source& depthwise_source_of(ElementType type);
 /// Write::add: a fill and one launch. Write::slots: two launches, and the same bits every time.
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient);
+/// The same, of a source that was found before.
+void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const jit::Source& source,
+                     const WeightGradient& gradient);
 
 /// Enqueues over all tiles that there is room for. `type`: of input, weight and output. Write::add
 /// and Write::slots write a partial result in f32 instead of the output.
@@ -34,8 +37,9 @@ void launch_depthwise(jit::KernelRunner& runner, ElementType type,
                       const DepthwiseArguments& arguments, Write write = Write::store);
 
 /// Two launches; the same bits every time. Slots of `arguments` are made here. `result`: [offsets,
-/// channels] of `type`.
+/// channels] of `result_type`.
 void launch_depthwise_gradient(jit::KernelRunner& runner, ElementType type,
-                               DepthwiseGradientArguments arguments, void* result);
+                               DepthwiseGradientArguments arguments, ElementType result_type,
+                               void* result);
 
 }   // namespace pumice::cuda

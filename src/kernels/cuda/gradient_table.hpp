@@ -16,6 +16,8 @@ struct GradientProblem {
   std::int32_t groups = 1;
   std::int32_t offsets = 343;   // their table lies beside the stages; up to 7³ cost none of them
   std::uint32_t architecture = kSm90a;
+
+  friend bool operator==(const GradientProblem&, const GradientProblem&) = default;
 };
 
 /// Valid specs for the problem's architecture, the likeliest first.

@@ -191,19 +191,10 @@ double cost(const TileSpec& spec, const TileProblem& problem) {
   return depth_chunks(spec) * stage * (tiles + together);
 }
 
-/// Rows are taken as one of 16 numbers an octave, so that there are few enough of them to go
-/// through when kernels are built ahead.
 constexpr int kRowBits = 5;
 constexpr int kMostRowBits = 40;
 int dropped_bits(std::int64_t rows) {
   return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))) - kRowBits;
-}
-
-std::int64_t rounded_rows(std::int64_t rows) {
-  const int drop = dropped_bits(rows);
-  if (drop <= 0) return rows;
-  const std::int64_t half = std::int64_t{1} << (drop - 1);
-  return std::min((rows + half) >> drop << drop, std::int64_t{1} << kMostRowBits);
 }
 
 const TileSpec& cheapest(const std::vector<TileSpec>& specs, TileProblem problem) {
@@ -237,6 +228,13 @@ std::vector<TileSpec> some_candidates(const TileProblem& problem) {
 }
 
 }   // namespace
+
+std::int64_t rounded_rows(std::int64_t rows) {
+  const int drop = dropped_bits(rows);
+  if (drop <= 0) return rows;
+  const std::int64_t half = std::int64_t{1} << (drop - 1);
+  return std::min((rows + half) >> drop << drop, std::int64_t{1} << kMostRowBits);
+}
 
 std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
   std::vector<TileSpec> specs;

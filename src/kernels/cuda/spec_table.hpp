@@ -26,12 +26,18 @@ struct TileProblem {
   std::int64_t rows = 0;       // output rows: a capacity will do
   std::int64_t offsets = 27;   // kernel volume
   std::uint32_t architecture = kSm90a;
+
+  friend bool operator==(const TileProblem&, const TileProblem&) = default;
 };
 
 struct TileChoice {
   TileSpec spec;
   int splits = 1;   // of the kernel offsets; more than one goes with Write::add or Write::slots
 };
+
+/// Rows are taken as one of 16 numbers an octave, so that there are few enough of them to go
+/// through when kernels are built ahead.
+std::int64_t rounded_rows(std::int64_t rows);
 
 /// Valid specs for the problem's architecture, the likeliest first; at most eight. Only the number
 /// of rows decides between them, so that a second input compiles nothing new.

@@ -30,11 +30,16 @@ const jit::Source& source_of(const TileSpec& spec) {
 }
 
 void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArguments& arguments) {
+  launch_tiles(runner, spec, source_of(spec), arguments);
+}
+
+void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const jit::Source& source,
+                  const TileArguments& arguments) {
   const std::int64_t tiles =
       spec.gather == Gather::identity
           ? (arguments.map.out_rows.capacity + spec.tile_rows - 1) / spec.tile_rows
           : arguments.map.tiles.capacity;
-  runner.run({&source_of(spec), kTileKernel},
+  runner.run({&source, kTileKernel},
              {.blocks = tile_blocks(spec, tiles, multiprocessors_of(runner.stream())),
               .blocks_y = spec.groups * column_tiles(spec),
               .threads = threads(spec),

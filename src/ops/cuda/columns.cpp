@@ -126,7 +126,7 @@ void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, doub
 
 void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
-               ConstTensorView bias, TensorView output) {
+               ConstTensorView bias, TensorView output, const BehindNorm& behind) {
   if (features.elements() == 0) return;
   const ColumnShape shape = shape_of(runner, rows, features);
   runner.run(ops_kernel("normalize_rows"), launch_over(shape),
@@ -136,13 +136,16 @@ void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView 
                                 .mean = mean.data<float>(),
                                 .inverse_deviation = inverse_deviation.data<float>(),
                                 .weight = floats(weight),
-                                .bias = floats(bias)});
+                                .bias = floats(bias),
+                                .residual = behind.residual.raw(),
+                                .relu = behind.relu});
 }
 
 void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                         ConstTensorView grad_output, ConstTensorView mean,
                         ConstTensorView inverse_deviation, ConstTensorView weight,
-                        bool constant_statistics, const NormGradientViews& gradients) {
+                        bool constant_statistics, const NormGradientViews& gradients,
+                        ConstTensorView relu) {
   if (features.extent(1) == 0) return;
   const ColumnShape shape = shape_of(runner, rows, features);
   const std::int64_t statistics = std::int64_t{rows.items} * shape.channels;
@@ -151,6 +154,7 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
   sum_shares(runner, {.shape = shape,
                       .grad = grad_output.raw(),
                       .in = features.raw(),
+                      .relu = relu.raw(),
                       .mean = mean.data<float>(),
                       .partial = partial.data(),
                       .term = SumTerm::centered});
@@ -168,7 +172,9 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
              FeatureGradientArguments{.shape = shape,
                                       .in = features.raw(),
                                       .grad = grad_output.raw(),
+                                      .relu = relu.raw(),
                                       .out = gradients.features.raw(),
+                                      .passed = gradients.residual.raw(),
                                       .mean = mean.data<float>(),
                                       .inverse_deviation = inverse_deviation.data<float>(),
                                       .weight = floats(weight),

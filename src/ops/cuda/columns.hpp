@@ -30,22 +30,30 @@ void statistics(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView
 void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, double epsilon,
                        TensorView inverse_deviation);
 
+/// What follows a norm: relu(norm + residual).
+struct BehindNorm {
+  ConstTensorView residual{};   // undefined: 0
+  bool relu = false;
+};
 /// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias f32
 /// [C], undefined: 1 and 0. One launch.
 void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
-               ConstTensorView bias, TensorView output);
+               ConstTensorView bias, TensorView output, const BehindNorm& behind = {});
 
 struct NormGradientViews {
   TensorView features;   // [N, C]
   TensorView weight;     // f32 [C]
   TensorView bias;
+  TensorView residual{};   // [N, C], of what was added behind the norm; undefined: nothing was
 };
-/// Three launches. `constant_statistics`: they do not depend on the features.
+/// Three launches. `constant_statistics`: they do not depend on the features. `relu`: the output of
+/// one behind the norm.
 void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                         ConstTensorView grad_output, ConstTensorView mean,
                         ConstTensorView inverse_deviation, ConstTensorView weight,
-                        bool constant_statistics, const NormGradientViews& gradients);
+                        bool constant_statistics, const NormGradientViews& gradients,
+                        ConstTensorView relu = {});
 
 /// One launch.
 void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView weight,

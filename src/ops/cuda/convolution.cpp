@@ -9,6 +9,7 @@
 #include <pumice/core/error.hpp>
 
 #include "kernels/cuda/architecture.hpp"
+#include "kernels/cuda/chosen_kernel.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/gradient_source.hpp"
 #include "kernels/cuda/gradient_table.hpp"
@@ -81,6 +82,7 @@ class IdentityPairs {
 std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                      jit::KernelRunner& runner) {
   const ElementType type = element_type(product.features.dtype(), "weight gradient", "features");
+  const ElementType result_type = element_type(product.result.dtype(), "weight gradient", "result");
   const auto in_channels = static_cast<std::int32_t>(product.features.extent(1));
   const std::uint32_t architecture = architecture_bit(product.features.device());
   if (is_depthwise(product.groups, in_channels, product.grad_output.extent(1))) {
@@ -94,25 +96,25 @@ std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                                .input = product.features.raw(),
                                .grad = product.grad_output.raw(),
                                .channels = in_channels},
-                              product.result.raw());
+                              result_type, product.result.raw());
     return kDepthwiseGradientKernel;
   }
-  const GradientSpec spec = choose_gradient(describe(product, pairs.offsets, architecture));
+  const auto& [spec, source] = chosen_gradient(describe(product, pairs.offsets, architecture));
   WeightGradient gradient{.pairs = pairs,
                           .input = product.features.raw(),
                           .grad = product.grad_output.raw(),
                           .result = product.result.raw(),
-                          .type = type};
-  if (product.deterministic || type == ElementType::f32) {
-    launch_gradient(runner, spec, gradient);
+                          .type = result_type};
+  if (product.deterministic || result_type == ElementType::f32) {
+    launch_gradient(runner, spec, *source, gradient);
   } else {
     Tensor sums(product.result.shape(), DType::f32, product.result.stream());
     gradient.result = sums.raw();
     gradient.type = ElementType::f32;
-    launch_gradient(runner, spec, gradient);
+    launch_gradient(runner, spec, *source, gradient);
     convert(sums, 1.0, product.result);
   }
-  return gradient_name(spec);
+  return source->name;
 }
 
 }   // namespace
@@ -121,9 +123,9 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
   if (is_depthwise(product.groups, product.input.extent(1), product.output.extent(1)))
     return run_depthwise(product, map);
   const std::uint32_t architecture = architecture_bit(product.input.device());
-  const TileSpec spec =
-      choose_tile(describe(product, gather_of(map != nullptr), architecture)).spec;
-  if (product.output.elements() == 0) return tile_name(spec);
+  const auto& [spec, source] =
+      chosen_tile(describe(product, gather_of(map != nullptr), architecture));
+  if (product.output.elements() == 0) return source->name;
   jit::DeviceRunner runner = runner_for(product.input);
   TileWeights for_this_call;
   TileWeights shortcut_for_this_call;
@@ -152,8 +154,8 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
   }
   arguments.weight = packed_in(product.kept, for_this_call)
                          .get(runner, weight_layout(spec, offsets), product.weight, order);
-  launch_tiles(runner, spec, arguments);
-  return tile_name(spec);
+  launch_tiles(runner, spec, *source, arguments);
+  return source->name;
 }
 
 std::string run(const WeightProduct& product, const KernelMapView* map) {

@@ -53,7 +53,7 @@ struct WeightProduct {
   std::int64_t groups = 1;
   bool deterministic = false;
   bool tf32 = false;   // f32 is multiplied as tf32
-  TensorView result;   // [K, C_in / groups, C_out], of the type of the features; linear: no K
+  TensorView result;   // [K, C_in / groups, C_out], of the features' type or f32; linear: no K
 };
 
 /// Enqueues a weight gradient on the stream of its features and returns the name of the kernel that

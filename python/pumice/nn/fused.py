@@ -1,0 +1,212 @@
+"""Layers that run together as one: a convolution, its batch norm, a residual and a ReLU.
+
+In training norm, residual and ReLU are one pass over the features, forward and backward. In
+inference they are in the convolution's epilogue, so that they cost nothing. What has hooks runs by
+itself, so that they see what they should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C, ops
+from ..coords import Coordinates
+from ..ops import modes
+from ..tensor import SparseTensor
+from .convolution import Convolution
+from .normalization import batch_norm
+
+_RELU = 1  # the extension's number of it
+
+
+class Step:
+    """What runs as one: a module, or (convolution and) norm and ReLU."""
+
+    __slots__ = ("convolution", "folded", "module", "norm", "parts", "relu")
+
+    def __init__(self, module: torch.nn.Module | None = None) -> None:
+        self.module = module  # alone; the other fields say nothing then
+        self.parts: list[torch.nn.Module] = []
+        self.convolution: Convolution | None = None
+        self.norm: torch.nn.BatchNorm1d | None = None
+        self.relu = False
+        self.folded: tuple[Any, Tensor, Tensor] | None = None
+
+    def __call__(
+        self, x: SparseTensor, other: SparseTensor | None = None, relu: bool = False
+    ) -> SparseTensor:
+        """relu(what this is of x + other)"""
+        relu = relu or self.relu
+        layer, norm = self.convolution, self.norm
+        if layer is not None and norm is not None:
+            if not norm.training and norm.running_mean is not None:
+                result = self._fused(x, other, relu)
+                if result is not None:
+                    return result
+        if layer is not None:
+            x = layer(x)
+        residual = None if other is None else _features_for(other, x.coords, x.features.size(1))
+        if norm is not None:
+            return SparseTensor._of(x.coords, batch_norm(norm, x.features, residual, relu))
+        features = x.features
+        if residual is not None:
+            features = features + residual
+        return SparseTensor._of(x.coords, torch.relu(features) if relu else features)
+
+    def _fused(
+        self, x: SparseTensor, other: SparseTensor | None, relu: bool
+    ) -> SparseTensor | None:
+        """None where a gradient is wanted, or types are not what the kernels take."""
+        layer, norm = self.convolution, self.norm
+        features = x.features
+        if modes.traced(features) or layer.dataflow is not None:
+            return None
+        weight = layer._parameters.get("weight")
+        if weight is None or features.size(1) != layer.in_channels:
+            return None
+        if torch.is_grad_enabled() and (
+            features.requires_grad
+            or weight.requires_grad
+            or (other is not None and other.features.requires_grad)
+        ):
+            return None
+        dtype = modes.autocast_dtype(features)
+        if dtype is not None and features.dtype != dtype:
+            features = features.to(dtype)
+        if weight.dtype != features.dtype and not modes.rounds_weight(
+            features, weight, layer.groups, None
+        ):
+            return None
+        wide = torch.float64 if features.dtype == torch.float64 else torch.float32
+        if norm.running_mean.dtype != wide:
+            return None
+        kept = layer._kept.of(layer)
+        scale, shift = self._fold(wide, frozen=kept is not None)
+        map, coords = layer.find(x, None)
+        residual = None
+        if other is not None:
+            residual = _features_for(other, coords, layer.out_channels)
+            if residual.dtype != features.dtype:
+                residual = residual.to(features.dtype)
+        result = _C.fused_convolution(
+            features.contiguous(),
+            weight.contiguous(),
+            map,
+            scale,
+            shift,
+            None if residual is None else residual.contiguous(),
+            _RELU if relu else 0,
+            0.0,
+            layer.groups,
+            *modes.of(features),
+            kept,
+            weight._version,
+        )
+        return SparseTensor._of(coords, result)
+
+    def _fold(self, dtype: torch.dtype, frozen: bool) -> tuple[Tensor, Tensor]:
+        """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
+        `.data`, unless the layer is frozen; then while nobody changes them in place."""
+        norm, bias = self.norm, self.convolution.bias
+        of = (norm.running_mean, norm.running_var, norm.weight, norm.bias, bias)
+        key = None
+        if frozen:
+            key = tuple(None if t is None else (t.data_ptr(), t._version) for t in of)
+            if self.folded is not None and self.folded[0] == key:
+                return self.folded[1:]
+        with torch.no_grad():
+            cast = [None if t is None else t.to(dtype) for t in of]
+            folded = ops.fold_batch_norm(*cast, norm.eps)
+        self.folded = (key, *folded) if frozen else None
+        return folded
+
+
+def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:
+    """Those of a shortcut, which have to fit what they are added to."""
+    features = other.features
+    if features.size(1) != channels:
+        raise _C.UserError(
+            f"Residual: the body makes {channels} channels and the shortcut {features.size(1)}: "
+            "give it a shortcut that makes as many"
+        )
+    if coords is not other.coords and not coords.is_same(other.coords):
+        raise _C.UserError(
+            f"Residual: the body leads to {len(coords)} rows and the shortcut to {len(other)}, on "
+            "different sites: give the shortcut the same strides"
+        )
+    return features
+
+
+def has_hooks(module: torch.nn.Module) -> bool:
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+    )
+
+
+def steps_of(modules: Iterable[torch.nn.Module]) -> list[Step]:
+    """Modules, with those brought together that run as one."""
+    steps: list[Step] = []
+    for module in modules:
+        last = steps[-1] if steps else None
+        kind = type(module)
+        if has_hooks(module):
+            steps.append(Step(module))
+        elif isinstance(module, Convolution) and kind.forward is Convolution.forward:
+            steps.append(Step())
+            steps[-1].convolution = module
+        elif _is_norm(module):
+            if last is None or last.convolution is None or last.norm is not None or last.relu:
+                steps.append(Step())
+            steps[-1].norm = module
+        elif _is_relu(kind) and last is not None and last.norm is not None and not last.relu:
+            last.relu = True
+        else:
+            steps.append(Step(module))
+        steps[-1].parts.append(module)
+    return steps
+
+
+def _is_norm(module: torch.nn.Module) -> bool:
+    from .normalization import BatchNorm
+
+    return type(module) in (BatchNorm, torch.nn.BatchNorm1d)
+
+
+def _is_relu(kind: type) -> bool:
+    from .activation import ReLU
+
+    return kind in (ReLU, torch.nn.ReLU)
+
+
+class Plan:
+    """The steps of a list of modules, made anew where the list or a hook changed. No copy of a module
+    takes them along."""
+
+    __slots__ = ("hooked", "modules", "steps")
+
+    def __init__(self) -> None:
+        self.hooked = False
+        self.modules: list[torch.nn.Module] = []
+        self.steps: list[Step] = []
+
+    def of(self, modules: Iterable[torch.nn.Module]) -> list[Step]:
+        now = list(modules)
+        hooked = any(map(has_hooks, now))
+        if hooked or self.hooked or now != self.modules:
+            self.steps = steps_of(now)
+            self.modules = now
+            self.hooked = hooked
+        return self.steps
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
+        return Plan()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan, ()

@@ -1,0 +1,163 @@
+"""Batch norm with what follows it, relu(norm(x) + residual), forward and backward in one pass each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from . import modes
+
+
+def batch_norm(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None = None,
+    running_variance: Tensor | None = None,
+    training: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    residual: Tensor | None = None,
+    relu: bool = False,
+) -> Tensor:
+    """torch.nn.functional.batch_norm of [rows, C], then `+ residual` [rows, C] and a ReLU.
+
+    In training a batch of one row raises, as PyTorch's does; a batch of none stays as it is and
+    leaves the running statistics alone.
+    """
+    if not (training and _can_fuse(features, weight, bias, running_mean, running_variance, residual)):
+        return _step_by_step(
+            features, weight, bias, running_mean, running_variance, training, momentum, eps,
+            residual, relu,
+        )
+    return _apply(
+        features.contiguous(), weight, bias, running_mean, running_variance, momentum, eps, residual, relu
+    )
+
+
+def fold_batch_norm(
+    mean: Tensor,
+    variance: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    added_before: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """(scale, shift) [C], so that norm(x + added_before) = x · scale + shift."""
+    return _C.fold_batch_norm(mean, variance, weight, bias, added_before, eps)
+
+
+def _can_fuse(features: Tensor, *others: Tensor | None) -> bool:
+    """What is not of the types that kernels take goes PyTorch's way."""
+    if modes.traced(features) or features.dim() != 2:
+        return False
+    kind = features.dtype
+    if not features.is_floating_point() or (kind == torch.float64 and features.is_cuda):
+        return False
+    wide = kind if kind == torch.float64 else torch.float32
+    *parameters, residual = others
+    if residual is not None and (residual.dtype != kind or residual.shape != features.shape):
+        return False
+    return all(p is None or p.dtype == wide for p in parameters)
+
+
+def _step_by_step(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_variance: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    result = features
+    if features.shape[0] > 0:
+        result = torch.nn.functional.batch_norm(
+            features, running_mean, running_variance, weight, bias, training, momentum, eps
+        )
+    if residual is not None:
+        result = result + residual
+    return torch.relu(result) if relu else result
+
+
+class _BatchNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor | None,
+        bias: Tensor | None,
+        running_mean: Tensor | None,
+        running_variance: Tensor | None,
+        momentum: float,
+        eps: float,
+        residual: Tensor | None,
+        relu: bool,
+    ) -> Tensor:
+        output, mean, deviation = _C.batch_norm_training(
+            features,
+            weight,
+            bias,
+            running_mean,
+            running_variance,
+            eps,
+            momentum,
+            None if residual is None else residual.contiguous(),
+            relu,
+        )
+        ctx.save_for_backward(features, weight, bias, residual, output if relu else None)
+        ctx.statistics = (mean, deviation)
+        ctx.relu = relu
+        ctx.eps = eps
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled() or modes.traced(grad_output):
+            return _differentiable_gradients(ctx, grad_output)
+        features, weight, _, _, output = ctx.saved_tensors
+        mean, deviation = ctx.statistics
+        needs = ctx.needs_input_grad
+        to_features, to_weight, to_bias, to_residual = _C.batch_norm_training_gradient(
+            features, grad_output.contiguous(), weight, mean, deviation, output, needs[7] and ctx.relu
+        )
+        if needs[7] and not ctx.relu:
+            to_residual = grad_output
+        return (
+            to_features,
+            to_weight if needs[1] else None,
+            to_bias if needs[2] else None,
+            None,
+            None,
+            None,
+            None,
+            to_residual,
+            None,
+        )
+
+
+_apply = modes.function(_BatchNorm)
+
+
+def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+    """For second derivatives: PyTorch differentiates its own steps."""
+    features, weight, bias, residual, _ = ctx.saved_tensors
+    with torch.enable_grad():
+        inputs = [features, weight, bias, residual]
+        output = _step_by_step(
+            features, weight, bias, None, None, True, 0.0, ctx.eps, residual, ctx.relu
+        )
+        wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
+        found = torch.autograd.grad(
+            output, [inputs[i] for i in wanted], grad_output, create_graph=True
+        )
+    gradients: list[Tensor | None] = [None] * 4
+    for i, gradient in zip(wanted, found):
+        gradients[i] = gradient
+    return (*gradients[:3], None, None, None, None, gradients[3], None)

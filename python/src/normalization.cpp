@@ -1,0 +1,98 @@
+// Batch norm with what follows it in one pass, its gradient, and its fold into a convolution.
+#include <optional>
+
+#include <nanobind/stl/optional.h>
+#include <pumice/core/error.hpp>
+#include <pumice/ops/normalization.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+DType compute_type(const ConstTensorView& view) {
+  return view.dtype() == DType::f64 ? DType::f64 : DType::f32;
+}
+
+void expect_channels(Call& call, const ConstTensorView& x, int count) {
+  for (int i = 0; i < count; ++i)
+    call.expect({x.extent(1)}, compute_type(x));
+}
+
+ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
+  const ConstTensorView view = call.view(tensor, name);
+  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
+                 ": give [rows, channels]");
+  return view;
+}
+
+nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::handle running_mean,
+                nb::handle running_variance, double epsilon, double momentum, nb::handle residual,
+                bool relu) {
+  Call call(features);
+  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView w = call.view(weight, "weight");
+  const ConstTensorView b = call.view(bias, "bias");
+  const TensorView mean = mutable_view_of(running_mean, "running_mean", call.stream());
+  const TensorView variance = mutable_view_of(running_variance, "running_variance", call.stream());
+  const AfterNorm after{.residual = call.view(residual, "residual"), .relu = relu};
+  call.expect(x.shape(), x.dtype());
+  expect_channels(call, x, 2);
+  const BatchNormOptions options{.epsilon = epsilon, .momentum = momentum};
+  Normalized made =
+      call.run([&] { return batch_norm_training(x, w, b, mean, variance, options, after); });
+  return nb::make_tuple(call.give(std::move(made.output)), call.give(std::move(made.mean)),
+                        call.give(std::move(made.inverse_deviation)));
+}
+
+nb::tuple gradient(nb::handle features, nb::handle grad_output, nb::handle weight, nb::handle mean,
+                   nb::handle inverse_deviation, nb::handle output, bool of_residual) {
+  Call call(features);
+  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const ConstTensorView w = call.view(weight, "weight");
+  const ConstTensorView m = call.view(mean, "mean");
+  const ConstTensorView d = call.view(inverse_deviation, "inverse_deviation");
+  const BeforeNormGradient before{.output = call.view(output, "output"), .residual = of_residual};
+  call.expect(x.shape(), x.dtype());
+  expect_channels(call, x, 2);
+  NormGradients made =
+      call.run([&] { return batch_norm_training_gradient(x, g, w, m, d, before); });
+  nb::object passed = nb::none();
+  if (of_residual) passed = call.give(std::move(made.residual));
+  return nb::make_tuple(call.give(std::move(made.features)), call.give(std::move(made.weight)),
+                        call.give(std::move(made.bias)), std::move(passed));
+}
+
+nb::tuple fold(nb::handle mean, nb::handle variance, nb::handle weight, nb::handle bias,
+               nb::handle added_before, double epsilon) {
+  Call call(mean);
+  const ConstTensorView m = call.view(mean, "mean");
+  const ConstTensorView v = call.view(variance, "variance");
+  const ConstTensorView w = call.view(weight, "weight");
+  const ConstTensorView b = call.view(bias, "bias");
+  const ConstTensorView before = call.view(added_before, "added_before");
+  call.expect(m.shape(), m.dtype());
+  ScaleShift made = call.run([&] { return fold_batch_norm(m, v, w, b, before, epsilon); });
+  return nb::make_tuple(call.give(std::move(made.scale)), call.give(std::move(made.shift)));
+}
+
+}   // namespace
+
+void bind_normalization(nb::module_& module) {
+  module.def("batch_norm_training", &train, "features"_a, "weight"_a.none(), "bias"_a.none(),
+             "running_mean"_a.none(), "running_variance"_a.none(), "epsilon"_a, "momentum"_a,
+             "residual"_a.none(), "relu"_a,
+             "relu(norm + residual): (output, mean, inverse deviation). The running statistics "
+             "move.");
+  module.def("batch_norm_training_gradient", &gradient, "features"_a, "grad_output"_a,
+             "weight"_a.none(), "mean"_a, "inverse_deviation"_a, "output"_a.none(), "of_residual"_a,
+             "(of the features, of the weight, of the bias, of the residual). `output`: of the "
+             "ReLU.");
+  module.def("fold_batch_norm", &fold, "mean"_a, "variance"_a, "weight"_a.none(), "bias"_a.none(),
+             "added_before"_a.none(), "epsilon"_a, "(scale, shift)");
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,225 @@
+"""Batch norm with a residual and a ReLU, and convolutions that take them along."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+import torch
+from conftest import close, random_tensor, working_type
+
+from pumice import UserError, nn, ops
+
+
+def reference(
+    norm: torch.nn.BatchNorm1d, x: torch.Tensor, residual: torch.Tensor | None, relu: bool
+) -> torch.Tensor:
+    y = norm(x)
+    y = y if residual is None else y + residual
+    return torch.relu(y) if relu else y
+
+
+def norms(device: torch.device, **options: object) -> tuple[nn.BatchNorm, torch.nn.BatchNorm1d]:
+    """Ours, and PyTorch's in float64 on the CPU."""
+    ours = nn.BatchNorm(6, **options)
+    if ours.weight is not None:
+        torch.nn.init.uniform_(ours.weight, 0.5, 2)
+        torch.nn.init.uniform_(ours.bias, -1, 1)
+    plain = torch.nn.BatchNorm1d(6, **options).double()
+    plain.load_state_dict(ours.state_dict())
+    return ours.to(device, working_type(device)), plain
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("with_residual", [False, True])
+@pytest.mark.parametrize("rows", [2, 3, 300])
+def test_training_is_that_of_pytorch(
+    device: torch.device, rows: int, with_residual: bool, relu: bool
+) -> None:
+    ours, plain = norms(device)
+    x = random_tensor(channels=6, count=rows, device=device, dtype=working_type(device))
+    residual = torch.randn_like(x.features).requires_grad_() if with_residual else None
+    far = [None if t is None else t.detach().cpu().double().requires_grad_()
+           for t in (x.features, residual)]
+    for _ in range(2):  # the running statistics move twice
+        y = ours(x, residual, relu).features
+        expected = reference(plain, far[0], far[1], relu)
+    close(y, expected.to(y), sums=rows)
+    gradient = torch.randn_like(expected)
+    y.backward(gradient.to(y))
+    expected.backward(gradient)
+    # A variance of two or three rows may be small, and what is divided by it large.
+    scale = max(1.0, 1 / float(far[0].detach().var(0, unbiased=False).min().sqrt())) ** 3
+    for mine, theirs in zip(
+        (x.features, residual, ours.weight, ours.bias),
+        (far[0], far[1], plain.weight, plain.bias),
+        strict=True,
+    ):
+        if theirs is not None:
+            close(mine.grad / scale, theirs.grad.to(mine.grad) / scale, sums=rows)
+    for name, value in plain.state_dict().items():
+        mine = ours.state_dict()[name]
+        if name == "num_batches_tracked":
+            assert mine.item() == value.item() == 2 and mine.dtype == value.dtype
+        else:
+            close(mine, value.to(mine), sums=rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"affine": False}, {"momentum": None}, {"track_running_stats": False}, {"eps": 0.1}],
+)
+@pytest.mark.parametrize("training", [True, False])
+def test_options_mean_the_same(
+    device: torch.device, options: dict[str, object], training: bool
+) -> None:
+    ours, plain = norms(device, **options)
+    assert ours.state_dict().keys() == plain.state_dict().keys()
+    x = random_tensor(channels=6, device=device, dtype=working_type(device)).detach()
+    for mode in (True, training):
+        y = ours.train(mode)(x, None, True).features
+        expected = reference(plain.train(mode), x.features.cpu().double(), None, True)
+        close(y, expected.to(y), sums=300)
+
+
+def test_an_empty_batch_changes_nothing(device: torch.device) -> None:
+    ours = nn.BatchNorm(4).to(device)
+    x = random_tensor(count=0, dtype=torch.float32, device=device)
+    before = copy.deepcopy(ours.state_dict())
+    y = ours(x, x.features, True)
+    y.features.sum().backward()
+    assert y.features.shape == (0, 4) and x.features.grad.shape == (0, 4)
+    assert all(torch.equal(before[k], v) for k, v in ours.state_dict().items())
+
+
+def test_one_row_has_no_variance(device: torch.device) -> None:
+    x = random_tensor(count=1, dtype=torch.float32, device=device)
+    with pytest.raises(ValueError, match="row"):
+        nn.BatchNorm(4).to(device)(x)
+    assert nn.BatchNorm(4).to(device).eval()(x).features.shape == (1, 4)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_gradcheck(relu: bool) -> None:
+    x, residual = torch.randn(2, 7, 3, dtype=torch.float64).unbind()
+    weight, bias = torch.rand(2, 3, dtype=torch.float64).unbind()
+    inputs = [t.clone().requires_grad_() for t in (x, weight, bias, residual)]
+
+    def run(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, r: torch.Tensor) -> torch.Tensor:
+        return ops.batch_norm(x, w, b, residual=r, relu=relu)
+
+    assert torch.autograd.gradcheck(run, inputs)
+    assert torch.autograd.gradgradcheck(run, inputs)
+
+
+def net_of(device: torch.device, dtype: torch.dtype = torch.float32) -> nn.Sequential:
+    net = nn.Sequential(
+        nn.SubMConv3d(8, 16, 3),
+        nn.BatchNorm(16),
+        nn.ReLU(),
+        nn.Residual(
+            nn.Sequential(
+                nn.SubMConv3d(16, 16, 1, bias=False), torch.nn.BatchNorm1d(16), torch.nn.ReLU(),
+                nn.SubMConv3d(16, 24, 3), nn.BatchNorm(24),
+            ),
+            nn.Sequential(nn.Linear(16, 24), nn.BatchNorm(24)),
+        ),
+    )
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            torch.nn.init.uniform_(module.weight, 0.5, 2)
+            torch.nn.init.uniform_(module.bias, -1, 1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+    return net.to(device, dtype)
+
+
+def apart(net: torch.nn.Module, x: object) -> object:
+    """The same modules, each by itself."""
+    if isinstance(net, nn.Residual):
+        y = apart(net.body, x) + apart(net.shortcut, x)
+        return y.replace(features=torch.relu(y.features))
+    if isinstance(net, nn.Sequential):
+        for module in net:
+            x = apart(module, x)
+        return x
+    return nn.OnFeatures(net)(x) if type(net).__module__.startswith("torch.nn") else net(x)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_fused_networks_are_the_modules_in_them(
+    device: torch.device, training: bool, gradients: bool
+) -> None:
+    dtype = working_type(device)
+    net = net_of(device, dtype).train(training)
+    other = copy.deepcopy(net)
+    x = random_tensor(channels=8, device=device, dtype=dtype)
+    with torch.set_grad_enabled(gradients):
+        for _ in range(2):  # the second one finds what the first one kept
+            y, expected = net(x).features, apart(other, x).features
+    close(y, expected, sums=16 * 27)
+    for (name, mine), theirs in zip(
+        net.state_dict().items(), other.state_dict().values(), strict=True
+    ):
+        close(mine.to(dtype), theirs.to(dtype), sums=16 * 27), name
+    if gradients:
+        of = torch.autograd.grad(y.square().sum(), list(net.parameters()))
+        of_other = torch.autograd.grad(expected.square().sum(), list(other.parameters()))
+        for mine, theirs in zip(of, of_other, strict=True):
+            scale = theirs.abs().max().clamp(min=1)
+            close(mine / scale, theirs / scale, sums=300 * 16 * 27)
+    else:
+        assert pickle.loads(pickle.dumps(net))(x).features.shape == y.shape
+
+
+def test_what_is_folded_follows_its_norm(device: torch.device) -> None:
+    dtype = working_type(device)
+    net = net_of(device, dtype).eval()
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    with torch.no_grad():
+        net(x)
+        net[1].running_mean.add_(1)
+        net[0].bias.mul_(3)
+        net[3].body[4].weight.mul_(0.5)
+        close(net(x).features, apart(net, x).features, sums=16 * 27)
+
+
+def test_hooks_are_called(device: torch.device) -> None:
+    net = net_of(device).eval()
+    x = random_tensor(channels=8, device=device, dtype=torch.float32).detach()
+    seen = []
+    with torch.no_grad():
+        net(x)
+        handle = net[1].register_forward_hook(lambda module, inputs, output: seen.append(1))
+        net(x)
+        handle.remove()
+        net(x)
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("training", [True, False])
+def test_autocast(device: torch.device, dtype: torch.dtype, training: bool) -> None:
+    net = net_of(device).train(training)
+    x = random_tensor(channels=8, device=device, dtype=torch.float32)
+    exact = net(x).features
+    with torch.autocast(device.type, dtype=dtype), torch.set_grad_enabled(training):
+        y = net(x).features
+    assert y.dtype == dtype
+    step = torch.finfo(dtype).eps
+    torch.testing.assert_close(y.float(), exact, rtol=16 * step, atol=32 * step)
+    if training:
+        y.float().square().sum().backward()
+        assert all(p.grad.dtype == torch.float32 and p.grad.isfinite().all()
+                   for p in net.parameters())
+
+
+def test_a_residual_of_other_sites_is_refused(device: torch.device) -> None:
+    x = random_tensor(channels=4, device=device, dtype=torch.float32)
+    strided = nn.Sequential(nn.Conv3d(4, 4, 2, 2), nn.BatchNorm(4)).to(device)
+    with pytest.raises(UserError, match="rows"):
+        nn.Residual(strided)(x)
+    wider = nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.BatchNorm(8)).to(device)
+    with pytest.raises(UserError, match="channels"):
+        nn.Residual(wider)(x)
