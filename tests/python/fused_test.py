@@ -185,6 +185,31 @@ def test_what_is_folded_follows_its_norm(device: torch.device) -> None:
         close(net(x).features, apart(net, x).features, sums=16 * 27)
 
 
+def test_writing_where_no_version_tells_is_seen(device: torch.device) -> None:
+    dtype = working_type(device)
+    net = net_of(device, dtype).eval()
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    with torch.no_grad():
+        net(x)
+        net[0].weight.data.mul_(2)
+        net[1].weight.data.mul_(3)
+        net[1].running_var.data.add_(1)
+        close(net(x).features, apart(net, x).features, sums=16 * 27)
+
+
+def test_a_frozen_network_is_frozen_anew(device: torch.device) -> None:
+    dtype = working_type(device)
+    net = nn.freeze(net_of(device, dtype).eval())
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    with torch.no_grad():
+        for _ in range(2):
+            close(net(x).features, apart(net, x).features, sums=16 * 27)
+        net[0].weight.data.mul_(2)
+        net[1].weight.data.mul_(3)
+        nn.freeze(net)
+        close(net(x).features, apart(net, x).features, sums=16 * 27)
+
+
 def test_hooks_are_called(device: torch.device) -> None:
     net = net_of(device).eval()
     x = random_tensor(channels=8, device=device, dtype=torch.float32).detach()

@@ -34,7 +34,7 @@ class Step:
         self.convolution: Convolution | None = None
         self.norm: torch.nn.BatchNorm1d | None = None
         self.relu = False
-        self.folded: tuple[Any, Tensor, Tensor] | None = None
+        self.folded: tuple[_C.PackedWeights, Any, tuple[Tensor, Tensor]] | None = None
 
     def __call__(
         self, x: SparseTensor, other: SparseTensor | None = None, relu: bool = False
@@ -85,7 +85,7 @@ class Step:
         if norm.running_mean.dtype != wide:
             return None
         kept = layer._kept.of(layer)
-        scale, shift = self._fold(wide, frozen=kept is not None)
+        scale, shift = self._fold(wide, kept)
         map, coords = layer.find(x, None)
         residual = None
         if other is not None:
@@ -108,21 +108,23 @@ class Step:
         )
         return SparseTensor._of(coords, result)
 
-    def _fold(self, dtype: torch.dtype, frozen: bool) -> tuple[Tensor, Tensor]:
+    def _fold(
+        self, dtype: torch.dtype, kept: _C.PackedWeights | None
+    ) -> tuple[Tensor, Tensor]:
         """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
-        `.data`, unless the layer is frozen; then while nobody changes them in place."""
+        `.data`, unless the layer is frozen (`kept`, another one each time it is frozen)."""
         norm, bias = self.norm, self.convolution.bias
         of = (norm.running_mean, norm.running_var, norm.weight, norm.bias, bias)
         key = None
-        if frozen:
+        if kept is not None:
             key = tuple(None if t is None else (t.data_ptr(), t._version) for t in of)
-            if self.folded is not None and self.folded[0] == key:
-                return self.folded[1:]
+            if self.folded is not None and self.folded[0] is kept and self.folded[1] == key:
+                return self.folded[2]
         with torch.no_grad():
             cast = [None if t is None else t.to(dtype) for t in of]
-            folded = ops.fold_batch_norm(*cast, norm.eps)
-        self.folded = (key, *folded) if frozen else None
-        return folded
+            made = ops.fold_batch_norm(*cast, norm.eps)
+        self.folded = None if kept is None else (kept, key, made)
+        return made
 
 
 def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:
