@@ -197,6 +197,23 @@ def test_writing_where_no_version_tells_is_seen(device: torch.device) -> None:
         close(net(x).features, apart(net, x).features, sums=16 * 27)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_the_first_convolution_leads_to_given_sites(device: torch.device, training: bool) -> None:
+    dtype = working_type(device)
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    down = nn.Conv3d(8, 8, 2, 2).to(device, dtype)
+    up = nn.Sequential(nn.InverseConv3d(8, 4, 2, stride=2), nn.BatchNorm(4), nn.ReLU())
+    up = up.to(device, dtype).train(training)
+    other = copy.deepcopy(up)
+    with torch.set_grad_enabled(training):
+        y = up(down(x), x)
+        expected = other[2](other[1](other[0](down(x), x)))
+    assert y.coords.is_same(x.coords)
+    close(y.features, expected.features, sums=64)
+    with pytest.raises(UserError, match="like"):
+        nn.Sequential(nn.BatchNorm(8)).to(device, dtype)(x, x)
+
+
 def test_a_frozen_network_is_frozen_anew(device: torch.device) -> None:
     dtype = working_type(device)
     net = nn.freeze(net_of(device, dtype).eval())

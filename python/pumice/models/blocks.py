@@ -50,8 +50,8 @@ class NamedBlock(torch.nn.Module):
         super().__init__()
         self.net = convolution_block(convolution)
 
-    def forward(self, x: SparseTensor) -> SparseTensor:
-        return self.net(x)
+    def forward(self, x: SparseTensor, like: SparseTensor | None = None) -> SparseTensor:
+        return self.net(x, like)
 
 
 class ResidualBlock(torch.nn.Module):
@@ -69,7 +69,6 @@ class ResidualBlock(torch.nn.Module):
             submanifold(out_channels, out_channels),
             norms(out_channels),
         )
-        self.relu = nn.ReLU(inplace=True)
         self.downsample = (
             None
             if in_channels == out_channels
@@ -78,4 +77,4 @@ class ResidualBlock(torch.nn.Module):
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        return self.relu(self.net(x) + shortcut)
+        return nn.residual(self.net, x, shortcut)

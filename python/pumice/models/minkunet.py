@@ -72,16 +72,8 @@ class MinkUNet42(Network):
             doubling, blocks = self.get_submodule(f"up{up}")
             # Onto the very sites of the skip, which the map of the way down came from.
             skip = skips.pop()
-            x = blocks(cat([_onto(doubling, x, skip), skip]))
+            x = blocks(cat([doubling(x, skip), skip]))
         return self.classifier(x)
-
-
-def _onto(block: NamedBlock, x: SparseTensor, like: SparseTensor) -> SparseTensor:
-    convolution, *rest = block.net
-    x = convolution(x, like)
-    for module in rest:
-        x = module(x)
-    return x
 
 
 def _scaled(widths: str | Sequence[int], factor: float) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from .activation import (
     SiLU,
     Tanh,
 )
-from .container import Identity, OnFeatures, Residual, Sequential
+from .container import Identity, OnFeatures, Residual, Sequential, residual
 from .convolution import Convolution, freeze
 from .convolutions import (
     Conv1d,
@@ -44,4 +44,4 @@ from .linear import Linear
 from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
 from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
-__all__ = [name for name in dir() if name[0].isupper()] + ["freeze"]
+__all__ = [name for name in dir() if name[0].isupper()] + ["freeze", "residual"]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..tensor import SparseTensor
-from .fused import Plan
+from .fused import Plan, has_hooks
 
 
 class OnFeatures(torch.nn.Module):
@@ -27,12 +27,13 @@ class Sequential(torch.nn.Sequential):
     torch.nn.Sequential.
 
     A convolution, a batch norm and a ReLU that follow each other run as one (see fused.py).
+    `like` is given to the first module, a convolution: the sites it shall lead to.
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Any, like: Any = None) -> Any:
         if not isinstance(x, SparseTensor):
             return super().forward(x)
-        return _run(self, x, None, False)
+        return _run(self, x, like=like)
 
 
 class Residual(torch.nn.Module):
@@ -46,10 +47,14 @@ class Residual(torch.nn.Module):
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         other = x if self.shortcut is None else self.shortcut(x)
-        if not isinstance(self.body, Sequential):
-            result = self.body(x) + other
-            return result.replace(features=torch.relu(result.features))
-        return _run(self.body, x, other, True)
+        return residual(self.body, x, other)
+
+
+def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
+    """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with."""
+    if isinstance(body, Sequential) and not has_hooks(body):
+        return _run(body, x, other, True)
+    return _sum(body(x), other, True)
 
 
 class Identity(torch.nn.Module):
@@ -65,10 +70,16 @@ def takes_features(module: torch.nn.Module) -> bool:
     return type(module).__module__.startswith("torch.nn.")
 
 
-def _run(body: Sequential, x: SparseTensor, other: SparseTensor | None, relu: bool) -> Any:
+def _run(
+    body: Sequential,
+    x: SparseTensor,
+    other: SparseTensor | None = None,
+    relu: bool = False,
+    like: Any = None,
+) -> Any:
     """All modules of `body`, then `+ other` and a ReLU."""
     if torch.compiler.is_compiling():
-        return _run_apart(body, x, other, relu)
+        return _run_apart(body, x, other, relu, like)
     plan = body.__dict__.get("_plan")
     if plan is None:
         plan = body.__dict__["_plan"] = Plan()
@@ -76,27 +87,33 @@ def _run(body: Sequential, x: SparseTensor, other: SparseTensor | None, relu: bo
     last = len(steps) - 1
     for index, step in enumerate(steps):
         module = step.module
+        onto = like if index == 0 else None
         if module is not None:
-            x = _apply(module, x)
+            x = _apply(module, x, onto)
         elif not isinstance(x, SparseTensor):  # what a pooling of whole items returns
             for part in step.parts:
                 x = part(x)
         elif index < last or other is None:
-            x = step(x)
+            x = step(x, like=onto)
         elif step.relu:  # it is in front of the sum
-            x = step(x)
+            x = step(x, like=onto)
         else:
-            return step(x, other, relu)
+            return step(x, other, relu, onto)
     return x if other is None else _sum(x, other, relu)
 
 
-def _run_apart(body: Sequential, x: Any, other: SparseTensor | None, relu: bool) -> Any:
+def _run_apart(
+    body: Sequential, x: Any, other: SparseTensor | None, relu: bool, like: Any
+) -> Any:
     for module in body:
-        x = _apply(module, x)
+        x = _apply(module, x, like)
+        like = None
     return x if other is None else _sum(x, other, relu)
 
 
-def _apply(module: torch.nn.Module, x: Any) -> Any:
+def _apply(module: torch.nn.Module, x: Any, like: Any) -> Any:
+    if like is not None:
+        return module(x, like)
     if isinstance(x, SparseTensor) and takes_features(module):
         return x.replace(features=module(x.features))
     return module(x)

@@ -37,18 +37,24 @@ class Step:
         self.folded: tuple[_C.PackedWeights, Any, tuple[Tensor, Tensor]] | None = None
 
     def __call__(
-        self, x: SparseTensor, other: SparseTensor | None = None, relu: bool = False
+        self,
+        x: SparseTensor,
+        other: SparseTensor | None = None,
+        relu: bool = False,
+        like: Any = None,
     ) -> SparseTensor:
-        """relu(what this is of x + other)"""
+        """relu(what this is of x + other), on the sites of `like` if given"""
         relu = relu or self.relu
         layer, norm = self.convolution, self.norm
+        if layer is None and like is not None:
+            raise _C.UserError("like: the first module is no convolution: leave it out")
         if layer is not None and norm is not None:
             if not norm.training and norm.running_mean is not None:
-                result = self._fused(x, other, relu)
+                result = self._fused(x, other, relu, like)
                 if result is not None:
                     return result
         if layer is not None:
-            x = layer(x)
+            x = layer(x, like)
         residual = None if other is None else _features_for(other, x.coords, x.features.size(1))
         if norm is not None:
             return SparseTensor._of(x.coords, batch_norm(norm, x.features, residual, relu))
@@ -58,7 +64,7 @@ class Step:
         return SparseTensor._of(x.coords, torch.relu(features) if relu else features)
 
     def _fused(
-        self, x: SparseTensor, other: SparseTensor | None, relu: bool
+        self, x: SparseTensor, other: SparseTensor | None, relu: bool, like: Any
     ) -> SparseTensor | None:
         """None where a gradient is wanted, or types are not what the kernels take."""
         layer, norm = self.convolution, self.norm
@@ -86,7 +92,7 @@ class Step:
             return None
         kept = layer._kept.of(layer)
         scale, shift = self._fold(wide, kept)
-        map, coords = layer.find(x, None)
+        map, coords = layer.find(x, like)
         residual = None
         if other is not None:
             residual = _features_for(other, coords, layer.out_channels)
