@@ -1,7 +1,11 @@
-"""Training steps and inference of MinkUNet42 (the widths of spvnas) on a scan, maps made anew in every
-pass: milliseconds a step as the clock sees them, and host time until all is enqueued.
+"""Training steps and inference from Python, maps made anew in every pass: milliseconds as the clock sees
+them, and host time until all is enqueued.
 
-    python benchmarks/python/training_step.py [--scan scan.bin] [--batch 1] [--factor 1.0]
+    python benchmarks/python/training_step.py [--network minkunet42|centerpoint] [--scan scan.bin ...]
+        [--batch 1] [--factor 1.0]
+
+"in a row": passes one after the other, as training does it, so that the host may run ahead. "alone":
+the median of passes each of which begins on an idle device and is waited for.
 """
 
 from __future__ import annotations
@@ -12,73 +16,19 @@ import time
 from collections.abc import Callable
 
 import torch
+from workloads import model, workload
 
-import pumice
 from pumice import nn
 
-WIDTHS = (32, 32, 64, 128, 256, 256, 128, 96, 96)
 
-
-def block(channels: int, out: int) -> nn.Residual:
-    body = nn.Sequential(
-        nn.SubMConv3d(channels, out, 3, bias=False),
-        nn.BatchNorm(out),
-        nn.ReLU(),
-        nn.SubMConv3d(out, out, 3, bias=False),
-        nn.BatchNorm(out),
-    )
-    if channels == out:
-        return nn.Residual(body)
-    return nn.Residual(
-        body, nn.Sequential(nn.SubMConv3d(channels, out, 1, bias=False), nn.BatchNorm(out))
-    )
-
-
-def layer(convolution: torch.nn.Module, out: int) -> nn.Sequential:
-    return nn.Sequential(convolution, nn.BatchNorm(out), nn.ReLU())
-
-
-class MinkUNet42(torch.nn.Module):
-    def __init__(self, channels: int = 4, classes: int = 19, factor: float = 1.0) -> None:
-        super().__init__()
-        w = [int(width * factor) for width in WIDTHS]
-        self.stem = nn.Sequential(
-            *layer(nn.SubMConv3d(channels, w[0], 3, bias=False), w[0]),
-            *layer(nn.SubMConv3d(w[0], w[0], 3, bias=False), w[0]),
-        )
-        self.down = torch.nn.ModuleList()
-        for level in range(4):
-            width, out = w[level], w[level + 1]
-            coarser = nn.Conv3d(width, width, 2, stride=2, bias=False, outputs="cell")
-            self.down.append(
-                nn.Sequential(*layer(coarser, width), block(width, out), block(out, out))
-            )
-        self.up = torch.nn.ModuleList()
-        self.blocks = torch.nn.ModuleList()
-        for level in range(4):
-            width, out, beside = w[4 + level], w[5 + level], w[3 - level]
-            self.up.append(nn.InverseConv3d(width, out, 2, stride=2, bias=False))
-            self.blocks.append(nn.Sequential(block(out + beside, out), block(out, out)))
-        self.norms = torch.nn.ModuleList(nn.BatchNorm(w[5 + level]) for level in range(4))
-        self.classifier = nn.Linear(w[8], classes)
-
-    def forward(self, x: pumice.SparseTensor) -> torch.Tensor:
-        levels = [self.stem(x)]
-        for down in self.down:
-            levels.append(down(levels[-1]))
-        x = levels.pop()
-        for up, norm, blocks in zip(self.up, self.norms, self.blocks):
-            beside = levels.pop()
-            x = norm(up(x, beside), None, True)
-            x = blocks(pumice.cat([x, beside]))
-        return self.classifier(x).features
+def waiter(device: torch.device) -> Callable[[], None]:
+    if device.type == "cuda":
+        return lambda: torch.cuda.synchronize(device)
+    return lambda: None
 
 
 def measure(name: str, run: Callable[[], object], device: torch.device, passes: int) -> None:
-    def wait() -> None:
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-
+    wait = waiter(device)
     for _ in range(5):
         run()
     whole, host = [], []
@@ -89,105 +39,97 @@ def measure(name: str, run: Callable[[], object], device: torch.device, passes: 
         host.append(time.perf_counter() - start)
         wait()
         whole.append(time.perf_counter() - start)
-    # One after the other, as training does it: the host runs ahead.
     start = time.perf_counter()
     for _ in range(passes):
         run()
     wait()
-    streak = (time.perf_counter() - start) / passes
+    row = (time.perf_counter() - start) / passes
+    low, _, high = statistics.quantiles(whole, n=4)
     print(
-        f"{name:44s} {streak * 1e3:7.2f} ms each in a row, {statistics.median(whole) * 1e3:7.2f} "
-        f"alone, host {statistics.median(host) * 1e3:7.2f}",
+        f"{name:44s} {row * 1e3:7.2f} ms in a row, {statistics.median(whole) * 1e3:7.2f} alone "
+        f"({low * 1e3:.2f}-{high * 1e3:.2f}), host {statistics.median(host) * 1e3:7.2f}",
         flush=True,
     )
+
+
+class Trainer:
+    """Mixed precision, SGD with momentum."""
+
+    def __init__(self, net: torch.nn.Module, work: object, device: torch.device) -> None:
+        self.net = net
+        self.work = work
+        self.device = device
+        self.dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=True)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
+
+    def forward(self) -> torch.Tensor:
+        with torch.autocast(self.device.type, dtype=self.dtype):
+            return self.work.loss(self.net(self.work.sparse()).features)
+
+    def forward_and_backward(self) -> None:
+        self.scaler.scale(self.forward()).backward()
+
+    def step(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward().backward()
+        self.optimizer.step()
+
+    def scaled_step(self) -> None:
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(self.forward()).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--scan", help="a file of points; default: a simulated one")
-    parser.add_argument("--size", type=float, default=0.05, help="of a voxel, in metres")
+    parser.add_argument("--network", default="minkunet42", choices=("minkunet42", "centerpoint"))
+    parser.add_argument("--scan", nargs="*", default=[], help="default: simulated ones")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--factor", type=float, default=1.0)
+    parser.add_argument("--factor", type=float, default=1.0, help="of MinkUNet42's widths")
     parser.add_argument("--passes", type=int, default=30)
     options = parser.parse_args()
     device = torch.device(options.device)
-    torch.manual_seed(0)
-
-    items = []
-    for seed in range(options.batch):
-        scan = pumice.read_points(options.scan) if options.scan else pumice.simulate(seed=seed)
-        voxels = pumice.voxelize(scan.positions, scan.features(), size=options.size)
-        cells = torch.from_numpy(voxels.coordinates).int().clone()
-        cells[:, 0] = seed
-        features = torch.zeros(len(voxels), 4)
-        given = torch.from_numpy(voxels.features).float()[:, :4]
-        features[:, : given.shape[1]] = given
-        items.append((cells, features))
-    cells = torch.cat([cells for cells, _ in items])
-    cells[:, 1:] -= cells[:, 1:].min(0).values
-    features = torch.cat([features for _, features in items]).to(device)
-    shape = [(int(extent) + 16) // 16 * 16 for extent in cells[:, 1:].max(0).values]
-    cells = cells.to(device)
-    labels = torch.randint(0, 19, (len(features),), device=device)
-    net = MinkUNet42(factor=options.factor).to(device)
-    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=True)
-    scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
-    dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
-
-    def sparse() -> pumice.SparseTensor:
-        return pumice.SparseTensor(
-            cells, features, spatial_shape=shape, batch_size=options.batch
-        )
-
-    def forward() -> torch.Tensor:
-        with torch.autocast(device.type, dtype=dtype):
-            return torch.nn.functional.cross_entropy(net(sparse()), labels)
-
-    def forward_and_backward() -> None:
-        scaler.scale(forward()).backward()
-
-    def step(scaled: bool) -> None:
-        optimizer.zero_grad(set_to_none=True)
-        loss = forward()
-        if not scaled:
-            loss.backward()
-            optimizer.step()
-            return
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-
-    weights = sum(p.numel() for p in net.parameters())
+    work = workload(options.network, options.scan, options.batch, device)
+    net = model(options.network, options.factor).to(device)
+    trainer = Trainer(net, work, device)
     print(
-        f"MinkUNet42, factor {options.factor}, {weights / 1e6:.1f} M weights, "
-        f"{len(features)} voxels, batch {options.batch}, {dtype}, {device}, "
+        f"{options.network}, factor {options.factor}, {len(work.features)} voxels, batch "
+        f"{options.batch}, {trainer.dtype}, "
+        f"{torch.cuda.get_device_name(device) if device.type == 'cuda' else 'CPU'}, "
         f"PyTorch {torch.__version__}",
         flush=True,
     )
-    measure("coordinates alone", sparse, device, options.passes)
-    measure("forward for training", forward, device, options.passes)
-    measure("forward and backward", forward_and_backward, device, options.passes)
-    measure("training step, SGD", lambda: step(False), device, options.passes)
+    passes = options.passes
+    measure("coordinates alone", work.sparse, device, passes)
+    measure("forward for training", trainer.forward, device, passes)
+    measure("forward and backward", trainer.forward_and_backward, device, passes)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        measure("training step, SGD with GradScaler", lambda: step(True), device, options.passes)
-        print(f"peak memory {torch.cuda.max_memory_allocated(device) / 2**30:.2f} GiB")
-    optimizer.zero_grad(set_to_none=True)
+    measure("training step", trainer.step, device, passes)
+    measure("training step with GradScaler", trainer.scaled_step, device, passes)
+    if device.type == "cuda":
+        print(f"peak memory of training {torch.cuda.max_memory_allocated(device) / 2**30:.2f} GiB")
+
+    trainer.optimizer.zero_grad(set_to_none=True)
     net.eval()
 
-    def infer() -> torch.Tensor:
+    def infer() -> None:
         with torch.no_grad():
-            return net(sparse())
+            net(work.sparse())
 
-    with torch.autocast(device.type, dtype=dtype):
-        measure("inference under autocast", infer, device, options.passes)
-    for module in net.modules():
+    with torch.autocast(device.type, dtype=trainer.dtype):
+        measure("inference under autocast", infer, device, passes)
+    for module in net.modules():  # statistics stay in float32, as the kernels take them
         if not isinstance(module, torch.nn.BatchNorm1d):
             for parameter in module.parameters(recurse=False):
-                parameter.data = parameter.data.to(dtype)
-    features = features.to(dtype)
-    measure(f"inference, {dtype}", infer, device, options.passes)
+                parameter.data = parameter.data.to(trainer.dtype)
+    work.features = work.features.to(trainer.dtype)
+    measure(f"inference, {trainer.dtype}", infer, device, passes)
+    nn.freeze(net)
+    measure(f"inference, {trainer.dtype}, frozen", infer, device, passes)
 
 
 if __name__ == "__main__":
