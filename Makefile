@@ -10,6 +10,7 @@ demo: $(BUILD)/build.ninja
 test: build
 	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+	@tools/test_python.sh
 
 build: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -20,7 +21,8 @@ setup:
 $(BUILD)/build.ninja: | setup
 	@cmake --preset release
 
-# The Python package in an environment of its own, with PyTorch (gigabytes), and its tests.
+# The Python package in an environment of its own, with PyTorch (gigabytes), and its tests: part of
+# `make test`.
 python: | setup
 	@tools/test_python.sh
 

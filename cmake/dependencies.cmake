@@ -26,3 +26,9 @@ endif()
 if(PUMICE_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
+# The Python package takes more (pyproject.toml; python/CMakeLists.txt finds what it builds with):
+#   nanobind, nanobind-backend   bindings with the stable ABI: docs/decisions/0006-python-package.md
+#   scikit-build-core            makes a wheel of this CMake project
+#   numpy                        arrays where there is no PyTorch
+#   torch, pytest                its tests
+#   python3-dev, python3-venv    CPython's headers, and the environment that `make test` makes
