@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
-import os
 import pathlib
 
 import torch
 
 from . import _C
+from ._progress import CompileProgress
 
 # In the order of Pumice's own element types.
 DTYPES = [
@@ -24,24 +24,22 @@ DTYPES = [
 ]
 
 
-def _name_compiler() -> None:
-    """Names the NVRTC of PyTorch's wheels, which fits the driver PyTorch works with."""
-    if os.environ.get("PUMICE_NVRTC"):
-        return
+def _suggest_compiler() -> None:
+    """The NVRTC of PyTorch's wheels, which fits the driver PyTorch works with."""
     spec = importlib.util.find_spec("nvidia")
     folders = [] if spec is None else list(spec.submodule_search_locations or [])
     for folder in folders:
         for library in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
             path = pathlib.Path(folder) / library
             if path.exists():
-                os.environ["PUMICE_NVRTC"] = str(path)
-                return
+                _C.suggest_kernel_compiler(str(path))
 
 
 def _connect() -> None:
     _C.use_framework(DTYPES)
     if torch.version.cuda is not None:
-        _name_compiler()
+        _suggest_compiler()
+        _C.on_kernel_compiled(CompileProgress())
         if torch.cuda.is_available():
             _C.use_framework_device(
                 torch._C._cuda_cudaCachingAllocator_raw_alloc,

@@ -68,6 +68,17 @@ nb::list bundles() {
   return result;
 }
 
+/// The listener is never freed: kernels may be compiled by threads that outlive the interpreter.
+void on_kernel_compiled(nb::handle listener) {
+  if (listener.is_none()) return pumice::on_kernel_compiled({});
+  PyObject* const call = nb::borrow(listener).release().ptr();
+  pumice::on_kernel_compiled([call](const CompiledKernel& kernel) {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire gil;
+    nb::borrow<nb::callable>(call)(kernel.source, kernel.architecture, kernel.milliseconds);
+  });
+}
+
 void bind_errors(nb::module_& module) {
   // Registered last is asked first: the most general one comes first.
   nb::exception<Error>(module, "Error", PyExc_RuntimeError);
@@ -87,12 +98,17 @@ NB_MODULE(_C, module) {
   module.def("kernel_compiler", &compiler);
   module.def("kernel_cache", &cache);
   module.def("kernel_bundles", &bundles);
+  module.def("suggest_kernel_compiler", &pumice::suggest_kernel_compiler, "path"_a,
+             "A place to look for NVRTC, after PUMICE_NVRTC and before those of the system.");
+  module.def("on_kernel_compiled", &on_kernel_compiled, "listener"_a.none(),
+             "Calls listener(source, architecture, milliseconds) after each kernel compiled.");
   module.def("set_threads", &pumice::set_threads, "threads"_a);
   module.def("threads", &pumice::threads);
   module.def(
       "wait",
       [](const std::string& device) {
         const Call call(pumice::parse_device(device));
+        const nb::gil_scoped_release released;
         pumice::wait(call.stream());
       },
       "device"_a, "Waits for the current stream and raises what went wrong on it.");

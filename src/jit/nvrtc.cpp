@@ -1,6 +1,7 @@
 // Opening libnvrtc.
 #include "jit/nvrtc.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include <pumice/core/error.hpp>
@@ -20,7 +21,22 @@ void find_functions(SharedLibrary& library, Nvrtc& functions) {
   library.require("nvrtcGetErrorString", functions.nvrtcGetErrorString);
 }
 
+struct Suggestions {
+  std::mutex mutex;
+  std::vector<std::string> paths;
+};
+
+Suggestions& suggestions() {
+  static auto& all = *new Suggestions;
+  return all;
+}
+
 }   // namespace
+
+void suggest_nvrtc(std::string path) {
+  const std::lock_guard lock(suggestions().mutex);
+  suggestions().paths.push_back(std::move(path));
+}
 
 NvrtcState open_nvrtc(const std::vector<std::string>& candidates) noexcept {
   NvrtcState state;
@@ -49,7 +65,12 @@ NvrtcState open_nvrtc(const std::vector<std::string>& candidates) noexcept {
 std::vector<std::string> nvrtc_candidates() {
   if (!environment::nvrtc().empty()) return {environment::nvrtc()};
   const std::vector<std::string> names = cuda::toolkit_names("nvrtc");
-  std::vector<std::string> candidates = names;
+  std::vector<std::string> candidates;
+  {
+    const std::lock_guard lock(suggestions().mutex);
+    candidates = suggestions().paths;
+  }
+  candidates.insert(candidates.end(), names.begin(), names.end());
   for (std::string& library : cuda::toolkit_libraries(names))
     candidates.push_back(std::move(library));
   return candidates;

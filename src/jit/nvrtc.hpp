@@ -46,10 +46,13 @@ struct NvrtcState {
 NvrtcState open_nvrtc(const std::vector<std::string>& candidates) noexcept;
 
 /// Where NVRTC is looked for, in this order: what the environment variable PUMICE_NVRTC names, and
-/// then nothing else; the loader's own places, where one that the process has loaded already is
-/// found too; CUDA_HOME or CUDA_PATH; /usr/local/cuda and the newest /usr/local/cuda-*. NVRTC 13
-/// goes before 12, but not where the driver serves CUDA 12 and would not load what 13 makes.
+/// then nothing else; what was suggested; the loader's own places, where one that the process has
+/// loaded already is found too; CUDA_HOME or CUDA_PATH; /usr/local/cuda and the newest
+/// /usr/local/cuda-*. NVRTC 13 goes before 12, but not where the driver serves CUDA 12 and would
+/// not load what 13 makes.
 std::vector<std::string> nvrtc_candidates();
+/// Adds a candidate: <pumice/jit/support.hpp>, suggest_kernel_compiler.
+void suggest_nvrtc(std::string path);
 
 /// The process's NVRTC, opened by the first call.
 const NvrtcState& nvrtc_state() noexcept;

@@ -4,6 +4,9 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
@@ -43,7 +46,31 @@ std::string searched(const BundleSet& bundles) {
   return text.empty() ? "there is no bundle of kernels" : "it is not in " + text;
 }
 
+using Listen = std::function<void(const CompiledKernel&)>;
+
+/// Called outside its mutex: a listener may wait for a lock of its own, as Python's.
+struct Listener {
+  std::mutex mutex;
+  std::shared_ptr<const Listen> call;
+};
+
+Listener& listener() {
+  static auto& one = *new Listener;
+  return one;
+}
+
+std::shared_ptr<const Listen> current_listener() {
+  const std::lock_guard lock(listener().mutex);
+  return listener().call;
+}
+
 }   // namespace
+
+void listen(std::function<void(const CompiledKernel&)> call) {
+  auto shared = call ? std::make_shared<const Listen>(std::move(call)) : nullptr;
+  const std::lock_guard lock(listener().mutex);
+  listener().call = std::move(shared);
+}
 
 std::vector<std::string> compatible_architectures(std::string_view architecture) {
   std::vector<std::string> names{std::string(architecture)};
@@ -87,6 +114,8 @@ Obtained obtain_anew(const Source& source, std::string_view architecture, const 
       detail::concatenate("compiled in ", result.milliseconds, " ms", spills_of(result), ", to ",
                           cache.path_of(key).string()));
   cache.store(key, result);
+  if (const auto call = current_listener())
+    (*call)({source.name, std::string(architecture), result.milliseconds});
   return {std::move(result), Origin::compiler};
 }
 

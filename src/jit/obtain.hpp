@@ -2,9 +2,12 @@
 // on disk, the compiler.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <pumice/jit/support.hpp>
 
 #include "jit/bundle_set.hpp"
 #include "jit/compile.hpp"
@@ -27,6 +30,9 @@ std::vector<std::string> compatible_architectures(std::string_view architecture)
 /// and where there is nothing to compile with, says where it looked.
 Obtained obtain(const Source& source, std::string_view architecture, const CubinCache& cache,
                 const BundleSet& bundles);
+
+/// Calls `listener` after each kernel that `obtain` compiled: <pumice/jit/support.hpp>.
+void listen(std::function<void(const CompiledKernel&)> listener);
 
 /// Compiles whatever is there already, and stores it: for a file that the driver refused.
 Obtained obtain_anew(const Source& source, std::string_view architecture, const CubinCache& cache);

@@ -2,10 +2,12 @@
 #include <pumice/jit/support.hpp>
 
 #include <set>
+#include <utility>
 
 #include "jit/bundle_set.hpp"
 #include "jit/cubin_cache.hpp"
 #include "jit/nvrtc.hpp"
+#include "jit/obtain.hpp"
 
 namespace pumice {
 
@@ -21,6 +23,14 @@ const KernelCompiler& kernel_compiler() noexcept {
     return found;
   }());
   return compiler;
+}
+
+void suggest_kernel_compiler(std::string path) {
+  jit::suggest_nvrtc(std::move(path));
+}
+
+void on_kernel_compiled(std::function<void(const CompiledKernel&)> listener) {
+  jit::listen(std::move(listener));
 }
 
 KernelCache kernel_cache() {

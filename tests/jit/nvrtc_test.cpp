@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <pumice/jit/support.hpp>
+
 #include "nvrtc_support.hpp"
 #include "support/message_of.hpp"
 
@@ -30,6 +32,13 @@ TEST(Nvrtc, TheLoadersPlacesComeBeforeFolders) {
   EXPECT_EQ(candidates[1].find('/'), std::string::npos);
   EXPECT_NE(std::find(candidates.begin(), candidates.end(), "/usr/local/cuda/lib64/libnvrtc.so.13"),
             candidates.end());
+}
+
+TEST(Nvrtc, WhatIsSuggestedComesFirst) {
+  if (nvrtc_candidates().size() == 1) GTEST_SKIP() << "PUMICE_NVRTC names the only one";
+  (void)nvrtc_state();   // found already: the suggestion is for this list alone
+  suggest_kernel_compiler("/of/a/package/libnvrtc.so.13");
+  EXPECT_EQ(nvrtc_candidates()[0], "/of/a/package/libnvrtc.so.13");
 }
 
 TEST(Nvrtc, TheOneOfThisProcessKnowsItsVersionAndArchitectures) {

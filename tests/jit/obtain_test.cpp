@@ -39,6 +39,22 @@ TEST(Obtain, CompilesOnceThenFindsItInTheCache) {
   EXPECT_EQ(cache.use().kernels, 2);
 }
 
+TEST(Obtain, SaysWhatItCompiled) {
+  PUMICE_NEEDS_NVRTC();
+  const test::TemporaryFolder folder;
+  const CubinCache cache(folder / "kernels", kAmple);
+  std::vector<std::string> said;
+  on_kernel_compiled([&](const CompiledKernel& kernel) {
+    said.push_back(kernel.source + " " + kernel.architecture);
+    EXPECT_GT(kernel.milliseconds, 0);
+  });
+  obtain(small_source(), "sm_80", cache, BundleSet());
+  obtain(small_source(), "sm_80", cache, BundleSet());   // from the cache
+  on_kernel_compiled({});
+  obtain(small_source(), "sm_86", cache, BundleSet());
+  EXPECT_EQ(said, std::vector<std::string>{"small.cu sm_80"});
+}
+
 TEST(Obtain, ADamagedFileIsCompiledAgainAndMended) {
   PUMICE_NEEDS_NVRTC();
   const test::TemporaryFolder folder;

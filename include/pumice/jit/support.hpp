@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,21 @@ struct KernelCompiler {
 
 /// NVRTC as this process finds it. Never throws.
 const KernelCompiler& kernel_compiler() noexcept;
+
+/// A place to look for NVRTC, after PUMICE_NVRTC and before those of the system: for a program that
+/// brings its own. Has no effect once the compiler has been looked for.
+void suggest_kernel_compiler(std::string path);
+
+struct CompiledKernel {
+  std::string source;         // "tile map_f16"
+  std::string architecture;   // "sm_90a"
+  double milliseconds = 0;
+};
+
+/// Calls `listener` after each kernel that this process compiles from here on, on the thread that
+/// compiled it, several at once where several threads compile; what it throws goes to whoever
+/// wanted the kernel. An empty one ends that. For programs that show progress.
+void on_kernel_compiled(std::function<void(const CompiledKernel&)> listener);
 
 struct KernelCache {
   std::filesystem::path folder;   // empty: there is no home to keep kernels in
