@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .coords import Coordinates
     from .profiling import explain
     from .tensor import SparseTensor, cat, collate
+    from .voxels import TensorVoxels
     from .weights import load_weights, read_weights, save_weights
 
 __version__ = importlib.metadata.version("pumice")
@@ -41,6 +42,7 @@ _WITH_TORCH = {
     "ops": "pumice.ops",
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
+    "TensorVoxels": "pumice.voxels",
     "cat": "pumice.tensor",
     "collate": "pumice.tensor",
     "explain": "pumice.profiling",
