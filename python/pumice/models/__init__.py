@@ -3,11 +3,15 @@
 from .blocks import ResidualBlock, convolution_block
 from .encoders import CenterPointEncoder, SecondEncoder
 from .minkunet import WIDTHS, MinkUNet42
+from .point_voxel import PointTensor
+from .spvcnn import SPVCNN
 
 __all__ = [
+    "SPVCNN",
     "WIDTHS",
     "CenterPointEncoder",
     "MinkUNet42",
+    "PointTensor",
     "ResidualBlock",
     "SecondEncoder",
     "convolution_block",
