@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from . import _C
 from .coords import Coordinates
 from .nn.convolution import Convolution, sites_of
 from .tensor import SparseTensor
@@ -36,6 +37,8 @@ class Layer:
     ms: float  # maps included where the layer makes them
     gflop: float
     share: float | None  # of the fastest possible; None where the device's limits are not known
+    plan: str  # dataflow and kernel that ran, as `pumice run --json` names them; "" without a choice
+    reason: str  # why the planner took it, in a sentence
 
 
 class Explanation(list[Layer]):
@@ -50,6 +53,7 @@ class Explanation(list[Layer]):
         lines = [
             f"{'layer':<{width}} {'kind':<16}{'rows in':>10}{'rows':>10}{'channels':>12}"
             f"{'pairs':>12}{'ms':>9}{'GFLOP':>9}{'roofline':>10}"
+            "  plan"
         ]
         for layer in self:
             share = "" if layer.share is None else f"{100 * layer.share:.0f} %"
@@ -57,6 +61,7 @@ class Explanation(list[Layer]):
                 f"{layer.name:<{width}} {layer.kind:<16}{layer.rows_in:>10}{layer.rows:>10}"
                 f"{f'{layer.channels_in}->{layer.channels}':>12}{layer.pairs or '':>12}"
                 f"{layer.ms:>9.3f}{layer.gflop:>9.3f}{share:>10}"
+                f"{'  ' + layer.plan if layer.plan else ''}"
             )
         lines.append(f"all layers {self.ms:.3f} ms, {sum(layer.gflop for layer in self):.3f} GFLOP")
         return "\n".join(lines)
@@ -66,12 +71,14 @@ class Explanation(list[Layer]):
 def explain(model: torch.nn.Module, x: SparseTensor) -> Explanation:
     """Runs `model(x)` twice (the first time unmeasured, so that kernels are ready; its maps are not
     kept) and says of every layer that is called what it did and how long it took, from the clock on
-    the CPU and from events on a GPU. What layers have no module for, as adding and joining, is not
+    the CPU and from events on a GPU, and by which plan. Each layer runs by itself, whose convolutions,
+    norms and ReLUs are one in the network itself. What layers have no module for, as adding and joining, is not
     in it. The mode of the model stays as it is; statistics of norms are put back."""
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     model(_fresh(x))
     calls: list[_Call] = []
     handles = []
+    _C.record_plans(True)
     try:
         for name, module in model.named_modules():
             if _is_layer(module):
@@ -79,6 +86,7 @@ def explain(model: torch.nn.Module, x: SparseTensor) -> Explanation:
                 handles.append(module.register_forward_hook(_ended(calls)))
         model(_fresh(x))
     finally:
+        _C.record_plans(False)
         for handle in handles:
             handle.remove()
         for name, value in model.named_buffers():
@@ -110,6 +118,8 @@ class _Call:
         features = _features(arguments[0])
         self.in_shape = tuple(features.shape)
         self.dtype = features.dtype
+        self.plan = ("", "")
+        _C.recorded_plans()  # those of convolutions outside of layers
         self.stop = _clock(features)
 
     def layer(self, known: _Counted) -> Layer:
@@ -135,6 +145,7 @@ class _Call:
             ms,
             2e-9 * products,
             _share(out, ms, 2 * products, moved),
+            *self.plan,
         )
 
 
@@ -150,6 +161,9 @@ def _ended(calls: list[_Call]) -> Callable[..., None]:
         call = calls[-1]  # layers do not call layers
         call.stop = call.stop()
         call.result = result
+        plans = _C.recorded_plans()
+        if plans:
+            call.plan = plans[0]
 
     return hook
 
