@@ -18,6 +18,7 @@ import importlib
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
+from . import view
 from ._C import Error, InternalError, UserError
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
@@ -60,6 +61,7 @@ __all__ = [
     "read_labels",
     "read_points",
     "simulate",
+    "view",
     "voxelize",
     *_WITH_TORCH,
 ]
