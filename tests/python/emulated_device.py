@@ -172,7 +172,11 @@ def main() -> None:
     plain = (1, False, False, None)
     expected = _C.convolution(features, weight, here, bias, *plain, None, 0)
     arguments = (OnDevice.of(features), OnDevice.of(weight), there, OnDevice.of(bias), *plain)
+    _C.record_plans(True)
     same(_C.convolution(*arguments, None, 0), expected, "convolution")
+    [(plan, reason)] = _C.recorded_plans()
+    assert plan.startswith("implicit_gemm/") and reason, plan
+    _C.record_plans(False)
     same(_C.convolution(*arguments, kept, 3), expected, "convolution that packs its weights")
     same(_C.convolution(*arguments, kept, 3), expected, "convolution of packed weights")
     gradients(features, layer, here, there)
