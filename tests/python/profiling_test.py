@@ -27,6 +27,10 @@ def test_minkunet(device: torch.device) -> None:
     for level in range(1, 5):
         down, up = by_name[f"stage{level}.0.net.0"], by_name[f"up{5 - level}.0.net.0"]
         assert down.pairs == down.rows_in == up.pairs == up.rows
+        # The way down makes the map, and the way up finds it.
+        assert down.map_ms > 0 and up.map_ms == 0
+    assert by_name["stem.0"].map_ms > 0 and by_name["stem.3"].map_ms == 0
+    assert found.map_ms >= by_name["stem.0"].map_ms
     cells = {tuple(cell) for cell in x.indices.tolist()}
     pairs = sum(
         (b, i + di, j + dj, k + dk) in cells
@@ -67,7 +71,11 @@ def test_the_plan_is_the_one_that_ran(device: torch.device) -> None:
 
 def test_a_network_of_points_and_voxels(device: torch.device) -> None:
     x = random_tensor(extent=48, count=300, dtype=torch.float32, device=device)
-    found = models.SPVCNN(4, 5, cr=0.1).to(device).explain(x)
+    model = models.SPVCNN(4, 5, cr=0.1).to(device)
+    found = model.explain(x)
+    points = model.explain(models.PointTensor(x.indices.float(), x.features))
+    assert [layer.name for layer in points] == [layer.name for layer in found]
+    assert [layer.pairs for layer in points] == [layer.pairs for layer in found]
     kinds = {layer.name: layer.kind for layer in found}
     assert kinds["point_transforms.2.0"] == "Linear" and kinds["classifier.0"] == "Linear"
     assert sum(bool(layer.plan) for layer in found) == sum("Conv" in kind for kind in kinds.values())
