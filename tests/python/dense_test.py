@@ -90,3 +90,21 @@ def test_interpolation_is_differentiable_twice_and_says_what_it_wants() -> None:
         pumice.ops.interpolate(x.features, found, points)
     half = pumice.ops.interpolate(x.features.half(), found)
     assert half.dtype == torch.float16
+
+
+def test_from_points_to_the_view_of_a_detector(device: torch.device) -> None:
+    points = torch.rand(2000, 4, device=device) * torch.tensor([8.0, 6.0, 4.0, 1.0], device=device)
+    voxels = pumice.voxelize(
+        points,
+        size=[0.1, 0.1, 0.1],
+        range=[0, 0, 0, 8, 6, 4],
+        spatial_shape=[80, 64, 41],
+        batch=torch.arange(2000, device=device) % 2,
+        batch_size=2,
+    )
+    model = pumice.nn.Sequential(pumice.models.SecondEncoder(4), pumice.nn.ToBEV()).to(device)
+    view = model(voxels.tensor)
+    assert view.shape == (2, 128 * 2, 10, 8)
+    view.square().mean().backward()
+    first = model[0].conv_input[0].weight.grad
+    assert first is not None and bool(first.any())
