@@ -63,7 +63,9 @@ def voxelize_tensor(
     shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
     sites, row_of = _C.voxel_sites(positions, items, size, range, shape, max(batch_size, 1), bounds)
     reduced = ops.reduce_rows(points if features is None else features, row_of, sites.rows, reduction)
-    return TensorVoxels(SparseTensor._of(Coordinates._of(sites), reduced), row_of.long())
+    coords = Coordinates._of(sites)
+    _ = coords.token, coords.indices, coords.stride  # which a compiled network takes but cannot make
+    return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 
 
 def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> None:

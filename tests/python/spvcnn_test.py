@@ -164,10 +164,10 @@ def test_scores_beside_plain_pytorch(device: torch.device, training: bool) -> No
         elif name.endswith("running_var"):
             buffer.uniform_(0.5, 1.5)
     state = {name: value.detach().cpu().double() for name, value in model.state_dict().items()}
-    positions, features = random_positions(40), torch.randn(40, 4, dtype=dtype)
+    positions, features = random_positions(30), torch.randn(30, 4, dtype=dtype)
     expected = Reference(state, training).scores(features.double(), positions)
     found = model(models.PointTensor(positions.to(device), features.to(device)), batch_size=2)
-    assert found.shape == (40, 5)
+    assert found.shape == (30, 5)
     tolerance = 1e-9 if dtype == torch.float64 else 1e-3
     scale = expected.abs().max().item()
     torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=tolerance * scale)
@@ -195,19 +195,19 @@ def test_every_parameter_gets_a_gradient(device: torch.device) -> None:
 
 def test_it_learns(device: torch.device) -> None:
     """From the features of single points, of which many share a voxel."""
-    model = models.SPVCNN(4, 2, cr=0.15).to(device)
+    model = models.SPVCNN(4, 2, cr=0.1).to(device)
     positions = random_positions(200, 8.0).to(device)
     features = torch.randn(200, 4, device=device)
     truth = (features[:, 0] > 0).long()
-    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    optimizer = torch.optim.AdamW(model.parameters(), 2e-2)
     losses = []
-    for _ in range(20):
+    for _ in range(12):
         loss = F.cross_entropy(model(models.PointTensor(positions, features)), truth)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert losses[-1] < 0.6 * losses[0], losses
+    assert losses[-1] < 0.7 * losses[0], losses
 
 
 def test_state_dicts_go_round(tmp_path: pathlib.Path) -> None:
@@ -290,3 +290,24 @@ def test_points_are_checked() -> None:
         models.PointTensor(torch.zeros(3, 3), torch.zeros(3, 4))
     with pytest.raises(pumice.UserError, match="a row for each point"):
         models.PointTensor(torch.zeros(3, 4), torch.zeros(2, 4))
+
+
+def test_points_in_metres(device: torch.device) -> None:
+    points = (torch.randn(50, 5) * 4).to(device).requires_grad_()
+    batch = torch.randint(0, 3, (50,), device=device)
+    mine = models.PointTensor.of(points, size=[0.5, 0.25, 1.0], origin=[-8, 0, 1], batch=batch)
+    assert mine.features is points and not mine.positions.requires_grad
+    expected = (points[:, :3].cpu() - torch.tensor([-8.0, 0, 1])) / torch.tensor([0.5, 0.25, 1.0])
+    assert torch.equal(mine.positions[:, 0], batch.float())
+    torch.testing.assert_close(mine.positions[:, 1:].cpu(), expected)
+    voxels = mine.voxels()
+    assert voxels.batch_size == int(batch.max()) + 1
+    cells = mine.positions.floor().int()
+    assert {tuple(c) for c in voxels.indices.tolist()} == {tuple(c) for c in cells.tolist()}
+    back = mine.to_voxels(voxels.coords)
+    assert back.coords.is_same(voxels.coords)
+    torch.testing.assert_close(back.features, voxels.features)
+    with pytest.raises(pumice.UserError, match="metres above 0"):
+        models.PointTensor.of(points, size=0)
+    with pytest.raises(pumice.UserError, match="3 or more"):
+        models.PointTensor.of(points[:, :2], size=1)

@@ -115,6 +115,15 @@ def test_by_default_all_columns_are_features_and_have_gradients(device: torch.de
     assert points.grad is not None and bool(points.grad.any())
 
 
+def test_voxels_go_into_a_compiled_network(device: torch.device) -> None:
+    voxels = pumice.voxelize(random_points(90, device), size=1.0)
+    model = pumice.nn.Sequential(pumice.nn.SubMConv3d(5, 4, 3), pumice.nn.ReLU()).to(device).eval()
+    with torch.no_grad():
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        found = compiled(voxels.tensor).features
+        torch.testing.assert_close(found, model(voxels.tensor).features)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

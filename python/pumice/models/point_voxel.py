@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -40,6 +43,31 @@ class PointTensor:
         self.positions = positions.detach()
         self.features = features
         self._levels: list[_Level] = []
+
+    @classmethod
+    def of(
+        cls,
+        points: Tensor,
+        features: Tensor | None = None,
+        *,
+        size: float | Sequence[float],
+        origin: Sequence[float] = (0.0, 0.0, 0.0),
+        batch: Tensor | None = None,
+    ) -> PointTensor:
+        """Points [P, 3 or more] in metres, x, y, z first, among cells of `size` metres of which cell 0
+        begins at `origin`. features: [P, C], by default all columns. batch: integers [P], by default
+        all 0."""
+        if points.dim() != 2 or points.shape[1] < 3:
+            raise _C.UserError(f"points have shape {tuple(points.shape)}: give [points, 3 or more]")
+        sizes = [float(size)] * 3 if isinstance(size, (int, float)) else [float(s) for s in size]
+        if len(sizes) != 3 or not all(0 < side < math.inf for side in sizes):
+            raise _C.UserError(f"size = {size}: give metres above 0, one number or one each for x, y, z")
+        positions = points.new_zeros((len(points), 4), dtype=torch.float32)
+        if batch is not None:
+            positions[:, 0] = batch
+        for axis, (side, low) in enumerate(zip(sizes, origin)):
+            positions[:, axis + 1] = (points[:, axis].detach() - low) / side
+        return cls(positions, points if features is None else features)
 
     @classmethod
     def at_sites(cls, x: SparseTensor) -> PointTensor:
