@@ -222,6 +222,17 @@ def test_state_dicts_go_round(tmp_path: pathlib.Path) -> None:
     assert all(torch.equal(v, third.state_dict()[k]) for k, v in first.state_dict().items())
 
 
+def test_norms_over_processes(device: torch.device) -> None:
+    x = random_tensor(extent=48, count=100, dtype=torch.float32, device=device)
+    model = small(device, torch.float32)
+    before = model.eval()(x).features
+    names = list(model.state_dict())
+    model = pumice.nn.SyncBatchNorm.convert(model)
+    assert list(model.state_dict()) == names
+    torch.testing.assert_close(model(x).features, before, rtol=1e-4, atol=1e-4)
+    assert not any(type(module) is pumice.nn.BatchNorm for module in model.modules())
+
+
 def spvnas_state(channels: list[int], classes: int) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the published network, written out."""
     c, shapes = channels, {}

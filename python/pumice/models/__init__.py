@@ -1,4 +1,4 @@
-"""Networks of the field, with the names of modules that the C++ networks have."""
+"""Networks of the field, with the names of modules that the C++ networks have (SPVCNN: spvnas)."""
 
 from .blocks import ResidualBlock, convolution_block
 from .encoders import CenterPointEncoder, SecondEncoder

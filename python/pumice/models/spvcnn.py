@@ -8,8 +8,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from .. import _C
-from ..nn.normalization import batch_norm
+from .. import _C, nn
 from ..tensor import SparseTensor
 from .minkunet import WIDTHS, UNet
 from .point_voxel import PointTensor
@@ -39,10 +38,8 @@ class SPVCNN(UNet):
         self.classes = classes
         self.classifier = torch.nn.Sequential(torch.nn.Linear(width[8], classes))
         self.point_transforms = torch.nn.ModuleList(
-            torch.nn.Sequential(
-                torch.nn.Linear(width[low], width[high]),
-                _PointNorm(width[high]),
-                torch.nn.ReLU(inplace=True),
+            nn.Sequential(
+                nn.Linear(width[low], width[high]), nn.BatchNorm(width[high]), nn.ReLU(inplace=True)
             )
             for low, high in ((0, 4), (4, 6), (6, 8))
         )
@@ -76,16 +73,10 @@ class SPVCNN(UNet):
         return self.classifier(self._further(2, points, x).features)
 
     def _further(self, number: int, points: PointTensor, voxels: SparseTensor) -> PointTensor:
-        own = self.point_transforms[number](points.features)
-        return points.replace(points.from_voxels(voxels) + own)
+        # Layers that look at features alone need no sites, and points have none.
+        own = self.point_transforms[number](SparseTensor._of(None, points.features))
+        return points.replace(points.from_voxels(voxels) + own.features)
 
     def _dropped(self, points: PointTensor, like: SparseTensor) -> SparseTensor:
         voxels = points.to_voxels(like.coords)
         return voxels.replace(features=self.dropout(voxels.features))
-
-
-class _PointNorm(torch.nn.BatchNorm1d):
-    """torch.nn.BatchNorm1d that takes no points as well."""
-
-    def forward(self, features: Tensor) -> Tensor:
-        return batch_norm(self, features)
