@@ -18,6 +18,7 @@ import importlib
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
+from . import view
 from ._C import Error, InternalError, UserError
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .coords import Coordinates
     from .profiling import explain
     from .tensor import SparseTensor, cat, collate
+    from .voxels import TensorVoxels
     from .weights import load_weights, read_weights, save_weights
 
 __version__ = importlib.metadata.version("pumice")
@@ -41,6 +43,7 @@ _WITH_TORCH = {
     "ops": "pumice.ops",
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
+    "TensorVoxels": "pumice.voxels",
     "cat": "pumice.tensor",
     "collate": "pumice.tensor",
     "explain": "pumice.profiling",
@@ -58,6 +61,7 @@ __all__ = [
     "read_labels",
     "read_points",
     "simulate",
+    "view",
     "voxelize",
     *_WITH_TORCH,
 ]

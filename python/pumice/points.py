@@ -1,14 +1,21 @@
-"""Points in metres, from files or simulated, and the voxels they fall into. NumPy only."""
+"""Points in metres, from files or simulated, and the voxels they fall into. Works with NumPy alone."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import _C
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from .voxels import TensorVoxels
 
 
 @dataclasses.dataclass
@@ -63,27 +70,47 @@ def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:
 
 
 def voxelize(
-    points: np.ndarray,
-    features: np.ndarray | None = None,
+    points: np.ndarray | Tensor,
+    features: np.ndarray | Tensor | None = None,
     *,
     size: float | Sequence[float],
     range: Sequence[float] | None = None,
     reduction: str = "mean",
-) -> Voxels:
-    """Points [P, 3] into cells of `size` metres; features [P, C] (default: the points) reduced.
+    batch: Tensor | None = None,
+    batch_size: int | None = None,
+    spatial_shape: Sequence[int] | None = None,
+) -> Voxels | TensorVoxels:
+    """Points [P, 3 + more], x, y, z first, into cells of `size` metres; features [P, C] (default: all
+    columns of the points) reduced.
 
     `range`: x0, y0, z0, x1, y1, z1; points outside are left out, and cell 0 begins at its low
-    corner. `reduction`: "mean", "first", "max" or "sum".
+    corner. `reduction`: "mean", "first", "max" or "sum". Cells are found in float32.
+
+    Of tensors of PyTorch it gives `TensorVoxels`, made where the tensors are, and the features have
+    gradients. There `batch` is the batch item of each point, integers [P] in any order, and points
+    whose cell is outside `spatial_shape` are left out too. On a GPU it waits for how many voxels
+    there are; without `range` and `spatial_shape` once more for the extent of the points, and
+    without `batch_size` for the largest item.
     """
-    points = _matrix(points, "points")
-    features = points if features is None else _matrix(features, "features")
-    sizes = [float(size)] * 3 if np.isscalar(size) else [float(value) for value in size]
+    sizes = [float(size)] * 3 if np.ndim(size) == 0 else [float(value) for value in size]
     if len(sizes) != 3:
         raise _C.UserError(f"size has {len(sizes)} numbers: give one, or one each for x, y and z")
     bounds = None if range is None else [float(value) for value in range]
     if bounds is not None and len(bounds) != 6:
         raise _C.UserError(f"range has {len(bounds)} numbers: give x0, y0, z0, x1, y1, z1")
-    return Voxels(**_C.voxelize(points, features, sizes, bounds, reduction))
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(points, torch.Tensor):
+        from .voxels import voxelize_tensor
+
+        return voxelize_tensor(
+            points, features, sizes, bounds, reduction, batch, batch_size, spatial_shape
+        )
+    if not (batch is None and batch_size is None and spatial_shape is None):
+        raise _C.UserError("batch, batch_size and spatial_shape are for tensors of PyTorch")
+    points = _matrix(points, "points")
+    features = points if features is None else _matrix(features, "features")
+    positions = np.ascontiguousarray(points[:, :3])
+    return Voxels(**_C.voxelize(positions, features, sizes, bounds, reduction))
 
 
 def _matrix(values: np.ndarray, name: str) -> np.ndarray:

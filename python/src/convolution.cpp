@@ -1,6 +1,7 @@
 // Convolution over a map, and its gradients.
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -57,6 +58,25 @@ struct Behind {
   double slope = 0.01;
 };
 
+/// The plans of forward convolutions of this thread, while somebody records them.
+struct PlanRecord {
+  bool on = false;
+  std::vector<ConvolutionPlan> plans;
+};
+
+PlanRecord& plan_record() {
+  thread_local PlanRecord record;
+  return record;
+}
+
+nb::list recorded_plans() {
+  nb::list result;
+  for (const ConvolutionPlan& plan : plan_record().plans)
+    result.append(nb::make_tuple(plan.name(), plan.reason));
+  plan_record().plans.clear();
+  return result;
+}
+
 nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
                    const Behind& behind, PackedWeights* kept, std::int64_t version) {
   Call call(features, home_of(map));
@@ -75,8 +95,13 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
     kept->keep_for(w, version);
     options.tile_weights = &kept->tiles;
   }
+  ConvolutionPlan plan;
+  PlanRecord& record = plan_record();
+  if (record.on) options.chosen = &plan;
   call.expect({view.out_rows, w.extent(2)}, x.dtype());
-  return call.give(call.run([&] { return convolution(x, w, view, options); }));
+  Tensor output = call.run([&] { return convolution(x, w, view, options); });
+  if (record.on) record.plans.push_back(std::move(plan));
+  return call.give(std::move(output));
 }
 
 nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& map,
@@ -159,6 +184,11 @@ void bind_convolution(nb::module_& module) {
   nb::class_<PackedWeights>(module, "PackedWeights", "Weights as kernels read them.")
       .def(nb::init<>())
       .def("clear", &PackedWeights::clear, "Frees them.");
+  module.def(
+      "record_plans", [](bool on) { plan_record() = {.on = on, .plans = {}}; }, "on"_a,
+      "Whether to record the plans of this thread's convolutions; forgets earlier ones.");
+  module.def("recorded_plans", &recorded_plans,
+             "[(name, reason)] of the convolutions since the last call.");
   module.def(
       "convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,

@@ -62,6 +62,40 @@ nb::object dense_gradient(nb::handle grad_dense, const Sites& sites, const std::
   return call.give(call.run([&] { return to_dense_gradient(g, *sites.set, options); }));
 }
 
+Shape bev_shape(const Sites& sites, std::int64_t channels, const DenseGrid& grid, int folded) {
+  std::vector<std::int64_t> extents{sites.set->batch_size(), channels};
+  for (int axis = 0; axis < sites.set->dimension(); ++axis) {
+    const std::int64_t extent = grid.shape[static_cast<std::size_t>(axis)];
+    if (axis == folded) {
+      extents[1] *= extent;
+    } else {
+      extents.push_back(extent);
+    }
+  }
+  return Shape(extents);
+}
+
+nb::object bev(nb::handle features, const Sites& sites, int axis, const std::optional<List>& low,
+               const std::optional<List>& shape, bool crop) {
+  Call call(features, home_of(sites));
+  const ConstTensorView x = call.view(features, "features");
+  PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
+                 ": give [rows, channels]");
+  const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
+  call.expect(bev_shape(sites, x.extent(1), *options.grid, axis), x.dtype());
+  return call.give(call.run([&] { return to_bev(x, *sites.set, axis, options); }));
+}
+
+nb::object bev_gradient(nb::handle grad_bev, const Sites& sites, int axis, std::int64_t channels,
+                        const std::optional<List>& low, const std::optional<List>& shape,
+                        bool crop) {
+  Call call(grad_bev, home_of(sites));
+  const ConstTensorView g = call.view(grad_bev, "grad_bev");
+  const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
+  call.expect({sites.rows(), channels}, g.dtype());
+  return call.give(call.run([&] { return to_bev_gradient(g, *sites.set, axis, options); }));
+}
+
 nb::tuple sparse(nb::handle values, nb::handle mask, const List& stride) {
   Call call(values);
   FromDenseOptions options{.stride = axes_of(stride, "stride"), .mask = call.view(mask, "mask")};
@@ -85,6 +119,21 @@ nb::tuple points_map(const Sites& sites, nb::handle points, bool nearest, bool r
   return nb::make_tuple(call.give(std::move(made.rows)), call.give(std::move(made.weights)));
 }
 
+/// `backward`: from points to rows.
+nb::object interpolated(nb::handle matrix, nb::handle rows, nb::handle weights,
+                        std::int64_t in_rows, bool backward) {
+  Call call(matrix);
+  const ConstTensorView x = call.view(matrix, backward ? "grad_output" : "features");
+  const ConstTensorView where = call.view(rows, "rows");
+  const ConstTensorView shares = call.view(weights, "weights");
+  PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
+                 ": give [rows, channels]");
+  call.expect({backward ? in_rows : where.rows(), x.extent(1)}, x.dtype());
+  const InterpolationMapView map(where, shares, in_rows);
+  return call.give(
+      call.run([&] { return backward ? interpolate_gradient(x, map) : interpolate(x, map); }));
+}
+
 }   // namespace
 
 void bind_dense(nb::module_& module) {
@@ -93,10 +142,26 @@ void bind_dense(nb::module_& module) {
              "crop"_a, "[rows, C] to [batch_size, C, shape]");
   module.def("to_dense_gradient", &dense_gradient, "grad_dense"_a, "sites"_a, "low"_a.none(),
              "shape"_a.none(), "crop"_a);
+  module.def("to_bev", &bev, "features"_a, "sites"_a, "axis"_a, "low"_a.none(), "shape"_a.none(),
+             "crop"_a, "[rows, C] to [batch_size, C * shape[axis], other axes]");
+  module.def("to_bev_gradient", &bev_gradient, "grad_bev"_a, "sites"_a, "axis"_a, "channels"_a,
+             "low"_a.none(), "shape"_a.none(), "crop"_a);
   module.def("from_dense", &sparse, "dense"_a, "mask"_a.none(), "stride"_a,
              "[B, C, shape] to (sites, features); on a device, waits for how many there are.");
   module.def("interpolation_map", &points_map, "sites"_a, "points"_a, "nearest"_a, "renormalize"_a,
              "(int32 rows [P, corners], weights [P, corners])");
+  module.def(
+      "interpolate",
+      [](nb::handle features, nb::handle rows, nb::handle weights, std::int64_t in_rows) {
+        return interpolated(features, rows, weights, in_rows, false);
+      },
+      "features"_a, "rows"_a, "weights"_a, "in_rows"_a, "[in_rows, C] to [P, C]");
+  module.def(
+      "interpolate_gradient",
+      [](nb::handle grad_output, nb::handle rows, nb::handle weights, std::int64_t in_rows) {
+        return interpolated(grad_output, rows, weights, in_rows, true);
+      },
+      "grad_output"_a, "rows"_a, "weights"_a, "in_rows"_a, "[P, C] to [in_rows, C]");
 }
 
 }   // namespace pumice::python

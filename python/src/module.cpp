@@ -121,4 +121,5 @@ NB_MODULE(_C, module) {
   bind_pooling(module);
   bind_dense(module);
   bind_points(module);
+  bind_rows(module);
 }

@@ -1,4 +1,4 @@
-// Points into voxels, for NumPy: works without any other framework.
+// Points into voxels: of NumPy, without any other framework, and of tensors where they are.
 #include <optional>
 #include <string>
 
@@ -6,6 +6,8 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <pumice/coords/voxel_sites.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/points/read.hpp>
 #include <pumice/points/simulate.hpp>
@@ -51,6 +53,27 @@ nb::dict voxelize_points(const Matrix& points, const Matrix& features,
   return result;
 }
 
+using Box = std::optional<std::array<float, 6>>;
+
+nb::tuple sites_of_points(nb::handle points, nb::handle batch, const std::array<float, 3>& size,
+                          const Box& range, const std::optional<std::vector<std::int32_t>>& shape,
+                          std::int32_t batch_size, const Box& bounds) {
+  Call call(points);
+  const ConstTensorView where = call.view(points, "points");
+  const ConstTensorView items = call.view(batch, "batch");
+  VoxelSiteOptions options{
+      .size = size, .range = range, .batch_size = batch_size, .bounds = bounds};
+  if (shape) {
+    PUMICE_EXPECTS(shape->size() == 3, "spatial_shape has ", shape->size(),
+                   " numbers: give one each for x, y and z");
+    options.spatial_shape = axes_of(*shape, "spatial_shape");
+  }
+  call.expect({where.rows()}, DType::i32);
+  VoxelSites made = call.run([&] { return voxel_sites(where, items, options); });
+  return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
+                        call.give(std::move(made.row_of)));
+}
+
 nb::dict as_dict(const PointCloud& cloud) {
   nb::dict result;
   result["positions"] = array_of(cloud.positions);
@@ -85,6 +108,9 @@ nb::dict simulate_scan(std::uint64_t seed, int beams, int sweeps) {
 void bind_points(nb::module_& module) {
   module.def("voxelize", &voxelize_points, "points"_a, "features"_a, "size"_a, "range"_a.none(),
              "reduction"_a);
+  module.def("voxel_sites", &sites_of_points, "points"_a, "batch"_a.none(), "size"_a,
+             "range"_a.none(), "spatial_shape"_a.none(), "batch_size"_a, "bounds"_a.none(),
+             "(sites, int32 row of each point, -1 left out); on a device, waits for how many.");
   module.def("read_points", &read, "path"_a, "layout"_a);
   module.def(
       "read_labels", [](const std::string& path) { return array_of(read_labels(path)); }, "path"_a);

@@ -10,13 +10,13 @@
 namespace pumice {
 namespace {
 
-void check_map(const InterpolationMap& map, const char* op) {
+void check_map(const InterpolationMapView& map, const char* op) {
   PUMICE_EXPECTS(map.rows.defined() && map.weights.defined() && map.rows.dtype() == DType::i32 &&
                      map.rows.shape().rank() == 2 && map.rows.shape() == map.weights.shape(),
                  op, ": the map is incomplete; pass what interpolation_map returned");
 }
 
-void check_device(ConstTensorView features, const InterpolationMap& map, const char* op,
+void check_device(ConstTensorView features, const InterpolationMapView& map, const char* op,
                   const char* name) {
   checks::same_device(map.rows, features, op, "the map", name);
   checks::same_device(map.weights, features, op, "the map", name);
@@ -50,7 +50,7 @@ InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView poi
   return map;
 }
 
-Tensor interpolate(ConstTensorView features, const InterpolationMap& map) {
+Tensor interpolate(ConstTensorView features, const InterpolationMapView& map) {
   check_map(map, "interpolate");
   checks::matrix(features, "interpolate", "features");
   check_device(features, map, "interpolate", "features");
@@ -66,7 +66,7 @@ Tensor interpolate(ConstTensorView features, const InterpolationMap& map) {
   return output;
 }
 
-Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map) {
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map) {
   check_map(map, "interpolate_gradient");
   checks::matrix(grad_output, "interpolate_gradient", "grad_output");
   check_device(grad_output, map, "interpolate_gradient", "grad_output");

@@ -118,6 +118,76 @@ PUMICE_DEVICE_TEST(DeviceVoxelize, VoxelsAreThoseOfTheCpu) {
   }
 }
 
+/// Instead of clouds one after the other: the cloud of each point, clouds all mixed.
+PUMICE_DEVICE_TEST(DeviceVoxelize, APointSaysItsCloud) {
+  const Clouds clouds = random_clouds({500, 700}, 2, 3.0f);
+  const VoxelOptions options{.size = {0.5f, 0.5f, 0.5f}};
+  const Voxels cpu = voxelize_batch(clouds.featured(), options);
+  const auto set = CoordinateSet::create(cpu.coordinates, {.batch_size = 2});
+  Clouds mixed;   // point i of it is point order[i] of all clouds
+  mixed.clouds.emplace_back();
+  mixed.clouds[0].positions = Tensor({1200, 3}, DType::f32);
+  mixed.features.push_back(Tensor::zeros({1200, 2}, DType::f32));
+  std::vector<std::int32_t> cloud_of(1200);
+  std::vector<std::int64_t> order(1200);
+  for (std::size_t i = 0; i < 1200; ++i) {
+    order[i] = static_cast<std::int64_t>(i * 7 % 1200);
+    const bool second = order[i] >= 500;
+    cloud_of[i] = second ? 1 : 0;
+    const float* const from =
+        clouds.clouds[second ? 1 : 0].positions.data<float>() + 3 * (order[i] - (second ? 500 : 0));
+    std::copy_n(from, 3, mixed.clouds[0].positions.data<float>() + 3 * i);
+  }
+  for (const bool shaped : {false, true}) {
+    const auto runner = make_runner();
+    OnDevice points(*runner, mixed);
+    const auto items = runner->copy(std::span<const std::int32_t>(cloud_of));
+    points.points.cloud_begin = nullptr;
+    points.points.batch = items.data();
+    points.points.clouds = 2;
+    const auto voxels =
+        cuda::voxelize(*runner, points.points,
+                       {.size = options.size,
+                        .shape = shaped ? std::optional<Axes>(Axes{4, 3, 6}) : std::nullopt,
+                        .layout = set->layout(),
+                        .capacities = {cuda::capacity_for_rows(cpu.size())}});
+    EXPECT_EQ(runner->record().code, kFine);
+    const auto* const cells = cpu.coordinates.data<std::int32_t>();
+    std::vector<bool> kept(static_cast<std::size_t>(cpu.size()));
+    for (std::size_t row = 0; row < kept.size(); ++row) {
+      const std::int32_t* const cell = cells + 4 * row;
+      kept[row] = !shaped || (cell[1] >= 0 && cell[1] < 4 && cell[2] >= 0 && cell[2] < 3 &&
+                              cell[3] >= 0 && cell[3] < 6);
+    }
+    EXPECT_EQ(*voxels.sets[0].rows().count, std::count(kept.begin(), kept.end(), true));
+    for (std::size_t i = 0; i < 1200; ++i) {
+      const auto row = static_cast<std::size_t>(cpu.point_to_voxel.data<std::int64_t>()[order[i]]);
+      const auto before = std::count(kept.begin(), kept.begin() + static_cast<long>(row), true);
+      EXPECT_EQ(voxels.point_to_voxel[static_cast<std::int64_t>(i)], kept[row] ? before : -1);
+    }
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceVoxelize, ACloudThatThereIsNotIsNamed) {
+  const KeyLayout layout =
+      CoordinateSet::create(tensor_of({{0, -9, -9, -9}, {1, 9, 9, 9}}, 3))->layout();
+  for (const std::int32_t bad : {-1, 2}) {
+    const auto runner = make_runner();
+    OnDevice points(*runner, random_clouds({50}, 2, 1.0f));
+    std::vector<std::int32_t> cloud_of(50, 1);
+    cloud_of[20] = bad;
+    const auto items = runner->copy(std::span<const std::int32_t>(cloud_of));
+    points.points.batch = items.data();
+    points.points.clouds = 2;
+    const auto voxels = cuda::voxelize(*runner, points.points,
+                                       {.size = {0.5f, 0.5f, 0.5f},
+                                        .layout = layout,
+                                        .capacities = {cuda::capacity_for_rows(50)}});
+    EXPECT_EQ(runner->record().code, kOutsideLayout);
+    EXPECT_EQ(runner->record().row, 20);
+  }
+}
+
 PUMICE_DEVICE_TEST(DeviceVoxelize, SizesOfEveryKind) {
   for (const std::int64_t size : {0, 1, 31, 33}) {
     const Clouds clouds = random_clouds({size}, 3, 1.0f);

@@ -97,6 +97,63 @@ def norms(features: torch.Tensor, other: torch.Tensor) -> None:
         all_same(made[1], made[0], f"batch norm, relu={relu}")
 
 
+def points() -> None:
+    """Voxels of points, rows merged and taken, and interpolation."""
+    where = torch.randn(200, 5) * 2
+    batch = torch.randint(0, 2, (200,), dtype=torch.int32)
+    box = [-2.0, -2.0, -1.0, 2.0, 3.0, 1.5]
+    bounds = torch.stack(torch.aminmax(where[:, :3], dim=0)).flatten().tolist()
+    for range, shape in ((None, None), (box, None), (box, [4, 5, 3])):
+        call = ([0.5, 0.8, 0.6], range, shape, 2)
+        here, rows = _C.voxel_sites(where, batch, *call, None)
+        there, rows_there = _C.voxel_sites(
+            OnDevice.of(where), OnDevice.of(batch), *call, None if range else bounds
+        )
+        assert there.rows == here.rows and there.device == "cuda:0"
+        same(rows_there, rows, "rows of points")
+    for reduction in ("mean", "sum", "max", "first"):
+        merged, source = _C.reduce_rows(where, rows, here.rows, reduction)
+        merged_there, source_there = _C.reduce_rows(
+            OnDevice.of(where), rows_there, here.rows, reduction
+        )
+        gradient = torch.randn_like(merged)
+        back = _C.reduce_rows_gradient(gradient, rows, source, reduction)
+        back_there = _C.reduce_rows_gradient(
+            OnDevice.of(gradient), rows_there, source_there, reduction
+        )
+        all_same(
+            (merged_there, source_there, back_there), (merged, source, back), f"rows by {reduction}"
+        )
+    same(_C.take_rows(merged_there, rows_there), _C.take_rows(merged, rows), "rows taken")
+    same(
+        _C.scatter_rows(OnDevice.of(where), rows_there, here.rows),
+        _C.scatter_rows(where, rows, here.rows),
+        "rows scattered",
+    )
+    at = torch.cat([batch[:, None].float(), where[:, :3]], 1)
+    found = _C.interpolation_map(here, at, False, True)
+    found_there = _C.interpolation_map(there, OnDevice.of(at), False, True)
+    all_same(found_there, found, "rows around points")
+    same(
+        _C.interpolate(merged_there, *found_there, here.rows),
+        _C.interpolate(merged, *found, here.rows),
+        "features at points",
+    )
+    same(
+        _C.interpolate_gradient(OnDevice.of(where), *found_there, here.rows),
+        _C.interpolate_gradient(where, *found, here.rows),
+        "gradient of features at points",
+    )
+    grid = (None, [4, 5, 3], False)
+    bev = _C.to_bev(merged, here, 2, *grid)
+    same(_C.to_bev(merged_there, there, 2, *grid), bev, "view from above")
+    same(
+        _C.to_bev_gradient(OnDevice.of(bev), there, 2, 5, *grid),
+        _C.to_bev_gradient(bev, here, 2, 5, *grid),
+        "gradient of the view from above",
+    )
+
+
 def main() -> None:
     torch.manual_seed(0)
     cells = random_sites(3, 8, 120)
@@ -115,7 +172,11 @@ def main() -> None:
     plain = (1, False, False, None)
     expected = _C.convolution(features, weight, here, bias, *plain, None, 0)
     arguments = (OnDevice.of(features), OnDevice.of(weight), there, OnDevice.of(bias), *plain)
+    _C.record_plans(True)
     same(_C.convolution(*arguments, None, 0), expected, "convolution")
+    [(plan, reason)] = _C.recorded_plans()
+    assert plan.startswith("implicit_gemm/") and reason, plan
+    _C.record_plans(False)
     same(_C.convolution(*arguments, kept, 3), expected, "convolution that packs its weights")
     same(_C.convolution(*arguments, kept, 3), expected, "convolution of packed weights")
     gradients(features, layer, here, there)
@@ -133,6 +194,7 @@ def main() -> None:
         "gradient of the weight",
     )
     norms(features, gradient)
+    points()
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)
     down_there = _C.strided_map(sites, window.c, False)

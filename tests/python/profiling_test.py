@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from conftest import random_tensor, working_type
 
+import pumice
 from pumice import explain, models, nn
 
 
@@ -26,6 +27,10 @@ def test_minkunet(device: torch.device) -> None:
     for level in range(1, 5):
         down, up = by_name[f"stage{level}.0.net.0"], by_name[f"up{5 - level}.0.net.0"]
         assert down.pairs == down.rows_in == up.pairs == up.rows
+        # The way down makes the map, and the way up finds it.
+        assert down.map_ms > 0 and up.map_ms == 0
+    assert by_name["stem.0"].map_ms > 0 and by_name["stem.3"].map_ms == 0
+    assert found.map_ms >= by_name["stem.0"].map_ms
     cells = {tuple(cell) for cell in x.indices.tolist()}
     pairs = sum(
         (b, i + di, j + dj, k + dk) in cells
@@ -34,7 +39,11 @@ def test_minkunet(device: torch.device) -> None:
     )  # fmt: skip
     assert by_name["stem.0"].pairs == pairs
     assert abs(by_name["stem.0"].gflop - 2e-9 * pairs * 16) < 1e-15
+    assert all(bool(layer.plan) == bool(layer.reason) == ("Conv" in layer.kind) for layer in found)
+    dataflow = "implicit_gemm/" if device.type == "cuda" else "fetch_on_demand/"
+    assert by_name["stem.0"].plan.startswith(dataflow)
     lines = str(found).splitlines()
+    assert by_name["stem.0"].plan in lines[1]
     assert len(lines) == len(found) + 2 and "stage4.2.net.3" in str(found)
 
 
@@ -44,3 +53,29 @@ def test_ordinary_modules_and_no_rows(device: torch.device) -> None:
     found = explain(model, x)
     assert [layer.kind for layer in found] == ["SubMConv3d", "ReLU", "Linear"]
     assert found[0].pairs == 0 and found[-1].channels == 3
+
+
+def test_the_plan_is_the_one_that_ran(device: torch.device) -> None:
+    x = random_tensor(dtype=torch.float32, device=device)
+    model = nn.Sequential(
+        nn.SubMConv3d(4, 8, 3, dataflow="gather_gemm_scatter"), nn.SubMConv3d(8, 8, 1), nn.ReLU()
+    ).to(device)
+    forced, chosen, activation = explain(model, x)
+    assert forced.plan.startswith("gather_gemm_scatter") and "asked for" in forced.reason
+    assert not chosen.plan.startswith("gather_gemm_scatter") and chosen.plan
+    assert (activation.plan, activation.reason) == ("", "")
+    # Nothing is recorded outside of explain.
+    model(x)
+    assert pumice._C.recorded_plans() == []
+
+
+def test_a_network_of_points_and_voxels(device: torch.device) -> None:
+    x = random_tensor(extent=48, count=300, dtype=torch.float32, device=device)
+    model = models.SPVCNN(4, 5, cr=0.1).to(device)
+    found = model.explain(x)
+    points = model.explain(models.PointTensor(x.indices.float(), x.features))
+    assert [layer.name for layer in points] == [layer.name for layer in found]
+    assert [layer.pairs for layer in points] == [layer.pairs for layer in found]
+    kinds = {layer.name: layer.kind for layer in found}
+    assert kinds["point_transforms.2.0"] == "Linear" and kinds["classifier.0"] == "Linear"
+    assert sum(bool(layer.plan) for layer in found) == sum("Conv" in kind for kind in kinds.values())

@@ -20,6 +20,8 @@ PUMICE_DEVICE PointFate quantise_axis(const QuantiseArguments& a, int axis, floa
   if (a.has_range != 0 && !(position >= a.origin[axis] && position < a.high[axis]))
     return PointFate::left_out;
   const float cell = round_down((position - a.origin[axis]) / a.size[axis]);
+  if (a.shape[axis] > 0 && !(cell >= 0.0f && cell < static_cast<float>(a.shape[axis])))
+    return PointFate::left_out;
   if (!(cell >= -2147483648.0f && cell < 2147483648.0f)) return PointFate::without_cell;
   const auto whole = static_cast<int64_t>(cell);
   if (!in_layout(a.layout, axis, whole)) return PointFate::without_cell;
@@ -27,7 +29,7 @@ PUMICE_DEVICE PointFate quantise_axis(const QuantiseArguments& a, int axis, floa
   return PointFate::kept;
 }
 
-/// The cloud that a point belongs to.
+/// The cloud that a point belongs to where clouds come one after the other.
 PUMICE_DEVICE int32_t cloud_of(const QuantiseArguments& a, int64_t point) {
   int32_t cloud = 0;
   int32_t end = a.clouds;
@@ -47,9 +49,9 @@ PUMICE_DEVICE PointFate quantise_point(const QuantiseArguments& a, int64_t point
   bool finite = true;
   bool left_out = false;
   bool without_cell = false;
-  key = a.layout.batch_bits == 0
-            ? 0
-            : static_cast<uint64_t>(cloud_of(a, point)) << a.layout.batch_shift;
+  const int32_t cloud = a.batch != nullptr ? a.batch[point] : cloud_of(a, point);
+  if (cloud < 0 || cloud >= a.clouds) return PointFate::without_cell;
+  key = a.layout.batch_bits == 0 ? 0 : static_cast<uint64_t>(cloud) << a.layout.batch_shift;
   PUMICE_UNROLL
   for (int axis = 0; axis < kPointAxes; ++axis) {
     const float position = a.positions[point * a.stride + axis];

@@ -12,12 +12,14 @@ struct QuantiseArguments {
   RowCountRef points{};
   const float* positions = nullptr;       // [points, stride], x y z first
   const int64_t* cloud_begin = nullptr;   // [clouds + 1]; null: one cloud
+  const int32_t* batch = nullptr;         // [points], the cloud of each; null: as cloud_begin says
   int32_t clouds = 1;
   int32_t stride = kPointAxes;
   float origin[kPointAxes] = {};
   float size[kPointAxes] = {};
-  float high[kPointAxes] = {};   // points outside [origin, high) are left out
-  int32_t has_range = 0;         // 0: none is
+  float high[kPointAxes] = {};      // points outside [origin, high) are left out
+  int32_t has_range = 0;            // 0: none is
+  int32_t shape[kPointAxes] = {};   // as are those whose cell is outside [0, shape); 0: none is
   KeyLayout layout{};
   uint64_t* keys = nullptr;        // of a point that is left out: the bit above all keys
   RowTrouble* outside = nullptr;   // points that are not finite, or have no key

@@ -34,14 +34,27 @@ struct InterpolationMap {
   std::int64_t in_rows = 0;
 };
 
+/// Looks at a map's tensors.
+struct InterpolationMapView {
+  InterpolationMapView() = default;
+  InterpolationMapView(ConstTensorView its_rows, ConstTensorView its_weights, std::int64_t of_rows)
+      : rows(its_rows), weights(its_weights), in_rows(of_rows) {}
+  InterpolationMapView(const InterpolationMap& map)   // NOLINT(google-explicit-constructor)
+      : InterpolationMapView(map.rows, map.weights, map.in_rows) {}
+
+  ConstTensorView rows{};
+  ConstTensorView weights{};
+  std::int64_t in_rows = 0;
+};
+
 /// points: f32 or f64 [P, 1 + D]: batch index, then the position in cells of `set`. UserError for
 /// a position that is not finite and for a batch index that is not a whole number in the batch. On
 /// a device, such points see NaN, and the next call that waits for the stream raises the error.
 InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
                                    const InterpolationOptions& options = {});
 /// features: [map.in_rows, C] -> [P, C].
-Tensor interpolate(ConstTensorView features, const InterpolationMap& map);
+Tensor interpolate(ConstTensorView features, const InterpolationMapView& map);
 /// Gradient of the features, [map.in_rows, C].
-Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map);
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map);
 
 }   // namespace pumice

@@ -1,13 +1,17 @@
-"""Networks of the field, with the names of modules that the C++ networks have."""
+"""Networks of the field, with the names of modules that the C++ networks have (SPVCNN: spvnas)."""
 
 from .blocks import ResidualBlock, convolution_block
 from .encoders import CenterPointEncoder, SecondEncoder
 from .minkunet import WIDTHS, MinkUNet42
+from .point_voxel import PointTensor
+from .spvcnn import SPVCNN
 
 __all__ = [
+    "SPVCNN",
     "WIDTHS",
     "CenterPointEncoder",
     "MinkUNet42",
+    "PointTensor",
     "ResidualBlock",
     "SecondEncoder",
     "convolution_block",

@@ -39,7 +39,7 @@ class Network(torch.nn.Module):
     """What all networks here can do."""
 
     def explain(self, x: SparseTensor) -> Explanation:
-        """Rows, pairs and milliseconds of every layer: `pumice.explain`."""
+        """Rows, pairs, plan and milliseconds of every layer: `pumice.explain`."""
         return explain(self, x)
 
 

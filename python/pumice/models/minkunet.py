@@ -19,30 +19,16 @@ WIDTHS: dict[str, tuple[int, ...]] = {
 _LEVELS = 4
 
 
-class MinkUNet42(Network):
-    """A U-net of 42 convolutions with kernels above 1: scores [rows, classes] on the sites it got.
+class UNet(Network):
+    """The part that MinkUNet42 and SPVCNN share: a stem and four stages that go down and up again.
 
     A stage is conv 2³/2 and two residual blocks; an up is the inverse of that convolution, the
     concatenation with the encoder's features on the same sites, and two residual blocks.
-
-    A `spatial_shape` of the input has to be a multiple of 16 on every axis, or absent.
-
-    widths: "spvnas", "driving", or nine numbers. width_factor: multiplies them; the results are
-    rounded to the nearest number, at least 1. `pumice run minkunet42 --weights` takes what
-    `pumice.save_weights` writes of it.
     """
 
-    def __init__(
-        self,
-        in_channels: int = 4,
-        classes: int = 19,
-        widths: str | Sequence[int] = "spvnas",
-        width_factor: float = 1.0,
-    ) -> None:
+    def __init__(self, in_channels: int, widths: Sequence[int]) -> None:
         super().__init__()
-        width = _scaled(widths, width_factor)
-        self.widths = width
-        self.classes = classes
+        width = self.widths = tuple(widths)
         self.stem = nn.Sequential(
             *convolution_block(submanifold(in_channels, width[0])),
             *convolution_block(submanifold(width[0], width[0])),
@@ -60,19 +46,45 @@ class MinkUNet42(Network):
             doubling = nn.InverseConv3d(channels, out, 2, stride=2, bias=False)
             blocks = nn.Sequential(ResidualBlock(out + skip, out), ResidualBlock(out, out))
             self.add_module(f"up{up}", torch.nn.ModuleList([NamedBlock(doubling), blocks]))
-        self.classifier = nn.Sequential(nn.Linear(width[-1], classes))
+
+    def down(self, x: SparseTensor) -> list[SparseTensor]:
+        """What goes into each stage, and what comes out of the last."""
+        levels = [x]
+        for level in range(1, _LEVELS + 1):
+            levels.append(self.get_submodule(f"stage{level}")(levels[-1]))
+        return levels
+
+    def up(self, number: int, x: SparseTensor, skip: SparseTensor) -> SparseTensor:
+        """Up 1 to 4, onto the very sites of the skip, which the map of the way down came from."""
+        doubling, blocks = self.get_submodule(f"up{number}")
+        return blocks(cat([doubling(x, skip), skip]))
+
+
+class MinkUNet42(UNet):
+    """A U-net of 42 convolutions with kernels above 1: scores [rows, classes] on the sites it got.
+
+    A `spatial_shape` of the input has to be a multiple of 16 on every axis, or absent.
+
+    widths: "spvnas", "driving", or nine numbers. width_factor: multiplies them; the results are
+    rounded to the nearest number, at least 1. `pumice run minkunet42 --weights` takes what
+    `pumice.save_weights` writes of it.
+    """
+
+    def __init__(
+        self,
+        in_channels: int = 4,
+        classes: int = 19,
+        widths: str | Sequence[int] = "spvnas",
+        width_factor: float = 1.0,
+    ) -> None:
+        super().__init__(in_channels, _scaled(widths, width_factor))
+        self.classes = classes
+        self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))
 
     def forward(self, x: SparseTensor) -> SparseTensor:
-        x = self.stem(x)
-        skips = []
-        for level in range(1, _LEVELS + 1):
-            skips.append(x)
-            x = self.get_submodule(f"stage{level}")(x)
-        for up in range(1, _LEVELS + 1):
-            doubling, blocks = self.get_submodule(f"up{up}")
-            # Onto the very sites of the skip, which the map of the way down came from.
-            skip = skips.pop()
-            x = blocks(cat([doubling(x, skip), skip]))
+        *skips, x = self.down(self.stem(x))
+        for number in range(1, _LEVELS + 1):
+            x = self.up(number, x, skips.pop())
         return self.classifier(x)
 
 

@@ -15,6 +15,7 @@ from .activation import (
     SiLU,
     Tanh,
 )
+from .bev import ToBEV
 from .container import Identity, OnFeatures, Residual, Sequential, residual
 from .convolution import Convolution, freeze
 from .convolutions import (

@@ -1,7 +1,8 @@
 """Operators on features, and on the maps and sites that say which rows meet."""
 
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
-from .dense import from_dense, interpolate, to_dense
+from .dense import from_dense, to_bev, to_dense
+from .interpolation import InterpolationMap, interpolate, interpolation_map
 from .maps import (
     Map,
     generative_map,
@@ -12,9 +13,11 @@ from .maps import (
 )
 from .normalization import batch_norm, fold_batch_norm
 from .pooling import global_pool, pool
+from .rows import reduce_rows, take_rows
 from .sets import prune, union_add
 
 __all__ = [
+    "InterpolationMap",
     "Map",
     "batch_norm",
     "convolution",
@@ -25,11 +28,15 @@ __all__ = [
     "generative_map",
     "global_pool",
     "interpolate",
+    "interpolation_map",
     "inverse_map",
     "pool",
     "prune",
+    "reduce_rows",
     "strided_map",
     "submanifold_map",
+    "take_rows",
+    "to_bev",
     "to_dense",
     "transposed_map",
     "union_add",

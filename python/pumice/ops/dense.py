@@ -1,4 +1,4 @@
-"""Between rows and dense grids, and features at points between cells."""
+"""Between rows and dense grids."""
 
 from __future__ import annotations
 
@@ -29,6 +29,27 @@ def to_dense(
     return _ToDense.apply(features, coords.sites, box, crop)
 
 
+def to_bev(
+    features: Tensor,
+    coords: Coordinates,
+    axis: int = -1,
+    *,
+    shape: Sequence[int] | None = None,
+    low: Sequence[int] | None = None,
+    crop: bool = False,
+) -> Tensor:
+    """`to_dense` with an axis folded into the channels, channel-major: [rows, C] to [batch_size,
+    C · shape[axis], the other axes in their order]."""
+    dimension = coords.dimension
+    if not -dimension <= axis < dimension:
+        raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
+    box = (
+        None if low is None else [int(value) for value in low],
+        None if shape is None else [int(value) for value in shape],
+    )
+    return _ToBEV.apply(features, coords.sites, axis % dimension, box, crop)
+
+
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
     """[B, C, shape…] to the sites where any channel is not 0 (or where `mask` [B, shape…] says), in
     the order of the array, and their features, differentiable."""
@@ -41,21 +62,6 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
     return coords, dense[(cells[:, 0], slice(None), *cells[:, 1:].unbind(1))]
 
 
-def interpolate(
-    features: Tensor,
-    coords: Coordinates,
-    points: Tensor,
-    *,
-    nearest: bool = False,
-    renormalize: bool = False,
-) -> Tensor:
-    """Features [rows, C] at points [P, 1 + D] (batch index, then position in cells, whose centres
-    are at whole numbers): [P, C]. Absent cells count as 0, or are left out (`renormalize`)."""
-    rows, weights = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
-    corners = features[rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
-    return (corners * weights.to(features.dtype)[:, :, None]).sum(1)
-
-
 class _ToDense(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, sites: _C.Sites, box: Any, crop: bool) -> Tensor:
@@ -66,3 +72,17 @@ class _ToDense(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         return _C.to_dense_gradient(grad.contiguous(), *ctx.call), None, None, None
+
+
+class _ToBEV(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, sites: _C.Sites, axis: int, box: Any, crop: bool
+    ) -> Tensor:
+        ctx.call = (sites, axis, features.shape[1], *box, crop)
+        return _C.to_bev(features.contiguous(), sites, axis, *box, crop)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return _C.to_bev_gradient(grad.contiguous(), *ctx.call), None, None, None, None

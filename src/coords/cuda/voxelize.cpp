@@ -23,6 +23,7 @@ void quantise(jit::KernelRunner& runner, const DevicePoints& points,
   QuantiseArguments arguments{.points = points.count,
                               .positions = points.positions,
                               .cloud_begin = points.cloud_begin,
+                              .batch = points.batch,
                               .clouds = points.clouds,
                               .stride = points.stride,
                               .has_range = options.range ? 1 : 0,
@@ -35,6 +36,7 @@ void quantise(jit::KernelRunner& runner, const DevicePoints& points,
     std::copy_n(options.range->begin(), 3, arguments.origin);
     std::copy_n(options.range->begin() + 3, 3, arguments.high);
   }
+  if (options.shape) std::copy_n(options.shape->begin(), kPointAxes, arguments.shape);
   // Also where there is no point: poison has to go on.
   runner.run(coords_kernel("quantise_points"),
              threads_for(std::max<std::int64_t>(points.count.capacity, 1)), arguments);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pumice/coords/voxelize_arguments.h>
+#include <pumice/coords/coordinate_set.hpp>
 
 #include "coords/cuda/device_set.hpp"
 #include "jit/kernel_runner.hpp"
@@ -21,7 +22,8 @@ struct DevicePoints {
   RowCountRef count{};
   const std::int64_t* cloud_begin = nullptr;   // [clouds + 1]; null: one cloud
   std::int32_t clouds = 1;
-  const float* features = nullptr;   // [points, channels]; null: none are reduced
+  const std::int32_t* batch = nullptr;   // [points], the cloud of each; null: as cloud_begin says
+  const float* features = nullptr;       // [points, channels]; null: none are reduced
   std::int32_t channels = 0;
 };
 
@@ -29,6 +31,8 @@ struct DeviceVoxelOptions {
   std::array<float, 3> size{};
   /// x0, y0, z0, x1, y1, z1: points outside [low, high) are left out, and cell 0 begins at `low`.
   std::optional<std::array<float, 6>> range{};
+  /// Points whose cell is outside [0, shape) are left out.
+  std::optional<Axes> shape{};
   PointReduction reduction = PointReduction::mean;
   KeyLayout layout{};                    // of the voxels; a point outside it is trouble
   std::vector<SetCapacity> capacities;   // of the voxels, and of coarser levels as in CreateOptions

@@ -120,7 +120,7 @@ void find_corners(const CoordinateSet& set, ConstTensorView points,
     find(float{});
 }
 
-void interpolate(ConstTensorView features, const InterpolationMap& map, TensorView output) {
+void interpolate(ConstTensorView features, const InterpolationMapView& map, TensorView output) {
   const std::int64_t channels = features.extent(1);
   const std::int64_t corners = map.rows.extent(1);
   const auto* const rows = map.rows.data<std::int32_t>();
@@ -153,7 +153,7 @@ void interpolate(ConstTensorView features, const InterpolationMap& map, TensorVi
   });
 }
 
-void interpolate_gradient(ConstTensorView grad_output, const InterpolationMap& map,
+void interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map,
                           TensorView grad_features) {
   const std::int64_t channels = grad_output.extent(1);
   const std::int64_t corners = map.rows.extent(1);

@@ -136,7 +136,7 @@ void first_position(jit::KernelRunner& runner, const RowGroups& groups, TensorVi
 }
 
 void interpolate_gradient(jit::KernelRunner& runner, ConstTensorView grad_output,
-                          const InterpolationMap& map, TensorView grad_features) {
+                          const InterpolationMapView& map, TensorView grad_features) {
   const std::int32_t channels = channels_of(grad_output);
   if (channels == 0) return;
   const RowGroups groups(runner, map.rows, map.in_rows);
@@ -200,8 +200,8 @@ void find_corners(jit::KernelRunner& runner, const CoordinateSetRef& set, std::i
   complaints.report("interpolation_map: points", points.rows());
 }
 
-void interpolate(jit::KernelRunner& runner, ConstTensorView features, const InterpolationMap& map,
-                 TensorView output) {
+void interpolate(jit::KernelRunner& runner, ConstTensorView features,
+                 const InterpolationMapView& map, TensorView output) {
   const std::int32_t channels = channels_of(features);
   if (channels == 0) return;
   runner.run(ops_kernel("interpolate_points"), chunk_each(output.rows(), channels),

@@ -47,7 +47,7 @@ void reduce_rows(jit::KernelRunner& runner, const RowGroups& groups, GroupResult
 void first_position(jit::KernelRunner& runner, const RowGroups& groups, TensorView source);
 /// Σ over the corners that name row r: weight · grad_output[point].
 void interpolate_gradient(jit::KernelRunner& runner, ConstTensorView grad_output,
-                          const InterpolationMap& map, TensorView grad_features);
+                          const InterpolationMapView& map, TensorView grad_features);
 
 void mean_gradient(jit::KernelRunner& runner, ConstTensorView grad_output, ConstTensorView row_of,
                    TensorView grad_features);
@@ -58,8 +58,8 @@ void chosen_gradient(jit::KernelRunner& runner, ConstTensorView grad_output, Con
 /// `map` has room for what is found. Points that are no numbers get NaN, and are reported.
 void find_corners(jit::KernelRunner& runner, const CoordinateSetRef& set, std::int32_t batch_size,
                   ConstTensorView points, bool renormalize, TensorView rows, TensorView weights);
-void interpolate(jit::KernelRunner& runner, ConstTensorView features, const InterpolationMap& map,
-                 TensorView output);
+void interpolate(jit::KernelRunner& runner, ConstTensorView features,
+                 const InterpolationMapView& map, TensorView output);
 
 /// Rows to the cells of a dense array, which is full of zeros. Rows outside are reported as `op`
 /// unless `crop`.

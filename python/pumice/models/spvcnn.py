@@ -1,0 +1,82 @@
+"""SPVCNN: semantic segmentation with a branch of points beside the voxels."""
+
+from __future__ import annotations
+
+import math
+from typing import overload
+
+import torch
+from torch import Tensor
+
+from .. import _C, nn
+from ..tensor import SparseTensor
+from .minkunet import WIDTHS, UNet
+from .point_voxel import PointTensor
+
+
+class SPVCNN(UNet):
+    """The sparse point-voxel network of spvnas: MinkUNet42, and features of every point that are
+    interpolated from the voxels after the stem, at the bottom, half way up and at the end, and
+    become the voxels' features again on the way.
+
+    forward takes `PointTensor`, and gives scores of points [P, classes]; or a sparse tensor, of which
+    every site is a point, and gives scores on its sites, as spvnas does where the resolution of its
+    points is that of its voxels. Its `spatial_shape` has to be a multiple of 16 on every axis, or
+    absent.
+
+    Checkpoints of spvnas have its names: `pumice.convert` from "torchsparse". cr: multiplies the
+    channels, which are rounded down as there.
+    """
+
+    def __init__(
+        self, in_channels: int = 4, classes: int = 19, cr: float = 1.0, dropout: float = 0.3
+    ) -> None:
+        if not (cr > 0 and math.isfinite(cr)) or int(cr * min(WIDTHS["spvnas"])) < 1:
+            raise _C.UserError(f"cr = {cr}: it has to leave at least one channel of 32")
+        super().__init__(in_channels, [int(cr * width) for width in WIDTHS["spvnas"]])
+        width = self.widths
+        self.classes = classes
+        self.classifier = torch.nn.Sequential(torch.nn.Linear(width[8], classes))
+        self.point_transforms = torch.nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(width[low], width[high]), nn.BatchNorm(width[high]), nn.ReLU(inplace=True)
+            )
+            for low, high in ((0, 4), (4, 6), (6, 8))
+        )
+        self.dropout = torch.nn.Dropout(dropout)
+
+    @overload
+    def forward(self, x: SparseTensor) -> SparseTensor: ...
+
+    @overload
+    def forward(self, x: PointTensor, batch_size: int | None = None) -> Tensor: ...
+
+    def forward(
+        self, x: SparseTensor | PointTensor, batch_size: int | None = None
+    ) -> SparseTensor | Tensor:
+        """`batch_size`: of points; by default the largest batch index and one, which on a GPU has to
+        be waited for."""
+        if isinstance(x, SparseTensor):
+            return SparseTensor._of(x.coords, self._scores(PointTensor.at_sites(x), x))
+        return self._scores(x, x.voxels(batch_size))
+
+    def _scores(self, points: PointTensor, voxels: SparseTensor) -> Tensor:
+        stem = self.stem(voxels)
+        points = points.replace(points.from_voxels(stem))
+        first, second, third, fourth, bottom = self.down(points.to_voxels(stem.coords))
+        points = self._further(0, points, bottom)
+        x = self.up(1, self._dropped(points, bottom), fourth)
+        x = self.up(2, x, third)
+        points = self._further(1, points, x)
+        x = self.up(3, self._dropped(points, x), second)
+        x = self.up(4, x, stem)
+        return self.classifier(self._further(2, points, x).features)
+
+    def _further(self, number: int, points: PointTensor, voxels: SparseTensor) -> PointTensor:
+        # Layers that look at features alone need no sites, and points have none.
+        own = self.point_transforms[number](SparseTensor._of(None, points.features))
+        return points.replace(points.from_voxels(voxels) + own.features)
+
+    def _dropped(self, points: PointTensor, like: SparseTensor) -> SparseTensor:
+        voxels = points.to_voxels(like.coords)
+        return voxels.replace(features=self.dropout(voxels.features))

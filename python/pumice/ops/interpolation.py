@@ -1,0 +1,73 @@
+"""Features at points between cells."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from ..coords import Coordinates
+
+
+class InterpolationMap(NamedTuple):
+    """Which rows each point sees, and how much of each: for all features on the same sites."""
+
+    rows: Tensor  # int32 [P, corners], -1 for a cell that is not there
+    weights: Tensor  # [P, corners], of the points' type
+    in_rows: int
+
+
+def interpolation_map(
+    coords: Coordinates, points: Tensor, *, nearest: bool = False, renormalize: bool = False
+) -> InterpolationMap:
+    """`points`: float32 or float64 [P, 1 + D], the batch index, then the position in cells of `coords`,
+    whose centres are at whole numbers. Each sees the 2^D cells around it, or the `nearest` one alone.
+    Absent cells count as 0, or are left out (`renormalize`)."""
+    found = _C.interpolation_map(
+        coords.sites, points.detach().contiguous(), nearest, renormalize
+    )
+    return InterpolationMap(*found, len(coords))
+
+
+def interpolate(
+    features: Tensor,
+    coords: Coordinates | InterpolationMap,
+    points: Tensor | None = None,
+    *,
+    nearest: bool = False,
+    renormalize: bool = False,
+) -> Tensor:
+    """Features [rows, C] at points: [P, C], differentiable in the features. Either a map and nothing
+    else, or what `interpolation_map` takes to make one."""
+    if isinstance(coords, InterpolationMap):
+        if points is not None or nearest or renormalize:
+            raise _C.UserError("points, nearest and renormalize are those of the map: give it alone")
+        return _Interpolate.apply(features, coords)
+    if points is None:
+        raise _C.UserError("interpolate: give points, or an interpolation_map in place of coords")
+    found = interpolation_map(coords, points, nearest=nearest, renormalize=renormalize)
+    return _Interpolate.apply(features, found)
+
+
+class _Interpolate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, map: InterpolationMap) -> Tensor:
+        ctx.map = map
+        return _C.interpolate(features.contiguous(), *map)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Gradient.apply(grad, ctx.map), None
+
+
+class _Gradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, map: InterpolationMap) -> Tensor:
+        ctx.map = map
+        return _C.interpolate_gradient(grad.contiguous(), *map)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Interpolate.apply(grad, ctx.map), None

@@ -1,0 +1,105 @@
+"""Rows taken, and rows merged: from voxels to points and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+
+_REDUCTIONS = ("mean", "sum", "max", "first")
+
+
+def take_rows(features: Tensor, rows: Tensor) -> Tensor:
+    """[N, C] and int32 or int64 [M] to [M, C]: the row that each asks for, zeros for -1. The gradient
+    is the sum over those that asked, in their order."""
+    return _Take.apply(features, rows.contiguous())
+
+
+def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "mean") -> Tensor:
+    """[P, C] merged by row_of (int32 or int64 [P], -1 leaves one out) to [rows, C]; 0 where nothing
+    falls. `reduction`: "mean", "sum", "max" or "first", which is the one of smallest index. Sums run
+    in float64, in order."""
+    if reduction not in _REDUCTIONS:
+        raise _C.UserError(f"reduction = {reduction!r}: choose {', '.join(_REDUCTIONS)}")
+    row_of = row_of.contiguous()
+    if reduction in ("mean", "sum"):
+        return _Sum.apply(features, row_of, rows, reduction)
+    return _Chosen.apply(features, row_of, rows, reduction)
+
+
+class _Take(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, rows: Tensor) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.count = features.shape[0]
+        return _C.take_rows(features.contiguous(), rows)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (rows,) = ctx.saved_tensors
+        return _Scatter.apply(grad, rows, ctx.count), None
+
+
+class _Scatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, rows: Tensor, count: int) -> Tensor:
+        ctx.save_for_backward(rows)
+        return _C.scatter_rows(values.contiguous(), rows, count)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (rows,) = ctx.saved_tensors
+        return _Take.apply(grad, rows), None, None
+
+
+class _Sum(torch.autograd.Function):
+    """Linear: the gradient's gradient is the sum or mean again."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, row_of: Tensor, rows: int, reduction: str
+    ) -> Tensor:
+        ctx.save_for_backward(row_of)
+        ctx.call = (rows, reduction)
+        return _C.reduce_rows(features.contiguous(), row_of, rows, reduction)[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        (row_of,) = ctx.saved_tensors
+        return _SumGradient.apply(grad, row_of, *ctx.call), None, None, None
+
+
+class _SumGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, row_of: Tensor, rows: int, reduction: str) -> Tensor:
+        ctx.save_for_backward(row_of)
+        ctx.call = (rows, reduction)
+        return _C.reduce_rows_gradient(grad.contiguous(), row_of, None, reduction)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        (row_of,) = ctx.saved_tensors
+        return _Sum.apply(grad, row_of, *ctx.call), None, None, None
+
+
+class _Chosen(torch.autograd.Function):
+    """The largest, or the first: the gradient goes to the one that was chosen."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, row_of: Tensor, rows: int, reduction: str
+    ) -> Tensor:
+        output, source = _C.reduce_rows(features.contiguous(), row_of, rows, reduction)
+        ctx.save_for_backward(row_of, source)
+        ctx.reduction = reduction
+        return output
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        row_of, source = ctx.saved_tensors
+        gradient = _C.reduce_rows_gradient(grad.contiguous(), row_of, source, ctx.reduction)
+        return gradient, None, None, None

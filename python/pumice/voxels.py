@@ -1,0 +1,92 @@
+"""Points of PyTorch into voxels, on the device they are on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from . import _C, ops
+from .coords import Coordinates
+from .tensor import SparseTensor
+
+
+@dataclasses.dataclass
+class TensorVoxels:
+    """Occupied cells, one row each, and where each point went."""
+
+    tensor: SparseTensor  # x, y, z; features differentiable in those of the points
+    point_to_voxel: Tensor  # int64 [P]: row of each point's voxel, -1 for one that is left out
+
+    @property
+    def coordinates(self) -> Tensor:
+        """int32 [N, 4]: batch, x, y, z."""
+        return self.tensor.indices
+
+    @property
+    def features(self) -> Tensor:
+        """[N, C]"""
+        return self.tensor.features
+
+    def __len__(self) -> int:
+        return len(self.tensor)
+
+    def at_points(self, features: Tensor | SparseTensor) -> Tensor:
+        """What a network made of the voxels, [N, C'], for each point: [P, C'], 0 for points that were
+        left out. `ops.interpolate` is what looks at the voxels around a point too."""
+        if isinstance(features, SparseTensor):
+            features = features.features
+        return ops.take_rows(features, self.point_to_voxel)
+
+
+def voxelize_tensor(
+    points: Tensor,
+    features: Tensor | None,
+    size: Sequence[float],
+    range: Sequence[float] | None,
+    reduction: str,
+    batch: Tensor | None,
+    batch_size: int | None,
+    spatial_shape: Sequence[int] | None,
+) -> TensorVoxels:
+    """See `pumice.voxelize`."""
+    _check(points, features, batch)
+    positions = points.detach().float().contiguous()
+    items = None if batch is None else batch.to(torch.int32).contiguous()
+    if batch_size is None:
+        batch_size = 1 if items is None or len(items) == 0 else int(items.max()) + 1
+    bounds = None
+    if points.is_cuda and range is None and spatial_shape is None and len(points) > 0:
+        bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
+    shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
+    sites, row_of = _C.voxel_sites(positions, items, size, range, shape, max(batch_size, 1), bounds)
+    reduced = ops.reduce_rows(points if features is None else features, row_of, sites.rows, reduction)
+    coords = Coordinates._of(sites)
+    _ = coords.token, coords.indices, coords.stride  # which a compiled network takes but cannot make
+    return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
+
+
+def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> None:
+    if points.dim() != 2 or points.shape[1] < 3 or not points.is_floating_point():
+        raise _C.UserError(
+            f"points have shape {tuple(points.shape)} and are {points.dtype}: give floating "
+            "[points, 3 or more], x, y and z first"
+        )
+    for name, values in (("features", features), ("batch", batch)):
+        if values is None:
+            continue
+        if values.device != points.device:
+            raise _C.UserError(
+                f"{name} are on {values.device} and points on {points.device}: .to() brings one "
+                "to the other"
+            )
+        if len(values) != len(points):
+            raise _C.UserError(f"{name} have {len(values)} rows: give one for each of {len(points)} points")
+    if features is not None and features.dim() != 2:
+        raise _C.UserError(f"features have shape {tuple(features.shape)}: give [points, channels]")
+    if batch is not None and (batch.dim() != 1 or batch.is_floating_point()):
+        raise _C.UserError(
+            f"batch has shape {tuple(batch.shape)} and is {batch.dtype}: give integers [points]"
+        )

@@ -1,0 +1,78 @@
+// Rows taken, and rows merged: from voxels to points and back.
+#include <string>
+
+#include <nanobind/stl/string.h>
+#include <pumice/core/error.hpp>
+#include <pumice/ops/rows.hpp>
+
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+std::int64_t columns(const ConstTensorView& view, const char* name) {
+  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
+                 ": give [rows, channels]");
+  return view.extent(1);
+}
+
+nb::object take(nb::handle features, nb::handle rows) {
+  Call call(features);
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView from = call.view(rows, "rows");
+  call.expect({from.rows(), columns(x, "features")}, x.dtype());
+  return call.give(call.run([&] { return take_rows(x, from); }));
+}
+
+nb::object scatter(nb::handle grad_output, nb::handle rows, std::int64_t in_rows) {
+  Call call(grad_output);
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const ConstTensorView from = call.view(rows, "rows");
+  call.expect({in_rows, columns(g, "grad_output")}, g.dtype());
+  return call.give(call.run([&] { return scatter_rows(g, from, in_rows); }));
+}
+
+nb::tuple reduce(nb::handle features, nb::handle row_of, std::int64_t out_rows,
+                 const std::string& reduction) {
+  Call call(features);
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView to = call.view(row_of, "row_of");
+  const Reduction kind = parse_reduction(reduction);
+  const Shape shape{out_rows, columns(x, "features")};
+  call.expect(shape, x.dtype());
+  if (kind == Reduction::max) call.expect(shape, DType::i32);
+  if (kind == Reduction::first) call.expect({out_rows}, DType::i32);
+  ReducedRows made = call.run([&] { return reduce_rows(x, to, out_rows, kind); });
+  nb::object output = call.give(std::move(made.output));
+  return nb::make_tuple(std::move(output),
+                        made.source.defined() ? call.give(std::move(made.source)) : nb::none());
+}
+
+nb::object reduce_gradient(nb::handle grad_output, nb::handle row_of, nb::handle source,
+                           const std::string& reduction) {
+  Call call(grad_output);
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const ConstTensorView to = call.view(row_of, "row_of");
+  const ConstTensorView from = call.view(source, "source");
+  const Reduction kind = parse_reduction(reduction);
+  call.expect({to.rows(), columns(g, "grad_output")}, g.dtype());
+  return call.give(call.run([&] { return reduce_rows_gradient(g, to, from, kind); }));
+}
+
+}   // namespace
+
+void bind_rows(nb::module_& module) {
+  module.def("take_rows", &take, "features"_a, "rows"_a,
+             "[N, C] and int32 or int64 [M] to [M, C]; -1 gives zeros.");
+  module.def("scatter_rows", &scatter, "grad_output"_a, "rows"_a, "in_rows"_a,
+             "The gradient of take_rows: [M, C] to [in_rows, C], sums.");
+  module.def("reduce_rows", &reduce, "features"_a, "row_of"_a, "out_rows"_a, "reduction"_a,
+             "([out_rows, C], what the gradient needs or None): rows [P, C] merged by row_of [P], "
+             "-1 leaves one out.");
+  module.def("reduce_rows_gradient", &reduce_gradient, "grad_output"_a, "row_of"_a,
+             "source"_a.none(), "reduction"_a);
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,12 @@
+// Voxels of points on a device.
+#pragma once
+
+#include <pumice/coords/voxel_sites.hpp>
+
+namespace pumice::cuda {
+
+/// Arguments are checked.
+VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
+                       const VoxelSiteOptions& options);
+
+}   // namespace pumice::cuda
