@@ -66,8 +66,23 @@ class _Conv(_StridedArguments):
     """Makes its own output sites: every one that an offset reaches (outputs="dilating", as spconv),
     or every occupied coarse cell (outputs="cell", as MinkowskiEngine and TorchSparse)."""
 
-    def __init__(self, *arguments: Any, outputs: str = "dilating", **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        outputs: str = "dilating",
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, **options
+        )
         if outputs not in ("dilating", "cell"):
             raise _C.UserError(f"outputs = {outputs!r}: there are 'dilating' and 'cell'")
         self.outputs = outputs

@@ -84,7 +84,7 @@ class Step:
         wide = torch.float64 if features.dtype == torch.float64 else torch.float32
         if norm.running_mean.dtype != wide:
             return None
-        kept = layer._kept.of(layer)
+        kept = layer._kept.of(layer.training)
         scale, shift = self._fold(wide, frozen=kept is not None)
         map, coords = layer.find(x, None)
         residual = None
@@ -104,7 +104,7 @@ class Step:
             layer.groups,
             *modes.of(features),
             kept,
-            weight._version,
+            modes.version_of(weight),
         )
         return SparseTensor._of(coords, result)
 
@@ -115,7 +115,7 @@ class Step:
         of = (norm.running_mean, norm.running_var, norm.weight, norm.bias, bias)
         key = None
         if frozen:
-            key = tuple(None if t is None else (t.data_ptr(), t._version) for t in of)
+            key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
             if self.folded is not None and self.folded[0] == key:
                 return self.folded[1:]
         with torch.no_grad():

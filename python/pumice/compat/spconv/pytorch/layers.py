@@ -6,6 +6,25 @@ from ..core import ConvAlgo
 from .conv import SparseConvolution
 from .modules import Numbers
 
+__all__ = [
+    "SparseConv1d",
+    "SparseConv2d",
+    "SparseConv3d",
+    "SparseConv4d",
+    "SparseConvTranspose1d",
+    "SparseConvTranspose2d",
+    "SparseConvTranspose3d",
+    "SparseConvTranspose4d",
+    "SparseInverseConv1d",
+    "SparseInverseConv2d",
+    "SparseInverseConv3d",
+    "SparseInverseConv4d",
+    "SubMConv1d",
+    "SubMConv2d",
+    "SubMConv3d",
+    "SubMConv4d",
+]
+
 
 class _Conv(SparseConvolution):
     """Makes its own output sites: every one that an offset reaches."""
