@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import importlib.util
 import os
 import pathlib
@@ -24,24 +26,34 @@ DTYPES = [
 ]
 
 
-def _name_compiler() -> None:
-    """Names the NVRTC of PyTorch's wheels, which fits the driver PyTorch works with."""
-    if os.environ.get("PUMICE_NVRTC"):
+# Where PyTorch's wheels have NVRTC, by the CUDA they are for.
+_COMPILERS = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
+
+
+def _load_compiler() -> None:
+    """Loads the NVRTC of PyTorch's wheels, which fits the driver PyTorch works with: the extension
+    asks for it by its bare name, and what a process has loaded goes before what its system has.
+
+    Nothing is written into the environment, which child processes with another PyTorch inherit.
+    """
+    file = _COMPILERS.get(str(torch.version.cuda).split(".")[0])
+    if file is None or os.environ.get("PUMICE_NVRTC"):
         return
     spec = importlib.util.find_spec("nvidia")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    for folder in folders:
-        for library in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
-            path = pathlib.Path(folder) / library
-            if path.exists():
-                os.environ["PUMICE_NVRTC"] = str(path)
+    for folder in [] if spec is None else spec.submodule_search_locations or []:
+        path = pathlib.Path(folder) / file
+        if path.exists():
+            # One that cannot be loaded is no error here: kernels compiled ahead need none, and
+            # where one is needed the extension looks further, and says what it found.
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(path))
                 return
 
 
 def _connect() -> None:
     _C.use_framework(DTYPES)
     if torch.version.cuda is not None:
-        _name_compiler()
+        _load_compiler()
         if torch.cuda.is_available():
             _C.use_framework_device(
                 torch._C._cuda_cudaCachingAllocator_raw_alloc,
