@@ -24,8 +24,9 @@ from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxe
 if TYPE_CHECKING:
     from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates
+    from .joining import cat, collate
     from .profiling import explain
-    from .tensor import SparseTensor, cat, collate
+    from .tensor import SparseTensor
     from .weights import load_weights, read_weights, save_weights
 
 __version__ = importlib.metadata.version("pumice")
@@ -41,8 +42,8 @@ _WITH_TORCH = {
     "ops": "pumice.ops",
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
-    "cat": "pumice.tensor",
-    "collate": "pumice.tensor",
+    "cat": "pumice.joining",
+    "collate": "pumice.joining",
     "explain": "pumice.profiling",
     "load_weights": "pumice.weights",
     "read_weights": "pumice.weights",

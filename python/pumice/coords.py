@@ -178,7 +178,9 @@ def _rebuild(
 
 def _as_cells(indices: torch.Tensor) -> torch.Tensor:
     if not isinstance(indices, torch.Tensor):
-        raise _C.UserError(f"coords are a {type(indices).__name__}: give a torch.Tensor")
+        raise _C.UserError(
+            f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
+        )
     if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
         raise _C.UserError(
             f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
@@ -190,7 +192,7 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
             raise _C.UserError("coords hold values that int32 does not: move them towards 0")
         indices = cells
     if indices.dtype != torch.int32:
-        raise _C.UserError(f"coords are {indices.dtype}: give int32")
+        raise _C.UserError(f"coords are {indices.dtype}: give int32, as coords.int() is")
     return indices.contiguous()
 
 

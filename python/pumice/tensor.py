@@ -29,12 +29,17 @@ class SparseTensor:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
+        if not isinstance(features, torch.Tensor):
+            raise _C.UserError(
+                f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+            )
         if features.dim() != 2:
             raise _C.UserError(
                 f"features have shape {tuple(features.shape)}: give [rows, channels]"
             )
+        check_floating(features)
         if not isinstance(coords, Coordinates):
-            if coords.device != features.device:
+            if isinstance(coords, torch.Tensor) and coords.device != features.device:
                 raise _C.UserError(
                     f"coords are on {coords.device} and features on {features.device}: "
                     ".to() brings one to the other"
@@ -67,6 +72,7 @@ class SparseTensor:
                 f"features have shape {tuple(features.shape)}: give {self.features.shape[0]} rows, "
                 "one for each site"
             )
+        check_floating(features)
         return SparseTensor._of(self.coords, features)
 
     # The names people know these things by.
@@ -115,6 +121,7 @@ class SparseTensor:
         features = self.features.to(*args, **kwargs)
         if features is self.features:
             return self
+        check_floating(features)
         return SparseTensor._of(self.coords.to(features.device), features)
 
     def cpu(self) -> SparseTensor:
@@ -145,7 +152,7 @@ class SparseTensor:
 
     def __add__(self, other: SparseTensor) -> SparseTensor:
         """On the same sites; `ops.union_add` is for different ones."""
-        _check_same("+", self, other)
+        check_same_sites("+", self, other)
         return SparseTensor._of(self.coords, self.features + other.features)
 
     def __repr__(self) -> str:
@@ -162,29 +169,25 @@ class SparseTensor:
         self.coords, self.features = state
 
 
-def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """Channels side by side; all on the same sites."""
-    first = tensors[0]
-    for other in tensors[1:]:
-        _check_same("cat", first, other)
-    return SparseTensor._of(first.coords, torch.cat([x.features for x in tensors], dim=1))
+def check_floating(features: torch.Tensor) -> None:
+    """Layers and gradients are of floating types alone."""
+    if not features.is_floating_point():
+        raise _C.UserError(
+            f"features are {features.dtype}, which layers cannot compute with: give "
+            "features.float()"
+        )
 
 
-def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """A batch of tensors of one batch item each: item i becomes batch index i."""
-    indices = [x.indices.clone() for x in tensors]
-    for item, cells in enumerate(indices):
-        cells[:, 0] = item
-    return SparseTensor(
-        torch.cat(indices),
-        torch.cat([x.features for x in tensors]),
-        spatial_shape=tensors[0].spatial_shape,
-        batch_size=len(tensors),
-        stride=tensors[0].stride,
-    )
+def check_sparse(what: str, x: Any) -> None:
+    if not isinstance(x, SparseTensor):
+        raise _C.UserError(
+            f"{what} takes sparse tensors, and got a {type(x).__name__}: "
+            "x.replace(features=…) makes one of features on the sites of x"
+        )
 
 
-def _check_same(what: str, left: SparseTensor, right: SparseTensor) -> None:
+def check_same_sites(what: str, left: SparseTensor, right: Any) -> None:
+    check_sparse(what, right)
     if left.coords.is_same(right.coords):
         return
     raise _C.UserError(

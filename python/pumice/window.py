@@ -58,9 +58,12 @@ def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]
     """One number for all axes, or one each."""
     if isinstance(value, int):
         return [value] * dimension
-    numbers = [int(number) for number in value]
+    given = list(value) if hasattr(value, "__iter__") else [value] * dimension
+    numbers = [int(number) for number in given]
     if len(numbers) != dimension:
         raise _C.UserError(
             f"{name} = {tuple(numbers)}: give one number, or one for each of {dimension} axes"
         )
+    if any(number != of for number, of in zip(numbers, given)):
+        raise _C.UserError(f"{name} = {value!r}: give whole numbers")
     return numbers

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .. import _C
+from .._checks import at_least_one, whole_number
 from ..points import PointCloud, voxelize
 from ..tensor import SparseTensor
 from .augment import Augmentation, Scans
@@ -64,18 +65,20 @@ class VoxelDataset(torch.utils.data.Dataset):
         points: bool = False,
         seed: int = 0,
     ) -> None:
+        at_least_one("scans", scans, "scan")
         self.scans = scans
         self.labels = labels
         self.voxel = voxel
         self.augment = augment
         self.range = range
         self.points = points
-        self.seed = seed
+        self.seed = whole_number("seed", seed, 0)
 
     def __len__(self) -> int:
         return len(self.scans)
 
     def __getitem__(self, index: int) -> Sample:
+        index = whole_number("index", index, 0)
         cloud = self.scans[index % len(self.scans)]
         if self.augment is not None:
             cloud = self.augment(cloud, np.random.default_rng((self.seed, index)))
@@ -109,7 +112,8 @@ def majority_labels(
 
 
 def collate(samples: Sequence[Sample]) -> Sample:
-    """One batch: sample i becomes item i."""
+    """One batch: sample i becomes item i. Raises UserError for an empty list."""
+    at_least_one("collate: samples", samples, "Sample")
     coordinates = torch.cat([sample.coordinates for sample in samples])
     rows = torch.tensor([len(sample.coordinates) for sample in samples])
     coordinates[:, 0] = torch.repeat_interleave(

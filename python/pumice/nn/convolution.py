@@ -113,6 +113,11 @@ def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
 
 
 def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
+    """Of what a layer is told to go to."""
+    if like is not None and not isinstance(like, (SparseTensor, Coordinates)):
+        raise _C.UserError(
+            f"like is a {type(like).__name__}: give the sparse tensor, or the Coordinates, to go to"
+        )
     return like.coords if isinstance(like, SparseTensor) else like
 
 

@@ -22,6 +22,11 @@ def to_dense(
 ) -> Tensor:
     """[rows, C] to [batch_size, C, shape…], 0 where no site is. `low`: the first cell; `crop`: leave
     out rows outside the grid instead of refusing them."""
+    for name, numbers in (("shape", shape), ("low", low)):
+        if numbers is not None and len(numbers) != coords.dimension:
+            raise _C.UserError(
+                f"{name} = {tuple(numbers)}: give one number for each of {coords.dimension} axes"
+            )
     box = (
         None if low is None else [int(value) for value in low],
         None if shape is None else [int(value) for value in shape],
@@ -32,6 +37,8 @@ def to_dense(
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
     """[B, C, shape…] to the sites where any channel is not 0 (or where `mask` [B, shape…] says), in
     the order of the array, and their features, differentiable."""
+    if dense.dim() < 3:
+        raise _C.UserError(f"dense has shape {tuple(dense.shape)}: give [B, C, shape…]")
     if mask is None:
         mask = (dense.detach() != 0).any(1)
     mask = mask.to(torch.uint8).contiguous()
@@ -51,6 +58,8 @@ def interpolate(
 ) -> Tensor:
     """Features [rows, C] at points [P, 1 + D] (batch index, then position in cells, whose centres
     are at whole numbers): [P, C]. Absent cells count as 0, or are left out (`renormalize`)."""
+    if not features.is_floating_point():
+        raise _C.UserError(f"features are {features.dtype}: give features.float() to interpolate")
     rows, weights = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
     corners = features[rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
     return (corners * weights.to(features.dtype)[:, :, None]).sum(1)

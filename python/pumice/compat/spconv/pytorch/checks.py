@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .... import _C
+from ...._checks import at_least_one
 
 if TYPE_CHECKING:
     from .core import SparseConvTensor
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
     """What is added row by row has to stand on the same sites."""
+    at_least_one(f"{what}: input", tensors, "SparseConvTensor")
     first = tensors[0]
     for other in tensors[1:]:
         if other.indices is first.indices:
