@@ -21,6 +21,11 @@ from typing import TYPE_CHECKING, Any
 from ._C import Error, InternalError, UserError
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
+# The extension's exceptions come without a text for help().
+Error.__doc__ = "The base of what Pumice raises, a RuntimeError; by itself, what a device or a file refused."
+UserError.__doc__ = "A wrong argument, a ValueError: says which, its value, and what to do."
+InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
+
 if TYPE_CHECKING:
     from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates

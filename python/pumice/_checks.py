@@ -9,6 +9,14 @@ from typing import Any
 from . import _C
 
 
+def check_floating(features: Any) -> None:
+    """Layers, gradients and interpolation are of tensors of floating types alone."""
+    if not features.is_floating_point():
+        raise _C.UserError(
+            f"features are {features.dtype}, which layers cannot compute with: give features.float()"
+        )
+
+
 def at_least_one(what: str, given: Sized, of: str) -> None:
     """`what`: the function and its argument."""
     if len(given) == 0:

@@ -114,10 +114,12 @@ class Coordinates:
 
     @property
     def dimension(self) -> int:
+        """D, the number of axes: 1 to 4."""
         return self._described()[0]
 
     @property
     def batch_size(self) -> int:
+        """How many batch items there are, those without rows too."""
         return self._described()[1]
 
     @property
@@ -127,10 +129,12 @@ class Coordinates:
 
     @property
     def spatial_shape(self) -> tuple[int, ...] | None:
+        """Cells an axis, D numbers; None where the grid has no bounds."""
         return self._described()[3]
 
     @property
     def device(self) -> torch.device:
+        """Where the sites are."""
         return torch.device(self.sites.device)
 
     def __len__(self) -> int:
@@ -141,6 +145,7 @@ class Coordinates:
         return self is other or self.sites.is_same(other.sites)
 
     def to(self, device: torch.device | str) -> Coordinates:
+        """The same sites on another device, without their maps; itself where it is there already."""
         device = torch.device(device)
         if device.type == "cuda":
             torch.cuda.init()

@@ -56,6 +56,7 @@ def _cuda_lines() -> tuple[list[str], bool]:
 
 
 def main() -> int:
+    """Prints what works and what is missing; 0 where layers work, 1 where they do not."""
     print(f"pumice    {__version__}, Python {platform.python_version()}, {platform.platform()}")
     print(f"CPU       {_C.threads()} threads")
     torch_lines, torch_works = _torch_lines()

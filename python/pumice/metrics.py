@@ -56,6 +56,7 @@ class Confusion:
         return float(found.mean()) if len(found) else 0.0
 
     def accuracy(self) -> float:
+        """Share of rows that are predicted right; 0 without any."""
         total = int(self.matrix.sum())
         return float(self.matrix.diagonal().sum()) / total if total else 0.0
 

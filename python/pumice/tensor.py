@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import check_floating
 from .coords import Coordinates
 
 
@@ -83,41 +84,49 @@ class SparseTensor:
 
     @property
     def F(self) -> torch.Tensor:  # noqa: N802
+        """`features`, [N, C]."""
         return self.features
 
     @property
     def C(self) -> torch.Tensor:  # noqa: N802
+        """`indices`, int32 [N, 1 + D]."""
         return self.coords.indices
 
     @property
     def batch_size(self) -> int:
+        """How many batch items there are, those without rows too."""
         return self.coords.batch_size
 
     @property
     def spatial_shape(self) -> tuple[int, ...] | None:
+        """Cells an axis, D numbers; None where the grid has no bounds."""
         return self.coords.spatial_shape
 
     @property
     def stride(self) -> tuple[int, ...]:
+        """Length of a cell in cells of the finest level, D numbers."""
         return self.coords.stride
 
     @property
     def dimension(self) -> int:
+        """D, the number of axes: 1 to 4."""
         return self.coords.dimension
 
     @property
     def device(self) -> torch.device:
+        """Where features and sites are."""
         return self.features.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """That of the features."""
         return self.features.dtype
 
     def __len__(self) -> int:
         return self.features.shape[0]
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """As torch.Tensor.to: the features change type, and both move."""
+        """As torch.Tensor.to: the features change type, to a floating one, and both move."""
         features = self.features.to(*args, **kwargs)
         if features is self.features:
             return self
@@ -125,13 +134,16 @@ class SparseTensor:
         return SparseTensor._of(self.coords.to(features.device), features)
 
     def cpu(self) -> SparseTensor:
+        """Both on the host; waits for a GPU."""
         return self.to("cpu")
 
     def cuda(self, device: int | torch.device | None = None) -> SparseTensor:
+        """Both on a GPU, the current one by default."""
         return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
                        if isinstance(device, int) else device)
 
     def detach(self) -> SparseTensor:
+        """The same values, through which no gradient goes back."""
         return SparseTensor._of(self.coords, self.features.detach())
 
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
@@ -169,16 +181,8 @@ class SparseTensor:
         self.coords, self.features = state
 
 
-def check_floating(features: torch.Tensor) -> None:
-    """Layers and gradients are of floating types alone."""
-    if not features.is_floating_point():
-        raise _C.UserError(
-            f"features are {features.dtype}, which layers cannot compute with: give "
-            "features.float()"
-        )
-
-
 def check_sparse(what: str, x: Any) -> None:
+    """Raises UserError, in the name of `what`, unless `x` is a SparseTensor."""
     if not isinstance(x, SparseTensor):
         raise _C.UserError(
             f"{what} takes sparse tensors, and got a {type(x).__name__}: "
@@ -187,6 +191,7 @@ def check_sparse(what: str, x: Any) -> None:
 
 
 def check_same_sites(what: str, left: SparseTensor, right: Any) -> None:
+    """Raises UserError, in the name of `what`, unless rows of both belong together."""
     check_sparse(what, right)
     if left.coords.is_same(right.coords):
         return

@@ -37,6 +37,7 @@ class Window:
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Window:
+        """Back from `numbers`."""
         axes = numbers[0]
         parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
         return cls(*parts, cross=bool(numbers[1]))

@@ -30,6 +30,7 @@ class ForeignWeight(Kept):
         self._forget()
 
     def freeze(self) -> None:
+        """Keeps from the next call on what the parameter is then."""
         super().freeze()
         self._forget()
 

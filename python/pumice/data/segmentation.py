@@ -28,6 +28,7 @@ class Sample:
     items: int = 1
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Sample:
+        """All tensors on `device`."""
         return self._each(lambda value: value.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Sample:
@@ -35,6 +36,7 @@ class Sample:
         return self._each(lambda value: value.pin_memory())
 
     def tensor(self) -> SparseTensor:
+        """The voxels, in a batch of `items`. On a GPU waits for it, as SparseTensor does."""
         return SparseTensor(self.coordinates, self.features, batch_size=self.items)
 
     def _each(self, change) -> Sample:  # noqa: ANN001
@@ -85,6 +87,7 @@ class VoxelDataset(torch.utils.data.Dataset):
         return self.sample(cloud)
 
     def sample(self, cloud: PointCloud) -> Sample:
+        """The voxels of a scan, not augmented. Raises UserError for one without labels."""
         if cloud.labels is None:
             raise _C.UserError("a scan has no labels: training and measuring need them")
         truth = self.labels(cloud.labels)

@@ -128,6 +128,7 @@ def make_window(
     padding: int | Sequence[int],
     dilation: int | Sequence[int],
 ) -> Window:
+    """Of one number for all axes, or one each; raises UserError for other counts."""
     return Window(
         per_axis(kernel_size, dimension, "kernel_size"),
         per_axis(stride, dimension, "stride"),

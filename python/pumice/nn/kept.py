@@ -22,6 +22,7 @@ class Kept:
         self.packed = _C.PackedWeights()
 
     def freeze(self) -> None:
+        """Keeps from the next call on what the weight is then."""
         self.frozen = True
         self.packed = _C.PackedWeights()
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import check_floating
 from ..coords import Coordinates
 
 
@@ -58,8 +59,7 @@ def interpolate(
 ) -> Tensor:
     """Features [rows, C] at points [P, 1 + D] (batch index, then position in cells, whose centres
     are at whole numbers): [P, C]. Absent cells count as 0, or are left out (`renormalize`)."""
-    if not features.is_floating_point():
-        raise _C.UserError(f"features are {features.dtype}: give features.float() to interpolate")
+    check_floating(features)
     rows, weights = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
     corners = features[rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
     return (corners * weights.to(features.dtype)[:, :, None]).sum(1)

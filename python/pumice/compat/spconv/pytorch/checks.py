@@ -39,6 +39,7 @@ def expand_nd(ndim: int, value: Union[int, Sequence[int], np.ndarray]) -> list[i
 
 
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
+    """Raises UserError unless these make a sparse tensor."""
     if features.dim() != 2:
         raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
     if indices.dim() != 2 or indices.dtype != torch.int32:

@@ -117,6 +117,7 @@ class _InverseConv(SparseConvolution):
 
 
 def of_dimension(base: type, name: str, dimension: int) -> type:
+    """`base` for `dimension` axes, found by pickle where `base` is."""
     return type(name, (base,), {"_ndim": dimension, "__module__": base.__module__,
                                 "__qualname__": name, "__doc__": base.__doc__})  # fmt: skip
 
