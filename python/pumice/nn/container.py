@@ -54,6 +54,7 @@ class Residual(torch.nn.Module):
 
 class Identity(torch.nn.Module):
     """Its input, as it is."""
+
     def forward(self, x: SparseTensor) -> SparseTensor:
         return x
 

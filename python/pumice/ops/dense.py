@@ -32,7 +32,7 @@ def to_dense(
         None if low is None else [int(value) for value in low],
         None if shape is None else [int(value) for value in shape],
     )
-    return _ToDense.apply(features, coords.sites, box, crop)
+    return _ToDense.apply(features, coords.sites, box, crop, False)
 
 
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
@@ -66,12 +66,17 @@ def interpolate(
 
 
 class _ToDense(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, features: Tensor, sites: _C.Sites, box: Any, crop: bool) -> Tensor:
-        ctx.call = (sites, *box, crop)
-        return _C.to_dense(features.contiguous(), *ctx.call)
+    """Linear: its gradient reads the grid at the sites, and the gradient of that is this again."""
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    def forward(
+        ctx: Any, values: Tensor, sites: _C.Sites, box: Any, crop: bool, gradient: bool
+    ) -> Tensor:
+        ctx.call = (sites, box, crop)
+        ctx.gradient = gradient
+        run = _C.to_dense_gradient if gradient else _C.to_dense
+        return run(values.contiguous(), sites, *box, crop)
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _C.to_dense_gradient(grad.contiguous(), *ctx.call), None, None, None
+        return _ToDense.apply(grad, *ctx.call, not ctx.gradient), None, None, None, None
