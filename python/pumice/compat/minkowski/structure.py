@@ -18,7 +18,7 @@ from .tensor import SparseTensor
 def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:
     """[rows, C]: for each row the features of its batch item."""
     items = input_glob.C[:, 0].long()
-    place = items.new_full((int(items.max()) + 1,), -1)
+    place = items.new_full((int(items.max()) + 1 if len(items) else 0,), -1)
     place[items] = torch.arange(len(items), device=items.device)
     return input_glob.F[place[input.C[:, 0].long()]]
 
