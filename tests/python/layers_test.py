@@ -207,9 +207,11 @@ def test_gradcheck(name: str) -> None:
         return torch.func.functional_call(called, given, (x.replace(features=features),))
 
     inputs = (x.features, *(p.detach().clone().requires_grad_() for p in parameters.values()))
-    assert torch.autograd.gradcheck(run, inputs)
+    # By a random direction where parameters are many; operators are checked element by element.
+    fast = CASES[name].weighs and CASES[name].dimension > 2
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=fast)
     if name != "MaxPool":  # whose gradient is no function that has one
-        assert torch.autograd.gradgradcheck(run, inputs)
+        assert torch.autograd.gradgradcheck(run, inputs, fast_mode=fast)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.weighs])
