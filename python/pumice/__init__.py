@@ -22,11 +22,17 @@ from . import view
 from ._C import Error, InternalError, UserError
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
+# The extension's exceptions come without a text for help().
+Error.__doc__ = "The base of what Pumice raises, a RuntimeError; by itself, what a device or a file refused."
+UserError.__doc__ = "A wrong argument, a ValueError: says which, its value, and what to do."
+InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
+
 if TYPE_CHECKING:
     from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates
+    from .joining import cat, collate
     from .profiling import explain
-    from .tensor import SparseTensor, cat, collate
+    from .tensor import SparseTensor
     from .voxels import TensorVoxels
     from .weights import load_weights, read_weights, save_weights
 
@@ -44,8 +50,8 @@ _WITH_TORCH = {
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
-    "cat": "pumice.tensor",
-    "collate": "pumice.tensor",
+    "cat": "pumice.joining",
+    "collate": "pumice.joining",
     "explain": "pumice.profiling",
     "load_weights": "pumice.weights",
     "read_weights": "pumice.weights",

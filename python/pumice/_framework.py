@@ -24,15 +24,21 @@ DTYPES = [
 ]
 
 
+# Where PyTorch's wheels have NVRTC, by the CUDA they are for.
+_COMPILERS = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
+
+
 def _suggest_compiler() -> None:
-    """The NVRTC of PyTorch's wheels, which fits the driver PyTorch works with."""
+    """The NVRTC of PyTorch's wheels, which fits the driver PyTorch works with. Nothing is written
+    into the environment, which child processes with another PyTorch inherit."""
+    file = _COMPILERS.get(str(torch.version.cuda).split(".")[0])
     spec = importlib.util.find_spec("nvidia")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    for folder in folders:
-        for library in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
-            path = pathlib.Path(folder) / library
-            if path.exists():
-                _C.suggest_kernel_compiler(str(path))
+    if file is None or spec is None:
+        return
+    for folder in spec.submodule_search_locations or []:
+        path = pathlib.Path(folder) / file
+        if path.exists():
+            _C.suggest_kernel_compiler(str(path))
 
 
 def _connect() -> None:

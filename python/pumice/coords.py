@@ -114,10 +114,12 @@ class Coordinates:
 
     @property
     def dimension(self) -> int:
+        """D, the number of axes: 1 to 4."""
         return self._described()[0]
 
     @property
     def batch_size(self) -> int:
+        """How many batch items there are, those without rows too."""
         return self._described()[1]
 
     @property
@@ -127,10 +129,12 @@ class Coordinates:
 
     @property
     def spatial_shape(self) -> tuple[int, ...] | None:
+        """Cells an axis, D numbers; None where the grid has no bounds."""
         return self._described()[3]
 
     @property
     def device(self) -> torch.device:
+        """Where the sites are."""
         return torch.device(self.sites.device)
 
     def __len__(self) -> int:
@@ -141,6 +145,7 @@ class Coordinates:
         return self is other or self.sites.is_same(other.sites)
 
     def to(self, device: torch.device | str) -> Coordinates:
+        """The same sites on another device, without their maps; itself where it is there already."""
         device = torch.device(device)
         if device.type == "cuda":
             torch.cuda.init()
@@ -178,7 +183,9 @@ def _rebuild(
 
 def _as_cells(indices: torch.Tensor) -> torch.Tensor:
     if not isinstance(indices, torch.Tensor):
-        raise _C.UserError(f"coords are a {type(indices).__name__}: give a torch.Tensor")
+        raise _C.UserError(
+            f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
+        )
     if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
         raise _C.UserError(
             f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
@@ -190,7 +197,7 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
             raise _C.UserError("coords hold values that int32 does not: move them towards 0")
         indices = cells
     if indices.dtype != torch.int32:
-        raise _C.UserError(f"coords are {indices.dtype}: give int32")
+        raise _C.UserError(f"coords are {indices.dtype}: give int32, as coords.int() is")
     return indices.contiguous()
 
 

@@ -22,7 +22,7 @@ def _torch_lines() -> tuple[list[str], bool]:
         return lines, False
     if torch.version.cuda and not torch.cuda.is_available():
         lines.append("          sees no GPU, so layers run on the CPU")
-    from . import _framework  # noqa: F401  (names PyTorch's compiler before it is looked for)
+    from . import _framework  # noqa: F401  (loads PyTorch's compiler before one is looked for)
 
     return lines, True
 
@@ -56,6 +56,7 @@ def _cuda_lines() -> tuple[list[str], bool]:
 
 
 def main() -> int:
+    """Prints what works and what is missing; 0 where layers work, 1 where they do not."""
     print(f"pumice    {__version__}, Python {platform.python_version()}, {platform.platform()}")
     print(f"CPU       {_C.threads()} threads")
     torch_lines, torch_works = _torch_lines()

@@ -5,12 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from . import _C
+
 
 def lovasz_softmax(scores: Tensor, truth: Tensor) -> Tensor:
     """The Lovász extension of 1 - IoU, mean over the classes that `truth` has.
 
     scores [N, classes], any floating type; truth int64 [N], rows outside 0 … classes - 1 left out.
     """
+    if scores.dim() != 2 or truth.shape != scores.shape[:1]:
+        raise _C.UserError(
+            f"scores have shape {tuple(scores.shape)} and truth {tuple(truth.shape)}: give "
+            "[N, classes] and [N]"
+        )
     classes = scores.shape[1]
     known = (truth >= 0) & (truth < classes)
     chances = torch.softmax(scores.float(), 1)

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
+from . import _C
+from ._checks import whole_number
+
 
 class Confusion:
     """Counts of (true class, predicted class), and the figures made of them.
@@ -14,13 +17,26 @@ class Confusion:
     """
 
     def __init__(self, classes: int) -> None:
-        self.classes = classes
+        self.classes = whole_number("classes", classes, 1)
         self.matrix = torch.zeros(classes, classes, dtype=torch.int64)
 
     def add(self, truth: torch.Tensor, predicted: torch.Tensor) -> None:
-        """int [N] each, on one device."""
+        """int [N] each, on one device. Waits for the device. Raises UserError for unequal shapes and
+        for predictions outside 0 … classes - 1 where the truth counts."""
+        if truth.shape != predicted.shape:
+            raise _C.UserError(
+                f"truth has shape {tuple(truth.shape)} and predicted {tuple(predicted.shape)}: give "
+                "a prediction for each truth"
+            )
         known = (truth >= 0) & (truth < self.classes)
-        cells = truth[known].long() * self.classes + predicted[known].long()
+        found = predicted[known].long()
+        if len(found) > 0:
+            low, high = (int(value) for value in found.aminmax())
+            if low < 0 or high >= self.classes:
+                raise _C.UserError(
+                    f"predicted goes from {low} to {high}: give classes from 0 to {self.classes - 1}"
+                )
+        cells = truth[known].long() * self.classes + found
         counts = torch.bincount(cells, minlength=self.classes**2)
         self.matrix = self.matrix.to(counts.device) + counts.reshape(self.matrix.shape)
 
@@ -40,6 +56,7 @@ class Confusion:
         return float(found.mean()) if len(found) else 0.0
 
     def accuracy(self) -> float:
+        """Share of rows that are predicted right; 0 without any."""
         total = int(self.matrix.sum())
         return float(self.matrix.diagonal().sum()) / total if total else 0.0
 

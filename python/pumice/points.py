@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import _C
+from ._checks import whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -66,6 +67,7 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
 
 def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:
     """A LiDAR scan of a made-up street with labels; the same bits for the same seed."""
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
     return PointCloud(**_C.simulate(seed, beams, sweeps))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import check_floating
 from .coords import Coordinates
 
 
@@ -29,12 +30,17 @@ class SparseTensor:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
+        if not isinstance(features, torch.Tensor):
+            raise _C.UserError(
+                f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+            )
         if features.dim() != 2:
             raise _C.UserError(
                 f"features have shape {tuple(features.shape)}: give [rows, channels]"
             )
+        check_floating(features)
         if not isinstance(coords, Coordinates):
-            if coords.device != features.device:
+            if isinstance(coords, torch.Tensor) and coords.device != features.device:
                 raise _C.UserError(
                     f"coords are on {coords.device} and features on {features.device}: "
                     ".to() brings one to the other"
@@ -67,6 +73,7 @@ class SparseTensor:
                 f"features have shape {tuple(features.shape)}: give {self.features.shape[0]} rows, "
                 "one for each site"
             )
+        check_floating(features)
         return SparseTensor._of(self.coords, features)
 
     # The names people know these things by.
@@ -77,54 +84,66 @@ class SparseTensor:
 
     @property
     def F(self) -> torch.Tensor:  # noqa: N802
+        """`features`, [N, C]."""
         return self.features
 
     @property
     def C(self) -> torch.Tensor:  # noqa: N802
+        """`indices`, int32 [N, 1 + D]."""
         return self.coords.indices
 
     @property
     def batch_size(self) -> int:
+        """How many batch items there are, those without rows too."""
         return self.coords.batch_size
 
     @property
     def spatial_shape(self) -> tuple[int, ...] | None:
+        """Cells an axis, D numbers; None where the grid has no bounds."""
         return self.coords.spatial_shape
 
     @property
     def stride(self) -> tuple[int, ...]:
+        """Length of a cell in cells of the finest level, D numbers."""
         return self.coords.stride
 
     @property
     def dimension(self) -> int:
+        """D, the number of axes: 1 to 4."""
         return self.coords.dimension
 
     @property
     def device(self) -> torch.device:
+        """Where features and sites are."""
         return self.features.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """That of the features."""
         return self.features.dtype
 
     def __len__(self) -> int:
         return self.features.shape[0]
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """As torch.Tensor.to: the features change type, and both move."""
+        """As torch.Tensor.to: the features change type, to a floating one, and both move."""
         features = self.features.to(*args, **kwargs)
         if features is self.features:
             return self
+        check_floating(features)
         return SparseTensor._of(self.coords.to(features.device), features)
 
     def cpu(self) -> SparseTensor:
+        """Both on the host; waits for a GPU."""
         return self.to("cpu")
 
     def cuda(self, device: int | torch.device | None = None) -> SparseTensor:
+        """Both on a GPU, the current one by default."""
         return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
                        if isinstance(device, int) else device)
 
     def detach(self) -> SparseTensor:
+        """The same values, through which no gradient goes back."""
         return SparseTensor._of(self.coords, self.features.detach())
 
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
@@ -145,7 +164,7 @@ class SparseTensor:
 
     def __add__(self, other: SparseTensor) -> SparseTensor:
         """On the same sites; `ops.union_add` is for different ones."""
-        _check_same("+", self, other)
+        check_same_sites("+", self, other)
         return SparseTensor._of(self.coords, self.features + other.features)
 
     def __repr__(self) -> str:
@@ -162,29 +181,18 @@ class SparseTensor:
         self.coords, self.features = state
 
 
-def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """Channels side by side; all on the same sites."""
-    first = tensors[0]
-    for other in tensors[1:]:
-        _check_same("cat", first, other)
-    return SparseTensor._of(first.coords, torch.cat([x.features for x in tensors], dim=1))
+def check_sparse(what: str, x: Any) -> None:
+    """Raises UserError, in the name of `what`, unless `x` is a SparseTensor."""
+    if not isinstance(x, SparseTensor):
+        raise _C.UserError(
+            f"{what} takes sparse tensors, and got a {type(x).__name__}: "
+            "x.replace(features=…) makes one of features on the sites of x"
+        )
 
 
-def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """A batch of tensors of one batch item each: item i becomes batch index i."""
-    indices = [x.indices.clone() for x in tensors]
-    for item, cells in enumerate(indices):
-        cells[:, 0] = item
-    return SparseTensor(
-        torch.cat(indices),
-        torch.cat([x.features for x in tensors]),
-        spatial_shape=tensors[0].spatial_shape,
-        batch_size=len(tensors),
-        stride=tensors[0].stride,
-    )
-
-
-def _check_same(what: str, left: SparseTensor, right: SparseTensor) -> None:
+def check_same_sites(what: str, left: SparseTensor, right: Any) -> None:
+    """Raises UserError, in the name of `what`, unless rows of both belong together."""
+    check_sparse(what, right)
     if left.coords.is_same(right.coords):
         return
     raise _C.UserError(

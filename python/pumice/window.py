@@ -37,6 +37,7 @@ class Window:
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Window:
+        """Back from `numbers`."""
         axes = numbers[0]
         parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
         return cls(*parts, cross=bool(numbers[1]))
@@ -58,9 +59,12 @@ def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]
     """One number for all axes, or one each."""
     if isinstance(value, int):
         return [value] * dimension
-    numbers = [int(number) for number in value]
+    given = list(value) if hasattr(value, "__iter__") else [value] * dimension
+    numbers = [int(number) for number in given]
     if len(numbers) != dimension:
         raise _C.UserError(
             f"{name} = {tuple(numbers)}: give one number, or one for each of {dimension} axes"
         )
+    if any(number != of for number, of in zip(numbers, given)):
+        raise _C.UserError(f"{name} = {value!r}: give whole numbers")
     return numbers

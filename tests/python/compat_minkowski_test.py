@@ -5,17 +5,14 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import os
-import pathlib
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as dense
-from conftest import at_sites, close, random_sites, working_type
+from conftest import agree, at_sites, close, random_sites, working_type
+from programs import check_refusal, run_unmodified
 
 import pumice
 from pumice.compat import minkowski as ME
@@ -26,7 +23,6 @@ EXTENT = 8
 SHIFT = 4  # so that half of the coordinates are negative
 CONV = {1: dense.conv1d, 2: dense.conv2d, 3: dense.conv3d}
 CONV_TRANSPOSED = {1: dense.conv_transpose1d, 2: dense.conv_transpose2d, 3: dense.conv_transpose3d}
-SHIMS = pathlib.Path(__file__).parent.parent.parent / "python/shims"
 Mode = ME.SparseTensorQuantizationMode
 
 
@@ -63,14 +59,7 @@ def dense_weight(layer: torch.nn.Module) -> torch.Tensor:
 
 
 def compare(layer: torch.nn.Module, x: ME.SparseTensor, y: torch.Tensor, expected: torch.Tensor) -> None:
-    close(y, expected, 100)
-    weights = torch.randn_like(expected)
-    wanted = [x.F, *layer.parameters()]
-    mine = torch.autograd.grad((y * weights).sum(), wanted)
-    theirs = torch.autograd.grad((expected * weights).sum(), wanted)
-    for left, right, of in zip(mine, theirs, wanted):
-        assert left.shape == of.shape
-        close(left, right, 1000)
+    agree(y, expected, (x.F, *layer.parameters()), 100)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -459,15 +448,8 @@ print("trained", ME.__version__)
 
 @pytest.mark.parametrize("way", ["install", "shim"])
 def test_a_network_written_for_minkowski_engine_trains_unmodified(way: str) -> None:
-    environment = dict(os.environ)
-    script = NETWORK
-    if way == "install":
-        script = "import pumice.compat\npumice.compat.install('MinkowskiEngine')\n" + script
-    else:
-        if not SHIMS.is_dir():
-            pytest.skip("the shims are not here")
-        path = [str(SHIMS / "MinkowskiEngine"), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(path)
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() == "trained 0.5.4"
+    assert run_unmodified(NETWORK, "MinkowskiEngine", way) == "trained 0.5.4"
+
+
+def test_install_refuses_where_the_library_is_loaded() -> None:
+    check_refusal("MinkowskiEngine")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import copy
-import os
-import pathlib
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as dense
-from conftest import at_sites, close, random_sites, working_type
+from conftest import agree, at_sites, close, random_sites, working_type
+from programs import check_refusal, run_unmodified
 
 import pumice
 from pumice.compat import install, torchsparse
@@ -24,7 +21,6 @@ from pumice.compat.torchsparse.utils.collate import sparse_collate, sparse_colla
 from pumice.compat.torchsparse.utils.quantize import sparse_quantize
 
 EXTENT = 8
-SHIMS = pathlib.Path(__file__).parent.parent.parent / "python/shims"
 
 
 @pytest.fixture
@@ -57,14 +53,7 @@ def dense_weight(layer: spnn.Conv3d) -> torch.Tensor:
 
 
 def compare(layer: spnn.Conv3d, x: SparseTensor, y: torch.Tensor, expected: torch.Tensor) -> None:
-    close(y, expected, 100)
-    weights = torch.randn_like(expected)
-    wanted = (x.feats, *layer.parameters())
-    mine = torch.autograd.grad((y * weights).sum(), wanted)
-    theirs = torch.autograd.grad((expected * weights).sum(), wanted)
-    for left, right, of in zip(mine, theirs, wanted):
-        assert left.shape == of.shape
-        close(left, right, 1000)
+    agree(y, expected, (x.feats, *layer.parameters()), 100)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, (1, 3, 3), (3, 1, 3), (2, 3, 3), (4, 2, 1)])
@@ -318,32 +307,10 @@ print("trained", torchsparse.__version__)
 
 @pytest.mark.parametrize("way", ["install", "shim"])
 def test_a_network_written_for_torchsparse_trains_unmodified(way: str) -> None:
-    environment = dict(os.environ)
-    script = NETWORK
-    if way == "install":
-        script = "import pumice.compat\npumice.compat.install('torchsparse')\n" + script
-    else:
-        if not SHIMS.is_dir():
-            pytest.skip("the shims are not here")
-        path = [str(SHIMS / "torchsparse"), environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(path)
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip() == "trained 2.1.0"
+    assert run_unmodified(NETWORK, "torchsparse", way) == "trained 2.1.0"
 
 
 def test_install_refuses_where_the_library_is_loaded() -> None:
-    script = """
-import sys, types
-sys.modules["torchsparse"] = types.ModuleType("torchsparse")
-import pumice.compat
-try:
-    pumice.compat.install("torchsparse")
-except Exception as error:
-    assert "loaded already" in str(error), error
-else:
-    raise AssertionError("installed over another")
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
+    check_refusal("torchsparse")
     with pytest.raises(pumice.UserError, match="has no equal here"):
         install("caffe")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -78,3 +80,17 @@ def close(left: torch.Tensor, right: torch.Tensor, sums: int = 1) -> None:
     bound = {torch.float64: 1e-12, torch.float32: 2e-6}[left.dtype] * max(1, sums) ** 0.5
     scale = max(1.0, right.abs().max().item()) if right.numel() else 1.0
     torch.testing.assert_close(left, right, rtol=0, atol=bound * scale * 4)
+
+
+def agree(
+    y: torch.Tensor, expected: torch.Tensor, wanted: Sequence[torch.Tensor], sums: int
+) -> None:
+    """`y`, sums of `sums` products each, is `expected`; and so are the gradients to all of `wanted` of
+    a weighted sum, in which every output counts differently."""
+    close(y, expected, sums)
+    weights = torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=y.device).reshape(y.shape)
+    mine = torch.autograd.grad((y * weights).sum(), wanted)
+    theirs = torch.autograd.grad((expected * weights).sum(), wanted)
+    for left, right, of in zip(mine, theirs, wanted, strict=True):
+        assert left.shape == of.shape
+        close(left, right, 1000)

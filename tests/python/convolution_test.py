@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import at_sites, close, dense_of, random_tensor, working_type
+from conftest import agree, at_sites, close, dense_of, random_tensor, working_type
 
 import pumice
 from pumice import nn
@@ -19,18 +19,9 @@ def layer(name: str, dimension: int, *arguments: object, **options: object) -> t
     return getattr(nn, f"{name}{dimension}d")(*arguments, **options)
 
 
-def gradients(y: torch.Tensor, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Of a weighted sum, so that every output counts differently."""
-    weights = torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=y.device).reshape(y.shape)
-    return torch.autograd.grad((y * weights).sum(), inputs)
-
-
 def compare(module: torch.nn.Module, x: pumice.SparseTensor, y: torch.Tensor, expected: torch.Tensor):
-    wanted = (x.features, *module.parameters())
     sums = module.weight.shape[0] * module.weight.shape[1]
-    close(y, expected, sums)
-    for mine, theirs in zip(gradients(y, *wanted), gradients(expected, *wanted)):
-        close(mine, theirs, 1000)
+    agree(y, expected, (x.features, *module.parameters()), sums)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])
@@ -205,7 +196,14 @@ def test_frozen_layers_give_the_same_until_they_are_frozen_again(device: torch.d
 def test_layers_made_in_inference_mode(device: torch.device) -> None:
     x = random_tensor(dtype=torch.float32, channels=4, device=device)
     with torch.inference_mode():
-        assert nn.SubMConv3d(4, 4, 3).to(device).eval()(x).features.shape == x.features.shape
+        layer = nn.SubMConv3d(4, 4, 3).to(device).eval()
+        fused = nn.Sequential(layer, nn.BatchNorm(4), nn.ReLU()).to(device).eval()
+        before, after = layer(x).features, fused(x).features
+        nn.freeze(fused)
+        for _ in range(2):
+            assert torch.equal(layer(x).features, before)
+            assert torch.equal(fused(x).features, after)
+        close(after, torch.relu(fused[1](layer(x)).features), 108)
 
 
 @pytest.mark.parametrize("dataflow", ["implicit_gemm", "fetch_on_demand", "gather_gemm_scatter"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 from conftest import random_tensor
@@ -58,27 +60,38 @@ def test_half_networks(device: torch.device, dtype: torch.dtype) -> None:
     assert layer.weight.grad.dtype == dtype and layer.bias.grad.dtype == dtype
 
 
-def test_losses_under_autocast_follow_those_in_float32(device: torch.device) -> None:
-    x = random_tensor(count=400, channels=8, dtype=torch.float32, device=device).detach()
+@functools.cache
+def losses(device: torch.device, dtype: torch.dtype | None, seed: int) -> torch.Tensor:
+    """float64 [200]: of 200 steps under autocast to `dtype` (None: in float32)."""
+    torch.manual_seed(20)  # the same input each time
+    x = random_tensor(count=200, channels=8, dtype=torch.float32, device=device).detach()
     target = (x.features[:, 0] > 0).long()
+    torch.manual_seed(seed)
+    net = nn.Sequential(
+        nn.SubMConv3d(8, 16, 3), nn.BatchNorm(16), nn.ReLU(), nn.SubMConv3d(16, 2, 3)
+    ).to(device)
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
+    values = []
+    for _ in range(200):
+        with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
+            scores = net(x).features
+        loss = torch.nn.functional.cross_entropy(scores.float(), target)
+        optimiser.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimiser)
+        scaler.update()
+        values.append(loss.item())
+    return torch.tensor(values, dtype=torch.float64)
 
-    def losses(dtype: torch.dtype | None) -> list[float]:
-        torch.manual_seed(3)
-        net = nn.Sequential(
-            nn.SubMConv3d(8, 16, 3), nn.BatchNorm(16), nn.ReLU(), nn.SubMConv3d(16, 2, 3)
-        ).to(device)
-        optimiser = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-        values = []
-        for _ in range(30):
-            with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-                scores = net(x).features
-            loss = torch.nn.functional.cross_entropy(scores.float(), target)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            values.append(loss.item())
-        return values
 
-    exact, halves = losses(None), losses(torch.bfloat16)
-    assert exact[-1] < 0.5 * exact[0]
-    assert abs(halves[-1] - exact[-1]) < 0.1 * exact[0]
+@pytest.mark.parametrize("dtype", HALVES)
+def test_losses_under_autocast_follow_those_in_float32(
+    device: torch.device, dtype: torch.dtype
+) -> None:
+    """Over 200 steps they stay closer than those of other initial weights in float32 do."""
+    exact = losses(device, None, 3)
+    assert exact[-1] < 0.1 * exact[0]
+    noise = (losses(device, None, 4) - exact).abs()
+    apart = (losses(device, dtype, 3) - exact).abs()
+    assert apart.mean() < noise.mean() and apart.max() < noise.max()

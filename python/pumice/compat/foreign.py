@@ -1,9 +1,9 @@
-"""What the interfaces share: parameters in foreign layouts, and foreign names for modules."""
+"""What the interfaces share: parameters in foreign layouts, and foreign names for packages."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,71 +11,90 @@ from torch import Tensor
 
 from .. import _C, ops
 from ..convert.layouts import LAYOUTS, to_common
+from ..nn.kept import Kept
+from ..ops import modes
 
 
-class ForeignWeight:
-    """Convolves with a parameter that stays in another library's layout; its gradient comes back in it.
+class ForeignWeight(Kept):
+    """Turns a parameter that stays in another library's layout; its gradient comes back in it. What
+    is kept of a frozen layer is the turned weight as well.
 
-    Once frozen (`pumice.nn.freeze`) the turned and packed weight is kept where no gradient is wanted.
+    `strided`: whether the layer's stride is not 1, which a kernel of one offset is laid out by.
     """
 
     def __init__(self, layout: str, size: Sequence[int], strided: bool = False) -> None:
+        super().__init__()
         self.layout = LAYOUTS[layout]
         self.size = tuple(size)
         self.strided = strided
-        self.frozen = False
         self._forget()
 
     def freeze(self) -> None:
-        self.frozen = True
+        """Keeps from the next call on what the parameter is then."""
+        super().freeze()
         self._forget()
 
     def _forget(self) -> None:
-        self._seen: tuple[Any, ...] | None = None
         self._turned: Tensor | None = None
-        self._packed: _C.PackedWeights | None = None
+        self._turned_from: tuple[Any, ...] | None = None
 
     def turn(self, parameter: Tensor) -> Tensor:
-        """To [K, in, out], last axis fastest; differentiable."""
+        """To [K, in / groups, out], last axis fastest; differentiable."""
         common = to_common(self.layout, parameter, self.size, self.strided)
         return common.reshape(-1, *common.shape[-2:])
+
+    def operands(
+        self, parameter: Tensor, training: bool
+    ) -> tuple[Tensor, _C.PackedWeights | None]:
+        """(weight [K, in / groups, out], packed weights): of a frozen layer in evaluation those that
+        are kept, else a new weight, through which gradients go back, and None."""
+        packed = self.of(training)
+        if (
+            packed is None
+            or (torch.is_grad_enabled() and parameter.requires_grad)
+            or torch.compiler.is_compiling()
+        ):
+            return self.turn(parameter).contiguous(), None
+        version = modes.version_of(parameter)
+        now = (parameter.data_ptr(), version, parameter.dtype, parameter.device)
+        if now != self._turned_from:
+            # A later call outside inference mode may want gradients of features through it.
+            with torch.inference_mode(False), torch.no_grad():
+                self._turned = self.turn(parameter).contiguous()
+            self.packed = packed = _C.PackedWeights()
+            self._turned_from = now
+        return self._turned, packed
 
     def convolve(
         self, features: Tensor, parameter: Tensor, map: ops.Map, bias: Tensor | None, training: bool
     ) -> Tensor:
         """[in rows, C_in] to [out rows, C_out]."""
         bias = None if bias is None else bias.reshape(-1)
-        if (
-            not self.frozen
-            or training
-            or torch.is_grad_enabled()
-            or torch.compiler.is_compiling()
-        ):
-            return ops.convolution(features, self.turn(parameter), map, bias)
-        seen = (parameter.data_ptr(), parameter._version, parameter.dtype, parameter.device)
-        if seen != self._seen:
-            self._seen, self._packed = seen, _C.PackedWeights()
-            self._turned = self.turn(parameter).contiguous()
-        return ops.convolution(features, self._turned, map, bias, kept=self._packed)
+        weight, packed = self.operands(parameter, training)
+        return ops.convolution(features, weight, map, bias, kept=packed)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ForeignWeight:
-        return ForeignWeight(self.layout.name, self.size, self.strided)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ForeignWeight, (self.layout.name, self.size, self.strided)
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.layout.name, self.size, self.strided
 
 
-def install_modules(modules: dict[str, Any]) -> None:
-    """Puts modules under foreign names. Raises UserError where the other library is loaded already."""
+def install_packages(packages: Mapping[str, str]) -> None:
+    """Puts packages, with all that is loaded of them, under foreign names in this process:
+    {"spconv": "pumice.compat.spconv"}.
+
+    Raises UserError, and changes nothing, where another library of such a name is imported already.
+    """
+    modules = {
+        name + loaded[len(own) :]: module
+        for name, own in packages.items()
+        for loaded, module in list(sys.modules.items())
+        if loaded == own or loaded.startswith(own + ".")
+    }
     for name, module in modules.items():
-        loaded = sys.modules.get(name)
-        file = getattr(loaded, "__file__", None) or ""
-        if loaded is not None and loaded is not module and not _is_shim(loaded):
-            raise _C.UserError(
-                f"{name} is loaded already, from {file or 'memory'}: install before anything imports it"
-            )
+        there = sys.modules.get(name)
+        if there in (None, module) or getattr(there, "PUMICE_SHIM", False):
+            continue
+        file = getattr(there, "__file__", None) or "memory"
+        raise _C.UserError(
+            f"{name} is imported already, from {file}: call install() before anything imports it"
+        )
     sys.modules.update(modules)
-
-
-def _is_shim(module: Any) -> bool:
-    return getattr(module, "PUMICE_SHIM", False)

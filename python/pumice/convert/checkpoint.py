@@ -36,6 +36,8 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
 
 
 def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
+    """By the ending of `path`: .safetensors, or what torch.save writes as .pth, .pt and .ckpt; raises
+    UserError for another."""
     if path.suffix == ".safetensors":
         write_safetensors(path, tensors)
     elif path.suffix in (".pth", ".pt", ".ckpt"):

@@ -75,6 +75,7 @@ def _report(result: Converted, checked: bool) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
+    """`pumice convert`: the status the process ends with; mistakes are said on standard error."""
     options = _parser().parse_args(arguments)
     try:
         choices = Choices(

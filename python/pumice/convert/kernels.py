@@ -45,6 +45,7 @@ class Choices:
 
 
 def chosen(name: str, patterns: Iterable[str]) -> str | None:
+    """The first of `patterns` that fits the name of a parameter."""
     return next((pattern for pattern in patterns if _fits(name, pattern)), None)
 
 
@@ -54,6 +55,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def is_kernel(layout: Layout, name: str, tensor: Tensor, dimension: int) -> bool:
+    """Whether a parameter of that name and shape is the weight of a sparse convolution."""
     if name.rpartition(".")[2] != layout.parameter or not tensor.is_floating_point():
         return False
     if not layout.flat:

@@ -38,6 +38,7 @@ class Layout:
 
     @property
     def flat(self) -> bool:
+        """Whether all kernel axes are one axis of the parameter."""
         return "K" in self.axes
 
 
@@ -56,6 +57,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def first_is_fastest(layout: Layout, size: Sequence[int]) -> bool:
+    """Which axis of a flat parameter of that size runs fastest: the first, or else the last."""
     if layout.fastest == "parity":
         return math.prod(size) % 2 == 1
     return layout.fastest == "first"

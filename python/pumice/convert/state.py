@@ -32,6 +32,9 @@ class Kernel:
 
 @dataclass
 class Converted:
+    """A state by the names and in the layouts of the target; and what became of each parameter, by
+    the names of the source."""
+
     tensors: dict[str, Tensor]
     kernels: list[Kernel]
     kept: list[str]
@@ -158,4 +161,5 @@ def _ordinary_name(
 
 
 def as_type(tensors: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Floating tensors in another type; the rest as it is."""
     return {n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()}

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from .. import _C
+from .._checks import ascending, at_least_one, number_from, whole_number
 from ..points import PointCloud
 
 Augmentation = Callable[[PointCloud, np.random.Generator], PointCloud]
@@ -41,7 +43,7 @@ class Sometimes:
     """A step with a probability."""
 
     def __init__(self, probability: float, step: Augmentation) -> None:
-        self.probability = probability
+        self.probability = number_from("probability", probability, 0, 1)
         self.step = step
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
@@ -52,7 +54,7 @@ class Rotate:
     """About z, by an angle between the two given, in radians."""
 
     def __init__(self, low: float = -math.pi, high: float = math.pi) -> None:
-        self.range = (low, high)
+        self.range = ascending("low, high", low, high)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         angle = random.uniform(*self.range)
@@ -65,7 +67,7 @@ class Flip:
     """Each of the given axes with probability one half."""
 
     def __init__(self, axes: Sequence[int] = (0, 1)) -> None:
-        self.axes = tuple(axes)
+        self.axes = tuple(whole_number("axes", axis, 0, 2) for axis in axes)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         signs = np.ones(3, np.float32)
@@ -78,7 +80,7 @@ class Scale:
     """All axes by one factor."""
 
     def __init__(self, low: float = 0.95, high: float = 1.05) -> None:
-        self.range = (low, high)
+        self.range = ascending("low, high", low, high, least=0)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         return _moved(cloud, cloud.positions * np.float32(random.uniform(*self.range)))
@@ -89,6 +91,8 @@ class Shift:
 
     def __init__(self, deviation: Sequence[float] = (0.2, 0.2, 0.05)) -> None:
         self.deviation = np.asarray(deviation, np.float32)
+        if self.deviation.shape != (3,) or not (self.deviation >= 0).all():
+            raise _C.UserError(f"deviation = {deviation!r}: give 0 or more for each of x, y and z")
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         shift = random.standard_normal(3, dtype=np.float32) * self.deviation
@@ -99,7 +103,7 @@ class Jitter:
     """Every point by itself, by a normal distance, at most three deviations an axis."""
 
     def __init__(self, deviation: float = 0.01) -> None:
-        self.deviation = deviation
+        self.deviation = number_from("deviation", deviation, 0, float("inf"))
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         noise = random.standard_normal(cloud.positions.shape, dtype=np.float32)
@@ -110,7 +114,7 @@ class Drop:
     """Leaves out points, each with a probability that is drawn up to `most`."""
 
     def __init__(self, most: float = 0.1) -> None:
-        self.most = most
+        self.most = number_from("most", most, 0, 1)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         kept = random.random(len(cloud), dtype=np.float32) >= random.uniform(0, self.most)
@@ -121,8 +125,9 @@ class Mix:
     """Replaces a sector around the sensor by that of another scan of `scans` (as PolarMix)."""
 
     def __init__(self, scans: Scans, narrowest: float = 0.5, widest: float = math.pi) -> None:
+        at_least_one("scans", scans, "scan")
         self.scans = scans
-        self.widths = (narrowest, widest)
+        self.widths = ascending("narrowest, widest", narrowest, widest, least=0)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         other = self.scans[int(random.integers(len(self.scans)))]

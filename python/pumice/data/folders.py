@@ -40,9 +40,11 @@ class _Files:
         return _labelled(cloud, self.read_labels(labels), labels)
 
     def read(self, path: Path) -> PointCloud:
+        """The points of one file."""
         return read_points(path)
 
     def read_labels(self, path: Path) -> np.ndarray:
+        """The labels of one file: int32 [P], as the file numbers them."""
         return read_labels(path)
 
 
@@ -76,6 +78,7 @@ class NuScenes(_Files):
         super().__init__(files, f"{root / 'samples' / 'LIDAR_TOP'}/*.pcd.bin")
 
     def read(self, path: Path) -> PointCloud:
+        """The points of one file, intensities from 0 to 1."""
         cloud = read_points(path)
         if cloud.intensity is None:
             return cloud
@@ -102,6 +105,7 @@ class Waymo(_Files):
         super().__init__(files, f".npz or .bin file below {root}")
 
     def read(self, path: Path) -> PointCloud:
+        """The points of one file, intensities from 0 to 1."""
         cloud = read_points(path) if path.suffix == ".bin" else _read_npz(path)
         if cloud.intensity is None:
             return cloud

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .._checks import at_least_one, whole_number
+
 IGNORED = -1  # the class of points that no loss and no figure counts
 
 
@@ -18,6 +20,10 @@ class LabelMap:
     ids: Mapping[int, int]
 
     def __post_init__(self) -> None:
+        at_least_one("ids", self.ids, "number of a label file")
+        for number, index in self.ids.items():
+            whole_number("a number of ids", number, 0)
+            whole_number(f"ids[{number}]", index, IGNORED, len(self.names) - 1)
         table = np.full(max(self.ids) + 2, IGNORED, np.int64)
         for number, index in self.ids.items():
             table[number] = index

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from .. import _C
+from .._checks import at_least_one, whole_number
 from ..points import PointCloud, voxelize
 from ..tensor import SparseTensor
 from .augment import Augmentation, Scans
@@ -27,6 +28,7 @@ class Sample:
     items: int = 1
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Sample:
+        """All tensors on `device`."""
         return self._each(lambda value: value.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Sample:
@@ -34,6 +36,7 @@ class Sample:
         return self._each(lambda value: value.pin_memory())
 
     def tensor(self) -> SparseTensor:
+        """The voxels, in a batch of `items`. On a GPU waits for it, as SparseTensor does."""
         return SparseTensor(self.coordinates, self.features, batch_size=self.items)
 
     def _each(self, change) -> Sample:  # noqa: ANN001
@@ -64,24 +67,27 @@ class VoxelDataset(torch.utils.data.Dataset):
         points: bool = False,
         seed: int = 0,
     ) -> None:
+        at_least_one("scans", scans, "scan")
         self.scans = scans
         self.labels = labels
         self.voxel = voxel
         self.augment = augment
         self.range = range
         self.points = points
-        self.seed = seed
+        self.seed = whole_number("seed", seed, 0)
 
     def __len__(self) -> int:
         return len(self.scans)
 
     def __getitem__(self, index: int) -> Sample:
+        index = whole_number("index", index, 0)
         cloud = self.scans[index % len(self.scans)]
         if self.augment is not None:
             cloud = self.augment(cloud, np.random.default_rng((self.seed, index)))
         return self.sample(cloud)
 
     def sample(self, cloud: PointCloud) -> Sample:
+        """The voxels of a scan, not augmented. Raises UserError for one without labels."""
         if cloud.labels is None:
             raise _C.UserError("a scan has no labels: training and measuring need them")
         truth = self.labels(cloud.labels)
@@ -109,7 +115,8 @@ def majority_labels(
 
 
 def collate(samples: Sequence[Sample]) -> Sample:
-    """One batch: sample i becomes item i."""
+    """One batch: sample i becomes item i. Raises UserError for an empty list."""
+    at_least_one("collate: samples", samples, "Sample")
     coordinates = torch.cat([sample.coordinates for sample in samples])
     rows = torch.tensor([len(sample.coordinates) for sample in samples])
     coordinates[:, 0] = torch.repeat_interleave(

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 
 from .. import _C, nn
-from ..tensor import SparseTensor, cat
+from ..joining import cat
+from ..tensor import SparseTensor
 from .blocks import NamedBlock, Network, ResidualBlock, convolution_block, submanifold
 
 # Channels of the stem, four stages that go down, and four that go up.

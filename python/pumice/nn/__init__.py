@@ -17,7 +17,7 @@ from .activation import (
 )
 from .bev import ToBEV
 from .container import Identity, OnFeatures, Residual, Sequential, residual
-from .convolution import Convolution, freeze
+from .convolution import Convolution
 from .convolutions import (
     Conv1d,
     Conv2d,
@@ -41,6 +41,7 @@ from .convolutions import (
     SubMConv4d,
 )
 from .join import Add, Cat
+from .kept import freeze
 from .linear import Linear
 from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
 from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense

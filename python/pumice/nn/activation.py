@@ -9,6 +9,7 @@ from ..tensor import SparseTensor
 
 def _on_features(base: type[torch.nn.Module]) -> type[torch.nn.Module]:
     def forward(self: torch.nn.Module, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [N, C], on the same sites."""
         return SparseTensor._of(x.coords, base.forward(self, x.features))
 
     return type(

@@ -58,6 +58,8 @@ def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> Spa
 
 
 class Identity(torch.nn.Module):
+    """Its input, as it is."""
+
     def forward(self, x: SparseTensor) -> SparseTensor:
         return x
 

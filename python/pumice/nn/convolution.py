@@ -13,30 +13,7 @@ from .. import _C, ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
 from ..window import Window, per_axis
-
-
-class _Kept:
-    """Packed weights of one layer, which no copy of the layer takes along."""
-
-    __slots__ = ("frozen", "packed")
-
-    def __init__(self) -> None:
-        self.frozen = False
-        self.packed = _C.PackedWeights()
-
-    def freeze(self) -> None:
-        self.frozen = True
-        self.packed = _C.PackedWeights()
-
-    def of(self, layer: torch.nn.Module) -> _C.PackedWeights | None:
-        """The packed weights of a frozen layer in evaluation; None where they may change."""
-        return self.packed if self.frozen and not layer.training else None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Kept:
-        return _Kept()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _Kept, ()
+from .kept import Kept
 
 
 class Convolution(torch.nn.Module):
@@ -60,15 +37,7 @@ class Convolution(torch.nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        if in_channels < 1 or out_channels < 1:
-            raise _C.UserError(
-                f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"
-            )
-        if groups < 1 or in_channels % groups != 0 or out_channels % groups != 0:
-            raise _C.UserError(
-                f"groups = {groups} does not divide in_channels = {in_channels} and "
-                f"out_channels = {out_channels}: choose a divisor of both"
-            )
+        check_channels(in_channels, out_channels, groups)
         self.dimension = dimension
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -82,7 +51,7 @@ class Convolution(torch.nn.Module):
             if bias
             else None
         )
-        self._kept = _Kept()
+        self._kept = Kept()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -111,7 +80,7 @@ class Convolution(torch.nn.Module):
         if weight is None:  # parametrised: another one at each call
             weight, kept = self.weight, None
         else:
-            kept = self._kept.of(self)
+            kept = self._kept.of(self.training)
         bias = parameters["bias"] if "bias" in parameters else self.bias
         result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
         return SparseTensor._of(coords, result)
@@ -130,22 +99,25 @@ class Convolution(torch.nn.Module):
         return text if self.bias is not None else text + ", bias=False"
 
 
-def freeze(model: torch.nn.Module) -> torch.nn.Module:
-    """Promises that weights of `model` do not change from here on, so that its convolutions on a
-    GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
-    changing weights. Returns `model`.
-
-    Without the promise weights are packed at each call, since PyTorch does not tell who writes into
-    `weight.data`.
-    """
-    for layer in model.modules():
-        kept = getattr(layer, "_kept", None)
-        if kept is not None:  # layers of `pumice.compat` keep theirs alike
-            kept.freeze()
-    return model
+def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
+    """Raises UserError where no layer has such channels."""
+    if in_channels < 1 or out_channels < 1:
+        raise _C.UserError(
+            f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"
+        )
+    if groups < 1 or in_channels % groups != 0 or out_channels % groups != 0:
+        raise _C.UserError(
+            f"groups = {groups} does not divide in_channels = {in_channels} and "
+            f"out_channels = {out_channels}: choose a divisor of both"
+        )
 
 
 def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
+    """Of what a layer is told to go to."""
+    if like is not None and not isinstance(like, (SparseTensor, Coordinates)):
+        raise _C.UserError(
+            f"like is a {type(like).__name__}: give the sparse tensor, or the Coordinates, to go to"
+        )
     return like.coords if isinstance(like, SparseTensor) else like
 
 
@@ -156,6 +128,7 @@ def make_window(
     padding: int | Sequence[int],
     dilation: int | Sequence[int],
 ) -> Window:
+    """Of one number for all axes, or one each; raises UserError for other counts."""
     return Window(
         per_axis(kernel_size, dimension, "kernel_size"),
         per_axis(stride, dimension, "stride"),

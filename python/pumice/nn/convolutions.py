@@ -10,6 +10,7 @@ from ..coords import Coordinates
 from ..tensor import SparseTensor
 from ..window import Window, per_axis
 from .convolution import Convolution, make_window, sites_of
+from .dimensions import for_dimensions
 
 Numbers = Union[int, Sequence[int]]
 
@@ -66,8 +67,23 @@ class _Conv(_StridedArguments):
     """Makes its own output sites: every one that an offset reaches (outputs="dilating", as spconv),
     or every occupied coarse cell (outputs="cell", as MinkowskiEngine and TorchSparse)."""
 
-    def __init__(self, *arguments: Any, outputs: str = "dilating", **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Numbers,
+        stride: Numbers = 1,
+        padding: Numbers = 0,
+        dilation: Numbers = 1,
+        groups: int = 1,
+        bias: bool = True,
+        *,
+        outputs: str = "dilating",
+        **options: Any,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, **options
+        )
         if outputs not in ("dilating", "cell"):
             raise _C.UserError(f"outputs = {outputs!r}: there are 'dilating' and 'cell'")
         self.outputs = outputs
@@ -105,23 +121,17 @@ class _GenerativeConvTranspose(_StridedArguments):
         return ops.generative_map(x.coords, self.window)
 
 
-def _of_dimension(base: type, dimension: int) -> type:
-    name = f"{base.__name__[1:]}{dimension}d"
-    return type(name, (base,), {"_dimension": dimension, "__module__": __name__,
-                                "__qualname__": name, "__doc__": base.__doc__})
-
-
-SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = (_of_dimension(_SubMConv, d) for d in range(1, 5))
-Conv1d, Conv2d, Conv3d, Conv4d = (_of_dimension(_Conv, d) for d in range(1, 5))
-InverseConv1d, InverseConv2d, InverseConv3d, InverseConv4d = (
-    _of_dimension(_InverseConv, d) for d in range(1, 5)
+SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = for_dimensions(_SubMConv, "SubMConv")
+Conv1d, Conv2d, Conv3d, Conv4d = for_dimensions(_Conv, "Conv")
+InverseConv1d, InverseConv2d, InverseConv3d, InverseConv4d = for_dimensions(
+    _InverseConv, "InverseConv"
 )
-ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTranspose4d = (
-    _of_dimension(_ConvTranspose, d) for d in range(1, 5)
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTranspose4d = for_dimensions(
+    _ConvTranspose, "ConvTranspose"
 )
 (
     GenerativeConvTranspose1d,
     GenerativeConvTranspose2d,
     GenerativeConvTranspose3d,
     GenerativeConvTranspose4d,
-) = (_of_dimension(_GenerativeConvTranspose, d) for d in range(1, 5))
+) = for_dimensions(_GenerativeConvTranspose, "GenerativeConvTranspose")

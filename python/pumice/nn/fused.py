@@ -90,7 +90,7 @@ class Step:
         wide = torch.float64 if features.dtype == torch.float64 else torch.float32
         if norm.running_mean.dtype != wide:
             return None
-        kept = layer._kept.of(layer)
+        kept = layer._kept.of(layer.training)
         scale, shift = self._fold(wide, kept)
         map, coords = layer.find(x, like)
         residual = None
@@ -110,7 +110,7 @@ class Step:
             layer.groups,
             *modes.of(features),
             kept,
-            weight._version,
+            modes.version_of(weight),
         )
         return SparseTensor._of(coords, result)
 
@@ -123,7 +123,7 @@ class Step:
         of = (norm.running_mean, norm.running_var, norm.weight, norm.bias, bias)
         key = None
         if kept is not None:
-            key = tuple(None if t is None else (t.data_ptr(), t._version) for t in of)
+            key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
             if self.folded is not None and self.folded[0] is kept and self.folded[1] == key:
                 return self.folded[2]
         with torch.no_grad():

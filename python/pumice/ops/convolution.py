@@ -68,7 +68,7 @@ def _convolve(
         if kept is not None:
             kept.clear()  # a step may change weights in ways that no version tells
         return _apply(features, weight, bias, map, groups, dtype, dataflow)
-    version = 0 if kept is None else weight._version
+    version = 0 if kept is None else modes.version_of(weight)
     if (
         dtype is not None
         and weight.dtype != dtype

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import check_floating
 from ..coords import Coordinates
 
 
@@ -22,11 +23,16 @@ def to_dense(
 ) -> Tensor:
     """[rows, C] to [batch_size, C, shape…], 0 where no site is. `low`: the first cell; `crop`: leave
     out rows outside the grid instead of refusing them."""
+    for name, numbers in (("shape", shape), ("low", low)):
+        if numbers is not None and len(numbers) != coords.dimension:
+            raise _C.UserError(
+                f"{name} = {tuple(numbers)}: give one number for each of {coords.dimension} axes"
+            )
     box = (
         None if low is None else [int(value) for value in low],
         None if shape is None else [int(value) for value in shape],
     )
-    return _ToDense.apply(features, coords.sites, box, crop)
+    return _ToDense.apply(features, coords.sites, box, crop, False)
 
 
 def to_bev(
@@ -53,6 +59,8 @@ def to_bev(
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
     """[B, C, shape…] to the sites where any channel is not 0 (or where `mask` [B, shape…] says), in
     the order of the array, and their features, differentiable."""
+    if dense.dim() < 3:
+        raise _C.UserError(f"dense has shape {tuple(dense.shape)}: give [B, C, shape…]")
     if mask is None:
         mask = (dense.detach() != 0).any(1)
     mask = mask.to(torch.uint8).contiguous()
@@ -63,15 +71,20 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
 
 
 class _ToDense(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, features: Tensor, sites: _C.Sites, box: Any, crop: bool) -> Tensor:
-        ctx.call = (sites, *box, crop)
-        return _C.to_dense(features.contiguous(), *ctx.call)
+    """Linear: its gradient reads the grid at the sites, and the gradient of that is this again."""
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    def forward(
+        ctx: Any, values: Tensor, sites: _C.Sites, box: Any, crop: bool, gradient: bool
+    ) -> Tensor:
+        ctx.call = (sites, box, crop)
+        ctx.gradient = gradient
+        run = _C.to_dense_gradient if gradient else _C.to_dense
+        return run(values.contiguous(), sites, *box, crop)
+
+    @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _C.to_dense_gradient(grad.contiguous(), *ctx.call), None, None, None
+        return _ToDense.apply(grad, *ctx.call, not ctx.gradient), None, None, None, None
 
 
 class _ToBEV(torch.autograd.Function):

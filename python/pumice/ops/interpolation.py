@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import check_floating
 from ..coords import Coordinates
 
 
@@ -41,6 +42,7 @@ def interpolate(
 ) -> Tensor:
     """Features [rows, C] at points: [P, C], differentiable in the features. Either a map and nothing
     else, or what `interpolation_map` takes to make one."""
+    check_floating(features)
     if isinstance(coords, InterpolationMap):
         if points is not None or nearest or renormalize:
             raise _C.UserError("points, nearest and renormalize are those of the map: give it alone")

@@ -48,6 +48,11 @@ def rounds_weight(
     )
 
 
+def version_of(tensor: Tensor) -> int:
+    """How often it was changed in place; 0 where PyTorch does not count, in inference mode."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
 def function(kind: type[torch.autograd.Function]) -> Callable[..., Any]:
     """kind.apply without what only transforms of functions (torch.func) need."""
     plain = super(torch.autograd.Function, kind).apply

@@ -19,9 +19,15 @@ def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
 
 
 def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
-    """On the sites of either; a row that one side lacks counts as 0 there."""
+    """The sum of tensors of C channels, on the sites of either; a row that one side lacks counts as
+    0 there."""
     if left.coords.is_same(right.coords):
         return left + right
+    if left.features.shape[1] != right.features.shape[1]:
+        raise _C.UserError(
+            f"union_add: the tensors have {left.features.shape[1]} and {right.features.shape[1]} "
+            "channels: give as many"
+        )
     sites, left_row, right_row = left.coords.sites.unite(right.coords.sites)
     total = left.features.new_zeros((sites.rows, left.features.shape[1]))
     total = total.index_add(0, left_row, left.features).index_add(0, right_row, right.features)

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-SHIM = ROOT / "python/shims/spconv"
-
-
-def run(program: str, *paths: pathlib.Path) -> subprocess.CompletedProcess[str]:
-    search = [str(path) for path in paths] + [path for path in sys.path if path]
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
-        capture_output=True,
-        text=True,
-    )
-
+from programs import ROOT, check_refusal, run, shim
 
 USE = """
 import spconv
@@ -53,16 +37,22 @@ def test_install_gives_the_old_names() -> None:
 
 @pytest.mark.parametrize("first", ["import spconv.pytorch", "import cumm.tensorview", "import spconv"])
 def test_the_shim_needs_no_call(first: str) -> None:
-    if not SHIM.is_dir():
-        pytest.skip("python/shims is not there: these are not the sources")
-    done = run(f"{first}\n{USE}", SHIM)
+    done = run(f"{first}\n{USE}", shim("spconv"))
     assert done.returncode == 0, done.stderr
 
 
 def test_a_real_spconv_is_not_replaced_silently(tmp_path: pathlib.Path) -> None:
     (tmp_path / "spconv.py").write_text("")
     done = run("import spconv, pumice.compat.spconv as c\nc.install()", tmp_path)
-    assert done.returncode != 0 and "imported already" in done.stderr
+    assert done.returncode != 0
+    assert f"spconv is imported already, from {tmp_path / 'spconv.py'}" in done.stderr
+    check_refusal("spconv")
+
+
+def test_a_real_cumm_is_not_replaced_either(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "cumm.py").write_text("")
+    done = run("import cumm, pumice.compat.spconv as c\nc.install()", tmp_path)
+    assert done.returncode != 0 and "cumm is imported already" in done.stderr
 
 
 WORKERS = """
@@ -96,16 +86,9 @@ if __name__ == "__main__":
 
 
 def test_workers_that_are_spawned(tmp_path: pathlib.Path) -> None:
-    if not SHIM.is_dir():
-        pytest.skip("python/shims is not there: these are not the sources")
     (tmp_path / "scenes.py").write_text(WORKERS)
-    script = subprocess.run(
-        [sys.executable, str(tmp_path / "scenes.py")],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SHIM), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-    )
-    assert script.returncode == 0, script.stderr
+    done = run(tmp_path / "scenes.py", shim("spconv"))
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_page_runs() -> None:

@@ -82,13 +82,4 @@ def set_gpu_allocator(backend: GPUMemoryAllocatorType) -> None:
 
 def install() -> None:
     """From here on `import MinkowskiEngine` finds this package, in this process."""
-    import sys
-
-    here = __name__
-    foreign.install_modules(
-        {
-            "MinkowskiEngine" + name[len(here) :]: module
-            for name, module in list(sys.modules.items())
-            if name == here or name.startswith(here + ".")
-        }
-    )
+    foreign.install_packages({"MinkowskiEngine": __name__})

@@ -8,17 +8,45 @@ from typing import Any
 import torch
 
 from ... import _C, ops
-from ..foreign import ForeignWeight
-from .kernels import CrossWeight, KernelGenerator, find_map
-from .enums import RegionType
-from .tensor import SparseTensor, sites_given
+from .kernels import KernelGenerator, find_map, weight_of
+from .tensor import SparseTensor
 
 
 class MinkowskiModuleBase(torch.nn.Module):
-    pass
+    """The base of all layers."""
 
 
-class MinkowskiConvolutionBase(MinkowskiModuleBase):
+class _WithKernel(MinkowskiModuleBase):
+    """Has a `kernel`, and a `bias` [1, out] or None, behind a KernelGenerator."""
+
+    is_transpose = False
+
+    def _make(
+        self, generator: KernelGenerator, kernel: tuple[int, ...], in_channels: int,
+        out_channels: int, dimension: int, bias: bool,
+    ) -> None:
+        self.in_channels, self.out_channels, self.dimension = in_channels, out_channels, dimension
+        self.kernel_generator = generator
+        self.kernel = torch.nn.Parameter(torch.empty(kernel))
+        self.bias = torch.nn.Parameter(torch.empty(1, out_channels)) if bias else None
+        self.reset_parameters(self.is_transpose)
+
+    def reset_parameters(self, is_transpose: bool = False) -> None:
+        """Uniform in ±1 / sqrt(K · channels), of the output where it is transposed."""
+        channels = self.out_channels if is_transpose else self.in_channels
+        bound = 1 / math.sqrt(channels * self.kernel_generator.kernel_volume)
+        for parameter in self.parameters(recurse=False):
+            torch.nn.init.uniform_(parameter, -bound, bound)
+
+    def extra_repr(self) -> str:
+        kernel = self.kernel_generator
+        return (
+            f"in={self.in_channels}, out={self.out_channels}, kernel_size={kernel.kernel_size}, "
+            f"stride={kernel.kernel_stride}, dilation={kernel.kernel_dilation}"
+        )
+
+
+class MinkowskiConvolutionBase(_WithKernel):
     """`kernel` [K, in, out], or [in, out] of one offset and stride 1, and `bias` [1, out]."""
 
     def __init__(
@@ -30,27 +58,13 @@ class MinkowskiConvolutionBase(MinkowskiModuleBase):
         kernel = kernel_generator or KernelGenerator(
             kernel_size, stride, dilation, expand_coordinates=expand_coordinates, dimension=dimension
         )
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.is_transpose, self.dimension = is_transpose, dimension
-        self.kernel_generator = kernel
+        self.is_transpose = is_transpose
         self.use_mm = kernel.kernel_volume == 1 and kernel.requires_strided_coordinates
-        shape = (in_channels, out_channels)
-        if not self.use_mm:
-            shape = (kernel.kernel_volume, *shape)
-        self.kernel = torch.nn.Parameter(torch.empty(shape))
-        self.bias = torch.nn.Parameter(torch.empty(1, out_channels)) if bias else None
-        if kernel.region_type is RegionType.HYPER_CROSS:
-            self._kept: ForeignWeight = CrossWeight(kernel.kernel_size, kernel.window)
-        else:
-            self._kept = ForeignWeight("minkowski", kernel.kernel_size, not self.use_mm)
-        self.reset_parameters(is_transpose)
-
-    def reset_parameters(self, is_transpose: bool = False) -> None:
-        """Uniform in ±1 / sqrt(K · channels), of the output where it is transposed."""
-        channels = self.out_channels if is_transpose else self.in_channels
-        bound = 1 / math.sqrt(channels * self.kernel_generator.kernel_volume)
-        for parameter in self.parameters(recurse=False):
-            torch.nn.init.uniform_(parameter, -bound, bound)
+        shape = () if self.use_mm else (kernel.kernel_volume,)
+        self._kept = weight_of(kernel, strided=not self.use_mm)
+        self._make(
+            kernel, (*shape, in_channels, out_channels), in_channels, out_channels, dimension, bias
+        )
 
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
         """`coordinates`: a tensor, key or matrix of the sites to go to."""
@@ -59,56 +73,38 @@ class MinkowskiConvolutionBase(MinkowskiModuleBase):
         if self.use_mm and coordinates is None:
             bias = None if self.bias is None else self.bias[0]
             return input._with(torch.nn.functional.linear(input.F, self.kernel.T, bias))
-        given = self._given(input, coordinates)
         kernel = self.kernel_generator
-        map, sites = find_map(input, kernel, given, self.is_transpose, kernel.expand_coordinates)
+        map, sites = find_map(
+            input, kernel, coordinates, self.is_transpose, kernel.expand_coordinates
+        )
         features = self._kept.convolve(input.F, self.kernel, map, self.bias, self.training)
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 
-    def _given(self, input: SparseTensor, coordinates: Any) -> Any:
-        if coordinates is None:
-            return None
-        steps = self.kernel_generator.kernel_stride
-        if self.is_transpose:
-            stride = [max(1, s // step) for s, step in zip(input.tensor_stride, steps)]
-        else:
-            stride = [s * step for s, step in zip(input.tensor_stride, steps)]
-        return sites_given(coordinates, input._manager, stride)
 
-    def extra_repr(self) -> str:
-        kernel = self.kernel_generator
-        return (
-            f"in={self.in_channels}, out={self.out_channels}, kernel_size={kernel.kernel_size}, "
-            f"stride={kernel.kernel_stride}, dilation={kernel.kernel_dilation}"
+class _OfOneDirection(MinkowskiConvolutionBase):
+    _transposed: bool
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
+        dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
+        expand_coordinates: bool = False, convolution_mode: Any = None, dimension: int = -1,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator,
+            self._transposed, expand_coordinates, dimension,
         )
 
 
-class MinkowskiConvolution(MinkowskiConvolutionBase):
+class MinkowskiConvolution(_OfOneDirection):
     """Stride 1 keeps the sites; a larger one goes to every occupied coarser cell."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
-        dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        expand_coordinates: bool = False, convolution_mode: Any = None, dimension: int = -1,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator, False,
-            expand_coordinates, dimension,
-        )
+    _transposed = False
 
 
-class MinkowskiConvolutionTranspose(MinkowskiConvolutionBase):
+class MinkowskiConvolutionTranspose(_OfOneDirection):
     """To the finer sites that the manager has, or else to all that it reaches."""
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
-        dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        expand_coordinates: bool = False, convolution_mode: Any = None, dimension: int = -1,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator, True,
-            expand_coordinates, dimension,
-        )
+    _transposed = True
 
 
 class MinkowskiGenerativeConvolutionTranspose(MinkowskiConvolutionBase):
@@ -127,7 +123,7 @@ class MinkowskiGenerativeConvolutionTranspose(MinkowskiConvolutionBase):
         )
 
 
-class MinkowskiChannelwiseConvolution(MinkowskiModuleBase):
+class MinkowskiChannelwiseConvolution(_WithKernel):
     """Each channel on its own: `kernel` [K, C] and `bias` [1, C]."""
 
     def __init__(
@@ -136,24 +132,15 @@ class MinkowskiChannelwiseConvolution(MinkowskiModuleBase):
     ) -> None:
         super().__init__()
         kernel = kernel_generator or KernelGenerator(kernel_size, stride, dilation, dimension=dimension)
-        self.in_channels = self.out_channels = in_channels
-        self.dimension, self.kernel_generator = dimension, kernel
-        self.kernel = torch.nn.Parameter(torch.empty(kernel.kernel_volume, in_channels))
-        self.bias = torch.nn.Parameter(torch.empty(1, in_channels)) if bias else None
-        if kernel.region_type is RegionType.HYPER_CROSS:
-            self._kept: ForeignWeight = CrossWeight(kernel.kernel_size, kernel.window)
-        else:
-            self._kept = ForeignWeight("minkowski", kernel.kernel_size, True)
-        bound = 1 / math.sqrt(kernel.kernel_volume * in_channels)
-        for parameter in self.parameters(recurse=False):
-            torch.nn.init.uniform_(parameter, -bound, bound)
+        self._kept = weight_of(kernel, strided=True)
+        self._make(
+            kernel, (kernel.kernel_volume, in_channels), in_channels, in_channels, dimension, bias
+        )
 
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
-        given = MinkowskiConvolutionBase._given(self, input, coordinates)  # type: ignore[arg-type]
-        map, sites = find_map(input, self.kernel_generator, given, False)
+        """`coordinates`: a tensor, key or matrix of the sites to go to."""
+        map, sites = find_map(input, self.kernel_generator, coordinates, False)
         weight = self._kept.turn(self.kernel[:, None])
         bias = None if self.bias is None else self.bias[0]
         features = ops.convolution(input.F, weight, map, bias, groups=self.in_channels)
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
-
-    is_transpose = False

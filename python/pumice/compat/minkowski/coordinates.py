@@ -158,4 +158,5 @@ CoordsManager = CoordinateManager
 
 
 def floor_divide(cells: Tensor, stride: Sequence[int]) -> Tensor:
+    """[N, D] by D numbers, rounded down for negative cells too."""
     return torch.div(cells, cells.new_tensor(list(stride)), rounding_mode="floor")

@@ -14,7 +14,7 @@ from ...window import Window
 from ..foreign import ForeignWeight
 from .coordinates import int_list
 from .enums import RegionType
-from .tensor import SparseTensor
+from .tensor import SparseTensor, sites_given
 
 
 class KernelGenerator:
@@ -72,21 +72,25 @@ class CrossWeight(ForeignWeight):
     def turn(self, parameter: Tensor) -> Tensor:
         return parameter.reshape(-1, *parameter.shape[-2:])[self.order]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CrossWeight:
-        return CrossWeight(self.size, self.window)
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.size, self.window
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CrossWeight, (self.size, self.window)
+
+def weight_of(kernel: KernelGenerator, strided: bool) -> ForeignWeight:
+    """What turns the parameter of a layer; `strided`: it has an axis for the offsets."""
+    if kernel.region_type is RegionType.HYPER_CROSS:
+        return CrossWeight(kernel.kernel_size, kernel.window)
+    return ForeignWeight("minkowski", kernel.kernel_size, strided)
 
 
 def find_map(
-    x: SparseTensor, kernel: KernelGenerator, given: Coordinates | None, transposed: bool,
+    x: SparseTensor, kernel: KernelGenerator, coordinates: Any, transposed: bool,
     generative: bool = False,
 ) -> tuple[ops.Map, Coordinates]:
-    """The map of a layer and the sites it leads to: given ones, those that the manager has at the stride
-    that comes out, or new ones."""
+    """The map of a layer and the sites it leads to: those of `coordinates` (a tensor, key or matrix),
+    those that the manager has at the stride that comes out, or new ones."""
     window, manager, name = kernel.window, x._manager, x._key.get_key()[1]
-    sites = x.sites
+    sites, given = x.sites, _sites_wanted(x, kernel, coordinates, transposed)
     if transposed:
         if given is None and not generative:
             finer = [
@@ -106,3 +110,13 @@ def find_map(
         return ops.strided_map(sites, window, not generative)
     # Onto sites that are there: the pairs of the transposed convolution, from the other side.
     return ops.transposed_map(given, sites, window).transposed(), given
+
+
+def _sites_wanted(
+    x: SparseTensor, kernel: KernelGenerator, coordinates: Any, transposed: bool
+) -> Coordinates | None:
+    if coordinates is None:
+        return None
+    steps = zip(x.tensor_stride, kernel.kernel_stride)
+    stride = [max(1, s // step) if transposed else s * step for s, step in steps]
+    return sites_given(coordinates, x._manager, stride)

@@ -35,6 +35,7 @@ def clear_global_coordinate_manager() -> None:
 
 
 def manager_for(coordinates: Rows) -> CoordinateManager:
+    """A new one, or the one that all share, by the operation mode."""
     kind = CoordinateMapType.CUDA if coordinates.is_cuda else CoordinateMapType.CPU
     if _operation_mode is SparseTensorOperationMode.SEPARATE_COORDINATE_MANAGER:
         return CoordinateManager(coordinates.shape[1] - 1, coordinate_map_type=kind)

@@ -10,7 +10,7 @@ from ... import ops
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
 from .kernels import KernelGenerator, find_map
-from .tensor import SparseTensor, sites_given
+from .tensor import SparseTensor
 
 
 class _Pooling(MinkowskiModuleBase):
@@ -29,12 +29,11 @@ class _Pooling(MinkowskiModuleBase):
         )
 
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
-        kernel, given = self.kernel_generator, None
-        if coordinates is not None:
-            steps = zip(input.tensor_stride, kernel.kernel_stride)
-            stride = [max(1, s // k) if self.is_transpose else s * k for s, k in steps]
-            given = sites_given(coordinates, input._manager, stride)
-        map, sites = find_map(input, kernel, given, self.is_transpose, kernel.expand_coordinates)
+        """`coordinates`: a tensor, key or matrix of the sites to go to."""
+        kernel = self.kernel_generator
+        map, sites = find_map(
+            input, kernel, coordinates, self.is_transpose, kernel.expand_coordinates
+        )
         features = ops.pool(input.F, map, self._kind)
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 

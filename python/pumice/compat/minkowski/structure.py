@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ... import _C, ops
+from ..._checks import at_least_one
 from ...tensor import SparseTensor as Sparse
 from .convolution import MinkowskiModuleBase
 from .field import TensorField
@@ -17,7 +18,7 @@ from .tensor import SparseTensor
 def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:
     """[rows, C]: for each row the features of its batch item."""
     items = input_glob.C[:, 0].long()
-    place = items.new_full((int(items.max()) + 1,), -1)
+    place = items.new_full((int(items.max()) + 1 if len(items) else 0,), -1)
     place[items] = torch.arange(len(items), device=items.device)
     return input_glob.F[place[input.C[:, 0].long()]]
 
@@ -55,6 +56,7 @@ class MinkowskiUnion(MinkowskiModuleBase):
     """The sum, on the sites of any."""
 
     def forward(self, *inputs: SparseTensor) -> SparseTensor:
+        at_least_one("MinkowskiUnion: inputs", inputs, "SparseTensor")
         return reduce(lambda a, b: a + b, inputs)
 
 
@@ -107,6 +109,7 @@ class MinkowskiToSparseTensor(MinkowskiModuleBase):
 def cat(*tensors: Any) -> Any:
     """Channels side by side, at the same sites (or points)."""
     inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    at_least_one("cat: tensors", inputs, "SparseTensor")
     first = inputs[0]
     for other in inputs[1:]:
         if other._manager is not first._manager or other._key != first._key:

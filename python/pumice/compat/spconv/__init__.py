@@ -13,6 +13,7 @@ or let unmodified code find it under the old name::
 
 from __future__ import annotations
 
+from .. import foreign
 from . import constants, core, cumm, pytorch, utils
 from .core import AlgoHint, ConvAlgo
 from .pytorch import *  # noqa: F403
@@ -25,7 +26,10 @@ SPCONV_VERSION_NUMBERS = [2, 3, 8]
 
 
 def install() -> None:
-    """From here on `import spconv` and `import cumm` give these modules; see _install.py."""
-    from ._install import install as run
+    """From here on `import spconv`, `import spconv.pytorch` and `import cumm.tensorview` give these
+    modules, in this process.
 
-    run()
+    Raises UserError where the real spconv has been imported already. Processes that are spawned
+    start anew: install python/shims/spconv for them.
+    """
+    foreign.install_packages({"spconv": __name__, "cumm": cumm.__name__})

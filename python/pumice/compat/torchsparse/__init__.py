@@ -17,17 +17,8 @@ __version__ = "2.1.0"
 
 def install(version: str = "2.1") -> None:
     """From here on `import torchsparse` finds this package, in this process."""
-    import sys
-
     use_version(version)
-    here = __name__
-    foreign.install_modules(
-        {
-            "torchsparse" + name[len(here) :]: module
-            for name, module in list(sys.modules.items())
-            if name == here or name.startswith(here + ".")
-        }
-    )
+    foreign.install_packages({"torchsparse": __name__})
 
 
 __all__ = ["PointTensor", "SparseTensor", "cat", "generative_add", "install", "use_version"]

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import torch
 
 from ... import _C, ops
+from ..._checks import at_least_one
 from ...tensor import SparseTensor as Sparse
 from .tensor import SparseTensor, TensorCache
 
 
 def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
     """Channels side by side, on the same sites."""
+    at_least_one("cat: inputs", inputs, "SparseTensor")
     first = inputs[0]
     for other in inputs[1:]:
         if other.coords is not first.coords and not torch.equal(other.coords, first.coords):

@@ -1,1 +1,3 @@
+"""Blocks of networks, where MinkowskiEngine has them."""
+
 from . import resnet_block

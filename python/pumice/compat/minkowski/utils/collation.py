@@ -7,11 +7,14 @@ from typing import Any
 
 import torch
 
+from ...._checks import at_least_one
+
 
 def batched_coordinates(
     coords: Sequence[Any], dtype: torch.dtype = torch.int32, device: Any = None
 ) -> torch.Tensor:
     """[sum of N, 1 + D]: the index of each cloud before its coordinates [N, D], rounded down for int32."""
+    at_least_one("batched_coordinates: coords", coords, "cloud")
     parts = []
     for item, cells in enumerate(coords):
         cells = torch.as_tensor(cells)
@@ -27,6 +30,7 @@ def sparse_collate(
     dtype: torch.dtype = torch.int32, device: Any = None,
 ) -> tuple[torch.Tensor, ...]:
     """(coordinates [N, 1 + D], features [N, C]), and labels where there are some."""
+    at_least_one("sparse_collate: feats", feats, "cloud")
     features = torch.cat([torch.as_tensor(rows) for rows in feats])
     cells = batched_coordinates(coords, dtype, device)
     if len(cells) != len(features):
@@ -43,6 +47,7 @@ def sparse_collate(
 
 def batch_sparse_collate(data: Sequence[Any], **options: Any) -> tuple[torch.Tensor, ...]:
     """sparse_collate of a list of (coordinates, features, labels)."""
+    at_least_one("batch_sparse_collate: data", data, "cloud")
     return sparse_collate(*zip(*data), **options)
 
 

@@ -8,25 +8,7 @@ import torch
 
 from ..core import AlgoHint, ConvAlgo
 from . import conv, core, functional, hash, identity, modules, ops, pool, tables, utils
-from .conv import (
-    SparseConv1d,
-    SparseConv2d,
-    SparseConv3d,
-    SparseConv4d,
-    SparseConvolution,
-    SparseConvTranspose1d,
-    SparseConvTranspose2d,
-    SparseConvTranspose3d,
-    SparseConvTranspose4d,
-    SparseInverseConv1d,
-    SparseInverseConv2d,
-    SparseInverseConv3d,
-    SparseInverseConv4d,
-    SubMConv1d,
-    SubMConv2d,
-    SubMConv3d,
-    SubMConv4d,
-)
+from .conv import *  # noqa: F403
 from .core import SparseConvTensor
 from .identity import Identity
 from .modules import (

@@ -10,6 +10,7 @@ from ..cumm.tensorview.gemm import Activation
 
 
 def activate(features: Tensor, kind: Activation, alpha: float) -> Tensor:
+    """Element by element; `alpha` is the slope of a leaky ReLU below 0."""
     if kind is Activation.ReLU:
         return torch.relu(features)
     if kind is Activation.Sigmoid:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .... import _C
+from ...._checks import at_least_one
 
 if TYPE_CHECKING:
     from .core import SparseConvTensor
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
     """What is added row by row has to stand on the same sites."""
+    at_least_one(f"{what}: input", tensors, "SparseConvTensor")
     first = tensors[0]
     for other in tensors[1:]:
         if other.indices is first.indices:
@@ -37,6 +39,7 @@ def expand_nd(ndim: int, value: Union[int, Sequence[int], np.ndarray]) -> list[i
 
 
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
+    """Raises UserError unless these make a sparse tensor."""
     if features.dim() != 2:
         raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
     if indices.dim() != 2 or indices.dtype != torch.int32:

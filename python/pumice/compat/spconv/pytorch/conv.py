@@ -9,14 +9,15 @@ import torch
 from torch import Tensor
 
 from .... import _C, ops
+from ....nn.convolution import check_channels
 from ....ops import modes
+from ...foreign import ForeignWeight
 from .. import constants
 from ..core import ConvAlgo
 from ..cumm.tensorview import gemm
 from .activate import activate
 from .core import SparseConvTensor, check_same_sites, expand_nd
 from .find import find, is_pointwise
-from .kept import Kept
 from .layouts import to_krsc
 from .modules import Numbers, WindowedModule
 
@@ -64,7 +65,7 @@ class SparseConvolution(WindowedModule):
             ndim, kernel_size, stride, padding, dilation, indice_key, subm, algo,
             record_voxel_count, name, device,
         )  # fmt: skip
-        _check_channels(in_channels, out_channels, groups)
+        check_channels(in_channels, out_channels, groups)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.groups = groups
@@ -84,7 +85,8 @@ class SparseConvolution(WindowedModule):
             self.bias = torch.nn.Parameter(torch.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        self._kept = Kept()
+        # As a layer that is not 1×1 has it; those that are take no map.
+        self._kept = ForeignWeight("spconv", self.kernel_size, strided=True)
         self.reset_parameters()
         self._register_load_state_dict_pre_hook(self._load_weight_different_layout)
 
@@ -114,7 +116,7 @@ class SparseConvolution(WindowedModule):
             output = input.replace_feature(self._multiply(input, features))
         else:
             found = find(self, input)
-            weight, packed = self._kept.of(self)
+            weight, packed = self._kept.operands(self.weight, self.training)
             result = ops.convolution(
                 features, weight, found.map, self.bias, self.groups, packed
             )
@@ -161,36 +163,8 @@ class SparseConvolution(WindowedModule):
         return text if self.bias is not None else text + ", bias=False"
 
 
-def _check_channels(in_channels: int, out_channels: int, groups: int) -> None:
-    if in_channels < 1 or out_channels < 1:
-        raise _C.UserError(
-            f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"
-        )
-    if groups < 1 or in_channels % groups != 0 or out_channels % groups != 0:
-        raise _C.UserError(
-            f"groups = {groups} does not divide in_channels = {in_channels} and "
-            f"out_channels = {out_channels}: choose a divisor of both"
-        )
-
-
 # The layers people write are in their own module; here is where spconv has them.
-from .layers import (  # noqa: E402
-    SparseConv1d,
-    SparseConv2d,
-    SparseConv3d,
-    SparseConv4d,
-    SparseConvTranspose1d,
-    SparseConvTranspose2d,
-    SparseConvTranspose3d,
-    SparseConvTranspose4d,
-    SparseInverseConv1d,
-    SparseInverseConv2d,
-    SparseInverseConv3d,
-    SparseInverseConv4d,
-    SubMConv1d,
-    SubMConv2d,
-    SubMConv3d,
-    SubMConv4d,
-)
+from .layers import *  # noqa: E402, F403
+from .layers import __all__ as _layers  # noqa: E402
 
-__all__ = [name for name in dir() if name.startswith(("Sparse", "SubM"))]
+__all__ = [*_layers, "SparseConvTensor", "SparseConvolution"]

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from .... import ops
 from ....coords import Coordinates
+from ....ops.modes import version_of
 from ..core import ConvAlgo
 from .checks import check_same_sites, check_tensor, expand_nd  # noqa: F401  (spconv has it here)
-from .indice_data import IndiceData, version_of
+from .indice_data import IndiceData
 
 # spconv tells them apart by algorithm; here there is one.
 ImplicitGemmIndiceData = IndiceData

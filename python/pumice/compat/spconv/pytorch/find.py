@@ -27,6 +27,7 @@ class Found(NamedTuple):
     indice_dict: dict[str, IndiceData]
 
     def output(self, x: SparseConvTensor, features: Tensor) -> SparseConvTensor:
+        """`features` [M, C] on the sites that the map leads to, all else as in `x`."""
         result = x._on(features, self.indices, self.coords, self.spatial_shape)
         result.indice_dict = self.indice_dict
         return result
@@ -45,6 +46,7 @@ def window_of(layer: WindowedModule) -> Window:
 
 
 def find(layer: WindowedModule, x: SparseConvTensor) -> Found:
+    """Raises UserError where the `indice_key` of the layer belongs to another window or other sites."""
     if layer.inverse:
         return _inverse(layer, x)
     kept = x.find_indice_pair(layer.indice_key)

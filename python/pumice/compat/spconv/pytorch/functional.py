@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....coords import Coordinates
 from .... import _C
+from ...._checks import at_least_one
 from .core import SparseConvTensor
 
 
@@ -13,6 +14,7 @@ def sparse_add(*tens: SparseConvTensor) -> SparseConvTensor:
     Where one tensor has all the sites, the result stands on its rows and keeps its maps. Elsewhere
     the sites are new, and no inverse convolution leads back from them.
     """
+    at_least_one("sparse_add: tens", tens, "SparseConvTensor")
     first = tens[0]
     for other in tens[1:]:
         if (other.spatial_shape, other.batch_size) != (first.spatial_shape, first.batch_size):

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .... import _C, ops
 from ....coords import Coordinates
+from ....ops.modes import version_of
 from ....window import Window
 from ..core import ConvAlgo
 
@@ -84,11 +85,6 @@ class IndiceData:
             else:
                 self._pairs = _pairs(*sides, self.window)
         return self._pairs
-
-
-def version_of(tensor: Tensor) -> int:
-    """How often it was changed in place."""
-    return 0 if tensor.is_inference() else tensor._version
 
 
 def _pairs(fine: Tensor, coarse: Tensor, window: Window) -> tuple[Tensor, Tensor]:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from ....nn.dimensions import for_dimensions
 from ..core import ConvAlgo
 from .conv import SparseConvolution
 from .modules import Numbers
+
+__all__ = [
+    "SparseConv1d",
+    "SparseConv2d",
+    "SparseConv3d",
+    "SparseConv4d",
+    "SparseConvTranspose1d",
+    "SparseConvTranspose2d",
+    "SparseConvTranspose3d",
+    "SparseConvTranspose4d",
+    "SparseInverseConv1d",
+    "SparseInverseConv2d",
+    "SparseInverseConv3d",
+    "SparseInverseConv4d",
+    "SubMConv1d",
+    "SubMConv2d",
+    "SubMConv3d",
+    "SubMConv4d",
+]
 
 
 class _Conv(SparseConvolution):
     """Makes its own output sites: every one that an offset reaches."""
 
-    _ndim: int
+    _dimension: int
     _transposed = False
 
     def __init__(
@@ -31,7 +51,7 @@ class _Conv(SparseConvolution):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            self._ndim, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+            self._dimension, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
             bias, transposed=self._transposed, indice_key=indice_key, algo=algo,
             fp32_accum=fp32_accum, record_voxel_count=record_voxel_count,
             large_kernel_fast_algo=large_kernel_fast_algo, name=name,
@@ -48,7 +68,7 @@ class _SubMConv(SparseConvolution):
     """Outputs are the inputs; stride and padding are ignored. Layers of one `indice_key` have to
     stand on the same sites and have the same window."""
 
-    _ndim: int
+    _dimension: int
 
     def __init__(
         self,
@@ -67,7 +87,7 @@ class _SubMConv(SparseConvolution):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            self._ndim, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+            self._dimension, in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
             bias, True, indice_key=indice_key, algo=algo, fp32_accum=fp32_accum,
             large_kernel_fast_algo=large_kernel_fast_algo, name=name,
         )  # fmt: skip
@@ -76,7 +96,7 @@ class _SubMConv(SparseConvolution):
 class _InverseConv(SparseConvolution):
     """Back to the sites that the layer of the same `indice_key` came from, through its map."""
 
-    _ndim: int
+    _dimension: int
 
     def __init__(
         self,
@@ -91,26 +111,17 @@ class _InverseConv(SparseConvolution):
         name: str | None = None,
     ) -> None:
         super().__init__(
-            self._ndim, in_channels, out_channels, kernel_size, bias=bias, inverse=True,
+            self._dimension, in_channels, out_channels, kernel_size, bias=bias, inverse=True,
             indice_key=indice_key, algo=algo, fp32_accum=fp32_accum,
             large_kernel_fast_algo=large_kernel_fast_algo, name=name,
         )  # fmt: skip
 
 
-def of_dimension(base: type, name: str, dimension: int) -> type:
-    return type(name, (base,), {"_ndim": dimension, "__module__": base.__module__,
-                                "__qualname__": name, "__doc__": base.__doc__})  # fmt: skip
-
-
-SparseConv1d, SparseConv2d, SparseConv3d, SparseConv4d = (
-    of_dimension(_Conv, f"SparseConv{d}d", d) for d in range(1, 5)
-)
+SparseConv1d, SparseConv2d, SparseConv3d, SparseConv4d = for_dimensions(_Conv, "SparseConv")
 SparseConvTranspose1d, SparseConvTranspose2d, SparseConvTranspose3d, SparseConvTranspose4d = (
-    of_dimension(_ConvTranspose, f"SparseConvTranspose{d}d", d) for d in range(1, 5)
+    for_dimensions(_ConvTranspose, "SparseConvTranspose")
 )
 SparseInverseConv1d, SparseInverseConv2d, SparseInverseConv3d, SparseInverseConv4d = (
-    of_dimension(_InverseConv, f"SparseInverseConv{d}d", d) for d in range(1, 5)
+    for_dimensions(_InverseConv, "SparseInverseConv")
 )
-SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = (
-    of_dimension(_SubMConv, f"SubMConv{d}d", d) for d in range(1, 5)
-)
+SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = for_dimensions(_SubMConv, "SubMConv")

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from .... import ops
+from ....nn.dimensions import for_dimensions
 from .. import constants
 from ..core import ConvAlgo
 from .core import SparseConvTensor
 from .find import find
-from .layers import of_dimension
 from .modules import Numbers, SparseModule, WindowedModule
 
 
@@ -69,9 +69,13 @@ class SparseAvgPool(_Pool):
     _kind = "average"
 
 
-def _with_dimension(base: type) -> type:
+class _OfDimension(_Pool):
+    """Says the dimension by its name; `stride` is the kernel's size by default."""
+
+    _dimension: int
+
     def __init__(
-        self: Any,
+        self,
         kernel_size: Numbers,
         stride: Numbers | None = None,
         padding: Numbers = 0,
@@ -81,22 +85,25 @@ def _with_dimension(base: type) -> type:
         record_voxel_count: bool = False,
         name: str | None = None,
     ) -> None:
-        base.__init__(
-            self, self._ndim, kernel_size, stride, padding, dilation, indice_key, False, algo,
+        super().__init__(
+            self._dimension, kernel_size, stride, padding, dilation, indice_key, False, algo,
             record_voxel_count, name,
         )  # fmt: skip
 
-    return type(f"_{base.__name__}", (base,), {
-        "__init__": __init__, "__module__": __name__, "__doc__": base.__doc__,
-    })  # fmt: skip
+
+class _Max(_OfDimension, SparseMaxPool):
+    __doc__ = SparseMaxPool.__doc__
 
 
-_Max, _Avg = _with_dimension(SparseMaxPool), _with_dimension(SparseAvgPool)
-SparseMaxPool1d, SparseMaxPool2d, SparseMaxPool3d, SparseMaxPool4d = (
-    of_dimension(_Max, f"SparseMaxPool{d}d", d) for d in range(1, 5)
+class _Avg(_OfDimension, SparseAvgPool):
+    __doc__ = SparseAvgPool.__doc__
+
+
+SparseMaxPool1d, SparseMaxPool2d, SparseMaxPool3d, SparseMaxPool4d = for_dimensions(
+    _Max, "SparseMaxPool"
 )
-SparseAvgPool1d, SparseAvgPool2d, SparseAvgPool3d, SparseAvgPool4d = (
-    of_dimension(_Avg, f"SparseAvgPool{d}d", d) for d in range(1, 5)
+SparseAvgPool1d, SparseAvgPool2d, SparseAvgPool3d, SparseAvgPool4d = for_dimensions(
+    _Avg, "SparseAvgPool"
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...._checks import at_least_one
 from .. import conventions
 
 
@@ -15,6 +16,7 @@ def sparse_collate(inputs: Sequence[Any]) -> Any:
     """One SparseTensor of several whose coords are [N, 3]: item i gets batch index i."""
     from ..tensor import SparseTensor
 
+    at_least_one("sparse_collate: inputs", inputs, "SparseTensor")
     coords, feats = [], []
     for item, x in enumerate(inputs):
         cells, rows = torch.as_tensor(x.coords), torch.as_tensor(x.feats)
@@ -31,6 +33,7 @@ def sparse_collate_fn(inputs: Sequence[Any]) -> Any:
     """For DataLoader: dictionaries of tensors, arrays, sparse tensors, and others as lists."""
     from ..tensor import SparseTensor
 
+    at_least_one("sparse_collate_fn: inputs", inputs, "dictionary")
     if not isinstance(inputs[0], dict):
         return inputs
     batch: dict[str, Any] = {}

@@ -1,3 +1,5 @@
+"""Layers, where TorchSparse has them."""
+
 from .activation import LeakyReLU, ReLU, SiLU
 from .conv import Conv3d
 from .crop import SparseCrop

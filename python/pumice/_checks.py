@@ -1,0 +1,50 @@
+"""What is asked of arguments in many places, and what is said where they are not so. NumPy only."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sized
+from typing import Any
+
+from . import _C
+
+
+def check_floating(features: Any) -> None:
+    """Layers, gradients and interpolation are of tensors of floating types alone."""
+    if not features.is_floating_point():
+        raise _C.UserError(
+            f"features are {features.dtype}, which layers cannot compute with: give features.float()"
+        )
+
+
+def at_least_one(what: str, given: Sized, of: str) -> None:
+    """`what`: the function and its argument."""
+    if len(given) == 0:
+        raise _C.UserError(f"{what} is empty: give at least one {of}")
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """`value` as an int."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least or (most is not None and number > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise _C.UserError(f"{name} = {value!r}: give a whole number {bounds}")
+    return number
+
+
+def number_from(name: str, value: float, least: float, most: float) -> float:
+    """`value`, which is no NaN either."""
+    if not least <= value <= most:
+        raise _C.UserError(f"{name} = {value!r}: give a number from {least:g} to {most:g}")
+    return value
+
+
+def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
+    """Both ends of a range to draw from."""
+    if not least <= low <= high < float("inf"):
+        above = "" if least == float("-inf") else f", of at least {least:g}"
+        raise _C.UserError(f"{names} = {low!r}, {high!r}: give the lower one first{above}")
+    return low, high

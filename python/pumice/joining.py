@@ -1,0 +1,63 @@
+"""Several sparse tensors as one: channels side by side, or batch items one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from . import _C
+from ._checks import at_least_one
+from .tensor import SparseTensor, check_same_sites, check_sparse
+
+
+def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
+    """Channels side by side: [N, C1], [N, C2], … to [N, C1 + C2 + …]. Raises UserError for an empty
+    list, and unless all are on the same sites."""
+    at_least_one("cat: tensors", tensors, "SparseTensor")
+    first = tensors[0]
+    check_sparse("cat", first)
+    for other in tensors[1:]:
+        check_same_sites("cat", first, other)
+    return SparseTensor._of(first.coords, torch.cat([x.features for x in tensors], dim=1))
+
+
+def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
+    """A batch of tensors of one batch item each: item i becomes batch index i.
+
+    Raises UserError for an empty list, for a tensor of several batch items, and unless all have as
+    many axes and channels, and the same stride.
+    """
+    at_least_one("collate: tensors", tensors, "SparseTensor")
+    first = tensors[0]
+    for item, x in enumerate(tensors):
+        check_sparse("collate", x)
+        _check_item(first, x, item)
+    indices = [x.indices.clone() for x in tensors]
+    for item, cells in enumerate(indices):
+        cells[:, 0] = item
+    return SparseTensor(
+        torch.cat(indices),
+        torch.cat([x.features for x in tensors]),
+        spatial_shape=first.spatial_shape,
+        batch_size=len(tensors),
+        stride=first.stride,
+    )
+
+
+def _check_item(first: SparseTensor, x: SparseTensor, item: int) -> None:
+    if x.batch_size > 1:
+        raise _C.UserError(
+            f"collate: tensors[{item}] has a batch_size of {x.batch_size}: give tensors of one "
+            "batch item each"
+        )
+    for name, mine, other in (
+        ("dimension", x.dimension, first.dimension),
+        ("channels", x.features.shape[1], first.features.shape[1]),
+        ("stride", x.stride, first.stride),
+    ):
+        if mine != other:
+            raise _C.UserError(
+                f"collate: {name} of tensors[{item}] is {mine}, and of tensors[0] {other}: "
+                "give tensors that agree"
+            )

@@ -1,0 +1,56 @@
+"""Weights that are packed once: those of frozen models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .. import _C
+
+
+class Kept:
+    """The packed weights of one layer, kept from call to call by one rule: only where `freeze` has
+    promised that the weight stays as it is, and only in evaluation. No copy of the layer takes
+    them along.
+    """
+
+    __slots__ = ("frozen", "packed")
+
+    def __init__(self) -> None:
+        self.frozen = False
+        self.packed = _C.PackedWeights()
+
+    def freeze(self) -> None:
+        """Keeps from the next call on what the weight is then."""
+        self.frozen = True
+        self.packed = _C.PackedWeights()
+
+    def of(self, training: bool) -> _C.PackedWeights | None:
+        """The packed weights of a frozen layer in evaluation; None where they may change."""
+        return None if training or not self.frozen else self.packed
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What another one of the same layer is made from."""
+        return ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
+        return type(self)(*self._arguments())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments()
+
+
+def freeze(model: torch.nn.Module) -> torch.nn.Module:
+    """Promises that weights of `model` do not change from here on, so that its convolutions on a
+    GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
+    changing weights. Returns `model`.
+
+    Without the promise weights are packed at each call, since PyTorch does not tell who writes into
+    `weight.data`.
+    """
+    for layer in model.modules():
+        kept = getattr(layer, "_kept", None)
+        if isinstance(kept, Kept):  # layers of `pumice.compat` keep theirs alike
+            kept.freeze()
+    return model

@@ -1,0 +1,116 @@
+"""Processes that share the work: sparse tensors made in the workers of a DataLoader, and layers after a
+fork."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+import torch
+from conftest import random_tensor
+
+import pumice
+from pumice import data, nn
+
+
+class Scenes(torch.utils.data.Dataset):
+    """Simulated scenes as sparse tensors of one batch item; scene 2 has no points."""
+
+    def __init__(self, layer: torch.nn.Module | None = None) -> None:
+        self.layer = layer
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> pumice.SparseTensor:
+        scan = pumice.simulate(index, beams=32)
+        points = scan.positions[:0] if index == 2 else scan.positions
+        voxels = pumice.voxelize(points, size=1.0)
+        coords = torch.from_numpy(voxels.coordinates)
+        x = pumice.SparseTensor(coords, torch.from_numpy(voxels.features), batch_size=1)
+        if self.layer is None:
+            return x
+        with torch.no_grad():
+            return self.layer(x)
+
+
+def compute() -> None:
+    """So that a fork finds threads of the parent at work or asleep."""
+    x = random_tensor(extent=40, count=20_000, channels=8, dtype=torch.float32)
+    nn.SubMConv3d(8, 8, 3)(x).features.sum().backward()
+
+
+def load(method: str, layer: torch.nn.Module | None = None) -> list[pumice.SparseTensor]:
+    loader = torch.utils.data.DataLoader(
+        Scenes(layer),
+        batch_size=2,
+        num_workers=2,
+        collate_fn=pumice.collate,
+        multiprocessing_context=method,
+        worker_init_fn=data.one_thread,
+        timeout=300,
+    )
+    return list(loader)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_batches_made_by_two_workers(method: str) -> None:
+    compute()
+    scenes = Scenes()
+    batches = load(method)
+    assert len(batches) == 2
+    for batch, items in zip(batches, ((0, 1), (2, 3)), strict=True):
+        assert isinstance(batch, pumice.SparseTensor) and batch.batch_size == 2
+        for number, item in enumerate(items):
+            mine = batch.indices[:, 0] == number
+            expected = scenes[item]
+            assert torch.equal(batch.indices[mine][:, 1:], expected.indices[:, 1:])
+            assert torch.equal(batch.features[mine], expected.features)
+        # What came through is whole: maps are made, gradients come back.
+        layer = nn.Conv3d(3, 4, 2, stride=2)
+        layer(batch).features.sum().backward()
+        assert layer.weight.grad.abs().sum() > 0
+    assert not (batches[1].indices[:, 0] == 0).any()
+
+
+def test_layers_in_forked_workers() -> None:
+    compute()
+    layer = nn.Sequential(nn.SubMConv3d(3, 8, 3), nn.BatchNorm(8), nn.ReLU()).eval()
+    nn.freeze(layer)
+    for batch, items in zip(load("fork", layer), ((0, 1), (2, 3)), strict=True):
+        expected = pumice.collate([Scenes(layer)[item] for item in items])
+        assert torch.equal(batch.indices, expected.indices)
+        torch.testing.assert_close(batch.features, expected.features, rtol=1e-5, atol=1e-5)
+
+
+def _train(results: multiprocessing.Queue, x: pumice.SparseTensor, layer: torch.nn.Module) -> None:
+    layer(x).features.square().sum().backward()
+    results.put(layer.weight.grad.numpy())
+
+
+def test_training_after_a_fork() -> None:
+    """With all threads, in a process whose parent had them first."""
+    compute()
+    x = random_tensor(extent=20, count=3000, dtype=torch.float32).detach()
+    layer = nn.SubMConv3d(4, 8, 3)
+    layer(x)  # the map is there before the fork
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    process = context.Process(target=_train, args=(results, x, layer))
+    process.start()
+    gradient = torch.from_numpy(results.get(timeout=300))
+    process.join(timeout=60)
+    assert process.exitcode == 0
+    layer(x).features.square().sum().backward()
+    torch.testing.assert_close(gradient, layer.weight.grad, rtol=1e-5, atol=1e-4)
+
+
+def test_tensors_of_one_batch_share_their_sites_in_a_worker_too() -> None:
+    x = random_tensor(dtype=torch.float32).detach()
+    pair = [(x, x.replace(features=x.features * 2))]
+    loader = torch.utils.data.DataLoader(
+        pair, batch_size=None, num_workers=1, multiprocessing_context="fork", timeout=300
+    )
+    ((left, right),) = list(loader)
+    assert left.coords is right.coords
+    assert torch.equal(pumice.cat([left, right]).features, torch.cat([x.features, x.features * 2], 1))
