@@ -33,6 +33,13 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
   return read_points(path, options);
 }
 
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
+  cloud.labels = read_labels(path);
+  PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", path.string(), ": ",
+                 cloud.labels.rows(), " labels for ", cloud.size(),
+                 " points; give the labels of this scan");
+}
+
 void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
   command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one an axis")
       ->expected(1, 3);
