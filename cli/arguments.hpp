@@ -44,6 +44,9 @@ struct VoxelArguments {
   std::optional<Axes> grid(const nn::NetworkInfo& info) const;
 };
 
+/// Of a layer, for `--channels`.
+inline constexpr std::int64_t kMostChannels = 65536;
+
 /// `--threads N`, applied at once.
 void add_threads(CLI::App& command);
 

@@ -285,6 +285,7 @@ void run(const RunArguments& arguments) {
                  "--widths and --width-factor change minkunet42; ", arguments.network,
                  " has one set of widths, so leave them out");
   const Device device = parse_device(arguments.device);
+  (void)arguments.stored();   // refused before a device is looked for
   const Stream stream(device);
   const bool on_device = device.kind == DeviceKind::cuda;
   PUMICE_EXPECTS(!arguments.graph || on_device, "--graph records work for a CUDA device, and ",

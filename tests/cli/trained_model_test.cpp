@@ -1,5 +1,6 @@
 // The trained weights that come along: nothing but their file is needed to run them, and they find
 // the classes of streets they have not seen. What files say of themselves is used or refused.
+// Covers run, model_card and agreement.
 #include <cmath>
 
 #include <pumice/nn/networks.hpp>
