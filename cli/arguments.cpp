@@ -33,6 +33,13 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
   return read_points(path, options);
 }
 
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
+  cloud.labels = read_labels(path);
+  PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", path.string(), ": ",
+                 cloud.labels.rows(), " labels for ", cloud.size(),
+                 " points; give the labels of this scan");
+}
+
 void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
   command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one an axis")
       ->expected(1, 3);
@@ -104,6 +111,9 @@ void add_precision(CLI::App& command, std::string& precision, const std::string&
 }
 
 Precision parse_precision(const std::string& name, Device device) {
+  PUMICE_EXPECTS(name != "f64" || device.kind == DeviceKind::cpu,
+                 "--precision f64 is for the CPU, and not for ", to_string(device),
+                 "; choose f32, tf32, f16 or bf16, or --device cpu");
   if (name != "tf32") return {.dtype = parse_dtype(name)};
   PUMICE_EXPECTS(device.kind == DeviceKind::cuda,
                  "--precision tf32 is how CUDA devices multiply f32, and ", to_string(device),

@@ -26,6 +26,9 @@ struct ScanArguments {
   PointCloud read(const std::filesystem::path& path) const;
 };
 
+/// Gives a scan the labels of a SemanticKITTI .label file; UserError for another number of them.
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path);
+
 /// `--voxel S | SX SY SZ`, `--range X0 Y0 Z0 X1 Y1 Z1`, `--reduction R`.
 struct VoxelArguments {
   std::vector<float> voxel;
@@ -40,6 +43,9 @@ struct VoxelArguments {
   /// The network's grid, which holds only while voxel size and range are its own.
   std::optional<Axes> grid(const nn::NetworkInfo& info) const;
 };
+
+/// Of a layer, for `--channels`.
+inline constexpr std::int64_t kMostChannels = 65536;
 
 /// `--threads N`, applied at once.
 void add_threads(CLI::App& command);

@@ -253,7 +253,8 @@ void bench(const BenchArguments& arguments) {
   PUMICE_EXPECTS(arguments.levels >= 1 && arguments.levels <= 31, "--levels = ", arguments.levels,
                  ": ask for 1 to 31");
   for (const std::int64_t channels : arguments.channels) {
-    PUMICE_EXPECTS(channels >= 1, "--channels ", channels, ": a layer has at least 1");
+    PUMICE_EXPECTS(channels >= 1 && channels <= kMostChannels, "--channels ", channels,
+                   ": a layer has 1 to ", kMostChannels);
   }
   for (const std::string& name : arguments.networks)
     (void)nn::find_network(name);   // refuses what is none

@@ -64,6 +64,9 @@ void print_words(const KernelArguments& arguments, const Compilation& compilatio
 }   // namespace
 
 void build_bundle(const KernelArguments& arguments) {
+  PUMICE_EXPECTS(!arguments.common || !arguments.channels.empty(),
+                 "--common is for kernels of the networks beside those of --channels, and none are "
+                 "given; leave it out, for alone the networks' are the default");
   check_ending("--out", arguments.out, jit::kBundleSuffix, "a bundle of kernels");
   check_outputs({}, {arguments.out});
   const Compilation compilation(arguments, false);

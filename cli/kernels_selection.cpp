@@ -11,6 +11,8 @@
 
 #include <pumice/core/error.hpp>
 
+#include "arguments.hpp"
+
 namespace pumice::cli {
 namespace {
 
@@ -25,10 +27,10 @@ std::vector<std::pair<std::int64_t, std::int64_t>> channels_of(const KernelArgum
     const auto first = std::from_chars(text.data(), end, in);
     const bool crossed = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
     const auto second = crossed ? std::from_chars(first.ptr + 1, end, out) : first;
-    constexpr std::int64_t kMost = 1 << 16;
     PUMICE_EXPECTS(crossed && second.ec == std::errc() && second.ptr == end && in >= 1 &&
-                       out >= 1 && in <= kMost && out <= kMost,
-                   "--channels ", text, ": give input and output channels, as in 32x64");
+                       out >= 1 && in <= kMostChannels && out <= kMostChannels,
+                   "--channels ", text, ": give input and output channels, each 1 to ",
+                   kMostChannels, ", as in 32x64");
     pairs.emplace_back(in, out);
   }
   return pairs;

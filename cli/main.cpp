@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <string>
 
 #include <fmt/core.h>
@@ -13,20 +14,23 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/environment.hpp"
 
 namespace {
 
 /// CLI11 would say that a subcommand is missing where one is misspelt or preceded by an option.
-void expect_known_command(const CLI::App& app, int argc, char** argv) {
-  const std::string given = argc > 1 ? argv[1] : "";
+void expect_known_command(const CLI::App& app, std::span<char* const> words) {
+  if (app.get_require_subcommand_min() == 0) return;
+  const std::string given = words.empty() ? "" : words[0];
   if (app.get_option_no_throw(given) != nullptr) return;   // --help, --version
   std::string known;
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    if (command->get_name() == given) return;
+    if (command->get_name() == given) return expect_known_command(*command, words.subspan(1));
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
+  const std::string of = app.get_parent() == nullptr ? "" : " of " + app.get_name();
   throw CLI::ExtrasError(
-      "no command" + (given.empty() ? "" : " \"" + given + "\"") + "; there are " + known,
+      "no command" + (given.empty() ? "" : " \"" + given + "\"") + of + "; there are " + known,
       CLI::ExitCodes::ExtrasError);
 }
 
@@ -68,7 +72,8 @@ int main(int argc, char** argv) {
 
   check_log_topics();
   try {
-    expect_known_command(app, argc, argv);
+    (void)environment::waits_after_launch();   // refused before any work
+    expect_known_command(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {   // --help, --version
     return app.exit(done);

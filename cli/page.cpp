@@ -66,13 +66,15 @@ void drop_strays(const PointCloud& cloud, std::vector<std::size_t>& rows) {
   });
 }
 
-/// Positions, intensity and labels of some points.
-PointCloud select(const PointCloud& cloud, const std::vector<std::size_t>& rows) {
+/// Positions, intensity and labels of some points; `classes` take the place of labels.
+PointCloud select(const PointCloud& cloud, std::span<const std::int32_t> classes,
+                  const std::vector<std::size_t>& rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   PointCloud result;
   result.positions = Tensor({count, 3}, DType::f32);
   if (cloud.intensity.defined()) result.intensity = Tensor({count}, DType::f32);
-  if (cloud.labels.defined()) result.labels = Tensor({count}, DType::i32);
+  if (classes.empty() && cloud.labels.defined()) classes = cloud.labels.span<std::int32_t>();
+  if (!classes.empty()) result.labels = Tensor({count}, DType::i32);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const float* from = cloud.positions.data<float>() + 3 * rows[i];
     std::copy(from, from + 3, result.positions.data<float>() + 3 * i);
@@ -80,9 +82,7 @@ PointCloud select(const PointCloud& cloud, const std::vector<std::size_t>& rows)
       const float value = cloud.intensity.data<float>()[rows[i]];
       result.intensity.data<float>()[i] = std::isfinite(value) ? value : 0;
     }
-    if (cloud.labels.defined()) {
-      result.labels.data<std::int32_t>()[i] = cloud.labels.data<std::int32_t>()[rows[i]];
-    }
+    if (!classes.empty()) result.labels.data<std::int32_t>()[i] = classes[rows[i]];
   }
   return result;
 }
@@ -122,7 +122,7 @@ class PageData {
         cloud.size() - static_cast<std::int64_t>(rows.size()) + cloud.dropped_points;
     const std::size_t finite = rows.size();
     drop_strays(cloud, rows);
-    shown_ = select(cloud, rows);
+    shown_ = select(cloud, options.classes, rows);
     box_ = find_box(shown_);
     summarise(not_finite, finite - rows.size());
     describe(options);
@@ -130,7 +130,7 @@ class PageData {
     if (shown_.size() == 0) return;
     add_scale(ColourBy::height, "height");
     if (shown_.intensity.defined()) add_scale(ColourBy::intensity, "intensity");
-    if (shown_.labels.defined()) add_classes();
+    if (shown_.labels.defined()) add_classes(options);
   }
 
   const std::string& summary() const { return summary_; }
@@ -200,8 +200,13 @@ class PageData {
     }
   }
 
-  void add_classes() {
-    std::vector<LegendEntry> classes = colour_points(shown_, {}, ColourBy::label).classes;
+  void add_classes(const PageOptions& options) {
+    const std::span<const std::int32_t> numbers = shown_.labels.span<std::int32_t>();
+    const bool found = !options.classes.empty();   // by a network
+    std::vector<LegendEntry> classes =
+        colour_points(shown_, found ? numbers : std::span<const std::int32_t>(), ColourBy::label,
+                      options.styles)
+            .classes;
     std::map<std::int32_t, std::size_t> kind;
     for (std::size_t i = 0; i < classes.size(); ++i)
       kind[classes[i].number] = std::min(i, kMostClasses - 1);
@@ -218,7 +223,7 @@ class PageData {
       description_["classes"].push_back(
           {{"name", entry.name}, {"colour", hex(entry.colour)}, {"points", entry.points}});
     }
-    for (const std::int32_t label : shown_.labels.span<std::int32_t>())
+    for (const std::int32_t label : numbers)
       kinds_.push_back(static_cast<std::byte>(kind.at(label)));
   }
 
@@ -302,8 +307,12 @@ std::string page(const PointCloud& cloud, const PageOptions& options) {
                  " points, not ", with_commas(cloud.size()), "; draw a picture of them instead");
   PUMICE_EXPECTS(options.by != ColourBy::intensity || cloud.intensity.defined(),
                  "colour = intensity, but the scan has none: colour by height");
-  PUMICE_EXPECTS(options.by != ColourBy::label || cloud.labels.defined(),
-                 "colour = label, but the scan has none: colour by height or intensity");
+  PUMICE_EXPECTS(
+      options.by != ColourBy::label || cloud.labels.defined() || !options.classes.empty(),
+      "colour = label, but the scan has none: colour by height or intensity");
+  PUMICE_EXPECTS(options.classes.empty() || std::ssize(options.classes) == cloud.size(),
+                 "classes has ", options.classes.size(), " entries for ", cloud.size(),
+                 " points: give one a point");
   const PageData data(cloud, options);
   return fill_in(part("page.html"),
                  {{"title", html_text(options.name)},

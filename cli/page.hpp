@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <pumice/points/point_cloud.hpp>
 
@@ -17,6 +19,9 @@ struct PageOptions {
   std::string name{};               // of the scan: any bytes
   ColourBy by = ColourBy::height;   // what the page shows first; readers may choose another
   std::string version = PUMICE_VERSION;
+  /// One a point where it is not empty: a network's answer, in place of the cloud's labels.
+  std::span<const std::int32_t> classes{};
+  std::vector<ClassStyle> styles{};   // of those classes, as in PictureOptions
 };
 
 /// The page as HTML. Positions are 16-bit integers in a box around the cloud, so a point takes 8

@@ -83,7 +83,7 @@ class Picture {
         options_(options),
         rows_(finite_points(cloud)),
         scope_(find_scope(cloud, rows_)),
-        paint_(colour_points(cloud, classes, options.by)),
+        paint_(colour_points(cloud, classes, options.by, options.styles)),
         canvas_(options.width, options.height, kBackground),
         text_scale_(std::clamp(options.height / 450, 1, 8)) {
     const int top = 14 * text_scale_;

@@ -10,12 +10,6 @@
 
 namespace pumice::cli {
 
-struct Colour {   // 0 to 1, as shown on the screen
-  float r = 0;
-  float g = 0;
-  float b = 0;
-};
-
 inline Colour mix(Colour a, Colour b, float part) {
   return {a.r + (b.r - a.r) * part, a.g + (b.g - a.g) * part, a.b + (b.b - a.b) * part};
 }

@@ -67,14 +67,30 @@ PointColours by_scale(std::vector<float> values, ColourBy by) {
   return result;
 }
 
-PointColours by_class(std::span<const std::int32_t> classes, bool labels) {
+constexpr Colour kNoClass = rgb(0x5a5f6b);
+
+ClassStyle label_style(std::int32_t number) {
+  return {label_name(number), label_colour(number)};
+}
+
+/// The style of a class that a network gives.
+ClassStyle class_style(std::int32_t number, std::span<const ClassStyle> styles) {
+  if (styles.empty()) return {"class " + std::to_string(number), class_colour(number)};
+  const auto index = static_cast<std::size_t>(number);   // a negative one lies past the end
+  return index < styles.size() ? styles[index] : ClassStyle{"no class", kNoClass};
+}
+
+/// `style` gives name and colour of a number.
+template <class Style>
+PointColours by_class(std::span<const std::int32_t> classes, const Style& style) {
   std::map<std::int32_t, LegendEntry> seen;
   for (const std::int32_t number : classes)
     ++seen[number].points;
   for (auto& [number, entry] : seen) {
     entry.number = number;
-    entry.colour = labels ? label_colour(number) : class_colour(number);
-    entry.name = labels ? label_name(number) : "class " + std::to_string(number);
+    ClassStyle shown = style(number);
+    entry.colour = shown.colour;
+    entry.name = std::move(shown.name);
   }
   PointColours result;
   result.colours.reserve(classes.size());
@@ -118,12 +134,12 @@ Colour class_colour(std::int32_t number) {
 }
 
 PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t> classes,
-                           ColourBy by) {
+                           ColourBy by, std::span<const ClassStyle> styles) {
   const auto points = static_cast<std::size_t>(cloud.size());
   if (!classes.empty()) {
     PUMICE_EXPECTS(classes.size() == points, "classes has ", classes.size(), " entries for ",
                    points, " points: give one a point");
-    return by_class(classes, false);
+    return by_class(classes, [&](std::int32_t number) { return class_style(number, styles); });
   }
   switch (by) {
     case ColourBy::height: break;
@@ -136,7 +152,7 @@ PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t
       PUMICE_EXPECTS(points == 0 || cloud.labels.defined(),
                      "colour = label, but the scan has none: colour by height or intensity");
       if (points == 0) return {};
-      return by_class(cloud.labels.span<std::int32_t>(), true);
+      return by_class(cloud.labels.span<std::int32_t>(), label_style);
   }
   std::vector<float> heights(points);
   for (std::size_t i = 0; i < points; ++i) {

@@ -27,7 +27,7 @@ struct PointColours {
 
 /// See `render` for the meaning and the errors.
 PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t> classes,
-                           ColourBy by);
+                           ColourBy by, std::span<const ClassStyle> styles = {});
 
 /// The colour at `part` (0 to 1) of the scale of `by`.
 Colour scale_colour(ColourBy by, double part);

@@ -1,6 +1,5 @@
 // `pumice run`: a network over one or several scans, layer by layer.
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 
@@ -14,10 +13,15 @@
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 
+#include "agreement.hpp"
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "memory.hpp"
+#include "model_card.hpp"
+#include "page.hpp"
 #include "picture.hpp"
+#include "run_batch.hpp"
+#include "run_report.hpp"
 #include "statistics.hpp"
 #include "terminal.hpp"
 
@@ -27,10 +31,13 @@ namespace {
 struct RunArguments {
   std::string network;
   std::vector<std::string> scans;
+  std::vector<std::string> labels;
   ScanArguments reading;
   VoxelArguments voxels;
   std::string weights;
   std::string widths = "spvnas";
+  bool widths_given = false;
+  bool width_factor_given = false;
   double width_factor = 1;
   std::uint64_t seed = 0;
   std::string precision = "f32";
@@ -41,6 +48,9 @@ struct RunArguments {
   int repeat = 1;
   std::string out;
   std::string picture;
+  std::string html;
+  std::vector<int> size{1600, 900};   // of the picture
+  bool sized = false;                 // --size was given
   bool json = false;
 
   Precision stored() const { return parse_precision(precision, parse_device(device)); }
@@ -49,54 +59,61 @@ struct RunArguments {
   }
 };
 
-/// The scans of a batch, side by side, and the voxels they make.
-struct Batch {
-  std::vector<PointCloud> clouds;
-  Voxels voxels;
-  std::int64_t points = 0;
-  std::int64_t dropped_points = 0;
-  double voxelize_ms = 0;
-};
-
-Batch read_batch(const RunArguments& arguments, const nn::NetworkInfo& info) {
-  Batch batch;
-  for (const std::string& scan : arguments.scans) {
-    batch.clouds.push_back(arguments.reading.read(scan));
-    batch.points += batch.clouds.back().size();
-    batch.dropped_points += batch.clouds.back().dropped_points;
-  }
-
-  std::vector<Tensor> features;
-  std::vector<FeaturedCloud> featured;
-  for (const PointCloud& cloud : batch.clouds)
-    features.push_back(point_features(cloud));
-  for (std::size_t i = 0; i < features.size(); ++i)
-    featured.push_back({&batch.clouds[i], features[i]});
-  const VoxelOptions options = arguments.voxels.options(info);
-  const nn::Stopwatch watch;
-  batch.voxels = voxelize_batch(featured, options);
-  batch.voxelize_ms = watch.ms();
-  return batch;
-}
-
 /// Before the system ends a process that takes more than there is, without a word.
 void check_memory(const RunArguments& arguments, const nn::NetworkOptions& options) {
   // Weights are made in f32 and then converted.
   const std::size_t number = std::max(sizeof(float), size_of(arguments.stored().dtype));
-  const double needed = static_cast<double>(number) *
-                        static_cast<double>(nn::minkunet42_weights(
-                            {.widths = options.widths, .width_factor = options.width_factor}));
+  const double needed =
+      static_cast<double>(number) *
+      static_cast<double>(nn::minkunet42_weights({.widths = options.widths,
+                                                  .width_factor = options.width_factor,
+                                                  .classes = options.classes}));
   PUMICE_EXPECTS(needed < memory_bytes(), "--width-factor ", arguments.width_factor,
                  ": the weights alone would take ", fmt::format("{:.1f}", needed / kGibibyte),
                  " GiB, and this machine has ", fmt::format("{:.1f}", memory_bytes() / kGibibyte),
                  "; choose a smaller one");
 }
 
-std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments) {
+/// What the weights say of themselves; UserError where the command line says otherwise.
+ModelCard read_card(const RunArguments& arguments) {
+  if (arguments.weights.empty()) {
+    PUMICE_EXPECTS(arguments.labels.empty(),
+                   "--labels are what the classes of trained weights are compared with, and there "
+                   "are none; add --weights or leave it out");
+    return {};
+  }
+  ModelCard card = read_model_card(arguments.weights);
+  PUMICE_EXPECTS(card.network.empty() || card.network == arguments.network, "--weights ",
+                 arguments.weights, " are for ", card.network, ", not for ", arguments.network,
+                 "; run that network");
+  if (card.widths) {
+    PUMICE_EXPECTS(!arguments.width_factor_given, "--width-factor ", arguments.width_factor,
+                   ": --weights ", arguments.weights, " say their widths; leave it out");
+    PUMICE_EXPECTS(!arguments.widths_given || nn::parse_widths(arguments.widths) == *card.widths,
+                   "--widths ", arguments.widths, ": --weights ", arguments.weights,
+                   " say others; leave it out");
+  }
+  PUMICE_EXPECTS(arguments.labels.empty() || !card.labels.empty(), "--labels: --weights ",
+                 arguments.weights,
+                 " do not say which labels their classes stand for; give their "
+                 "metadata an entry \"labels\", or leave it out");
+  return card;
+}
+
+/// What the network expects, where the weights say otherwise.
+nn::NetworkInfo adapted(nn::NetworkInfo info, const ModelCard& card) {
+  if (!card.voxel_size || *card.voxel_size == info.voxel_size) return info;
+  info.voxel_size = *card.voxel_size;
+  info.spatial_shape.reset();   // counted in voxels of the other size
+  return info;
+}
+
+std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments, const ModelCard& card) {
   nn::NetworkOptions options;
-  options.widths = nn::parse_widths(arguments.widths);
+  options.widths = card.widths.value_or(nn::parse_widths(arguments.widths));
   options.width_factor = arguments.width_factor;
   options.seed = arguments.seed;
+  if (!card.classes.empty()) options.classes = std::ssize(card.classes);
   if (nn::find_network(arguments.network).takes_widths) check_memory(arguments, options);
   auto network = nn::make_network(arguments.network, options);
   network->to(arguments.stored().dtype);   // before loading: f64 weights keep their bits
@@ -205,73 +222,6 @@ std::vector<double> device_times(nn::CapturedNetwork& network, const RunArgument
   return times;
 }
 
-/// From /proc, since getrusage counts what the parent had in use before it became this program.
-double peak_mebibytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;   // kibibytes
-  }
-  throw Error("/proc/self/status: VmHWM, the peak of resident memory, is missing");
-}
-
-std::string layer_table(const nn::Profile& profile) {
-  Table table({"<layer", "<kind", "rows", "pairs", "channels", "map ms", "ms", "GFLOP/s", "<plan"});
-  const auto positive = [](double value, const char* pattern) {
-    return value > 0 ? fmt::format(fmt::runtime(pattern), value) : std::string();
-  };
-  for (const nn::LayerRecord& layer : profile.layers) {
-    table.add({layer.name, layer.kind, with_commas(layer.out_rows),
-               layer.pairs > 0 ? with_commas(layer.pairs) : "",
-               fmt::format("{} > {}", layer.in_channels, layer.out_channels),
-               positive(layer.map_ms, "{:.2f}"), fmt::format("{:.2f}", layer.ms),
-               positive(layer.ms > 0 ? layer.gflop / layer.ms * 1e3 : 0, "{:.0f}"), layer.plan});
-  }
-  table.add_rule();
-  table.add(
-      {"all layers", "", "", "", "", fmt::format("{:.2f}", profile.map_ms()),
-       fmt::format("{:.2f}", profile.total_ms()),
-       positive(profile.total_ms() > 0 ? profile.gflop() / profile.total_ms() * 1e3 : 0, "{:.0f}"),
-       fmt::format("{:.1f} GFLOP", profile.gflop())});
-  return table.text();
-}
-
-nlohmann::ordered_json to_json(const nn::Profile& profile) {
-  auto layers = nlohmann::ordered_json::array();
-  for (const nn::LayerRecord& layer : profile.layers) {
-    layers.push_back({{"name", layer.name},
-                      {"kind", layer.kind},
-                      {"rows_in", layer.in_rows},
-                      {"rows", layer.out_rows},
-                      {"pairs", layer.pairs},
-                      {"channels_in", layer.in_channels},
-                      {"channels_out", layer.out_channels},
-                      {"map_ms", layer.map_ms},
-                      {"ms", layer.ms},
-                      {"gflop", layer.gflop},
-                      {"plan", layer.plan}});
-  }
-  return layers;
-}
-
-nlohmann::ordered_json to_json(const nn::CapturedNetwork& captured) {
-  const nn::CapturedNetwork::Graph graph = captured.graphs().front();
-  return {{"room", graph.rows}, {"nodes", graph.nodes}, {"bytes", graph.bytes}};
-}
-
-/// Class with the highest score for every point of the first scan; -1 where it is in no voxel.
-std::vector<std::int32_t> point_classes(const Batch& batch, const Tensor& scores) {
-  const Tensor values = scores.to(DType::f32);
-  const std::int64_t classes = values.extent(1);
-  std::vector<std::int32_t> result(static_cast<std::size_t>(batch.clouds[0].size()), -1);
-  const std::int64_t* voxel = batch.voxels.point_to_voxel.data<std::int64_t>();
-  for (std::size_t point = 0; point < result.size(); ++point) {
-    if (voxel[point] < 0) continue;
-    const float* row = values.data<float>() + voxel[point] * classes;
-    result[point] = static_cast<std::int32_t>(std::max_element(row, row + classes) - row);
-  }
-  return result;
-}
-
 void write_result(const std::string& path, const Forward& forward, const Batch& batch) {
   const Tensor features = forward.features.to(DType::f32);
   std::vector<std::pair<std::string, ConstTensorView>> tensors{
@@ -282,53 +232,68 @@ void write_result(const std::string& path, const Forward& forward, const Batch& 
   write_safetensors(path, tensors);
 }
 
-/// Voxels of the first scan.
-std::int64_t first_voxels(const Batch& batch) {
-  const auto* coordinates = batch.voxels.coordinates.data<std::int32_t>();
-  std::int64_t count = 0;
-  for (std::int64_t row = 0; row < batch.voxels.size(); ++row)
-    count += coordinates[4 * row] == 0 ? 1 : 0;
-  return count;
-}
-
-/// The first scan, whatever else is in the batch.
-void draw(const RunArguments& arguments, const Batch& batch, const Forward& forward) {
-  PictureOptions options;
-  options.caption =
-      fmt::format("{} on {}: {} points, {} voxels", arguments.network,
-                  std::filesystem::path(arguments.scans[0]).filename().string(),
-                  with_commas(batch.clouds[0].size()), with_commas(first_voxels(batch)));
-  if (batch.clouds.size() > 1)
-    options.caption += fmt::format(" (first of {} scans)", batch.clouds.size());
-  std::vector<std::int32_t> classes;
-  if (forward.on_voxels()) {
-    classes = point_classes(batch, forward.features);
-    options.by = ColourBy::label;
-    options.caption += arguments.weights.empty() ? ", untrained weights" : "";
-  } else {
-    options.by = ColourBy::height;
+/// Picture and page of the first scan, whatever else is in the batch; `classes` of its points come
+/// first.
+void show(const RunArguments& arguments, const Batch& batch, std::span<const std::int32_t> classes,
+          const ModelCard& card, const std::optional<Agreement>& agreement) {
+  const PointCloud& cloud = batch.clouds[0];
+  if (!classes.empty()) classes = classes.first(static_cast<std::size_t>(cloud.size()));
+  const ColourBy by = classes.empty() ? ColourBy::height : ColourBy::label;
+  const std::string name = std::filesystem::path(arguments.scans[0]).filename().string();
+  if (!arguments.picture.empty()) {
+    PictureOptions options;
+    options.width = arguments.size[0];
+    options.height = arguments.size[1];
+    options.by = by;
+    options.styles = card.classes;
+    options.caption = fmt::format("{} on {}: {} points, {} voxels", arguments.network, name,
+                                  with_commas(cloud.size()), with_commas(first_voxels(batch)));
+    if (batch.clouds.size() > 1)
+      options.caption += fmt::format(" (first of {} scans)", batch.clouds.size());
+    if (by == ColourBy::label && arguments.weights.empty())
+      options.caption += ", untrained weights";
+    if (agreement && batch.clouds.size() == 1)
+      options.caption += fmt::format(", {:.1f} % right", 100 * agreement->accuracy());
+    write_png(arguments.picture, render(cloud, classes, options));
   }
-  write_png(arguments.picture, render(batch.clouds[0], classes, options));
+  if (!arguments.html.empty()) {
+    PageOptions options;
+    options.name = fmt::format("{} on {}", arguments.network, name);
+    options.by = by;
+    options.classes = classes;
+    options.styles = card.classes;
+    write_page(arguments.html, page(cloud, options));
+  }
 }
 
 void run(const RunArguments& arguments) {
   std::vector<std::filesystem::path> inputs(arguments.scans.begin(), arguments.scans.end());
+  inputs.insert(inputs.end(), arguments.labels.begin(), arguments.labels.end());
   inputs.emplace_back(arguments.weights);
-  check_outputs(inputs, {arguments.out, arguments.picture});
-  if (!arguments.picture.empty()) check_ending("--picture", arguments.picture, ".png", "a picture");
+  check_outputs(inputs, {arguments.out, arguments.picture, arguments.html});
+  if (!arguments.picture.empty()) {
+    check_ending("--picture", arguments.picture, ".png", "a picture");
+  } else {
+    PUMICE_EXPECTS(!arguments.sized,
+                   "--size is that of a --picture, and none is asked for; leave it out");
+  }
+  if (!arguments.html.empty()) check_ending("--html", arguments.html, ".html", "a page");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
-  const nn::NetworkInfo& info = nn::find_network(arguments.network);
+  const ModelCard card = read_card(arguments);
+  const nn::NetworkInfo info = adapted(nn::find_network(arguments.network), card);
   PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
                  "--widths and --width-factor change minkunet42; ", arguments.network,
                  " has one set of widths, so leave them out");
   const Device device = parse_device(arguments.device);
+  (void)arguments.stored();   // refused before a device is looked for
   const Stream stream(device);
   const bool on_device = device.kind == DeviceKind::cuda;
   PUMICE_EXPECTS(!arguments.graph || on_device, "--graph records work for a CUDA device, and ",
                  to_string(device), " is none; add --device cuda");
-  const auto network = prepare_network(arguments);
+  const auto network = prepare_network(arguments, card);
   if (on_device) network->to(stream);
-  const Batch batch = read_batch(arguments, info);
+  const Batch batch = read_batch(arguments.scans, arguments.labels, arguments.reading,
+                                 arguments.voxels.options(info));
   const std::optional<Axes> grid = arguments.voxels.grid(info);
 
   std::optional<nn::CapturedNetwork> captured;
@@ -354,30 +319,36 @@ void run(const RunArguments& arguments) {
   // own.
   if (on_device) forward.profile = run_once(*network, arguments, batch, grid, stream, true).profile;
   if (!arguments.out.empty()) write_result(arguments.out, forward, batch);
-  if (!arguments.picture.empty()) draw(arguments, batch, forward);
+  std::vector<std::int32_t> classes;
+  if (forward.on_voxels()) classes = point_classes(batch, forward.features);
+  const std::optional<Agreement> agreement =
+      classes.empty() ? std::nullopt : compare(card, classes, point_labels(batch));
+  show(arguments, batch, classes, card, agreement);
 
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"network", arguments.network},
-                                              {"scans", arguments.scans},
-                                              {"points", batch.points},
-                                              {"dropped_points", batch.dropped_points},
-                                              {"voxels", batch.voxels.size()},
-                                              {"rows_out", forward.features.rows()},
-                                              {"channels_out", forward.features.extent(1)},
-                                              {"device", to_string(device)},
-                                              {"graph", captured ? to_json(*captured)
-                                                                 : nlohmann::ordered_json(nullptr)},
-                                              {"threads", threads()},
-                                              {"precision", arguments.precision},
-                                              {"trained", !arguments.weights.empty()},
-                                              {"voxelize_ms", batch.voxelize_ms},
-                                              {"map_ms", forward.profile.map_ms()},
-                                              {"total_ms", totals},
-                                              {"device_ms", device_ms},
-                                              {"gflop", forward.profile.gflop()},
-                                              {"peak_mib", peak_mebibytes()},
-                                              {"layers", to_json(forward.profile)}}
-                           .dump());
+    fmt::print("{}\n",
+               nlohmann::ordered_json{
+                   {"network", arguments.network},
+                   {"scans", arguments.scans},
+                   {"points", batch.points},
+                   {"dropped_points", batch.dropped_points},
+                   {"voxels", batch.voxels.size()},
+                   {"rows_out", forward.features.rows()},
+                   {"channels_out", forward.features.extent(1)},
+                   {"device", to_string(device)},
+                   {"graph", captured ? to_json(*captured) : nlohmann::ordered_json(nullptr)},
+                   {"threads", threads()},
+                   {"precision", arguments.precision},
+                   {"trained", !arguments.weights.empty()},
+                   {"voxelize_ms", batch.voxelize_ms},
+                   {"map_ms", forward.profile.map_ms()},
+                   {"total_ms", totals},
+                   {"device_ms", device_ms},
+                   {"gflop", forward.profile.gflop()},
+                   {"peak_mib", peak_mebibytes()},
+                   {"agreement", agreement ? to_json(*agreement) : nlohmann::ordered_json(nullptr)},
+                   {"layers", to_json(forward.profile)}}
+                   .dump());
     return;
   }
   fmt::print("{}\n", layer_table(forward.profile));
@@ -406,8 +377,13 @@ void run(const RunArguments& arguments) {
   if (arguments.weights.empty()) {
     fmt::print("weights: untrained, seed {}\n", arguments.seed);
   }
+  if (agreement) {
+    fmt::print("\nagreement with the labels of the scan{}:\n\n{}\n",
+               batch.clouds.size() == 1 ? "" : "s", agreement_table(*agreement));
+  }
   if (!arguments.out.empty()) fmt::print("result written to {}\n", arguments.out);
   if (!arguments.picture.empty()) fmt::print("picture written to {}\n", arguments.picture);
+  if (!arguments.html.empty()) fmt::print("page written to {}\n", arguments.html);
 }
 
 std::string network_names() {
@@ -431,17 +407,22 @@ void add_run_command(CLI::App& app) {
   arguments->voxels.add_to(*command);
   command->add_option(
       "--weights", arguments->weights,
-      "safetensors file of any floating type; without it weights are random, named by "
-      "--seed");
+      "safetensors file of any floating type, whose metadata may say widths, voxel size and "
+      "classes; without it weights are random, named by --seed");
+  command->add_option("--labels", arguments->labels,
+                      "SemanticKITTI .label files, one a scan: says how well the classes of the "
+                      "weights agree with them (default: with the labels in the scans)");
   command->add_option("--seed", arguments->seed, "Names the random weights")
       ->check(whole_number)
       ->capture_default_str();
-  command
-      ->add_option("--widths", arguments->widths,
-                   "Channels of minkunet42: spvnas, driving, or nine numbers with commas")
-      ->capture_default_str();
-  command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
-      ->capture_default_str();
+  const CLI::Option* widths =
+      command
+          ->add_option("--widths", arguments->widths,
+                       "Channels of minkunet42: spvnas, driving, or nine numbers with commas")
+          ->capture_default_str();
+  const CLI::Option* factor =
+      command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
+          ->capture_default_str();
   add_precision(*command, arguments->precision,
                 "f16 and bf16 store, sums are f32; tf32 stores f32 and multiplies tf32, on a CUDA "
                 "device",
@@ -464,9 +445,20 @@ void add_run_command(CLI::App& app) {
   command->add_option("--picture", arguments->picture,
                       "PNG of the first scan, coloured by its classes, or by height where the "
                       "result is on coarser sites");
+  command->add_option("--html", arguments->html,
+                      "A page that shows the same in a browser, as `pumice view --html` makes it");
+  const CLI::Option* size =
+      command->add_option("--size", arguments->size, "Width and height of the picture in pixels")
+          ->expected(2)
+          ->capture_default_str();
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments] { run(*arguments); });
+  command->callback([arguments, widths, factor, size] {
+    arguments->sized = size->count() > 0;
+    arguments->widths_given = widths->count() > 0;
+    arguments->width_factor_given = factor->count() > 0;
+    run(*arguments);
+  });
 }
 
 }   // namespace pumice::cli

@@ -3,8 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <pumice/points/read.hpp>
-
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "page.hpp"
@@ -46,12 +44,7 @@ void view(const ViewArguments& arguments) {
                  arguments.colour, " shows none of --labels ", arguments.labels,
                  "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
-  if (!arguments.labels.empty()) {
-    cloud.labels = read_labels(arguments.labels);
-    PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", arguments.labels, ": ",
-                   cloud.labels.rows(), " labels for ", cloud.size(),
-                   " points; give the labels of this scan");
-  }
+  if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels);
   PictureOptions options;
   options.width = arguments.size[0];
   options.height = arguments.size[1];

@@ -1,8 +1,7 @@
 r"""Trains MinkUNet42 to name the class of every point, on simulated streets.
 
     python examples/train_segmentation.py --minutes 8 --out run
-    pumice run minkunet42 scan.bin --weights run/model.safetensors --voxel 0.1 \
-        --widths 32,32,32,48,48,48,48,32,32 --picture classes.png
+    pumice run minkunet42 scan.bin --weights run/model.safetensors --picture classes.png
 
 Writes model.safetensors (the best weights so far, float16), checkpoint.pt (for --resume),
 curves.csv and iou.txt. For data of your own put another dataset of `pumice.data` in `make_loaders`.
@@ -192,7 +191,8 @@ def write_model(model: MinkUNet42, path: Path, arguments, confusion: Confusion) 
         "network": "minkunet42",
         "widths": ",".join(map(str, model.widths)),
         "voxel_size": str(arguments.voxel),
-        "classes": ",".join(LABELS.names),
+        "features": "x,y,z,intensity",
+        **LABELS.metadata(),
         "trained_on": f"simulated streets, {arguments.beams} beams",
         "mean_iou": f"{confusion.mean_iou():.4f}",
     }

@@ -3,12 +3,22 @@
 
 #include <cstdlib>
 
+#include <pumice/core/error.hpp>
+
 namespace pumice::environment {
 namespace {
 
 std::string read(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : std::string(value);
+}
+
+/// Whether it is 1; 0, empty or unset it is not.
+bool read_switch(const char* name) {
+  const std::string value = read(name);
+  PUMICE_EXPECTS(value.empty() || value == "0" || value == "1", name, " = \"", value,
+                 "\": it is 0 or 1");
+  return value == "1";
 }
 
 std::string read(const char* name, const char* otherwise) {
@@ -24,8 +34,8 @@ const std::string& log_topics() {
 }
 
 bool waits_after_launch() {
-  static const std::string value = read("PUMICE_SYNC", "0");
-  return value != "0";
+  static const bool value = read_switch("PUMICE_SYNC");
+  return value;
 }
 
 const std::string& cuda_driver() {

@@ -8,7 +8,8 @@ namespace pumice::environment {
 /// PUMICE_LOG: topics to log, "plan,map,kernel", or "all".
 const std::string& log_topics();
 
-/// PUMICE_SYNC: 1 waits after every launch on a device and checks what came of it.
+/// PUMICE_SYNC: 1 waits after every launch on a device and checks what came of it. UserError for
+/// what is neither 0 nor 1, at every call.
 bool waits_after_launch();
 /// PUMICE_CUDA_DRIVER: the CUDA driver's library.
 const std::string& cuda_driver();

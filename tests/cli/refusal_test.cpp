@@ -171,6 +171,52 @@ TEST_F(RefusalTest, FilesWithTheEndingOfAnotherKind) {
                          {"--picture", "out.jpg", ".png"});
 }
 
+TEST_F(RefusalTest, CommandsNobodyKnows) {
+  expect_refusal({"kernels", "bogus"}, {"\"bogus\" of kernels", "list, build, check"});
+  expect_refusal({"kernels"}, {"no command of kernels", "list, build, check"});
+  expect_refusal({"kernels", "--json"}, {"--json", "list, build, check"});
+}
+
+TEST_F(RefusalTest, ChannelsThatNoLayerHas) {
+  for (const char* channels : {"0", "65537", "99999999999"}) {
+    expect_refusal({"bench", "layers", "--channels", channels}, {"--channels", channels, "65536"});
+  }
+  for (const char* channels : {"0x4", "4x0", "4x65537", "4", "4x", "x4", "4x4x4"}) {
+    expect_refusal({"kernels", "list", "--channels", channels},
+                   {"--channels", channels, "1 to 65536", "32x64"});
+  }
+}
+
+TEST_F(RefusalTest, KernelsOfNetworksBesideNothing) {
+  expect_nothing_written({"kernels", "build", "--common", "--out", path("out.bundle")},
+                         {"--common", "--channels", "leave it out"});
+}
+
+TEST_F(RefusalTest, DoublePrecisionOnADevice) {
+  expect_nothing_written(run_with({"--device", "cuda", "--precision", "f64"}),
+                         {"--precision f64", "CPU", "cuda:0", "f32"});
+}
+
+TEST_F(RefusalTest, SwitchesThatAreNeitherOnNorOff) {
+  for (const char* value : {"banana", "2", "yes", " 1"}) {
+    ASSERT_EQ(setenv("PUMICE_SYNC", value, 1), 0);
+    expect_nothing_written(run_with({}), {"PUMICE_SYNC", value, "0 or 1"});
+  }
+  for (const char* value : {"0", "1", ""}) {
+    ASSERT_EQ(setenv("PUMICE_SYNC", value, 1), 0);
+    run_well({"info", scan_});
+  }
+  unsetenv("PUMICE_SYNC");
+}
+
+TEST_F(RefusalTest, DevicesThatAreNotThere) {
+  ASSERT_EQ(setenv("PUMICE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1), 0);
+  expect_nothing_written(run_with({"--device", "cuda"}),
+                         {"CUDA is not available", "/nowhere/libcuda.so.1",
+                          "install NVIDIA's driver, or compute on the CPU"});
+  unsetenv("PUMICE_CUDA_DRIVER");
+}
+
 TEST_F(RefusalTest, NetworksNobodyKnows) {
   expect_nothing_written({"run", "resnet50", scan_, "--out", path("out.safetensors")},
                          {"resnet50", "minkunet42", "centerpoint", "second"});

@@ -39,6 +39,8 @@ TEST(Driver, OneThatWorksHasNoReasonNotTo) {
 TEST(Driver, AMissingLibraryIsNamed) {
   const DriverState state = open_driver({"/nowhere/libcuda.so.1", "/nowhere/else"}, "");
   EXPECT_TRUE(state.reason.starts_with("no CUDA driver: /nowhere/libcuda.so.1: ")) << state.reason;
+  EXPECT_TRUE(state.reason.ends_with("; install NVIDIA's driver, or compute on the CPU"))
+      << state.reason;
   EXPECT_EQ(state.devices, 0);
 }
 
@@ -50,14 +52,19 @@ TEST(Driver, AnotherLibraryIsNoDriver) {
 TEST(Driver, OneThatIsTooOldIsToldBothVersions) {
   EXPECT_EQ(reason_with("old"),
             "the CUDA driver is too old: it serves CUDA 11.8, Pumice needs 12.1 (driver 530.30) or "
-            "later");
+            "later; update it, or compute on the CPU");
 }
 
 TEST(Driver, AMachineWithoutDevicesSaysWhatIsHidden) {
-  EXPECT_EQ(reason_with("no device"), "the CUDA driver (CUDA 13.0) sees no device");
-  EXPECT_EQ(reason_with("no device", "5"),
-            "the CUDA driver (CUDA 13.0) sees no device; it is told to show only \"5\" "
-            "(CUDA_VISIBLE_DEVICES)");
+  EXPECT_EQ(reason_with("no device"),
+            "the CUDA driver (CUDA 13.0) sees no device; `nvidia-smi -L` lists what there is, "
+            "without one "
+            "compute on the CPU");
+  EXPECT_EQ(
+      reason_with("no device", "5"),
+      "the CUDA driver (CUDA 13.0) sees no device; it is told to show only \"5\" "
+      "(CUDA_VISIBLE_DEVICES); `nvidia-smi -L` lists what there is, without one compute on the "
+      "CPU");
 }
 
 TEST(Driver, WhatTheDriverSaysOfItselfIsPassedOn) {

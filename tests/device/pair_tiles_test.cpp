@@ -10,6 +10,7 @@
 #include "device/device_maps.hpp"
 #include "device/device_sets.hpp"
 #include "formats/synthetic_map.hpp"
+#include "support/message_of.hpp"
 
 namespace pumice::test {
 namespace {
@@ -155,6 +156,14 @@ PUMICE_DEVICE_TEST(PairTiles, CutTheListsOfADeviceMap) {
                               {.tile_rows = 256});
   EXPECT_EQ(pairs_of_tiles(tiles.ref(), cpu->view(), false), pairs_of(cpu->view()));
   expect_index(cuda::index_pairs(*runner, maps[0].pairs(), 503).data(), cpu->view());
+}
+
+PUMICE_DEVICE_TEST(DevicePairTiles, MoreOffsetsThanAnEntryCanNameAreRefused) {
+  const auto runner = make_runner();
+  const auto count = runner->count(0);
+  const PairListRef pairs{.pairs = {count.data(), 0}, .offsets = 65537};
+  EXPECT_EQ(message_of([&] { cuda::PairTiles(*runner, pairs, {}, {}); }),
+            "a kernel of 65537 offsets; on a device the most is 65536, so take a smaller kernel");
 }
 
 }   // namespace

@@ -11,6 +11,7 @@
 #include <pumice/core/random.hpp>
 
 #include "support/kernel_engines.hpp"
+#include "support/message_of.hpp"
 
 namespace pumice::test {
 namespace {
@@ -146,6 +147,18 @@ PUMICE_DEVICE_TEST(DeviceRadixSort, APassIsOneLaunchAndAFewKeysAreOneInAll) {
   };
   EXPECT_EQ(launches(kSmallSort), 1u);
   EXPECT_EQ(launches(kSmallSort + 1), 1u + 1u + 5u);   // fill, count, passes
+}
+
+PUMICE_DEVICE_TEST(DeviceRadixSort, MoreRowsThanItsSumsHoldAreRefused) {
+  const auto runner = make_runner();
+  cuda::FillList fill;
+  const auto sort = [&] {
+    cuda::RadixSort<std::uint64_t>(*runner, {std::int64_t{1} << 30, 42}, fill);
+  };
+  EXPECT_EQ(
+      message_of(sort),
+      "a sort of 1073741824 rows; on a device the most is 1073741823, so take fewer points or "
+      "a smaller batch");
 }
 
 PUMICE_DEVICE_TEST(DeviceRadixSort, APoisonedCountSortsNothing) {

@@ -11,6 +11,7 @@
 #include <pumice/coords/unique.hpp>
 
 #include "device/device_sets.hpp"
+#include "support/message_of.hpp"
 
 namespace pumice::test {
 namespace {
@@ -60,6 +61,18 @@ PUMICE_DEVICE_TEST(DeviceSets, HalvingASetNeedsNoSort) {
   const auto half = coarsen(*cpu, axes(3, 2));
   expect_same_set(levels[0].ref(), *half);
   expect_same_set(levels[1].ref(), *coarsen(*half, axes(3, 2)));
+}
+
+PUMICE_DEVICE_TEST(DeviceSets, MoreSitesThanTheSumsOfLevelsHoldAreRefused) {
+  const auto cpu = random_set(3, 10, 5, 5);
+  const auto runner = make_runner();
+  const auto created = create_on_device(*runner, *cpu, 1, cuda::Repeats::refuse, 0);
+  CoordinateSetRef roomy = created.sets[0].ref();
+  roomy.rows.capacity = std::int64_t{1} << 30;
+  const std::vector<cuda::SetCapacity> capacities(1, cuda::capacity_for_rows(10));
+  EXPECT_EQ(
+      message_of([&] { (void)cuda::halve_set(*runner, roomy, 1, capacities, "levels"); }),
+      "room for 1073741824 sites; on a device the most is 1073741823, so take a smaller batch");
 }
 
 PUMICE_DEVICE_TEST(DeviceSets, RepeatsMergeAsUniqueDoes) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import subprocess
@@ -29,6 +30,41 @@ def test_one_wheel_for_every_python(wheel: pathlib.Path) -> None:
     assert "pumice/_C.abi3.so" in names
     assert any(name.startswith("pumice/lib/libtbb.so") for name in names)
     assert "pumice/nn/convolution.py" in names and "pumice/py.typed" in names
+
+
+def test_carries_the_licence_of_everything_inside(wheel: pathlib.Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
+    texts = {
+        pathlib.PurePath(name).stem: archive.read(name).decode()
+        for name in names
+        if ".dist-info/licenses/" in name
+    }
+    assert "Apache License" in texts["LICENSE"]
+    carried = {"libtbb": "oneTBB", "libhwy": "Highway", "libfmt": "fmt", "libspdlog": "spdlog"}
+    libraries = [name for name in names if name.startswith("pumice/lib/")]
+    assert libraries
+    inside = {carried[pathlib.PurePath(name).name.split(".")[0]] for name in libraries}
+    compiled_in = {"Eigen", "nlohmann_json", "nanobind"}
+    for library in inside | compiled_in:
+        assert "opyright" in texts[library] and len(texts[library]) > 1000, library
+
+
+def test_finds_the_kernels_it_carries(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    bundles = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(".bundle")]
+    if not bundles:
+        pytest.skip("this wheel carries no kernels: tools/build_wheel.sh builds one that does")
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    script = "import json, pumice._C as c; print(json.dumps(c.kernel_bundles()))"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("PUMICE_BUNDLE", None)
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert run.returncode == 0, run.stderr
+    (bundle,) = json.loads(run.stdout)
+    assert pathlib.Path(bundle["path"]) == (tmp_path / bundles[0]).resolve()
+    assert bundle["problem"] == "" and bundle["kernels"] > 0
 
 
 def test_installs_and_works_without_pytorch(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -21,6 +21,9 @@ inline constexpr int32_t kBlockRows = 64;
 /// More blocks than this do not fit into the bits of an entry.
 inline constexpr int32_t kMaxTileBlocks = 16;
 
+/// More kernel offsets than this have no number in an entry.
+inline constexpr int64_t kMostTileOffsets = 65536;
+
 /// One kernel offset that a tile needs.
 struct alignas(4) TileEntry {
   uint16_t offset;   // which slice of the weights

@@ -35,6 +35,14 @@ class LabelMap:
         inside = (labels >= 0) & (labels < len(table))
         return table[np.where(inside, labels, len(table) - 1)]
 
+    def metadata(self) -> dict[str, str]:
+        """What a file of weights says of its classes, for `save_weights`; `pumice run` reads it."""
+        groups = [
+            " ".join(str(number) for number, index in self.ids.items() if index == own)
+            for own in range(len(self.names))
+        ]
+        return {"classes": ",".join(self.names), "labels": ",".join(groups)}
+
 
 def _grouped(groups: Mapping[str, tuple[int, ...]]) -> LabelMap:
     ids = {number: index for index, group in enumerate(groups.values()) for number in group}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <pumice/grid/look_back.h>
 #include <pumice/core/error.hpp>
 
 #include "coords/cuda/fill_list.hpp"
@@ -30,6 +31,9 @@ LevelArguments arguments_of(const jit::KernelRunner& runner, const SortedElement
 
 /// A fill, and the cells.
 void cut(jit::KernelRunner& runner, LevelArguments& arguments) {
+  PUMICE_EXPECTS(arguments.elements.capacity <= kMostTileSum, "room for ",
+                 arguments.elements.capacity, " sites; on a device the most is ", kMostTileSum,
+                 ", so take a smaller batch");
   const std::int64_t tiles =
       std::max<std::int64_t>((arguments.elements.capacity + kLevelTile - 1) / kLevelTile, 1);
   auto states = runner.make<std::uint32_t>(tiles * kLevelCounters);

@@ -31,8 +31,9 @@ RadixSort<Key>::RadixSort(jit::KernelRunner& runner, std::span<const SortRoom> r
   for (const auto& [capacity, bits] : rooms) {
     PUMICE_ENSURES(bits <= static_cast<int>(8 * sizeof(Key)), bits, " bits of a key of ",
                    sizeof(Key), " bytes");
-    PUMICE_EXPECTS(capacity <= kMostTileSum, "a sort of ", capacity, " pairs; the most is ",
-                   kMostTileSum);
+    PUMICE_EXPECTS(capacity <= kMostTileSum, "a sort of ", capacity,
+                   " rows; on a device the most is ", kMostTileSum,
+                   ", so take fewer points or a smaller batch");
     SortSegment& segment = batch_.segment[batch_.segments++];
     segment.first = pairs;
     segment.digits = digits_of(bits);

@@ -12,6 +12,8 @@
 namespace pumice::cuda {
 namespace {
 
+constexpr const char* kInstall = "; install NVIDIA's driver, or compute on the CPU";
+
 void find_functions(SharedLibrary& library, Driver& functions) {
 #define PUMICE_FIND(name, parameters) library.require(#name, functions.name);
   PUMICE_CUDA_DRIVER_FUNCTIONS(PUMICE_FIND)
@@ -41,7 +43,8 @@ std::string start(SharedLibrary& library, const std::string& visible_devices, Dr
   if (state.version < kOldestVersion) {
     return detail::concatenate("the CUDA driver is too old: it serves CUDA ",
                                version_text(state.version), ", Pumice needs ",
-                               version_text(kOldestVersion), " (driver 530.30) or later");
+                               version_text(kOldestVersion),
+                               " (driver 530.30) or later; update it, or compute on the CPU");
   }
   find_functions(library, state.functions);
   if (library.missing() != nullptr) {
@@ -55,7 +58,7 @@ std::string start(SharedLibrary& library, const std::string& visible_devices, Dr
                                              ") sees no device");
     if (!visible_devices.empty())
       reason += "; it is told to show only \"" + visible_devices + "\" (CUDA_VISIBLE_DEVICES)";
-    return reason;
+    return reason + "; `nvidia-smi -L` lists what there is, without one compute on the CPU";
   }
   if (started != kSuccess) return "CUDA does not start: " + text_of(state.functions, started);
   return {};
@@ -78,7 +81,7 @@ bool is_sticky(Result result) {
 DriverState open_driver(const std::vector<std::string>& candidates,
                         const std::string& visible_devices) noexcept {
   DriverState state;
-  SharedLibrary library({.name = "CUDA driver"}, candidates);
+  SharedLibrary library({.name = "CUDA driver", .remedy = kInstall}, candidates);
   state.path = library.candidate();
   state.reason = library.is_open() ? start(library, visible_devices, state) : library.problem();
   return state;

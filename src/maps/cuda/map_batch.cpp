@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include <pumice/shared/tile_map.h>
 #include <pumice/core/error.hpp>
 
 #include "core/cuda/status.hpp"
@@ -14,7 +15,6 @@ namespace pumice::cuda {
 namespace {
 
 constexpr int kWarpThreads = 32;
-constexpr std::int64_t kMostTileOffsets = 65536;
 
 std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
   return (size + part - 1) / part;
@@ -106,7 +106,8 @@ void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, Device
                  options.splits, " splits");
   const std::int64_t volume = request.window->volume();
   PUMICE_EXPECTS(volume <= kMostTileOffsets, request.name, ": a kernel of ", volume,
-                 " offsets; on a device the most is ", kMostTileOffsets);
+                 " offsets; on a device the most is ", kMostTileOffsets,
+                 ", so take a smaller kernel");
   const std::int64_t tiles = options.splits * ceil_of(request.out.rows.capacity, options.tile_rows);
   const std::int64_t entries =
       options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);

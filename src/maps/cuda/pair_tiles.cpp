@@ -10,11 +10,6 @@
 #include "maps/cuda/sources.hpp"
 
 namespace pumice::cuda {
-namespace {
-
-constexpr std::int64_t kMostTileOffsets = 65536;
-
-}   // namespace
 
 PairTiles::PairTiles(jit::KernelRunner& runner, const PairListRef& pairs, const PairRows& rows,
                      const PairTileOptions& options) {
@@ -22,7 +17,8 @@ PairTiles::PairTiles(jit::KernelRunner& runner, const PairListRef& pairs, const 
                      options.tile_rows <= kBlockRows * kMaxTileBlocks,
                  "tiles of ", options.tile_rows, " pairs");
   PUMICE_EXPECTS(pairs.offsets <= kMostTileOffsets, "a kernel of ", pairs.offsets,
-                 " offsets; on a device the most is ", kMostTileOffsets);
+                 " offsets; on a device the most is ", kMostTileOffsets,
+                 ", so take a smaller kernel");
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   PUMICE_EXPECTS(pairs.pairs.capacity <= kMost, "a kernel map with room for ", pairs.pairs.capacity,
                  " pairs; fetch_on_demand takes at most ", kMost,
