@@ -84,6 +84,8 @@ def test_global_pooling(kind: str) -> None:
 def test_to_dense(options: dict) -> None:
     coords = sites()
     check(lambda x: ops.to_dense(x, coords, **options), rows(len(coords)))
+    for axis in (0, 1):
+        check(lambda x, axis=axis: ops.to_bev(x, coords, axis, **options), rows(len(coords)))
 
 
 def test_from_dense() -> None:
@@ -120,6 +122,14 @@ def test_pruning_and_joining() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "first", "max"])
+def test_rows_merged_and_taken(reduction: str) -> None:
+    row_of = torch.tensor([2, 0, -1, 2, 0, 2, 3], dtype=torch.int32)
+    linear = reduction in ("mean", "sum")  # the others have first derivatives alone
+    check(lambda x: ops.reduce_rows(x, row_of, 4, reduction), rows(7), twice=linear)
+    check(lambda x: ops.take_rows(x, row_of), rows(4))
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_batch_norm(training: bool) -> None:
     mean, variance = torch.randn(3, dtype=torch.float64), torch.rand(3, dtype=torch.float64) + 0.5
@@ -136,7 +146,8 @@ def test_every_operator_is_checked() -> None:
     """What is not, makes no features of features."""
     checked = {
         "batch_norm", "convolution", "convolution_input_gradient", "convolution_weight_gradient",
-        "from_dense", "global_pool", "interpolate", "pool", "prune", "to_dense", "union_add",
+        "from_dense", "global_pool", "interpolate", "pool", "prune", "reduce_rows", "take_rows",
+        "to_bev", "to_dense", "union_add",
     }  # fmt: skip
     maps = {name for name in ops.__all__ if name.endswith("_map")}
-    assert set(ops.__all__) - maps - {"Map", "fold_batch_norm"} == checked
+    assert set(ops.__all__) - maps - {"InterpolationMap", "Map", "fold_batch_norm"} == checked

@@ -66,6 +66,7 @@ CASES: dict[str, Case] = {
     "SumPool": Case(lambda: nn.SumPool(2)),
     "GlobalPool": Case(lambda: nn.GlobalPool("average")),
     "ToDense": Case(nn.ToDense),
+    "ToBEV": Case(nn.ToBEV),
     "BatchNorm": Case(lambda: nn.BatchNorm(CHANNELS)),
     "SyncBatchNorm": Case(lambda: nn.SyncBatchNorm(CHANNELS)),
     "LayerNorm": Case(lambda: nn.LayerNorm(CHANNELS)),
@@ -101,7 +102,7 @@ def made(name: str, device: torch.device, dtype: torch.dtype, rows: int = 60) ->
 
 
 def test_no_layer_is_left_out() -> None:
-    assert set(CASES) == {name for name in nn.__all__ if name not in ("Convolution", "freeze")}
+    assert set(CASES) == {name for name in nn.__all__ if name not in ("Convolution", "freeze", "residual")}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -141,7 +142,7 @@ def test_no_rows_in(device: torch.device, name: str, training: bool) -> None:
     result = values(CASES[name].run(layer, x))
     expected = values(CASES[name].run(layer, some))
     # What is not a matter of rows keeps its shape: [batch_size, …].
-    rows = 2 if name in ("GlobalPool", "ToDense") else 0
+    rows = 2 if name in ("GlobalPool", "ToDense", "ToBEV") else 0
     assert result.shape == (rows, *expected.shape[1:]) and result.dtype == torch.float32
     assert not result.any()
     result.sum().backward()

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from .._checks import check_floating
 from ..coords import Coordinates
 
 
@@ -23,16 +22,11 @@ def to_dense(
 ) -> Tensor:
     """[rows, C] to [batch_size, C, shape…], 0 where no site is. `low`: the first cell; `crop`: leave
     out rows outside the grid instead of refusing them."""
-    for name, numbers in (("shape", shape), ("low", low)):
-        if numbers is not None and len(numbers) != coords.dimension:
-            raise _C.UserError(
-                f"{name} = {tuple(numbers)}: give one number for each of {coords.dimension} axes"
-            )
-    box = (
-        None if low is None else [int(value) for value in low],
-        None if shape is None else [int(value) for value in shape],
+    call = (coords.sites, *_box(coords, shape, low), crop)
+    return _Linear.apply(
+        features,
+        (lambda rows: _C.to_dense(rows, *call), lambda grid: _C.to_dense_gradient(grid, *call)),
     )
-    return _ToDense.apply(features, coords.sites, box, crop, False)
 
 
 def to_bev(
@@ -49,11 +43,15 @@ def to_bev(
     dimension = coords.dimension
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
-    box = (
-        None if low is None else [int(value) for value in low],
-        None if shape is None else [int(value) for value in shape],
+    sites, box, axis = coords.sites, _box(coords, shape, low), axis % dimension
+    channels = features.shape[1]
+    return _Linear.apply(
+        features,
+        (
+            lambda rows: _C.to_bev(rows, sites, axis, *box, crop),
+            lambda grid: _C.to_bev_gradient(grid, sites, axis, channels, *box, crop),
+        ),
     )
-    return _ToBEV.apply(features, coords.sites, axis % dimension, box, crop)
 
 
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
@@ -70,32 +68,29 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
     return coords, dense[(cells[:, 0], slice(None), *cells[:, 1:].unbind(1))]
 
 
-class _ToDense(torch.autograd.Function):
-    """Linear: its gradient reads the grid at the sites, and the gradient of that is this again."""
+def _box(
+    coords: Coordinates, shape: Sequence[int] | None, low: Sequence[int] | None
+) -> tuple[list[int] | None, list[int] | None]:
+    """(low, shape), a number for each axis."""
+    for name, numbers in (("shape", shape), ("low", low)):
+        if numbers is not None and len(numbers) != coords.dimension:
+            raise _C.UserError(
+                f"{name} = {tuple(numbers)}: give one number for each of {coords.dimension} axes"
+            )
+    return (
+        None if low is None else [int(value) for value in low],
+        None if shape is None else [int(value) for value in shape],
+    )
+
+
+class _Linear(torch.autograd.Function):
+    """The first of two linear functions; each is the gradient of the other."""
 
     @staticmethod
-    def forward(
-        ctx: Any, values: Tensor, sites: _C.Sites, box: Any, crop: bool, gradient: bool
-    ) -> Tensor:
-        ctx.call = (sites, box, crop)
-        ctx.gradient = gradient
-        run = _C.to_dense_gradient if gradient else _C.to_dense
-        return run(values.contiguous(), sites, *box, crop)
+    def forward(ctx: Any, values: Tensor, functions: Any) -> Tensor:
+        ctx.functions = functions
+        return functions[0](values.contiguous())
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _ToDense.apply(grad, *ctx.call, not ctx.gradient), None, None, None, None
-
-
-class _ToBEV(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, sites: _C.Sites, axis: int, box: Any, crop: bool
-    ) -> Tensor:
-        ctx.call = (sites, axis, features.shape[1], *box, crop)
-        return _C.to_bev(features.contiguous(), sites, axis, *box, crop)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _C.to_bev_gradient(grad.contiguous(), *ctx.call), None, None, None, None
+        return _Linear.apply(grad, ctx.functions[::-1]), None
