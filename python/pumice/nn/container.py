@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..tensor import SparseTensor
-from .fused import Plan
+from .fused import Plan, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -68,11 +68,12 @@ def takes_features(module: torch.nn.Module) -> bool:
 def _run(body: Sequential, x: SparseTensor, other: SparseTensor | None, relu: bool) -> Any:
     """All modules of `body`, then `+ other` and a ReLU."""
     if torch.compiler.is_compiling():
-        return _run_apart(body, x, other, relu)
-    plan = body.__dict__.get("_plan")
-    if plan is None:
-        plan = body.__dict__["_plan"] = Plan()
-    steps = plan.of(body._modules.values())
+        steps = steps_of(body._modules.values())  # found once, when the graph is made
+    else:
+        plan = body.__dict__.get("_plan")
+        if plan is None:
+            plan = body.__dict__["_plan"] = Plan()
+        steps = plan.of(body._modules.values())
     last = len(steps) - 1
     for index, step in enumerate(steps):
         module = step.module
@@ -87,12 +88,6 @@ def _run(body: Sequential, x: SparseTensor, other: SparseTensor | None, relu: bo
             x = step(x)
         else:
             return step(x, other, relu)
-    return x if other is None else _sum(x, other, relu)
-
-
-def _run_apart(body: Sequential, x: Any, other: SparseTensor | None, relu: bool) -> Any:
-    for module in body:
-        x = _apply(module, x)
     return x if other is None else _sum(x, other, relu)
 
 

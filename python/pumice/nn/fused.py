@@ -16,11 +16,9 @@ from torch import Tensor
 from .. import _C, ops
 from ..coords import Coordinates
 from ..ops import modes
-from ..tensor import SparseTensor
+from ..tensor import SparseTensor, features_on
 from .convolution import Convolution
 from .normalization import batch_norm
-
-_RELU = 1  # the extension's number of it
 
 
 class Step:
@@ -63,7 +61,8 @@ class Step:
         """None where a gradient is wanted, or types are not what the kernels take."""
         layer, norm = self.convolution, self.norm
         features = x.features
-        if modes.traced(features) or layer.dataflow is not None:
+        traced = modes.traced(features)
+        if layer.dataflow is not None or (traced and not torch.compiler.is_compiling()):
             return None
         weight = layer._parameters.get("weight")
         if weight is None or features.size(1) != layer.in_channels:
@@ -84,31 +83,20 @@ class Step:
         wide = torch.float64 if features.dtype == torch.float64 else torch.float32
         if norm.running_mean.dtype != wide:
             return None
-        kept = layer._kept.of(layer)
-        scale, shift = self._fold(wide, frozen=kept is not None)
-        map, coords = layer.find(x, None)
+        kept = None if traced else layer._kept.of(layer)
+        scale, shift = self._fold(wide, kept is not None, traced)
+        found, coords = layer.find(x, None)
         residual = None
         if other is not None:
             residual = _features_for(other, coords, layer.out_channels)
             if residual.dtype != features.dtype:
                 residual = residual.to(features.dtype)
-        result = _C.fused_convolution(
-            features.contiguous(),
-            weight.contiguous(),
-            map,
-            scale,
-            shift,
-            None if residual is None else residual.contiguous(),
-            _RELU if relu else 0,
-            0.0,
-            layer.groups,
-            *modes.of(features),
-            kept,
-            weight._version,
+        result = ops.fused_convolution(
+            features, weight, found, scale, shift, residual, relu, layer.groups, kept
         )
         return SparseTensor._of(coords, result)
 
-    def _fold(self, dtype: torch.dtype, frozen: bool) -> tuple[Tensor, Tensor]:
+    def _fold(self, dtype: torch.dtype, frozen: bool, traced: bool) -> tuple[Tensor, Tensor]:
         """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
         `.data`, unless the layer is frozen; then while nobody changes them in place."""
         norm, bias = self.norm, self.convolution.bias
@@ -121,6 +109,8 @@ class Step:
         with torch.no_grad():
             cast = [None if t is None else t.to(dtype) for t in of]
             folded = ops.fold_batch_norm(*cast, norm.eps)
+        if traced:
+            return folded
         self.folded = (key, *folded) if frozen else None
         return folded
 
@@ -133,12 +123,14 @@ def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Te
             f"Residual: the body makes {channels} channels and the shortcut {features.size(1)}: "
             "give it a shortcut that makes as many"
         )
-    if coords is not other.coords and not coords.is_same(other.coords):
-        raise _C.UserError(
-            f"Residual: the body leads to {len(coords)} rows and the shortcut to {len(other)}, on "
-            "different sites: give the shortcut the same strides"
-        )
-    return features
+    if coords is other.coords or coords.is_same(other.coords):
+        return features
+    if torch.compiler.is_compiling():
+        return features_on(coords, other, "Residual")
+    raise _C.UserError(
+        f"Residual: the body leads to {len(coords)} rows and the shortcut to {len(other)}, on "
+        "different sites: give the shortcut the same strides"
+    )
 
 
 def has_hooks(module: torch.nn.Module) -> bool:

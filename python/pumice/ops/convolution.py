@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from . import library, library_gradients, modes  # noqa: F401  (registers the operators)
+from . import modes
 from .maps import Map, as_traced
 
 _ops = torch.ops.pumice
@@ -58,7 +58,7 @@ def _convolve(
         traced = as_traced(map)
         used = weight if dtype is None else weight.to(dtype)
         return _ops.convolution(
-            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups
+            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups, dataflow
         )
     if torch.is_grad_enabled() and (
         features.requires_grad
@@ -111,7 +111,13 @@ def convolution_input_gradient(
     if modes.traced(grad_output):
         traced = as_traced(map)
         return _ops.convolution_input_gradient(
-            grad_output, weight, traced.token, traced.in_rows, traced.out_rows, groups
+            grad_output,
+            weight,
+            traced.token,
+            traced.in_rows,
+            traced.out_rows,
+            groups,
+            dataflow,
         )
     if torch.is_grad_enabled() and (grad_output.requires_grad or weight.requires_grad):
         return _InputGradient.apply(grad_output, weight, map, groups, dataflow)

@@ -10,6 +10,9 @@ from torch import Tensor
 
 from .. import _C
 from ..coords import Coordinates
+from . import graph, modes
+
+_ops = torch.ops.pumice
 
 
 def to_dense(
@@ -26,6 +29,15 @@ def to_dense(
         None if low is None else [int(value) for value in low],
         None if shape is None else [int(value) for value in shape],
     )
+    if modes.traced(features):
+        low, shape = box
+        if shape is None and low is None:
+            known = coords.spatial_shape
+            shape = None if known is None else list(known)
+        items, dimension = coords.batch_size, coords.dimension
+        return _ops.to_dense(
+            features, coords.token, coords.rows, items, dimension, low, shape, crop
+        )
     return _ToDense.apply(features, coords.sites, box, crop)
 
 
@@ -35,8 +47,11 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
     if mask is None:
         mask = (dense.detach() != 0).any(1)
     mask = mask.to(torch.uint8).contiguous()
-    sites, _ = _C.from_dense(dense.detach().contiguous(), mask, [1] * (dense.dim() - 2))
-    coords = Coordinates._of(sites)
+    if modes.traced(dense):
+        coords = graph.from_mask(mask)
+    else:
+        sites, _ = _C.from_dense(dense.detach().contiguous(), mask, [1] * (dense.dim() - 2))
+        coords = Coordinates._of(sites)
     cells = coords.indices.long()
     return coords, dense[(cells[:, 0], slice(None), *cells[:, 1:].unbind(1))]
 
@@ -51,7 +66,14 @@ def interpolate(
 ) -> Tensor:
     """Features [rows, C] at points [P, 1 + D] (batch index, then position in cells, whose centres
     are at whole numbers): [P, C]. Absent cells count as 0, or are left out (`renormalize`)."""
-    rows, weights = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
+    if modes.traced(features):
+        rows, weights = _ops.interpolation_map(
+            coords.token, points, coords.dimension, nearest, renormalize
+        )
+    else:
+        rows, weights = _C.interpolation_map(
+            coords.sites, points.contiguous(), nearest, renormalize
+        )
     corners = features[rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
     return (corners * weights.to(features.dtype)[:, :, None]).sum(1)
 
@@ -59,10 +81,20 @@ def interpolate(
 class _ToDense(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, sites: _C.Sites, box: Any, crop: bool) -> Tensor:
-        ctx.call = (sites, *box, crop)
-        return _C.to_dense(features.contiguous(), *ctx.call)
+        ctx.call = (sites, box, crop)
+        return _C.to_dense(features.contiguous(), sites, *box, crop)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _C.to_dense_gradient(grad.contiguous(), *ctx.call), None, None, None
+        return _ToDenseGradient.apply(grad, *ctx.call), None, None, None
+
+
+class _ToDenseGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, sites: _C.Sites, box: Any, crop: bool) -> Tensor:
+        ctx.call = (sites, box, crop)
+        return _C.to_dense_gradient(grad.contiguous(), sites, *box, crop)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return _ToDense.apply(grad, *ctx.call), None, None, None
