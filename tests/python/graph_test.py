@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable
 import pytest
 import torch
 from torch._dynamo.testing import CompileCounterWithBackend
-from conftest import close, random_tensor, working_type
+from conftest import close, random_sites, random_tensor, working_type
 
 import pumice
 from pumice import nn, ops
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+RELEASE = tuple(int(number) for number in torch.__version__.split(".")[:2])
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(RELEASE < (2, 11), reason="older compilers refuse extents without values"),
+]
 
 
 def layers() -> dict[str, Callable[[], torch.nn.Module]]:
@@ -212,6 +216,97 @@ def test_norms_over_processes(device: torch.device, tmp_path: pathlib.Path) -> N
         check(net, compiled, scans(device))
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_graphs_may_break_anywhere(device: torch.device) -> None:
+    """What one part made, a map or sites, goes on in eager calls and in the next part."""
+
+    def run(x, down, up):
+        x = pumice.SparseTensor(x.indices, x.features, batch_size=2)
+        torch._dynamo.graph_break()
+        found, coords = down.find(x, None)
+        torch._dynamo.graph_break()
+        y = ops.convolution(x.features, down.weight, found, down.bias)
+        pooled = ops.pool(x.features, found, "max")
+        torch._dynamo.graph_break()
+        y = pumice.SparseTensor(coords, torch.cat([y, pooled], 1)[:, :6])
+        return pumice.cat([x, up(y)])
+
+    net = Function(run, nn.Conv3d(4, 6, 2, 2), nn.InverseConv3d(6, 4, 2, 2))
+    net.to(device, working_type(device))
+    torch._dynamo.reset()
+    check(net, torch.compile(net, backend="aot_eager", dynamic=True), scans(device))
+
+
+def compatible(name: str, device: torch.device) -> tuple[torch.nn.Module, Callable[[], object], str]:
+    """A small network of another library's layers, its input, and what it calls features."""
+    cells = random_sites(3, 16, 300).to(device)
+    features = torch.randn(len(cells), 4, device=device)
+    if name == "spconv":
+        import pumice.compat.spconv.pytorch as spconv
+
+        net = spconv.SparseSequential(
+            spconv.SubMConv3d(4, 8, 3, padding=1, indice_key="same"),
+            torch.nn.ReLU(),
+            spconv.SparseConv3d(8, 8, 2, 2, indice_key="down"),
+            spconv.SparseInverseConv3d(8, 4, 2, indice_key="down"),
+        )
+        return net, lambda: spconv.SparseConvTensor(features, cells, [16] * 3, 2), "features"
+    if name == "MinkowskiEngine":
+        import pumice.compat.minkowski as ME  # noqa: N812
+
+        net = torch.nn.Sequential(
+            ME.MinkowskiConvolution(4, 8, 3, dimension=3),
+            ME.MinkowskiReLU(),
+            ME.MinkowskiConvolution(8, 8, 2, stride=2, dimension=3),
+            ME.MinkowskiConvolutionTranspose(8, 4, 2, stride=2, dimension=3),
+        )
+        return net, lambda: ME.SparseTensor(features, cells), "F"
+    import pumice.compat.torchsparse as torchsparse
+    import pumice.compat.torchsparse.nn as spnn
+
+    net = torch.nn.Sequential(
+        spnn.Conv3d(4, 8, 3), spnn.ReLU(), spnn.Conv3d(8, 8, 2, 2), spnn.Conv3d(8, 4, 2, 2, transposed=True)
+    )
+    return net, lambda: torchsparse.SparseTensor(features, cells), "feats"
+
+
+@pytest.mark.parametrize("name", ["spconv", "MinkowskiEngine", "TorchSparse"])
+def test_networks_of_other_libraries_run(device: torch.device, name: str) -> None:
+    net, make, features = compatible(name, device)
+    net.to(device)
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="aot_eager", dynamic=True)
+    found, expected = (getattr(run(make()), features) for run in (compiled, net))
+    torch.testing.assert_close(found, expected)
+    mine, theirs = (
+        torch.autograd.grad(made.square().sum(), list(net.parameters())) for made in (found, expected)
+    )
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["MinkUNet42", "CenterPointEncoder"])
+def test_networks_are_one_graph(device: torch.device, name: str) -> None:
+    if name == "MinkUNet42":
+        net = pumice.models.MinkUNet42(4, 5, width_factor=0.1)
+    else:
+        net = torch.nn.Sequential(pumice.models.CenterPointEncoder(4), nn.ToDense())
+    net.to(device).eval()
+    cells = random_sites(3, 32, 400).to(device)
+    features = torch.randn(len(cells), 4, device=device)
+    x = pumice.SparseTensor(cells, features, spatial_shape=[48, 48, 41], batch_size=2)
+    if name == "MinkUNet42":
+        x = pumice.SparseTensor(cells, features)
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
+    found, expected = numbers(compiled(x)), numbers(net(x))
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    mine, theirs = (
+        torch.autograd.grad(made.square().sum(), list(net.parameters())) for made in (found, expected)
+    )
+    for a, b in zip(mine, theirs):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3 * b.abs().max().item())
 
 
 def has_compiler() -> bool:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import _C
 from . import modes
-from .maps import Map, as_traced
+from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
 _RELU = 1  # the extension's number of it
@@ -26,7 +26,7 @@ def fused_convolution(
 ) -> Tensor:
     """relu(convolution · scale + shift + residual) in one pass, without gradients; `scale` and `shift`
     [C_out] as `fold_batch_norm` makes them, `residual` [out rows, C_out]."""
-    if modes.traced(features):
+    if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.fused_convolution(
             features, weight, traced.token, traced.out_rows, scale, shift, residual, relu, groups

@@ -11,7 +11,7 @@ from .. import _C
 from ..coords import Coordinates
 from . import modes
 from .library.pooling import MAXIMA, SUMS, at_maxima
-from .maps import Map, as_traced
+from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
 
@@ -19,7 +19,7 @@ _ops = torch.ops.pumice
 def pool(features: Tensor, map: Map, kind: str) -> Tensor:
     """[in rows, C] to [out rows, C]; `kind`: "max", "average" or "sum". An output that no input
     meets is 0."""
-    if modes.traced(features):
+    if modes.traced(features) or type(map) is TracedMap:
         token, in_rows, out_rows, _ = as_traced(map)
         return _in_graph(features, token, in_rows, out_rows, kind, False)
     return _run(features, map, kind, False)

@@ -15,6 +15,8 @@ def define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) 
     """An operator on the CPU and on GPUs; `fake` makes what tensors without values go to."""
     name = schema.split("(")[0]
     library.define(schema)
+    # Called in an eager part between two graphs it is no part of either.
+    function = torch._disable_dynamo(function)
     # Tokens are on the host, wherever the sites are, so both keys are for any device.
     for key in ("CPU", "CUDA"):
         library.impl(name, function, key)
