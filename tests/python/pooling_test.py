@@ -95,4 +95,7 @@ def test_interpolation_at_centres_and_between(device: torch.device) -> None:
     there = dense_of(x, 9)
     following = F.pad(there, (0, 0, 0, 0, 0, 1))[:, :, 1:]
     expected = (at_sites(there, x.indices) + at_sites(following, x.indices)) / 2
+    none = pumice.SparseTensor(x.indices[:0], x.features[:0], batch_size=2)
+    nothing = pumice.ops.interpolate(none.features, none.coords, between)
+    assert torch.equal(nothing, torch.zeros_like(x.features))
     close(pumice.ops.interpolate(x.features, x.coords, between), expected, 2)

@@ -74,6 +74,8 @@ def interpolate(
         rows, weights = _C.interpolation_map(
             coords.sites, points.contiguous(), nearest, renormalize
         )
+    if features.shape[0] == 0 and not torch.compiler.is_compiling():
+        return features.new_zeros((points.shape[0], features.shape[1]))
     corners = features[rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
     return (corners * weights.to(features.dtype)[:, :, None]).sum(1)
 
