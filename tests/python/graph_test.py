@@ -48,6 +48,14 @@ def layers() -> dict[str, Callable[[], torch.nn.Module]]:
         "InstanceNorm": lambda: nn.Sequential(down(), nn.InstanceNorm(6)),
         "Linear": lambda: nn.Sequential(down(), nn.Linear(6, 3)),
         "activations": lambda: nn.Sequential(down(), nn.GELU(), nn.LeakyReLU(), nn.PReLU(), nn.SiLU()),
+        "what acts row for row": lambda: nn.Sequential(
+            down(),
+            nn.Dropout(0.0),
+            nn.Sequential(nn.ELU(), nn.ReLU6(), nn.Sigmoid(), nn.Tanh()),
+            nn.Identity(),
+            nn.OnFeatures(torch.nn.Linear(6, 3)),
+            torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh()),
+        ),
         "Residual": lambda: nn.Sequential(
             down(),
             nn.Residual(
@@ -88,6 +96,9 @@ def functions() -> dict[str, Callable[[], torch.nn.Module]]:
     down, up = lambda: nn.Conv3d(4, 6, 2, 2), lambda: nn.InverseConv3d(6, 4, 2, 2)  # noqa: E731
     return {
         "U-net": lambda: Function(u_net, down(), nn.SubMConv3d(6, 6, 3), up()),
+        "Cat and Add": lambda: Function(
+            lambda x, cat, add: add(cat(x, x), cat(x, x)), nn.Cat(), nn.Add()
+        ),
         "add": lambda: Function(lambda x, d, u: x + u(d(x), x), down(), up()),
         "two branches": lambda: Function(lambda x, a, b: a(x) + b(x), down(), down()),
         "cat of two branches": lambda: Function(
@@ -216,6 +227,24 @@ def test_norms_over_processes(device: torch.device, tmp_path: pathlib.Path) -> N
         check(net, compiled, scans(device))
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 4])
+def test_other_dimensions(device: torch.device, dimension: int) -> None:
+    def of(name: str, *arguments: int) -> torch.nn.Module:
+        return getattr(nn, f"{name}{dimension}d")(*arguments)
+
+    net = nn.Sequential(of("SubMConv", 4, 6, 3), of("Conv", 6, 6, 2, 2), nn.MaxPool(2, 1))
+    net.append(of("GenerativeConvTranspose", 6, 6, 2, 2)).append(nn.ToDense())
+    type_ = working_type(device)
+    net.to(device, type_)
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
+    xs = [
+        random_tensor(dimension, 7, count, dtype=type_, device=device, seed=count)
+        for count in (40, 90)
+    ]
+    check(net, compiled, xs)
 
 
 def test_graphs_may_break_anywhere(device: torch.device) -> None:
