@@ -34,6 +34,13 @@ class Coordinates:
         where `spatial_shape` and `batch_size` are both given there is none, and a mistake is raised
         by the next call that waits, as making the sites of a strided convolution does.
         """
+        if torch.compiler.is_compiling():
+            from .ops.graph import create_sites
+
+            self._sites = None
+            made = create_sites(indices, spatial_shape, batch_size, stride)
+            self._token, self._indices, self._meta = made
+            return
         cells = _as_cells(indices)
         options = _options(cells, spatial_shape, batch_size, stride)
         self._sites = _C.create_sites(cells, *options)
@@ -42,8 +49,8 @@ class Coordinates:
         # The caller may write into a tensor of its own afterwards; the sites stay as they are.
         self._indices: torch.Tensor | None = cells.clone() if cells is indices else cells
         self._meta: tuple[Any, ...] | None = None
-        # Made now, since a graph that is traced can take it but not make it.
-        self._token: torch.Tensor | None = _C.sites_token(self._sites)
+        self._token: torch.Tensor | None = None
+        self.traceable()
 
     @classmethod
     def _of(cls, sites: _C.Sites, indices: torch.Tensor | None = None) -> Coordinates:
@@ -52,16 +59,6 @@ class Coordinates:
         self._indices = indices
         self._meta = None
         self._token = None
-        return self
-
-    @classmethod
-    def _traced(cls, token: torch.Tensor, indices: torch.Tensor) -> Coordinates:
-        """Inside a graph, where there are tensors alone."""
-        self = cls.__new__(cls)
-        self._sites = None
-        self._indices = indices
-        self._meta = None
-        self._token = token
         return self
 
     @classmethod
@@ -100,12 +97,18 @@ class Coordinates:
             self._indices = self.sites.coordinates()
         return self._indices
 
+    def traceable(self) -> Coordinates:
+        """Makes now what a graph can take but not make. Sites of your own have it; call this for
+        those that an eager layer made before they go into a compiled one."""
+        _ = self.token, self.indices, self._described()
+        return self
+
     def _described(self) -> tuple[Any, ...]:
+        """(batch size, stride, spatial shape)"""
         if self._meta is None:
             sites = self.sites
             shape = sites.spatial_shape
             self._meta = (
-                sites.dimension,
                 sites.batch_size,
                 tuple(sites.stride),
                 None if shape is None else tuple(shape),
@@ -113,36 +116,47 @@ class Coordinates:
         return self._meta
 
     @property
+    def rows(self) -> int:
+        return self._indices.shape[0] if torch.compiler.is_compiling() else self.sites.rows
+
+    @property
     def dimension(self) -> int:
         """D, the number of axes: 1 to 4."""
-        return self._described()[0]
+        return len(self.stride)
 
     @property
     def batch_size(self) -> int:
         """How many batch items there are, those without rows too."""
-        return self._described()[1]
+        return self._described()[0]
 
     @property
     def stride(self) -> tuple[int, ...]:
         """Cell size in cells of the finest level, per axis."""
-        return self._described()[2]
+        return self._described()[1]
 
     @property
     def spatial_shape(self) -> tuple[int, ...] | None:
         """Cells an axis, D numbers; None where the grid has no bounds."""
-        return self._described()[3]
+        return self._described()[2]
 
     @property
     def device(self) -> torch.device:
         """Where the sites are."""
+        if torch.compiler.is_compiling():
+            return self._indices.device
         return torch.device(self.sites.device)
 
     def __len__(self) -> int:
-        return self.sites.rows
+        return self.rows
 
     def is_same(self, other: Coordinates) -> bool:
-        """Whether both are the same sites in the same rows, by identity."""
-        return self is other or self.sites.is_same(other.sites)
+        """Whether both are the same sites in the same rows, by identity. Inside a graph: whether they
+        surely are."""
+        if self is other:
+            return True
+        if torch.compiler.is_compiling():
+            return self.token is other.token
+        return self.sites.is_same(other.sites)
 
     def to(self, device: torch.device | str) -> Coordinates:
         """The same sites on another device, without their maps; itself where it is there already."""

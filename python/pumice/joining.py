@@ -8,7 +8,7 @@ import torch
 
 from . import _C
 from ._checks import at_least_one
-from .tensor import SparseTensor, check_same_sites, check_sparse
+from .tensor import SparseTensor, check_sparse, features_on
 
 
 def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
@@ -17,9 +17,8 @@ def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
     at_least_one("cat: tensors", tensors, "SparseTensor")
     first = tensors[0]
     check_sparse("cat", first)
-    for other in tensors[1:]:
-        check_same_sites("cat", first, other)
-    return SparseTensor._of(first.coords, torch.cat([x.features for x in tensors], dim=1))
+    features = [features_on(first.coords, x, "cat") for x in tensors]
+    return SparseTensor._of(first.coords, torch.cat(features, dim=1))
 
 
 def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:

@@ -50,7 +50,9 @@ class SparseTensor:
             )
         elif not (spatial_shape is None and batch_size is None and stride is None):
             raise _C.UserError("spatial_shape, batch_size and stride are those of the Coordinates")
-        if len(coords) != features.shape[0]:
+        if torch.compiler.is_compiling():
+            torch._check(coords.rows == features.shape[0])
+        elif len(coords) != features.shape[0]:
             raise _C.UserError(
                 f"features have {features.shape[0]} rows and coords {len(coords)}: "
                 "give one row for each site"
@@ -68,7 +70,9 @@ class SparseTensor:
 
     def replace(self, *, features: torch.Tensor) -> SparseTensor:
         """Other features on the same sites, with the same maps."""
-        if features.dim() != 2 or features.shape[0] != self.features.shape[0]:
+        if torch.compiler.is_compiling():
+            torch._check(features.shape[0] == self.features.shape[0])
+        elif features.dim() != 2 or features.shape[0] != self.features.shape[0]:
             raise _C.UserError(
                 f"features have shape {tuple(features.shape)}: give {self.features.shape[0]} rows, "
                 "one for each site"
@@ -164,8 +168,8 @@ class SparseTensor:
 
     def __add__(self, other: SparseTensor) -> SparseTensor:
         """On the same sites; `ops.union_add` is for different ones."""
-        check_same_sites("+", self, other)
-        return SparseTensor._of(self.coords, self.features + other.features)
+        features = features_on(self.coords, other, "+")
+        return SparseTensor._of(self.coords, self.features + features)
 
     def __repr__(self) -> str:
         return (
@@ -190,12 +194,17 @@ def check_sparse(what: str, x: Any) -> None:
         )
 
 
-def check_same_sites(what: str, left: SparseTensor, right: Any) -> None:
-    """Raises UserError, in the name of `what`, unless rows of both belong together."""
-    check_sparse(what, right)
-    if left.coords.is_same(right.coords):
-        return
+def features_on(coords: Coordinates, x: Any, what: str) -> torch.Tensor:
+    """The features of `x`. Raises UserError, in the name of `what`, unless it is a SparseTensor on
+    `coords`."""
+    check_sparse(what, x)
+    if x.coords is coords or x.coords.is_same(coords):
+        return x.features
+    if torch.compiler.is_compiling():  # the graph finds out when it runs
+        from .ops.graph import on_sites
+
+        return on_sites(x.features, x.coords, coords, what)
     raise _C.UserError(
-        f"{what}: the tensors have {len(left)} and {len(right)} rows on different sites; "
+        f"{what}: the tensors have {len(coords)} and {len(x)} rows on different sites; "
         "use pumice.ops.union_add, or give one the Coordinates of the other"
     )

@@ -64,7 +64,7 @@ def voxelize_tensor(
     sites, row_of = _C.voxel_sites(positions, items, size, range, shape, max(batch_size, 1), bounds)
     reduced = ops.reduce_rows(points if features is None else features, row_of, sites.rows, reduction)
     coords = Coordinates._of(sites)
-    _ = coords.token, coords.indices, coords.stride  # which a compiled network takes but cannot make
+    coords.traceable()
     return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 
 

@@ -42,6 +42,30 @@ class Window:
         parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
         return cls(*parts, cross=bool(numbers[1]))
 
+    @property
+    def stride(self) -> list[int]:
+        axes = self.numbers[0]
+        return self.numbers[2 + axes : 2 + 2 * axes]
+
+    def strided_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The grid that a strided convolution over one of `shape` makes."""
+        return tuple(
+            (extent - 1 + 2 * padding - dilation * (size - 1)) // stride + 1
+            for extent, (size, stride, padding, dilation) in zip(shape, self._axes())
+        )
+
+    def transposed_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The grid that a generative transposed convolution over one of `shape` makes."""
+        return tuple(
+            (extent - 1) * stride + 1 - 2 * padding + dilation * (size - 1)
+            for extent, (size, stride, padding, dilation) in zip(shape, self._axes())
+        )
+
+    def _axes(self) -> list[tuple[int, ...]]:
+        """(size, stride, padding, dilation) of each axis."""
+        axes = self.numbers[0]
+        return list(zip(*[self.numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]))
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Window) and self.numbers == other.numbers
 

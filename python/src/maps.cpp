@@ -1,6 +1,8 @@
 // Kernel windows, and the maps that a family finds or builds.
+#include <optional>
 #include <string>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 #include <pumice/core/error.hpp>
 
@@ -49,7 +51,26 @@ Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
   return find(sites, [&](MapCache& maps) { return maps.strided(sites.set, window, outputs); });
 }
 
+/// Whether a map leads to coarser sites as a strided convolution of its window does. (Maps onto
+/// given or generated finer sites lead the other way.)
+bool coarsens(const KernelMap& map) {
+  for (int axis = 0; axis < map.in()->dimension(); ++axis) {
+    const auto at = static_cast<std::size_t>(axis);
+    const std::int64_t coarser = std::int64_t{map.in()->stride()[at]} * map.window().stride[at];
+    if (coarser != map.out()->stride()[at]) return false;
+  }
+  return map.in() != map.out();
+}
+
+/// A strided map of the same window, read from the other side, has these very pairs.
 Map transposed_to(const Sites& sites, const Sites& fine, const KernelWindow& window) {
+  const KernelMapPtr forward = sites.family->locked(true, [&](MapCache& maps) -> KernelMapPtr {
+    for (const KernelMapPtr& map : maps.maps()) {
+      if (map->in() == fine.set && map->out() == sites.set && map->window() == window) return map;
+    }
+    return nullptr;
+  });
+  if (forward != nullptr && coarsens(*forward)) return {forward, sites.family, true};
   return find(sites, [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window); });
 }
 
@@ -57,12 +78,30 @@ Map generative(const Sites& sites, const KernelWindow& window) {
   return find(sites, [&](MapCache& maps) { return maps.generative(sites.set, window); });
 }
 
+/// The sites from which a strided convolution of this stride led to these; none where none did.
+std::optional<Sites> finer_sites(const Sites& sites, const List& stride) {
+  return sites.family->locked(true, [&](MapCache& maps) -> std::optional<Sites> {
+    CoordinateSetPtr found;
+    for (const KernelMapPtr& map : maps.maps()) {
+      if (map->out() != sites.set || map->in() == found || !coarsens(*map)) continue;
+      if (list_of(map->window().stride, map->window().dimension) != stride) continue;
+      PUMICE_EXPECTS(
+          found == nullptr,
+          "convolutions of this stride lead to these sites from two sets of others; pass "
+          "the tensor to go back to");
+      found = map->in();
+    }
+    if (found == nullptr) return std::nullopt;
+    return Sites{found, sites.family};
+  });
+}
+
 /// The strided map of `window` that led to these sites, from the other side.
 Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
   return sites.family->locked(true, [&](MapCache& maps) -> Map {
     KernelMapPtr found;
     for (const KernelMapPtr& map : maps.maps()) {
-      if (map->out() != sites.set || map->in() == sites.set || !(map->window() == window)) continue;
+      if (map->out() != sites.set || !(map->window() == window) || !coarsens(*map)) continue;
       if (fine != nullptr && map->in() != fine->set) continue;
       PUMICE_EXPECTS(found == nullptr, "two convolutions of window ", to_string(window),
                      " lead to these sites; pass the tensor to go back to");
@@ -139,6 +178,9 @@ void bind_maps(nb::module_& module) {
   module.def("transposed_map", &transposed_to, "sites"_a, "fine"_a, "window"_a);
   module.def("generative_map", &generative, "sites"_a, "window"_a);
   module.def("inverse_map", &inverse, "sites"_a, "window"_a, "fine"_a.none());
+  module.def(
+      "finer_sites", &finer_sites, "sites"_a, "stride"_a,
+      "From where a strided convolution of this stride led to these sites; None: from nowhere.");
   module.def("maps_of", &all_maps, "sites"_a);
 }
 

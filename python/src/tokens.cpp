@@ -52,11 +52,14 @@ Registry& registry() {
 }
 
 struct Token {
-  explicit Token(Object kept) : object(std::move(kept)), number(registry().add(&object)) {}
-  ~Token() { registry().remove(number); }
+  explicit Token(Object kept)
+      : object(std::move(kept)), key(registry().add(&object)), number(key) {}
+  ~Token() { registry().remove(key); }
   Token(const Token&) = delete;
   Token& operator=(const Token&) = delete;
   Object object;
+  std::int64_t key;
+  // The tensor's memory. A compiler of graphs may write another tensor there once it is dead.
   std::int64_t number;
 };
 

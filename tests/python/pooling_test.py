@@ -58,8 +58,33 @@ def test_pooling_passes_gradcheck() -> None:
     window = pumice.window.Window([2, 2], [2, 2], [0, 0], [1, 1])
     map, _ = pumice.ops.strided_map(x.coords, window, False)
     for kind in ("max", "average", "sum"):
-        assert torch.autograd.gradcheck(lambda f: pumice.ops.pool(f, map, kind), (x.features,))
-    assert torch.autograd.gradgradcheck(lambda f: pumice.ops.pool(f, map, "average"), (x.features,))
+        for run in (
+            lambda f: pumice.ops.pool(f, map, kind),
+            lambda f: pumice.ops.global_pool(f, x.coords, kind),
+        ):
+            assert torch.autograd.gradcheck(run, (x.features,))
+            assert torch.autograd.gradgradcheck(run, (x.features,))
+    dense = (lambda f: pumice.ops.to_dense(f, x.coords),)
+    assert torch.autograd.gradcheck(*dense, (x.features,))
+    assert torch.autograd.gradgradcheck(*dense, (x.features,))
+
+
+@pytest.mark.parametrize("kind", ["max", "average", "sum"])
+def test_global_pooling_of_nothing_has_second_derivatives(kind: str) -> None:
+    cells = torch.zeros((0, 4), dtype=torch.int32)
+    x = pumice.SparseTensor(cells, torch.zeros(0, 2).requires_grad_(), batch_size=2)
+    y = nn.GlobalPool(kind)(x)
+    assert torch.equal(y, torch.zeros(2, 2))
+    (first,) = torch.autograd.grad(y, x.features, torch.ones(2, 2, requires_grad=True), create_graph=True)
+    first.sum().backward()
+    assert x.features.grad is None or x.features.grad.shape == (0, 2)
+
+
+def test_pooling_is_for_as_many_axes_as_it_has_numbers() -> None:
+    with pytest.raises(pumice.UserError, match="sites of 3"):
+        nn.MaxPool((2, 2))(random_tensor())
+    with pytest.raises(pumice.UserError, match="stride"):
+        nn.MaxPool((2, 2), (2, 2, 2))
 
 
 def test_interpolation_at_centres_and_between(device: torch.device) -> None:
@@ -70,4 +95,7 @@ def test_interpolation_at_centres_and_between(device: torch.device) -> None:
     there = dense_of(x, 9)
     following = F.pad(there, (0, 0, 0, 0, 0, 1))[:, :, 1:]
     expected = (at_sites(there, x.indices) + at_sites(following, x.indices)) / 2
+    none = pumice.SparseTensor(x.indices[:0], x.features[:0], batch_size=2)
+    nothing = pumice.ops.interpolate(none.features, none.coords, between)
+    assert torch.equal(nothing, torch.zeros_like(x.features))
     close(pumice.ops.interpolate(x.features, x.coords, between), expected, 2)

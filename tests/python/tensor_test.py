@@ -149,7 +149,7 @@ def test_what_is_refused(device: torch.device) -> None:
         "convert one of them": lambda: layer(x.replace(features=rows.half())),
         "the layer takes 4": lambda: layer(x.replace(features=rows[:, :3])),
         "none to invert": lambda: nn.InverseConv3d(4, 8, 2, 2).to(device)(x),
-        "goes to given sites": lambda: nn.ConvTranspose3d(4, 8, 2, 2).to(device)(x),
+        "pass the tensor that has the sites to go to": lambda: nn.ConvTranspose3d(4, 8, 2, 2).to(device)(x),
         "choose a divisor": lambda: nn.SubMConv3d(4, 8, 3, groups=3),
         "one number, or one for each of 3 axes": lambda: nn.SubMConv3d(4, 8, (3, 3)),
         "on different sites": lambda: pumice.cat([x, pumice.SparseTensor(cells[1:], rows[1:])]),

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..tensor import SparseTensor
-from .fused import Plan, has_hooks
+from .fused import Plan, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -81,11 +81,12 @@ def _run(
 ) -> Any:
     """All modules of `body`, then `+ other` and a ReLU."""
     if torch.compiler.is_compiling():
-        return _run_apart(body, x, other, relu, like)
-    plan = body.__dict__.get("_plan")
-    if plan is None:
-        plan = body.__dict__["_plan"] = Plan()
-    steps = plan.of(body._modules.values())
+        steps = steps_of(body._modules.values())  # found once, when the graph is made
+    else:
+        plan = body.__dict__.get("_plan")
+        if plan is None:
+            plan = body.__dict__["_plan"] = Plan()
+        steps = plan.of(body._modules.values())
     last = len(steps) - 1
     for index, step in enumerate(steps):
         module = step.module
@@ -101,15 +102,6 @@ def _run(
             x = step(x, like=onto)
         else:
             return step(x, other, relu, onto)
-    return x if other is None else _sum(x, other, relu)
-
-
-def _run_apart(
-    body: Sequential, x: Any, other: SparseTensor | None, relu: bool, like: Any
-) -> Any:
-    for module in body:
-        x = _apply(module, x, like)
-        like = None
     return x if other is None else _sum(x, other, relu)
 
 

@@ -101,15 +101,17 @@ class _InverseConv(_StridedArguments):
 
 
 class _ConvTranspose(_StridedArguments):
-    """Onto given finer sites: forward(x, like), `like` a sparse tensor or Coordinates."""
+    """Onto finer sites that are there: forward(x, like), `like` a sparse tensor or Coordinates. Without
+    `like`, back to those from which a strided layer of the same stride led to the sites of x, whatever
+    its kernel."""
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
-        fine = sites_of(like)
+        fine = ops.finer_sites(x.coords, self.window) if like is None else sites_of(like)
         if fine is None:
             raise _C.UserError(
-                f"{type(self).__name__} goes to given sites: pass the tensor that has them, or use "
-                "GenerativeConvTranspose for every site it reaches, InverseConv for where a "
-                "strided convolution came from"
+                f"{type(self).__name__}: no layer of stride {self.window.stride} led to the sites of "
+                "its input: pass the tensor that has the sites to go to, or use "
+                "GenerativeConvTranspose for every site it reaches"
             )
         return ops.transposed_map(x.coords, fine, self.window), fine
 

@@ -16,11 +16,9 @@ from torch import Tensor
 from .. import _C, ops
 from ..coords import Coordinates
 from ..ops import modes
-from ..tensor import SparseTensor
+from ..tensor import SparseTensor, features_on
 from .convolution import Convolution
 from .normalization import batch_norm
-
-_RELU = 1  # the extension's number of it
 
 
 class Step:
@@ -69,7 +67,8 @@ class Step:
         """None where a gradient is wanted, or types are not what the kernels take."""
         layer, norm = self.convolution, self.norm
         features = x.features
-        if modes.traced(features) or layer.dataflow is not None:
+        traced = modes.traced(features)
+        if layer.dataflow is not None or (traced and not torch.compiler.is_compiling()):
             return None
         weight = layer._parameters.get("weight")
         if weight is None or features.size(1) != layer.in_channels:
@@ -90,32 +89,21 @@ class Step:
         wide = torch.float64 if features.dtype == torch.float64 else torch.float32
         if norm.running_mean.dtype != wide:
             return None
-        kept = layer._kept.of(layer.training)
-        scale, shift = self._fold(wide, kept)
-        map, coords = layer.find(x, like)
+        kept = None if traced else layer._kept.of(layer.training)
+        scale, shift = self._fold(wide, kept, traced)
+        found, coords = layer.find(x, like)
         residual = None
         if other is not None:
             residual = _features_for(other, coords, layer.out_channels)
             if residual.dtype != features.dtype:
                 residual = residual.to(features.dtype)
-        result = _C.fused_convolution(
-            features.contiguous(),
-            weight.contiguous(),
-            map,
-            scale,
-            shift,
-            None if residual is None else residual.contiguous(),
-            _RELU if relu else 0,
-            0.0,
-            layer.groups,
-            *modes.of(features),
-            kept,
-            modes.version_of(weight),
+        result = ops.fused_convolution(
+            features, weight, found, scale, shift, residual, relu, layer.groups, kept
         )
         return SparseTensor._of(coords, result)
 
     def _fold(
-        self, dtype: torch.dtype, kept: _C.PackedWeights | None
+        self, dtype: torch.dtype, kept: _C.PackedWeights | None, traced: bool
     ) -> tuple[Tensor, Tensor]:
         """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
         `.data`, unless the layer is frozen (`kept`, another one each time it is frozen)."""
@@ -129,7 +117,8 @@ class Step:
         with torch.no_grad():
             cast = [None if t is None else t.to(dtype) for t in of]
             made = ops.fold_batch_norm(*cast, norm.eps)
-        self.folded = None if kept is None else (kept, key, made)
+        if not traced:
+            self.folded = None if kept is None else (kept, key, made)
         return made
 
 
@@ -141,12 +130,14 @@ def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Te
             f"Residual: the body makes {channels} channels and the shortcut {features.size(1)}: "
             "give it a shortcut that makes as many"
         )
-    if coords is not other.coords and not coords.is_same(other.coords):
-        raise _C.UserError(
-            f"Residual: the body leads to {len(coords)} rows and the shortcut to {len(other)}, on "
-            "different sites: give the shortcut the same strides"
-        )
-    return features
+    if coords is other.coords or coords.is_same(other.coords):
+        return features
+    if torch.compiler.is_compiling():
+        return features_on(coords, other, "Residual")
+    raise _C.UserError(
+        f"Residual: the body leads to {len(coords)} rows and the shortcut to {len(other)}, on "
+        "different sites: give the shortcut the same strides"
+    )
 
 
 def has_hooks(module: torch.nn.Module) -> bool:

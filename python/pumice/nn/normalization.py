@@ -32,13 +32,18 @@ def batch_norm(
     buffers, parameters = norm._buffers, norm._parameters
     training = norm.training
     momentum = norm.momentum
-    if training and norm.track_running_stats and features.size(0) > 0:
-        count = buffers["num_batches_tracked"]
-        if count is not None:
-            count.add_(1)
-            if momentum is None:  # a mean of all batches
-                momentum = 1.0 / float(count)
     mean, variance = buffers["running_mean"], buffers["running_var"]
+    if training and norm.track_running_stats:
+        if torch.compiler.is_compiling():
+            if momentum is None:
+                return _with_mean_of_all(norm, features, residual, relu)
+            _count(norm, features)
+        elif features.size(0) > 0:
+            count = buffers["num_batches_tracked"]
+            if count is not None:
+                count.add_(1)
+                if momentum is None:  # a mean of all batches
+                    momentum = 1.0 / float(count)
     of_batch = training or mean is None or variance is None
     if training and not norm.track_running_stats:
         mean = variance = None
@@ -54,6 +59,34 @@ def batch_norm(
         residual,
         relu,
     )
+
+
+def _count(norm: torch.nn.BatchNorm1d, features: torch.Tensor) -> None:
+    """One more batch, unless it has no rows, which a graph may not know."""
+    count = norm._buffers["num_batches_tracked"]
+    if count is not None:
+        count.add_(min(features.size(0), 1))
+
+
+def _with_mean_of_all(
+    norm: torch.nn.BatchNorm1d,
+    features: torch.Tensor,
+    residual: torch.Tensor | None,
+    relu: bool,
+) -> torch.Tensor:
+    """In a graph, where the momentum of a mean of all batches is no number."""
+    _count(norm, features)
+    buffers, parameters = norm._buffers, norm._parameters
+    running = [buffers["running_mean"], buffers["running_var"]]
+    last = [value.clone() for value in running]
+    output = ops.batch_norm(
+        features, parameters["weight"], parameters["bias"], *last, True, 1.0, norm.eps, residual, relu
+    )
+    share = 1 / buffers["num_batches_tracked"].clamp(min=1)
+    with torch.no_grad():
+        for value, of_batch in zip(running, last):
+            value.lerp_(of_batch, share.to(value.dtype))
+    return output
 
 
 class SyncBatchNorm(torch.nn.BatchNorm1d):
@@ -79,9 +112,7 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         if distributed and (self.training or not self.track_running_stats):
             return SparseTensor._of(x.coords, self._over_processes(x.features))
-        if x.features.shape[0] == 0:
-            return x
-        return SparseTensor._of(x.coords, super().forward(x.features))
+        return SparseTensor._of(x.coords, batch_norm(self, x.features))
 
     def _over_processes(self, features: torch.Tensor) -> torch.Tensor:
         wide = features if features.dtype == torch.float64 else features.float()

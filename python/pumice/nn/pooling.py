@@ -16,6 +16,13 @@ from .convolution import make_window
 Numbers = Union[int, Sequence[int]]
 
 
+def _windows(arguments: tuple[Numbers, ...]) -> dict[int, Window]:
+    """Of every dimension that `arguments` are for: made here, since a graph cannot make them."""
+    lengths = {len(value) for value in arguments if not isinstance(value, int)}
+    dimensions = lengths or {1, 2, 3, 4}
+    return {dimension: make_window(dimension, *arguments) for dimension in sorted(dimensions)}
+
+
 class _Pool(torch.nn.Module):
     _kind: str
 
@@ -34,14 +41,17 @@ class _Pool(torch.nn.Module):
         stride = kernel_size if stride is None else stride
         self.arguments = (kernel_size, stride, padding, dilation)
         self.outputs = outputs
-        self._windows: dict[int, Window] = {}
+        self._windows = _windows(self.arguments)  # by dimension
 
     def forward(self, x: SparseTensor) -> SparseTensor:
-        dimension = x.dimension
-        if dimension not in self._windows:
-            self._windows[dimension] = make_window(dimension, *self.arguments)
-        map, coords = ops.strided_map(x.coords, self._windows[dimension], self.outputs == "cell")
-        return SparseTensor._of(coords, ops.pool(x.features, map, self._kind))
+        window = self._windows.get(x.dimension)
+        if window is None:
+            raise _C.UserError(
+                f"{type(self).__name__} was given numbers for {', '.join(map(str, self._windows))} "
+                f"axes, and sites of {x.dimension}: give one number, or one for each axis"
+            )
+        found, coords = ops.strided_map(x.coords, window, self.outputs == "cell")
+        return SparseTensor._of(coords, ops.pool(x.features, found, self._kind))
 
     def extra_repr(self) -> str:
         return "kernel_size={}, stride={}, padding={}, dilation={}".format(*self.arguments)

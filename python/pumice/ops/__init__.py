@@ -2,16 +2,18 @@
 
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense
+from .fused import fold_batch_norm, fused_convolution
 from .interpolation import InterpolationMap, interpolate, interpolation_map
 from .maps import (
     Map,
+    finer_sites,
     generative_map,
     inverse_map,
     strided_map,
     submanifold_map,
     transposed_map,
 )
-from .normalization import batch_norm, fold_batch_norm
+from .normalization import batch_norm
 from .pooling import global_pool, pool
 from .rows import reduce_rows, take_rows
 from .sets import prune, union_add
@@ -23,8 +25,10 @@ __all__ = [
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
+    "finer_sites",
     "fold_batch_norm",
     "from_dense",
+    "fused_convolution",
     "generative_map",
     "global_pool",
     "interpolate",

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from . import library, library_gradients, modes  # noqa: F401  (registers the operators)
-from .maps import Map, as_traced
+from . import modes
+from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
 
@@ -54,11 +54,12 @@ def _convolve(
     dtype: torch.dtype | None,
 ) -> Tensor:
     """`dtype`: what the weight is cast to; None: nothing."""
-    if modes.traced(features):
+    # A map of a graph may come out of it, where a graph is broken between map and convolution.
+    if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         used = weight if dtype is None else weight.to(dtype)
         return _ops.convolution(
-            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups
+            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups, dataflow
         )
     if torch.is_grad_enabled() and (
         features.requires_grad
@@ -108,10 +109,16 @@ def convolution_input_gradient(
     grad_output: Tensor, weight: Tensor, map: Map, groups: int = 1, dataflow: str | None = None
 ) -> Tensor:
     """[out rows, C_out] to [in rows, C_in]."""
-    if modes.traced(grad_output):
+    if modes.traced(grad_output) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.convolution_input_gradient(
-            grad_output, weight, traced.token, traced.in_rows, traced.out_rows, groups
+            grad_output,
+            weight,
+            traced.token,
+            traced.in_rows,
+            traced.out_rows,
+            groups,
+            dataflow,
         )
     if torch.is_grad_enabled() and (grad_output.requires_grad or weight.requires_grad):
         return _InputGradient.apply(grad_output, weight, map, groups, dataflow)
@@ -129,7 +136,7 @@ def convolution_weight_gradient(
     features: Tensor, grad_output: Tensor, map: Map, groups: int = 1
 ) -> Tensor:
     """[in rows, C_in] and [out rows, C_out] to [offsets, C_in / groups, C_out]."""
-    if modes.traced(features):
+    if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
     if torch.is_grad_enabled() and (features.requires_grad or grad_output.requires_grad):

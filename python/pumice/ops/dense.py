@@ -10,6 +10,9 @@ from torch import Tensor
 
 from .. import _C
 from ..coords import Coordinates
+from . import graph, modes
+
+_ops = torch.ops.pumice
 
 
 def to_dense(
@@ -22,7 +25,17 @@ def to_dense(
 ) -> Tensor:
     """[rows, C] to [batch_size, C, shape…], 0 where no site is. `low`: the first cell; `crop`: leave
     out rows outside the grid instead of refusing them."""
-    call = (coords.sites, *_box(coords, shape, low), crop)
+    box = _box(coords, shape, low)
+    if modes.traced(features):
+        low, shape = box
+        if shape is None and low is None:
+            known = coords.spatial_shape
+            shape = None if known is None else list(known)
+        items, dimension = coords.batch_size, coords.dimension
+        return _ops.to_dense(
+            features, coords.token, coords.rows, items, dimension, low, shape, crop
+        )
+    call = (coords.sites, *box, crop)
     return _Linear.apply(
         features,
         (lambda rows: _C.to_dense(rows, *call), lambda grid: _C.to_dense_gradient(grid, *call)),
@@ -43,7 +56,11 @@ def to_bev(
     dimension = coords.dimension
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
-    sites, box, axis = coords.sites, _box(coords, shape, low), axis % dimension
+    axis %= dimension
+    if modes.traced(features):
+        dense = to_dense(features, coords, shape=shape, low=low, crop=crop)
+        return dense.movedim(2 + axis, 2).flatten(1, 2)
+    sites, box = coords.sites, _box(coords, shape, low)
     channels = features.shape[1]
     return _Linear.apply(
         features,
@@ -62,8 +79,11 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
     if mask is None:
         mask = (dense.detach() != 0).any(1)
     mask = mask.to(torch.uint8).contiguous()
-    sites, _ = _C.from_dense(dense.detach().contiguous(), mask, [1] * (dense.dim() - 2))
-    coords = Coordinates._of(sites)
+    if modes.traced(dense):
+        coords = graph.from_mask(mask)
+    else:
+        sites, _ = _C.from_dense(dense.detach().contiguous(), mask, [1] * (dense.dim() - 2))
+        coords = Coordinates._of(sites)
     cells = coords.indices.long()
     return coords, dense[(cells[:, 0], slice(None), *cells[:, 1:].unbind(1))]
 

@@ -10,6 +10,9 @@ from torch import Tensor
 from .. import _C
 from .._checks import check_floating
 from ..coords import Coordinates
+from . import modes
+
+_ops = torch.ops.pumice
 
 
 class InterpolationMap(NamedTuple):
@@ -26,10 +29,12 @@ def interpolation_map(
     """`points`: float32 or float64 [P, 1 + D], the batch index, then the position in cells of `coords`,
     whose centres are at whole numbers. Each sees the 2^D cells around it, or the `nearest` one alone.
     Absent cells count as 0, or are left out (`renormalize`)."""
-    found = _C.interpolation_map(
-        coords.sites, points.detach().contiguous(), nearest, renormalize
-    )
-    return InterpolationMap(*found, len(coords))
+    points = points.detach()
+    if torch.compiler.is_compiling():
+        call = (coords.token, points, coords.dimension, nearest, renormalize)
+        return InterpolationMap(*_ops.interpolation_map(*call), coords.rows)
+    found = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
+    return InterpolationMap(*found, coords.rows)
 
 
 def interpolate(
@@ -46,11 +51,18 @@ def interpolate(
     if isinstance(coords, InterpolationMap):
         if points is not None or nearest or renormalize:
             raise _C.UserError("points, nearest and renormalize are those of the map: give it alone")
-        return _Interpolate.apply(features, coords)
+        return _interpolate(features, coords)
     if points is None:
         raise _C.UserError("interpolate: give points, or an interpolation_map in place of coords")
     found = interpolation_map(coords, points, nearest=nearest, renormalize=renormalize)
-    return _Interpolate.apply(features, found)
+    return _interpolate(features, found)
+
+
+def _interpolate(features: Tensor, map: InterpolationMap) -> Tensor:
+    if not modes.traced(features):
+        return _Interpolate.apply(features, map)
+    corners = features[map.rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
+    return (corners * map.weights.to(features.dtype)[:, :, None]).sum(1)
 
 
 class _Interpolate(torch.autograd.Function):

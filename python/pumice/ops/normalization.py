@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from . import modes
+from . import library, modes  # noqa: F401  (registers the operators)
 
 
 def batch_norm(
@@ -28,8 +28,12 @@ def batch_norm(
     In training a batch of one row raises, as PyTorch's does; a batch of none stays as it is and
     leaves the running statistics alone.
     """
-    if not (training and _can_fuse(features, weight, bias, running_mean, running_variance, residual)):
-        return _step_by_step(
+    kinds = (weight, bias, running_mean, running_variance)
+    if not (training and not modes.traced(features) and _fits(features, residual, kinds)):
+        by = _step_by_step
+        if torch.compiler.is_compiling() and (not training or _fits(features, residual, kinds)):
+            by = _in_graph
+        return by(
             features, weight, bias, running_mean, running_variance, training, momentum, eps,
             residual, relu,
         )
@@ -38,30 +42,68 @@ def batch_norm(
     )
 
 
-def fold_batch_norm(
-    mean: Tensor,
-    variance: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    added_before: Tensor | None,
-    eps: float,
-) -> tuple[Tensor, Tensor]:
-    """(scale, shift) [C], so that norm(x + added_before) = x · scale + shift."""
-    return _C.fold_batch_norm(mean, variance, weight, bias, added_before, eps)
-
-
-def _can_fuse(features: Tensor, *others: Tensor | None) -> bool:
-    """What is not of the types that kernels take goes PyTorch's way."""
-    if modes.traced(features) or features.dim() != 2:
+def _fits(
+    features: Tensor, residual: Tensor | None, parameters: tuple[Tensor | None, ...]
+) -> bool:
+    """Whether kernels take these types. What they do not goes PyTorch's way."""
+    if features.dim() != 2:
         return False
     kind = features.dtype
     if not features.is_floating_point() or (kind == torch.float64 and features.is_cuda):
         return False
-    wide = kind if kind == torch.float64 else torch.float32
-    *parameters, residual = others
     if residual is not None and (residual.dtype != kind or residual.shape != features.shape):
         return False
+    wide = kind if kind == torch.float64 else torch.float32
     return all(p is None or p.dtype == wide for p in parameters)
+
+
+def _in_graph(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_variance: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """Of a number of rows that has no value yet, which PyTorch's own would ask for."""
+    if not training:
+        return _with_running(
+            features, weight, bias, running_mean, running_variance, eps, residual, relu
+        )
+    output, _, _, mean, variance = torch.ops.pumice.batch_norm(
+        features, weight, bias, residual, running_mean, running_variance, momentum, eps, relu
+    )
+    with torch.no_grad():
+        for running, after in ((running_mean, mean), (running_variance, variance)):
+            if running is not None:
+                running.copy_(after)
+    return output
+
+
+def _with_running(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor,
+    variance: Tensor,
+    eps: float,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    scale = torch.rsqrt(variance + eps)
+    if weight is not None:
+        scale = scale * weight
+    result = (features - mean) * scale
+    if bias is not None:
+        result = result + bias
+    result = result.to(features.dtype)
+    if residual is not None:
+        result = result + residual
+    return torch.relu(result) if relu else result
 
 
 def _step_by_step(

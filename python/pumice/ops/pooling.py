@@ -9,36 +9,48 @@ from torch import Tensor
 
 from .. import _C
 from ..coords import Coordinates
+from . import modes
+from .library.pooling import MAXIMA, SUMS, at_maxima
+from .maps import Map, TracedMap, as_traced
 
-_SUMS = {
-    "sum": (_C.sum_pool, _C.sum_pool_gradient),
-    "average": (_C.average_pool, _C.average_pool_gradient),
-}
-_GLOBAL = {
-    "sum": (_C.global_sum_pool, _C.broadcast),
-    "average": (_C.global_average_pool, _C.global_average_pool_gradient),
-}
+_ops = torch.ops.pumice
 
 
-def pool(features: Tensor, map: _C.Map, kind: str) -> Tensor:
+def pool(features: Tensor, map: Map, kind: str) -> Tensor:
     """[in rows, C] to [out rows, C]; `kind`: "max", "average" or "sum". An output that no input
     meets is 0."""
-    if kind == "max":
-        return _MaxPool.apply(features, map)
-    return _SumPool.apply(features, map, _kind(_SUMS, kind))
+    if modes.traced(features) or type(map) is TracedMap:
+        token, in_rows, out_rows, _ = as_traced(map)
+        return _in_graph(features, token, in_rows, out_rows, kind, False)
+    return _run(features, map, kind, False)
 
 
 def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
     """[rows, C] to [batch_size, C]; 0 for a batch item without rows."""
+    if modes.traced(features):
+        return _in_graph(features, coords.token, coords.rows, coords.batch_size, kind, True)
+    return _run(features, coords.sites, kind, True)
+
+
+def _run(features: Tensor, over: Any, kind: str, items: bool) -> Tensor:
     if kind == "max":
-        return _GlobalMaxPool.apply(features, coords.sites)
-    return _SumPool.apply(features, coords.sites, _kind(_GLOBAL, kind))
+        return _MaxPool.apply(features, over, MAXIMA[items])
+    _check(kind)
+    return _SumPool.apply(features, over, SUMS[kind, items])
 
 
-def _kind(table: dict[str, Any], kind: str) -> Any:
-    if kind not in table:
+def _in_graph(
+    features: Tensor, over: Tensor, in_rows: int, out_rows: int, kind: str, items: bool
+) -> Tensor:
+    if kind == "max":
+        return _ops.max_pool(features, over, in_rows, out_rows, items)[0]
+    _check(kind)
+    return _ops.sum_pool(features, over, in_rows, out_rows, kind, items, False)
+
+
+def _check(kind: str) -> None:
+    if kind not in ("average", "sum"):
         raise _C.UserError(f"pooling {kind!r}: there are 'max', 'average' and 'sum'")
-    return table[kind]
 
 
 class _SumPool(torch.autograd.Function):
@@ -58,29 +70,23 @@ class _SumPool(torch.autograd.Function):
 
 class _MaxPool(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, map: _C.Map) -> Tensor:
-        output, argmax = _C.max_pool(features.contiguous(), map)
+    def forward(ctx: Any, features: Tensor, over: Any, functions: Any) -> Tensor:
+        output, argmax = functions[0](features.contiguous(), over)
         ctx.save_for_backward(argmax)
-        ctx.map = map
+        ctx.call = (over, functions)
         return output
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        (argmax,) = ctx.saved_tensors
-        return _C.max_pool_gradient(grad.contiguous(), argmax, ctx.map), None
+        return _MaxPoolGradient.apply(grad, *ctx.saved_tensors, *ctx.call), None, None
 
 
-class _GlobalMaxPool(torch.autograd.Function):
+class _MaxPoolGradient(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, sites: _C.Sites) -> Tensor:
-        output, argmax = _C.global_max_pool(features.contiguous(), sites)
+    def forward(ctx: Any, grad: Tensor, argmax: Tensor, over: Any, functions: Any) -> Tensor:
         ctx.save_for_backward(argmax)
-        ctx.sites = sites
-        return output
+        return functions[1](grad.contiguous(), argmax, over)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        (argmax,) = ctx.saved_tensors
-        return _C.global_max_pool_gradient(grad.contiguous(), argmax, ctx.sites), None
+        return at_maxima(grad, *ctx.saved_tensors), None, None, None

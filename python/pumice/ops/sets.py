@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .. import _C
 from ..coords import Coordinates
 from ..tensor import SparseTensor
+from . import graph
 
 
 def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
     """The rows where `keep` [N] is true, in their order."""
-    if keep.shape != (len(x),):
+    if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
+    if torch.compiler.is_compiling():
+        coords, rows = graph.prune(x.coords, keep)
+        return SparseTensor._of(coords, x.features[rows])
     mask = (keep != 0).byte().contiguous()
     sites, kept = x.coords.sites.prune(mask)
     return SparseTensor._of(Coordinates._of(sites), x.features[kept.long()])
@@ -28,7 +33,11 @@ def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
             f"union_add: the tensors have {left.features.shape[1]} and {right.features.shape[1]} "
             "channels: give as many"
         )
-    sites, left_row, right_row = left.coords.sites.unite(right.coords.sites)
-    total = left.features.new_zeros((sites.rows, left.features.shape[1]))
+    if torch.compiler.is_compiling():
+        coords, left_row, right_row = graph.unite(left.coords, right.coords)
+    else:
+        sites, left_row, right_row = left.coords.sites.unite(right.coords.sites)
+        coords = Coordinates._of(sites)
+    total = left.features.new_zeros((coords.rows, left.features.shape[1]))
     total = total.index_add(0, left_row, left.features).index_add(0, right_row, right.features)
-    return SparseTensor._of(Coordinates._of(sites), total)
+    return SparseTensor._of(coords, total)

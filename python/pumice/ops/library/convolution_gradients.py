@@ -1,4 +1,4 @@
-"""Gradients of the operators in `library`, which are those operators again."""
+"""Gradients of the operators of convolution, which are those operators again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .library import library
+from .registry import differentiate
 
 _ops = torch.ops.pumice
 
 
 def _keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    features, weight, bias, map, *ctx.sizes, ctx.groups = inputs
+    features, weight, bias, map, *ctx.sizes, ctx.groups, ctx.dataflow = inputs
     ctx.save_for_backward(features, weight, map)
     ctx.bias_dtype = None if bias is None else bias.dtype
 
@@ -22,7 +22,9 @@ def _of_convolution(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     features, weight, map = ctx.saved_tensors
     to_features = to_weight = to_bias = None
     if ctx.needs_input_grad[0]:
-        to_features = _ops.convolution_input_gradient(grad, weight, map, *ctx.sizes, ctx.groups)
+        to_features = _ops.convolution_input_gradient(
+            grad, weight, map, *ctx.sizes, ctx.groups, ctx.dataflow
+        )
     if ctx.needs_input_grad[1]:
         to_weight = _ops.convolution_weight_gradient(
             features, grad, map, *ctx.sizes, weight.shape[0], ctx.groups
@@ -30,11 +32,11 @@ def _of_convolution(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     if ctx.needs_input_grad[2]:
         wide = torch.float64 if grad.dtype == torch.float64 else torch.float32
         to_bias = grad.sum(0, dtype=wide).to(ctx.bias_dtype)
-    return to_features, to_weight, to_bias, None, None, None, None
+    return to_features, to_weight, to_bias, None, None, None, None, None
 
 
 def _keep_input_gradient(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    grad_output, weight, map, *ctx.sizes, ctx.groups = inputs
+    grad_output, weight, map, *ctx.sizes, ctx.groups, ctx.dataflow = inputs
     ctx.save_for_backward(grad_output, weight, map)
 
 
@@ -42,12 +44,14 @@ def _of_input_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     grad_output, weight, map = ctx.saved_tensors
     to_output = to_weight = None
     if ctx.needs_input_grad[0]:
-        to_output = _ops.convolution(grad, weight, None, map, *ctx.sizes, ctx.groups)
+        to_output = _ops.convolution(
+            grad, weight, None, map, *ctx.sizes, ctx.groups, ctx.dataflow
+        )
     if ctx.needs_input_grad[1]:
         to_weight = _ops.convolution_weight_gradient(
             grad, grad_output, map, *ctx.sizes, weight.shape[0], ctx.groups
         )
-    return to_output, to_weight, None, None, None, None
+    return to_output, to_weight, None, None, None, None, None
 
 
 def _keep_weight_gradient(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -60,18 +64,15 @@ def _of_weight_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     to_features = to_output = None
     if ctx.needs_input_grad[0]:
         to_features = _ops.convolution_input_gradient(
-            grad_output, grad, map, *ctx.sizes, ctx.groups
+            grad_output, grad, map, *ctx.sizes, ctx.groups, None
         )
     if ctx.needs_input_grad[1]:
-        to_output = _ops.convolution(features, grad, None, map, *ctx.sizes, ctx.groups)
+        to_output = _ops.convolution(
+            features, grad, None, map, *ctx.sizes, ctx.groups, None
+        )
     return to_features, to_output, None, None, None, None, None
 
 
-for _name, _backward, _keep in (
-    ("convolution", _of_convolution, _keep_convolution),
-    ("convolution_input_gradient", _of_input_gradient, _keep_input_gradient),
-    ("convolution_weight_gradient", _of_weight_gradient, _keep_weight_gradient),
-):
-    torch.library.register_autograd(
-        f"pumice::{_name}", _backward, setup_context=_keep, lib=library
-    )
+differentiate("convolution", _keep_convolution, _of_convolution)
+differentiate("convolution_input_gradient", _keep_input_gradient, _of_input_gradient)
+differentiate("convolution_weight_gradient", _keep_weight_gradient, _of_weight_gradient)

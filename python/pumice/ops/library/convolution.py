@@ -1,0 +1,140 @@
+"""Convolution, its gradients, and what inference does in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from ... import _C
+from .. import modes
+from .registry import define, differentiate
+
+
+def _convolution(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    map: Tensor,
+    in_rows: int,
+    out_rows: int,
+    groups: int,
+    dataflow: str | None,
+) -> Tensor:
+    found = _C.map_of(map)
+    deterministic, tf32 = modes.of(features)
+    return _C.convolution(
+        features.contiguous(),
+        weight.contiguous(),
+        found,
+        modes.bias_for(bias, features),
+        groups,
+        deterministic,
+        tf32,
+        dataflow,
+        None,
+        0,
+    )
+
+
+def _input_gradient(
+    grad_output: Tensor,
+    weight: Tensor,
+    map: Tensor,
+    in_rows: int,
+    out_rows: int,
+    groups: int,
+    dataflow: str | None,
+) -> Tensor:
+    found = _C.map_of(map)
+    return _C.convolution_input_gradient(
+        grad_output.contiguous(),
+        weight.contiguous(),
+        found,
+        groups,
+        *modes.of(grad_output),
+        dataflow,
+    )
+
+
+def _weight_gradient(
+    features: Tensor,
+    grad_output: Tensor,
+    map: Tensor,
+    in_rows: int,
+    out_rows: int,
+    offsets: int,
+    groups: int,
+) -> Tensor:
+    found = _C.map_of(map)
+    return _C.convolution_weight_gradient(
+        features.contiguous(), grad_output.contiguous(), found, groups, *modes.of(features)
+    )
+
+
+define(
+    "convolution(Tensor features, Tensor weight, Tensor? bias, Tensor map, SymInt in_rows, "
+    "SymInt out_rows, int groups, str? dataflow) -> Tensor",
+    _convolution,
+    lambda x, w, bias, map, in_rows, out_rows, groups, dataflow: x.new_empty(
+        (out_rows, w.shape[2])
+    ),
+)
+define(
+    "convolution_input_gradient(Tensor grad_output, Tensor weight, Tensor map, SymInt in_rows, "
+    "SymInt out_rows, int groups, str? dataflow) -> Tensor",
+    _input_gradient,
+    lambda g, w, map, in_rows, out_rows, groups, dataflow: g.new_empty(
+        (in_rows, w.shape[1] * groups)
+    ),
+)
+define(
+    "convolution_weight_gradient(Tensor features, Tensor grad_output, Tensor map, SymInt in_rows, "
+    "SymInt out_rows, int offsets, int groups) -> Tensor",
+    _weight_gradient,
+    lambda x, g, map, in_rows, out_rows, offsets, groups: x.new_empty(
+        (offsets, x.shape[1] // groups, g.shape[1])
+    ),
+)
+
+
+def _fused_convolution(
+    features: Tensor,
+    weight: Tensor,
+    map: Tensor,
+    out_rows: int,
+    scale: Tensor,
+    shift: Tensor,
+    residual: Tensor | None,
+    relu: bool,
+    groups: int,
+) -> Tensor:
+    return _C.fused_convolution(
+        features.contiguous(),
+        weight.contiguous(),
+        _C.map_of(map),
+        scale,
+        shift,
+        None if residual is None else residual.contiguous(),
+        int(relu),
+        0.0,
+        groups,
+        *modes.of(features),
+        None,
+        0,
+    )
+
+
+def _no_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    raise NotImplementedError("fused_convolution has no gradient: it is for inference")
+
+
+define(
+    "fused_convolution(Tensor features, Tensor weight, Tensor map, SymInt out_rows, Tensor scale, "
+    "Tensor shift, Tensor? residual, bool relu, int groups) -> Tensor",
+    _fused_convolution,
+    lambda x, w, map, out_rows, scale, shift, residual, relu, groups: x.new_empty(
+        (out_rows, w.shape[2])
+    ),
+)
+differentiate("fused_convolution", lambda ctx, inputs, output: None, _no_gradient)

@@ -1,0 +1,41 @@
+"""How operators are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+library = torch.library.Library("pumice", "DEF")
+
+
+def define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
+    """An operator on the CPU and on GPUs; `fake` makes what tensors without values go to."""
+    name = schema.split("(")[0]
+    library.define(schema)
+    # Called in an eager part between two graphs it is no part of either.
+    function = torch._disable_dynamo(function)
+    # Tokens are on the host, wherever the sites are, so both keys are for any device.
+    for key in ("CPU", "CUDA"):
+        library.impl(name, function, key)
+    torch.library.register_fake(f"pumice::{name}", fake, lib=library)
+
+
+def differentiate(
+    name: str, keep: Callable[..., None], gradient: Callable[..., tuple[Any, ...]]
+) -> None:
+    """`keep(ctx, inputs, output)` saves what `gradient(ctx, *grads)` needs."""
+    torch.library.register_autograd(
+        f"pumice::{name}", gradient, setup_context=keep, lib=library
+    )
+
+
+def fake_token(like: Tensor) -> Tensor:
+    return like.new_empty((1,), dtype=torch.int64, device="cpu")
+
+
+def unknown_size() -> Any:
+    """An extent that only the call itself tells."""
+    return torch.library.get_ctx().new_dynamic_size()

@@ -1,0 +1,149 @@
+"""Sites: made of coordinates, united, pruned, and compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import _C
+from ...coords import Coordinates
+from .registry import define, differentiate, fake_token, unknown_size
+
+_ops = torch.ops.pumice
+
+
+def _create_sites(
+    indices: Tensor,
+    spatial_shape: list[int] | None,
+    batch_size: int | None,
+    stride: list[int] | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    made = Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
+    return made.token, made.indices, _items(indices, made.batch_size)
+
+
+def _items(indices: Tensor, batch_size: Any) -> Tensor:
+    """A tensor whose extent is the number of batch items, which says it to a graph."""
+    return indices.new_empty((batch_size,), dtype=torch.uint8, device="cpu")
+
+
+def _fake_create_sites(
+    indices: Tensor, spatial_shape: Any, batch_size: Any, stride: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    cells = indices.new_empty(indices.shape, dtype=torch.int32)
+    items = _items(indices, unknown_size() if batch_size is None else batch_size)
+    return fake_token(indices), cells, items
+
+
+define(
+    "create_sites(Tensor indices, SymInt[]? spatial_shape, SymInt? batch_size, SymInt[]? stride) -> "
+    "(Tensor, Tensor, Tensor)",
+    _create_sites,
+    _fake_create_sites,
+)
+
+
+def _finer_sites(sites: Tensor, indices: Tensor, stride: list[int]) -> tuple[Tensor, Tensor]:
+    fine = _C.finer_sites(_C.sites_of(sites), stride)
+    if fine is None:
+        raise _C.UserError(
+            f"no convolution of stride {stride} led to these sites: pass the tensor to go to"
+        )
+    return _C.sites_token(fine), fine.coordinates().clone()
+
+
+define(
+    "finer_sites(Tensor sites, Tensor indices, int[] stride) -> (Tensor, Tensor)",
+    _finer_sites,
+    lambda sites, indices, stride: (
+        fake_token(sites),
+        indices.new_empty((unknown_size(), indices.shape[1])),
+    ),
+)
+
+
+def _prune_sites(sites: Tensor, indices: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    pruned, kept = _C.sites_of(sites).prune((keep != 0).byte().contiguous())
+    return _C.sites_token(pruned), pruned.coordinates().clone(), kept.long()
+
+
+def _fake_prune_sites(
+    sites: Tensor, indices: Tensor, keep: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows = unknown_size()
+    return (
+        fake_token(sites),
+        indices.new_empty((rows, indices.shape[1])),
+        indices.new_empty((rows,), dtype=torch.int64),
+    )
+
+
+define(
+    "prune_sites(Tensor sites, Tensor indices, Tensor keep) -> (Tensor, Tensor, Tensor)",
+    _prune_sites,
+    _fake_prune_sites,
+)
+
+_United = tuple[Tensor, Tensor, Tensor, Tensor]  # sites, indices, rows of the left, of the right
+
+
+def _unite_sites(left: Tensor, right: Tensor, indices: Tensor, others: Tensor) -> _United:
+    mine, theirs = _C.sites_of(left), _C.sites_of(right)
+    if mine.is_same(theirs):  # and stay so, as in eager calls
+        rows = torch.arange(mine.rows, dtype=torch.int32, device=indices.device)
+        return _C.sites_token(mine), indices.clone(), rows, rows.clone()
+    united, left_row, right_row = mine.unite(theirs)
+    return (
+        _C.sites_token(united),
+        united.coordinates().clone(),
+        left_row.clone(),
+        right_row.clone(),
+    )
+
+
+define(
+    "unite_sites(Tensor left, Tensor right, Tensor indices, Tensor others) -> "
+    "(Tensor, Tensor, Tensor, Tensor)",
+    _unite_sites,
+    lambda left, right, indices, others: (
+        fake_token(left),
+        indices.new_empty((unknown_size(), indices.shape[1])),
+        indices.new_empty((indices.shape[0],)),
+        others.new_empty((others.shape[0],)),
+    ),
+)
+
+
+def _on_sites(
+    features: Tensor, sites: Tensor, wanted: Tensor, in_rows: int, out_rows: int, what: str
+) -> Tensor:
+    if not _C.sites_of(sites).is_same(_C.sites_of(wanted)):
+        raise _C.UserError(
+            f"{what}: the tensors have {out_rows} and {in_rows} rows on different sites; use "
+            "pumice.ops.union_add, or give one the Coordinates of the other"
+        )
+    return features.clone()
+
+
+def _keep_on_sites(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, sites, wanted, ctx.in_rows, ctx.out_rows, ctx.what = inputs
+    ctx.save_for_backward(sites, wanted)
+
+
+def _of_on_sites(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    sites, wanted = ctx.saved_tensors
+    back = _ops.on_sites(grad, wanted, sites, ctx.out_rows, ctx.in_rows, ctx.what)
+    return back, None, None, None, None, None
+
+
+define(
+    "on_sites(Tensor features, Tensor sites, Tensor wanted, SymInt in_rows, SymInt out_rows, "
+    "str what) -> Tensor",
+    _on_sites,
+    lambda features, sites, wanted, in_rows, out_rows, what: features.new_empty(
+        (out_rows, features.shape[1])
+    ),
+)
+differentiate("on_sites", _keep_on_sites, _of_on_sites)

@@ -1,0 +1,90 @@
+"""torch.export: a network as a program of plain coordinates and features, run on other scans."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import torch
+from conftest import close, random_tensor, working_type
+
+import pumice
+from pumice import nn
+
+RELEASE = tuple(int(number) for number in torch.__version__.split(".")[:2])
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.skipif(RELEASE < (2, 11), reason="older compilers refuse extents without values"),
+]
+
+
+class Classifier(torch.nn.Module):
+    """Down, up, and one row of scores for each batch item."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Sequential(
+            nn.SubMConv3d(4, 8, 3, bias=False),
+            nn.BatchNorm(8),
+            nn.ReLU(),
+            nn.Conv3d(8, 8, 2, 2, bias=False),
+            torch.nn.BatchNorm1d(8),
+            torch.nn.ReLU(),
+        )
+        self.up = nn.InverseConv3d(8, 6, 2, 2)
+        self.pool = nn.GlobalPool("average")
+
+    def forward(self, coords: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = pumice.SparseTensor(coords, features)
+        y = self.up(self.down(x))
+        return y.features, self.pool(y)
+
+
+def export(net: torch.nn.Module, x: pumice.SparseTensor, strict: bool) -> torch.export.ExportedProgram:
+    rows = torch.export.Dim.AUTO
+    return torch.export.export(
+        net, (x.indices, x.features), dynamic_shapes=({0: rows}, {0: rows}), strict=strict
+    )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_network_is_exported(device: torch.device, strict: bool) -> None:
+    type_ = working_type(device)
+    net = Classifier().to(device, type_).eval()
+    net.down[1].running_mean.uniform_()
+    program = export(net, random_tensor(dtype=type_, device=device), strict)
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file).module()
+    for seed, batch in ((1, 3), (2, 1), (3, 2)):
+        x = random_tensor(
+            count=150 * seed, batch=batch, dtype=type_, device=device, seed=seed
+        )
+        cells = x.indices - x.indices.new_tensor([0, 4, 4, 4])  # negative ones too
+        for run in (program.module(), loaded):
+            for mine, expected in zip(run(cells, x.features), net(cells, x.features)):
+                close(mine, expected, 1000)
+
+
+def test_an_exported_network_trains(device: torch.device) -> None:
+    type_ = working_type(device)
+    net = Classifier().to(device, type_)
+    x = random_tensor(dtype=type_, device=device)
+    trained = export(net, x, strict=False).module()
+    other = random_tensor(count=500, dtype=type_, device=device, seed=4)
+    outcomes = []
+    for run in (trained, net):
+        rows, items = run(other.indices, other.features)
+        loss = rows.square().mean() + items.sum()
+        outcomes.append(torch.autograd.grad(loss, list(run.parameters())))
+    for mine, expected in zip(*outcomes):
+        close(mine, expected, 1000)
+
+
+def test_an_exported_network_refuses_what_the_eager_one_does() -> None:
+    net = Classifier().double().eval()
+    program = export(net, random_tensor(), strict=False).module()
+    twice = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 3]], dtype=torch.int32)
+    with pytest.raises(pumice.UserError, match="row"):
+        program(twice, torch.zeros(2, 4, dtype=torch.float64))
