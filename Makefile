@@ -1,5 +1,5 @@
 # The commands people use. `make demo` and `make test` do all set-up on Debian and Ubuntu.
-.PHONY: demo test build setup python asan tsan format tidy bench clean
+.PHONY: demo test build setup python wheel asan tsan format tidy bench clean
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
@@ -25,6 +25,10 @@ $(BUILD)/build.ninja: | setup
 # `make test`.
 python: | setup
 	@tools/test_python.sh
+
+# The wheel for others to install, with kernels compiled ahead: ARCHITECTURES="sm_80 sm_90a", by default all.
+wheel: | setup
+	@tools/build_wheel.sh $(ARCHITECTURES)
 
 # The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 asan: | setup

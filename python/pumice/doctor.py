@@ -44,15 +44,20 @@ def _cuda_lines() -> tuple[list[str], bool]:
         lines.append(f"compiler  NVRTC {compiler['version']}, {compiler['path']}")
     else:
         lines.append(f"compiler  {compiler['reason']}")
+    if not compiler["available"] and not bundles:
+        lines.append("          neither compiler nor compiled kernels: GPU layers will not work")
+        return lines, False
+    return lines, True
+
+
+def _bundle_lines() -> list[str]:
+    lines = []
     for bundle in _C.kernel_bundles():
         state = bundle["problem"] or (
             f"{bundle['kernels']} kernels for {', '.join(bundle['architectures'])}"
         )
         lines.append(f"kernels   {bundle['path']}: {state}")
-    if not compiler["available"] and not bundles:
-        lines.append("          neither compiler nor compiled kernels: GPU layers will not work")
-        return lines, False
-    return lines, True
+    return lines
 
 
 def main() -> int:
@@ -61,7 +66,7 @@ def main() -> int:
     print(f"CPU       {_C.threads()} threads")
     torch_lines, torch_works = _torch_lines()
     cuda_lines, cuda_works = _cuda_lines()
-    for line in torch_lines + cuda_lines:
+    for line in torch_lines + cuda_lines + _bundle_lines():
         print(line)
     cache = _C.kernel_cache()
     if cache["folder"]:
