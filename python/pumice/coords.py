@@ -117,6 +117,7 @@ class Coordinates:
 
     @property
     def rows(self) -> int:
+        """How many sites there are; inside a graph a number that the graph does not know."""
         return self._indices.shape[0] if torch.compiler.is_compiling() else self.sites.rows
 
     @property

@@ -150,4 +150,5 @@ def test_every_operator_is_checked() -> None:
         "to_bev", "to_dense", "union_add",
     }  # fmt: skip
     maps = {name for name in ops.__all__ if name.endswith("_map")}
-    assert set(ops.__all__) - maps - {"InterpolationMap", "Map", "fold_batch_norm"} == checked
+    without_gradients = {"finer_sites", "fold_batch_norm", "fused_convolution"}
+    assert set(ops.__all__) - maps - {"InterpolationMap", "Map"} - without_gradients == checked

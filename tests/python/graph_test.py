@@ -89,7 +89,8 @@ def u_net(x: pumice.SparseTensor, down, middle, up) -> pumice.SparseTensor:
 
 def item(x: pumice.SparseTensor, index: int) -> pumice.SparseTensor:
     mine = x.indices[:, 0] == index
-    return pumice.SparseTensor(x.indices[mine], x.features[mine])
+    cells = x.indices[mine] * x.indices.new_tensor([0, 1, 1, 1])  # of a batch of its own
+    return pumice.SparseTensor(cells, x.features[mine])
 
 
 def functions() -> dict[str, Callable[[], torch.nn.Module]]:
