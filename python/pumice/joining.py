@@ -45,7 +45,9 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
 
 
 def _check_item(first: SparseTensor, x: SparseTensor, item: int) -> None:
-    if x.batch_size > 1:
+    if torch.compiler.is_compiling():  # the graph finds out when it runs
+        torch._check(x.batch_size <= 1, lambda: "collate: give tensors of one batch item each")
+    elif x.batch_size > 1:
         raise _C.UserError(
             f"collate: tensors[{item}] has a batch_size of {x.batch_size}: give tensors of one "
             "batch item each"

@@ -442,3 +442,19 @@ def test_autocast_computes_in_its_type(device: torch.device, dtype: torch.dtype)
         expected = net(x)
     assert found.features.dtype == expected.features.dtype == dtype
     torch.testing.assert_close(found.features, expected.features, rtol=0.05, atol=0.05)
+
+
+def test_what_a_graph_learns_late_it_refuses_late() -> None:
+    """How many items a batch has is read off the sites when the graph runs."""
+
+    def joined(cells: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+        return pumice.collate([pumice.SparseTensor(cells, features)]).features
+
+    torch._dynamo.reset()
+    compiled = torch.compile(joined, backend="aot_eager", fullgraph=True, dynamic=True)
+    cells = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]], dtype=torch.int32)
+    features = torch.rand(2, 3)
+    assert torch.equal(compiled(cells, features), features)
+    cells[1, 0] = 1
+    with pytest.raises(RuntimeError, match="one batch item each"):
+        compiled(cells, features)
