@@ -100,10 +100,7 @@ def _with_running(
     result = (features - mean) * scale
     if bias is not None:
         result = result + bias
-    result = result.to(features.dtype)
-    if residual is not None:
-        result = result + residual
-    return torch.relu(result) if relu else result
+    return _followed(result.to(features.dtype), residual, relu)
 
 
 def _step_by_step(
@@ -123,6 +120,10 @@ def _step_by_step(
         result = torch.nn.functional.batch_norm(
             features, running_mean, running_variance, weight, bias, training, momentum, eps
         )
+    return _followed(result, residual, relu)
+
+
+def _followed(result: Tensor, residual: Tensor | None, relu: bool) -> Tensor:
     if residual is not None:
         result = result + residual
     return torch.relu(result) if relu else result
