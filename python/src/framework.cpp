@@ -169,6 +169,10 @@ void Call::expect(const Shape& shape, DType dtype) {
   expected().push_back({like_, shape, dtype});
 }
 
+void Call::expect_no_more() const {
+  expected().clear();
+}
+
 nb::object Call::give(Tensor result) const {
   MadeTensor found = tensor_at(stream_.device, result.raw());
   nb::object& made = found.tensor;

@@ -64,6 +64,8 @@ class Call {
   /// A result of this shape and type is expected: memory of its size is made as a tensor of the
   /// framework, so that the result needs no copy.
   void expect(const Shape& shape, DType dtype);
+  /// No more results of the shapes expected so far will be made.
+  void expect_no_more() const;
   /// Runs `work`, on the CPU without the GIL. (On a device it only enqueues, and giving the GIL
   /// away costs more than the work.)
   template <class Work> auto run(Work&& work) const {

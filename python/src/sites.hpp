@@ -66,6 +66,7 @@ void bind_maps(nb::module_& module);
 void bind_tokens(nb::module_& module);
 void bind_convolution(nb::module_& module);
 void bind_normalization(nb::module_& module);
+void bind_chain(nb::module_& module);
 void bind_pooling(nb::module_& module);
 void bind_dense(nb::module_& module);
 void bind_points(nb::module_& module);

@@ -1,7 +1,8 @@
 // Sites and maps inside tensors: what an operator of torch.library takes and a compiled graph can
-// carry. A token is one int64 on the host; its memory owns the object, so the object lives as long
-// as any tensor shares that memory, whatever the framework does with it. A copy of the number
-// stands for the same object for as long as the original lives.
+// carry; and what a backward pass needs, which autograd then frees when it frees its tensors. A
+// token is one int64 on the host; its memory owns the object, so the object lives as long as any
+// tensor shares that memory, whatever the framework does with it. A copy of the number stands for
+// the same object for as long as the original lives.
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -11,13 +12,14 @@
 #include <pumice/core/error.hpp>
 
 #include "sites.hpp"
+#include "tokens.hpp"
 
 using namespace nanobind::literals;
 
 namespace pumice::python {
 namespace {
 
-using Object = std::variant<Sites, Map>;
+using Object = std::variant<Sites, Map, std::shared_ptr<const ChainRecord>>;
 
 class Registry {
  public:
@@ -86,6 +88,14 @@ template <class Kind> Kind find_as(nb::handle token, const char* expected_kind) 
 }
 
 }   // namespace
+
+nb::object token_of(std::shared_ptr<const ChainRecord> record) {
+  return make_token(std::move(record));
+}
+
+std::shared_ptr<const ChainRecord> record_of(nb::handle token) {
+  return find_as<std::shared_ptr<const ChainRecord>>(token, "a backward pass");
+}
 
 void bind_tokens(nb::module_& module) {
   module.def(

@@ -190,7 +190,9 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   PUMICE_EXPECTS(weight.extent(2) == grad_output.extent(1), "weight ", to_string(weight.shape()),
                  " makes ", weight.extent(2), " output channels, but grad_output has ",
                  grad_output.extent(1), ": give the weight of the forward convolution");
-  check_bare(options);
+  check_bare(options, true);
+  check_epilogue(options.epilogue, map.in_rows, weight.extent(1) * options.groups,
+                 grad_output.dtype());
   const KernelMapView backwards = transposed(map);
   return multiply(grad_output, weight, backwards,
                   describe(Direction::input_gradient, backwards, grad_output.extent(1),

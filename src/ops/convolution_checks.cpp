@@ -102,15 +102,17 @@ void check_more_inputs(const ConvolutionOptions& options, ConstTensorView featur
   checks::same_device(shortcut.scale, features, "convolution", "shortcut.scale", "features");
 }
 
-void check_bare(const ConvolutionOptions& options) {
+void check_bare(const ConvolutionOptions& options, bool adds_residual) {
   const Epilogue& epilogue = options.epilogue;
   PUMICE_EXPECTS(!options.second.defined() && !options.shortcut.features.defined(),
                  "a second tensor or a shortcut is set for a gradient: take the gradients of each "
                  "input apart");
   PUMICE_EXPECTS(!epilogue.scale.defined() && !epilogue.shift.defined() &&
-                     !epilogue.residual.defined() && epilogue.activation == Activation::none,
+                     (adds_residual || !epilogue.residual.defined()) &&
+                     epilogue.activation == Activation::none,
                  "epilogue is set for a gradient: take the activation's gradient first and leave "
-                 "the epilogue empty");
+                 "the epilogue empty",
+                 adds_residual ? " but for a residual" : "");
 }
 
 void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,

@@ -30,8 +30,8 @@ void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t ch
 /// `second` lies beside the features; a shortcut has the rows and channels of the output.
 void check_more_inputs(const ConvolutionOptions& options, ConstTensorView features,
                        std::int64_t out_rows, std::int64_t out_channels);
-/// Gradients are taken of one input's sum before any epilogue.
-void check_bare(const ConvolutionOptions& options);
+/// Gradients are taken of one input's sum before any epilogue; some add a residual.
+void check_bare(const ConvolutionOptions& options, bool adds_residual = false);
 /// A prepared weight belongs to this product.
 void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
                   std::int64_t out_channels, std::int64_t groups, DType dtype);

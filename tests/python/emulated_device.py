@@ -97,6 +97,47 @@ def norms(features: torch.Tensor, other: torch.Tensor) -> None:
         all_same(made[1], made[0], f"batch norm, relu={relu}")
 
 
+def chains(cells: torch.Tensor, sites: object) -> None:
+    """A residual block with a shortcut of its own, and what is given as a second value added at the
+    end; then in half precision beside weights in float32, which only a device takes. There without
+    a ReLU, since inputs that change sides change gradients by more than rounding does."""
+    x = pumice.SparseTensor(cells, torch.randn(len(cells), 8), batch_size=2)
+    wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
+    windows = [wide, narrow, wide, wide]
+    shapes = [(27, 8, 16), (1, 8, 16), (27, 16, 16), (27, 16, 4)]
+    other = torch.randn(len(cells), 4)
+    parameters, running = [], []
+    for offsets, cin, cout in shapes:
+        parameters += [torch.randn(offsets, cin, cout), torch.rand(cout) + 0.5, torch.randn(cout)]
+        running += [torch.randn(cout), torch.rand(cout) + 0.5]
+    gradient = torch.randn_like(other)
+
+    def run(place: object, maps: tuple, relu: bool, *given: torch.Tensor) -> tuple:
+        chain = _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
+                          (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
+        features, second, g = map(place, given)
+        learned, moving = tuple(map(place, parameters)), tuple(map(place, running))
+        weights = _C.ChainWeights(chain, features, learned, moving)
+        result = [_C.chain_inference(features, second, chain, maps, weights, False, False)]
+        call = (features, second, chain, maps, learned)
+        output, record = _C.chain_training(*call, moving, False, False)
+        back = _C.chain_gradients(g, *call, record, False, False, True, True)
+        return (*result, output, *back, *moving)
+
+    here = tuple(pumice.ops.submanifold_map(x.coords, window) for window in windows)
+    there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
+    given = (x.features, other, gradient)
+    for dtype, relu, bound in ((torch.float32, True, 2e-5), (torch.float16, False, 1e-2)):
+        expected = run(torch.Tensor.clone, here, relu, *given)
+        made = run(OnDevice.of, there, relu, *(t.to(dtype) for t in given))
+        for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
+            error = (mine.host().float() - exact).norm() / exact.norm()
+            assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
+            kind = dtype if index < 4 else torch.float32  # of what is learned
+            assert type(mine) is OnDevice and mine.host().dtype == kind, index
+        print(f"chain in {dtype} agrees", flush=True)
+
+
 def points() -> None:
     """Voxels of points, rows merged and taken, and interpolation."""
     where = torch.randn(200, 5) * 2
@@ -194,6 +235,7 @@ def main() -> None:
         "gradient of the weight",
     )
     norms(features, gradient)
+    chains(cells, sites)
     points()
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)

@@ -22,7 +22,7 @@ struct Shortcut {
 
 struct ConvolutionOptions {
   std::int64_t groups = 1;
-  Epilogue epilogue{};   // forward only; a bias is its `shift`
+  Epilogue epilogue{};   // forward only, but for an input gradient's residual; a bias is `shift`
   /// Forward only: further channels of the input's rows, so that a concatenation need not be made.
   /// The plan says whether one kernel reads all these tensors, or they are brought together first.
   ConstTensorView second{};
@@ -53,7 +53,8 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                    const ConvolutionOptions& options = {});
 
 /// Gradient of the features: grad_output [map.out_rows, C_out] → [map.in_rows, C_in]. `map` is the
-/// forward map; its transpose is taken here.
+/// forward map; its transpose is taken here. The epilogue's residual, where defined, is added: what
+/// reached the same features on another way.
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                   const KernelMapView& map, const ConvolutionOptions& options = {});
 

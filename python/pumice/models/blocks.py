@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from .. import nn
+from ..nn.chain import INSIDE, Inside
 from ..nn.convolution import Convolution
 from ..profiling import Explanation, explain
 from ..tensor import SparseTensor
@@ -78,3 +79,7 @@ class ResidualBlock(torch.nn.Module):
     def forward(self, x: SparseTensor) -> SparseTensor:
         shortcut = x if self.downsample is None else self.downsample(x)
         return nn.residual(self.net, x, shortcut)
+
+
+INSIDE[NamedBlock] = lambda block: Inside([block.net])
+INSIDE[ResidualBlock] = lambda block: Inside([block.net], True, block.downsample)

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 
 from ..tensor import SparseTensor
-from .fused import Plan, has_hooks, steps_of
+from .chain import INSIDE, Inside
+from .fused import Plan, Step, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -50,6 +51,10 @@ class Residual(torch.nn.Module):
         return residual(self.body, x, other)
 
 
+INSIDE[Sequential] = lambda module: Inside(list(module._modules.values()))
+INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
+
+
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
     """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with."""
     if isinstance(body, Sequential) and not has_hooks(body):
@@ -82,11 +87,31 @@ def _run(
     """All modules of `body`, then `+ other` and a ReLU."""
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
-    else:
-        plan = body.__dict__.get("_plan")
-        if plan is None:
-            plan = body.__dict__["_plan"] = Plan()
-        steps = plan.of(body._modules.values())
+        return _run_steps(steps, x, other, relu, like)
+    plan = body.__dict__.get("_plan")
+    if plan is None:
+        plan = body.__dict__["_plan"] = Plan()
+    parts = plan.of(body._modules.values())
+    last = len(parts) - 1
+    for index, part in enumerate(parts):
+        onto = like if index == 0 else None
+        if index < last or other is None:
+            made = None
+            if part.chain is not None and isinstance(x, SparseTensor):
+                made = part.chain.run(x, None, onto)
+            x = _run_steps(part.steps, x, None, False, onto) if made is None else made
+            continue
+        if part.adding_chain is not None and isinstance(x, SparseTensor):
+            made = part.adding_chain.run(x, other, onto)
+            if made is not None:
+                return made
+        return _run_steps(part.steps, x, other, relu, onto)
+    return x if other is None else _sum(x, other, relu)
+
+
+def _run_steps(
+    steps: list[Step], x: Any, other: SparseTensor | None, relu: bool, like: Any
+) -> Any:
     last = len(steps) - 1
     for index, step in enumerate(steps):
         module = step.module

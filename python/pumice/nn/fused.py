@@ -17,6 +17,7 @@ from .. import _C, ops
 from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor, features_on
+from .chain import INSIDE, Chain, Link, nested
 from .convolution import Convolution
 from .normalization import batch_norm
 
@@ -184,25 +185,97 @@ def _is_relu(kind: type) -> bool:
     return kind in (ReLU, torch.nn.ReLU)
 
 
+class Part:
+    """Steps that follow each other, and the chain that they make: `chain`, and `adding_chain` which
+    adds another tensor before the last ReLU. Without a chain it is one step."""
+
+    __slots__ = ("adding_chain", "chain", "steps")
+
+    def __init__(self, steps: list[Step], links: list[Link]) -> None:
+        self.steps = steps
+        self.chain = Chain(links) if links else None
+        self.adding_chain: Chain | None = None
+        if links and links[-1].residual < 0 and not links[-1].relu:
+            last = Link(links[-1].convolution, links[-1].norm, True, links[-1].input)
+            last.residual = 1
+            self.adding_chain = Chain([*links[:-1], last])
+
+
+def parts_of(steps: list[Step]) -> list[Part]:
+    """Chains as long as there are."""
+    parts: list[Part] = []
+    chained: list[Step] = []
+    links: list[Link] = []
+    value = 0
+    for step in steps:
+        more = list(links)
+        after = _link(step, more, value)
+        if after is not None:
+            chained.append(step)
+            links, value = more, after
+            continue
+        if chained:
+            parts.append(Part(chained, links))
+        parts.append(Part([step], []))
+        chained, links, value = [], [], 0
+    if chained:
+        parts.append(Part(chained, links))
+    return parts
+
+
+def _link(step: Step, links: list[Link], value: int) -> int | None:
+    """Appends what the step does to `value`; returns the value it makes, None where no chain does
+    that."""
+    if step.convolution is not None and step.norm is not None:
+        links.append(Link(step.convolution, step.norm, step.relu, value))
+        return 1 + len(links)  # two values are given
+    module = step.module
+    if module is None or has_hooks(module) or type(module) not in INSIDE:
+        return None
+    inside = INSIDE[type(module)](module)
+    shortcut: int | None = value
+    if inside.shortcut is not None:
+        shortcut = _link_all([inside.shortcut], links, value)
+    made = _link_all(inside.modules, links, value)
+    if made is None or shortcut is None:
+        return None
+    if inside.is_sum:
+        last = links[-1]
+        if made == value or last.relu or last.residual >= 0:
+            return None
+        last.residual, last.relu = shortcut, True
+    return made
+
+
+def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> int | None:
+    after: int | None = value
+    for step in steps_of(modules):
+        if after is not None:
+            after = _link(step, links, after)
+    return after
+
+
 class Plan:
-    """The steps of a list of modules, made anew where the list or a hook changed. No copy of a module
+    """The parts of a list of modules, made anew where the list or a hook changed. No copy of a module
     takes them along."""
 
-    __slots__ = ("hooked", "modules", "steps")
+    __slots__ = ("hooked", "modules", "parts")
 
     def __init__(self) -> None:
         self.hooked = False
         self.modules: list[torch.nn.Module] = []
-        self.steps: list[Step] = []
+        self.parts: list[Part] = []
 
-    def of(self, modules: Iterable[torch.nn.Module]) -> list[Step]:
-        now = list(modules)
+    def of(self, modules: Iterable[torch.nn.Module]) -> list[Part]:
+        now: list[torch.nn.Module] = []
+        modules = list(modules)
+        nested(modules, now)
         hooked = any(map(has_hooks, now))
         if hooked or self.hooked or now != self.modules:
-            self.steps = steps_of(now)
+            self.parts = parts_of(steps_of(modules))
             self.modules = now
             self.hooked = hooked
-        return self.steps
+        return self.parts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return Plan()

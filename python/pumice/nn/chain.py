@@ -1,0 +1,277 @@
+"""Layers that run one after the other in one call of the extension: convolutions, each with its batch
+norm, a residual and a ReLU.
+
+What a call costs the host, an operator's way through Python and autograd, is paid once for a whole
+stage of a network. A chain runs where all its norms are in training and all its parameters learn, and
+where nobody wants gradients and all its norms are in evaluation; else its layers run one by one
+(fused.py), which is the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C, ops
+from ..coords import Coordinates
+from ..ops import modes
+from ..tensor import SparseTensor
+from .convolution import Convolution
+from .kept import Kept
+
+_GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
+_hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+_transformed = torch._C._are_functorch_transforms_active
+
+
+class Link:
+    """relu(norm(convolution(value `input`)) + value `residual`)"""
+
+    __slots__ = ("convolution", "input", "norm", "relu", "residual")
+
+    def __init__(
+        self, convolution: Convolution, norm: torch.nn.BatchNorm1d, relu: bool, input: int
+    ) -> None:
+        self.convolution = convolution
+        self.norm = norm
+        self.relu = relu
+        self.input = input
+        self.residual = -1
+
+
+class Chain:
+    """Links whose last one makes the result. `takes_other`: value 1 is added before its ReLU."""
+
+    def __init__(self, links: list[Link]) -> None:
+        self.links = links
+        self.takes_other = any(link.residual == 1 for link in links)
+        rows = [
+            (link.input, link.residual, link.relu, link.norm.eps, _momentum(link.norm))
+            for link in links
+        ]
+        self.settings = [row[3:] for row in rows]
+        self.c = _C.Chain(rows)
+        self.weights: tuple[list[Kept], list[Any], _C.ChainWeights] | None = None
+
+    def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
+        """None where the layers have to run one by one."""
+        features = x.features
+        if modes.traced(features) or _transformed():
+            return None
+        learns = torch.is_grad_enabled()
+        if learns and _hooks_on_saved is not None and _hooks_on_saved(True) is not None:
+            return None  # who watches saved tensors shall see those of every layer
+        gathered = self._gather(learns)
+        if gathered is None:
+            return None
+        parameters, running = gathered
+        dtype = modes.autocast_dtype(features)
+        if dtype is not None and features.dtype != dtype:
+            features = features.to(dtype)
+        second = None
+        if other is not None:
+            second = other.features if dtype is None else other.features.to(dtype)
+        if not self._fits(features, second, parameters):
+            return None
+        found = self._maps(x, other, features, like, least=2 if learns else 0)
+        if found is None:
+            return None
+        maps, coords = found
+        second = None if second is None else second.contiguous()
+        if learns:
+            result = _apply(features.contiguous(), second, self, maps, running, *parameters)
+            torch._foreach_add_([link.norm._buffers["num_batches_tracked"] for link in self.links], 1)
+        else:
+            result = _C.chain_inference(
+                features.contiguous(), second, self.c, maps,
+                self._folded(features, parameters, running), *modes.of(features),
+            )  # fmt: skip
+        return SparseTensor._of(coords, result)
+
+    def _gather(self, learns: bool) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None:
+        """(weight, norm's weight, norm's bias) and (running mean, running variance) of all links."""
+        parameters: list[Tensor] = []
+        running: list[Tensor] = []
+        for link, (eps, momentum) in zip(self.links, self.settings):
+            layer, norm = link.convolution, link.norm
+            if norm.training is not learns or norm.eps != eps:
+                return None
+            if learns and norm.momentum != momentum:
+                return None
+            of_layer, of_norm, buffers = layer._parameters, norm._parameters, norm._buffers
+            if layer.dataflow is not None or layer.groups != 1 or of_layer.get("bias") is not None:
+                return None
+            mine = (of_layer.get("weight"), of_norm["weight"], of_norm["bias"])
+            for parameter in mine:
+                if parameter is None or (learns and not parameter.requires_grad):
+                    return None
+            mean = buffers["running_mean"]
+            if mean is None or not norm.track_running_stats:
+                return None
+            parameters += mine
+            running += (mean, buffers["running_var"])
+        return tuple(parameters), tuple(running)
+
+    def _fits(self, features: Tensor, other: Tensor | None, parameters: tuple[Tensor, ...]) -> bool:
+        """Whether kernels take these types, and channels are those of the layers."""
+        kind = features.dtype
+        wide = torch.float64 if kind == torch.float64 else torch.float32
+        on_device = features.is_cuda
+        if not features.is_floating_point() or (kind == torch.float64 and on_device):
+            return False
+        if other is not None and other.dtype != kind:
+            return False
+        weights = (kind, wide) if on_device else (kind,)
+        for index, parameter in enumerate(parameters):
+            allowed = (wide,) if index % 3 else weights
+            if parameter.dtype not in allowed or not parameter.is_contiguous():
+                return False
+        return features.size(1) == self.links[0].convolution.in_channels
+
+    def _maps(
+        self, x: SparseTensor, other: SparseTensor | None, features: Tensor, like: Any, least: int
+    ) -> tuple[tuple[_C.Map, ...], Coordinates] | None:
+        """The map of each link and the sites of the last one; None where what is added lies on other
+        sites or has other channels, or sites have fewer rows than `least`."""
+        coords: list[Any] = [x.coords, None if other is None else other.coords]
+        channels = [features.size(1), 0 if other is None else other.features.size(1)]
+        maps = []
+        for index, link in enumerate(self.links):
+            layer = link.convolution
+            if channels[link.input] != layer.in_channels:
+                return None
+            on = SparseTensor._of(coords[link.input], features)
+            map, out = layer.find(on, like if index == 0 else None)
+            if link.residual >= 0 and not (
+                channels[link.residual] == layer.out_channels
+                and out.is_same(coords[link.residual])
+            ):
+                return None
+            if out.rows < least:
+                return None
+            maps.append(map)
+            coords.append(out)
+            channels.append(layer.out_channels)
+        return tuple(maps), coords[-1]
+
+    def _folded(
+        self, features: Tensor, parameters: tuple[Tensor, ...], running: tuple[Tensor, ...]
+    ) -> _C.ChainWeights:
+        """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
+        frozen."""
+        kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
+        key = None
+        if all(k is not None for k in kept):
+            tensors = (*parameters, *running)
+            key = [(t.data_ptr(), modes.version_of(t)) for t in tensors]
+            key.append((features.dtype, modes.of(features)))
+            known = self.weights
+            if known is not None and known[0] == kept and known[1] == key:
+                return known[2]
+        made = _C.ChainWeights(self.c, features, parameters, running)
+        self.weights = None if key is None else (kept, key, made)
+        return made
+
+
+class _ChainFunction(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        other: Tensor | None,
+        chain: Chain,
+        maps: tuple[_C.Map, ...],
+        running: tuple[Tensor, ...],
+        *parameters: Tensor,
+    ) -> Tensor:
+        switches = modes.of(features)
+        output, record = _C.chain_training(
+            features, other, chain.c, maps, parameters, running, *switches
+        )
+        # The output is the mask of its ReLU: autograd sees when somebody writes into it.
+        ctx.save_for_backward(features, other, record, output, *parameters)
+        ctx.call = (chain, maps, switches)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled() or modes.traced(grad_output):
+            return _differentiable_gradients(ctx, grad_output)
+        features, other, record, _, *parameters = ctx.saved_tensors
+        chain, maps, switches = ctx.call
+        of_features, of_other, *of_parameters = _C.chain_gradients(
+            grad_output.contiguous(), features, other, chain.c, maps, tuple(parameters), record,
+            *switches, *ctx.needs_input_grad[:2],
+        )  # fmt: skip
+        return of_features, of_other, None, None, None, *of_parameters
+
+
+_apply = modes.function(_ChainFunction)
+
+
+def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
+    """For second derivatives: the layers one by one, each of which has them."""
+    features, other, _, _, *parameters = ctx.saved_tensors
+    chain, maps, _ = ctx.call
+    inputs = [features, other, *parameters]
+    with torch.enable_grad():
+        output = one_by_one(chain.links, features, other, maps, parameters)
+        wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
+        found = torch.autograd.grad(
+            output, [inputs[i] for i in wanted], grad_output, create_graph=True
+        )
+    gradients: list[Tensor | None] = [None] * len(inputs)
+    for i, gradient in zip(wanted, found):
+        gradients[i] = gradient
+    return (*gradients[:2], None, None, None, *gradients[2:])
+
+
+def one_by_one(
+    links: list[Link],
+    features: Tensor,
+    other: Tensor | None,
+    maps: tuple[_C.Map, ...],
+    parameters: list[Tensor],
+) -> Tensor:
+    """What a chain computes in training, without the running statistics."""
+    values: list[Any] = [features, other]
+    for index, (link, map) in enumerate(zip(links, maps)):
+        weight, scale, shift = parameters[3 * index : 3 * index + 3]
+        x = values[link.input]
+        convolved = ops.convolution(x, weight.to(x.dtype), map)
+        values.append(
+            ops.batch_norm(
+                convolved, scale, shift, eps=link.norm.eps, relu=link.relu,
+                residual=None if link.residual < 0 else values[link.residual],
+            )  # fmt: skip
+        )
+    return values[-1]
+
+
+def _momentum(norm: torch.nn.BatchNorm1d) -> float:
+    return 0.0 if norm.momentum is None else norm.momentum
+
+
+class Inside(NamedTuple):
+    """What a module does, said so that a chain can go through it: `modules` one after the other; of a
+    sum, relu(that + shortcut(x)), or + x without a shortcut."""
+
+    modules: list[torch.nn.Module]
+    is_sum: bool = False
+    shortcut: torch.nn.Module | None = None
+
+
+# By exact class, since a class that inherits may do something else.
+INSIDE: dict[type, Callable[[Any], Inside]] = {}
+
+
+def nested(modules: Iterable[torch.nn.Module | None], found: list[torch.nn.Module]) -> None:
+    """Modules, and those inside of what a chain can go through."""
+    for module in modules:
+        if module is not None:
+            found.append(module)
+            if type(module) in INSIDE:
+                nested(module._modules.values(), found)

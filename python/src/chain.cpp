@@ -1,0 +1,371 @@
+// Convolutions, each with its batch norm, a residual and a ReLU, one after the other in one call:
+// what a call costs the host is paid once for all of them.
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <pumice/core/error.hpp>
+#include <pumice/ops/convolution.hpp>
+#include <pumice/ops/elementwise.hpp>
+#include <pumice/ops/normalization.hpp>
+
+#include "sites.hpp"
+#include "tokens.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+
+/// What a backward pass needs of its forward pass, link by link.
+struct ChainRecord {
+  struct Link {
+    Tensor convolved;
+    Normalized normalized;
+  };
+  std::vector<Link> links;
+};
+
+namespace {
+
+/// Values 0 and 1 are what a chain is given; value 2 + i is what link i makes.
+constexpr std::size_t kGiven = 2;
+
+/// relu(norm(convolution(value `input`)) + value `residual`)
+struct Link {
+  std::size_t input;
+  std::optional<std::size_t> residual;
+  bool relu;
+  double epsilon;
+  double momentum;
+};
+
+struct Chain {
+  std::vector<Link> links;
+  std::vector<std::size_t> last_use;   // of each value: the link that takes it last
+
+  /// Rows of (input, residual or -1, relu, epsilon, momentum).
+  explicit Chain(const std::vector<std::tuple<int, int, bool, double, double>>& rows) {
+    for (const auto& [input, residual, relu, epsilon, momentum] : rows) {
+      const int made = static_cast<int>(kGiven + links.size());
+      PUMICE_ENSURES(input >= 0 && input < made && residual >= -1 && residual < made, "link ",
+                     links.size(), " takes values ", input, " and ", residual);
+      Link link{static_cast<std::size_t>(input), std::nullopt, relu, epsilon, momentum};
+      if (residual >= 0) link.residual = static_cast<std::size_t>(residual);
+      links.push_back(link);
+    }
+    PUMICE_ENSURES(!links.empty(), "a chain of no links");
+    last_use.assign(kGiven + links.size(), 0);
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      last_use[links[i].input] = i;
+      if (links[i].residual) last_use[*links[i].residual] = i;
+    }
+  }
+  std::size_t size() const { return links.size(); }
+};
+
+/// The items of a tuple, borrowed.
+class Items {
+ public:
+  Items(nb::handle tuple, std::size_t count, const char* name) : tuple_(tuple) {
+    PUMICE_ENSURES(
+        PyTuple_Check(tuple.ptr()) && PyTuple_Size(tuple.ptr()) == static_cast<Py_ssize_t>(count),
+        name, " is no tuple of ", count);
+  }
+  nb::handle operator[](std::size_t index) const {
+    return PyTuple_GetItem(tuple_.ptr(), static_cast<Py_ssize_t>(index));
+  }
+
+ private:
+  nb::handle tuple_;
+};
+
+std::vector<Map> maps_in(nb::handle tuple, const Chain& chain) {
+  const Items items(tuple, chain.size(), "maps");
+  std::vector<Map> maps;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    maps.push_back(nb::cast<const Map&>(items[i]));
+    PUMICE_EXPECTS(home_of(maps.back()).native == home_of(maps.front()).native,
+                   "the sites of one network were made on several streams: make them on one");
+  }
+  return maps;
+}
+
+/// What a layer learns, looked at.
+struct Parameters {
+  ConstTensorView weight;   // [K, C_in, C_out]
+  ConstTensorView scale;    // [C_out], of the norm
+  ConstTensorView shift;
+};
+
+std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, const Chain& chain) {
+  constexpr std::size_t kEach = 3;
+  const Items items(tuple, kEach * chain.size(), "parameters");
+  std::vector<Parameters> all;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    all.push_back({.weight = call.view(items[kEach * i], "weight"),
+                   .scale = call.view(items[kEach * i + 1], "weight of the norm"),
+                   .shift = call.view(items[kEach * i + 2], "bias of the norm")});
+    PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
+                   to_string(all.back().weight.shape()),
+                   ": give [offsets, input channels, output channels]");
+  }
+  return all;
+}
+
+struct Running {
+  TensorView mean;   // [C_out]
+  TensorView variance;
+};
+
+std::vector<Running> running_in(const Call& call, nb::handle tuple, const Chain& chain) {
+  constexpr std::size_t kEach = 2;
+  const Items items(tuple, kEach * chain.size(), "running statistics");
+  std::vector<Running> all;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    all.push_back({mutable_view_of(items[kEach * i], "running_mean", call.stream()),
+                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream())});
+  }
+  return all;
+}
+
+struct Switches {
+  bool deterministic;
+  bool tf32;
+
+  ConvolutionOptions options() const {
+    return {.deterministic = deterministic, .tf32 = tf32, .rounds_weight = true};
+  }
+};
+
+/// Numbers that links take: what was given, and what they made.
+class Values {
+ public:
+  Values(const Call& call, nb::handle features, nb::handle other, const Chain& chain)
+      : made_(kGiven + chain.size()),
+        given_{call.view(features, "features"), call.view(other, "residual")} {}
+
+  ConstTensorView operator[](std::size_t value) const {
+    return value < kGiven ? given_[value] : made_[value].view();
+  }
+  ConstTensorView residual_of(const Link& link) const {
+    return link.residual ? (*this)[*link.residual] : ConstTensorView{};
+  }
+  void set(std::size_t link, Tensor made) { made_[kGiven + link] = std::move(made); }
+  void drop(std::size_t value) { made_[value] = {}; }
+
+ private:
+  std::vector<Tensor> made_;
+  ConstTensorView given_[kGiven];
+};
+
+nb::tuple train(nb::handle features, nb::handle other, const Chain& chain, nb::handle maps_given,
+                nb::handle parameters_given, nb::handle running_given, const Switches& switches) {
+  const std::vector<Map> maps = maps_in(maps_given, chain);
+  Call call(features, home_of(maps.front()));
+  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
+  const std::vector<Running> running = running_in(call, running_given, chain);
+  Values values(call, features, other, chain);
+  auto record = std::make_shared<ChainRecord>();
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const Link& link = chain.links[i];
+    const Parameters& learned = parameters[i];
+    ChainRecord::Link made;
+    made.convolved = call.run([&] {
+      return convolution(values[link.input], learned.weight, maps[i].view(), switches.options());
+    });
+    if (i + 1 == chain.size()) call.expect(made.convolved.shape(), made.convolved.dtype());
+    made.normalized = call.run([&] {
+      return batch_norm_training(made.convolved, learned.scale, learned.shift, running[i].mean,
+                                 running[i].variance,
+                                 {.epsilon = link.epsilon, .momentum = link.momentum},
+                                 {.residual = values.residual_of(link), .relu = link.relu});
+    });
+    values.set(i, made.normalized.output);
+    record->links.push_back(std::move(made));
+  }
+  nb::object output = call.give(record->links.back().normalized.output);
+  return nb::make_tuple(std::move(output), token_of(std::move(record)));
+}
+
+/// Gradients of values, which add up where several links take the same one.
+class Gradients {
+ public:
+  Gradients(const Chain& chain, ConstTensorView of_last, bool of_features, bool of_other)
+      : of_last_(of_last), found_(kGiven + chain.size()), wanted_{of_features, of_other} {}
+
+  bool wanted(std::size_t value) const { return value >= kGiven || wanted_[value]; }
+  ConstTensorView of(std::size_t value) const {
+    return value + 1 == found_.size() ? of_last_ : found_[value].view();
+  }
+  void set(std::size_t value, Tensor gradient) { found_[value] = std::move(gradient); }
+  void add(std::size_t value, Tensor gradient) {
+    Tensor& found = found_[value];
+    found = found.defined() ? pumice::add(found, gradient) : std::move(gradient);
+  }
+  void drop(std::size_t value) { found_[value] = {}; }
+  Tensor take(std::size_t value) { return std::move(found_[value]); }
+
+ private:
+  ConstTensorView of_last_;
+  std::vector<Tensor> found_;
+  bool wanted_[kGiven];
+};
+
+nb::tuple gradients(nb::handle grad_output, nb::handle features, nb::handle other,
+                    const Chain& chain, nb::handle maps_given, nb::handle parameters_given,
+                    nb::handle token, const Switches& switches, bool of_features, bool of_other) {
+  const std::shared_ptr<const ChainRecord> record = record_of(token);
+  const std::vector<Map> maps = maps_in(maps_given, chain);
+  Call call(grad_output, home_of(maps.front()));
+  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
+  Values values(call, features, other, chain);
+  for (std::size_t i = 0; i < chain.size(); ++i)
+    values.set(i, record->links[i].normalized.output);
+  Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
+  nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
+  const auto put = [&](std::size_t index, nb::object tensor) {
+    PyTuple_SetItem(result.ptr(), static_cast<Py_ssize_t>(index), tensor.release().ptr());
+  };
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const Link& link = chain.links[i];
+    const Parameters& learned = parameters[i];
+    const ChainRecord::Link& made = record->links[i];
+    const KernelMapView map = maps[i].view();
+    const bool passes = link.residual && found.wanted(*link.residual);
+    call.expect(learned.scale.shape(), learned.scale.dtype());
+    if (passes && *link.residual < kGiven)
+      call.expect(values[*link.residual].shape(), values[*link.residual].dtype());
+    NormGradients of_norm = call.run([&] {
+      return batch_norm_training_gradient(
+          made.convolved, found.of(kGiven + i), learned.scale, made.normalized.mean,
+          made.normalized.inverse_deviation,
+          {.output = link.relu ? made.normalized.output.view() : ConstTensorView{},
+           .residual = passes});
+    });
+    call.expect_no_more();
+    found.drop(kGiven + i);
+    put(3 + 3 * i, call.give(std::move(of_norm.weight)));
+    put(4 + 3 * i, call.give(std::move(of_norm.bias)));
+    if (passes) call.run([&] { found.add(*link.residual, std::move(of_norm.residual)); });
+    if (found.wanted(link.input)) {
+      ConvolutionOptions options = switches.options();
+      options.epilogue.residual = found.of(link.input);
+      if (link.input < kGiven) call.expect(values[link.input].shape(), values[link.input].dtype());
+      found.set(link.input, call.run([&] {
+        return convolution_input_gradient(of_norm.features, learned.weight, map, options);
+      }));
+      call.expect_no_more();
+    }
+    ConvolutionOptions options = switches.options();
+    options.wide_weight_gradient = learned.weight.dtype() == DType::f32;
+    call.expect(learned.weight.shape(), learned.weight.dtype());
+    put(2 + 3 * i, call.give(call.run([&] {
+      return convolution_weight_gradient(values[link.input], of_norm.features, map, options);
+    })));
+    call.expect_no_more();
+  }
+  for (std::size_t value = 0; value < kGiven; ++value) {
+    Tensor gradient = found.take(value);
+    put(value, gradient.defined() ? call.give(std::move(gradient)) : nb::none());
+  }
+  return nb::borrow<nb::tuple>(result);
+}
+
+/// Weights of layers in evaluation: norms folded, packed once. They look at tensors of the
+/// framework, which the caller keeps and watches.
+struct ChainWeights {
+  struct Link {
+    ConstTensorView weight;
+    ScaleShift folded;
+    TileWeights packed;
+  };
+  std::vector<Link> links;
+
+  ChainWeights(const ChainWeights&) = delete;
+  ChainWeights& operator=(const ChainWeights&) = delete;
+  ChainWeights(const Chain& chain, nb::handle like, nb::handle parameters_given,
+               nb::handle running_given) {
+    Call call(like);
+    const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
+    const std::vector<Running> running = running_in(call, running_given, chain);
+    links.resize(chain.size());
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      links[i].weight = parameters[i].weight;
+      links[i].folded = call.run([&] {
+        return fold_batch_norm(running[i].mean, running[i].variance, parameters[i].scale,
+                               parameters[i].shift, {}, chain.links[i].epsilon);
+      });
+    }
+  }
+};
+
+nb::object infer(nb::handle features, nb::handle other, const Chain& chain, nb::handle maps_given,
+                 ChainWeights& weights, const Switches& switches) {
+  const std::vector<Map> maps = maps_in(maps_given, chain);
+  Call call(features, home_of(maps.front()));
+  Values values(call, features, other, chain);
+  Tensor output;
+  for (std::size_t i = 0; i < chain.size(); ++i) {
+    const Link& link = chain.links[i];
+    ChainWeights::Link& learned = weights.links[i];
+    const KernelMapView map = maps[i].view();
+    ConvolutionOptions options = switches.options();
+    options.epilogue = {.scale = learned.folded.scale,
+                        .shift = learned.folded.shift,
+                        .residual = values.residual_of(link),
+                        .activation = link.relu ? Activation::relu : Activation::none};
+    options.tile_weights = &learned.packed;
+    const ConstTensorView input = values[link.input];
+    if (i + 1 == chain.size()) call.expect({map.out_rows, learned.weight.extent(2)}, input.dtype());
+    output = call.run([&] { return convolution(input, learned.weight, map, options); });
+    values.set(i, output);
+    for (const std::size_t value : {link.input, link.residual.value_or(link.input)}) {
+      if (chain.last_use[value] == i) values.drop(value);
+    }
+  }
+  return call.give(std::move(output));
+}
+
+}   // namespace
+
+void bind_chain(nb::module_& module) {
+  nb::class_<Chain>(module, "Chain", "Which values the links of a chain take.")
+      .def(nb::init<const std::vector<std::tuple<int, int, bool, double, double>>&>(), "links"_a);
+  nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
+      .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle>(), "chain"_a, "like"_a,
+           "parameters"_a, "running"_a);
+  module.def(
+      "chain_training",
+      [](nb::handle features, nb::handle other, const Chain& chain, nb::handle maps,
+         nb::handle parameters, nb::handle running, bool deterministic, bool tf32) {
+        return train(features, other, chain, maps, parameters, running, {deterministic, tf32});
+      },
+      "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a, "running"_a,
+      "deterministic"_a, "tf32"_a,
+      "(output, token of what the backward pass needs). The running statistics move.");
+  module.def(
+      "chain_gradients",
+      [](nb::handle grad_output, nb::handle features, nb::handle other, const Chain& chain,
+         nb::handle maps, nb::handle parameters, nb::handle token, bool deterministic, bool tf32,
+         bool of_features, bool of_other) {
+        return gradients(grad_output, features, other, chain, maps, parameters, token,
+                         {deterministic, tf32}, of_features, of_other);
+      },
+      "grad_output"_a, "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a,
+      "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
+      "(of the features, of the other, of each parameter), None where not wanted.");
+  module.def(
+      "chain_inference",
+      [](nb::handle features, nb::handle other, const Chain& chain, nb::handle maps,
+         ChainWeights& weights, bool deterministic, bool tf32) {
+        return infer(features, other, chain, maps, weights, {deterministic, tf32});
+      },
+      "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "weights"_a, "deterministic"_a,
+      "tf32"_a);
+}
+
+}   // namespace pumice::python

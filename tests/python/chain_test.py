@@ -1,0 +1,286 @@
+"""Stages that run in one call give what their layers give one by one."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from conftest import close, random_tensor, working_type
+from torch.utils.checkpoint import checkpoint
+
+import pumice
+from pumice import UserError, _C, models, nn
+from pumice.nn.chain import Chain
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the extension's chain functions, as they are called."""
+    seen: list[str] = []
+
+    def watch(name: str) -> None:
+        run = getattr(_C, name)
+
+        def called(*arguments: object) -> object:
+            seen.append(name)
+            return run(*arguments)
+
+        monkeypatch.setattr(_C, name, called)
+
+    for name in ("chain_training", "chain_gradients", "chain_inference", "ChainWeights"):
+        watch(name)
+    return seen
+
+
+@pytest.fixture
+def one_by_one(monkeypatch: pytest.MonkeyPatch):  # noqa: ANN201
+    """Runs a function with no chain in it."""
+
+    def run(work):  # noqa: ANN001, ANN202
+        with monkeypatch.context() as patch:
+            patch.setattr(Chain, "run", lambda *_: None)
+            return work()
+
+    return run
+
+
+def block(cin: int, cout: int) -> nn.Residual:
+    body = nn.Sequential(
+        nn.SubMConv3d(cin, cout, 3, bias=False), nn.BatchNorm(cout), nn.ReLU(),
+        nn.SubMConv3d(cout, cout, 3, bias=False), nn.BatchNorm(cout),
+    )  # fmt: skip
+    if cin == cout:
+        return nn.Residual(body)
+    return nn.Residual(
+        body, nn.Sequential(nn.SubMConv3d(cin, cout, 1, bias=False), nn.BatchNorm(cout))
+    )
+
+
+def stage() -> nn.Sequential:
+    """Two chains, of seven links and of two, with a layer between that has a bias."""
+    return nn.Sequential(
+        nn.Conv3d(4, 6, 2, 2, bias=False, outputs="cell"), nn.BatchNorm(6), nn.ReLU(),
+        block(6, 10), block(10, 10),
+        nn.SubMConv3d(10, 8, 3), nn.ReLU(),
+        nn.SubMConv3d(8, 8, 3, bias=False), nn.BatchNorm(8),
+        nn.Sequential(nn.SubMConv3d(8, 5, 1, bias=False), nn.BatchNorm(5), nn.ReLU()),
+    )  # fmt: skip
+
+
+NETWORKS = {
+    "stage": stage,
+    "minkunet": lambda: models.MinkUNet42(4, 5, (4, 4, 4, 6, 8, 8, 6, 4, 4)),
+    "centerpoint": lambda: models.CenterPointEncoder(4),
+}
+
+
+def network(name: str, device: torch.device) -> torch.nn.Module:
+    torch.manual_seed(5)
+    net = NETWORKS[name]()
+    for module in net.modules():
+        if isinstance(module, torch.nn.BatchNorm1d):
+            torch.nn.init.uniform_(module.weight, 0.5, 2)
+            torch.nn.init.uniform_(module.bias, -1, 1)
+            torch.nn.init.uniform_(module.running_var, 0.5, 2)
+    return net.to(device, working_type(device))
+
+
+def scan(device: torch.device, rows: int = 800) -> pumice.SparseTensor:
+    return random_tensor(extent=32, count=rows, device=device, dtype=working_type(device))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_training(device: torch.device, name: str, calls: list[str], one_by_one) -> None:  # noqa: ANN001
+    net = network(name, device)
+    other = copy.deepcopy(net)
+    x = scan(device)
+
+    def step(net: torch.nn.Module) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        y = net(x).features
+        weights = torch.linspace(-1, 1, y.numel(), dtype=y.dtype, device=y.device).reshape(y.shape)
+        return y, list(torch.autograd.grad((y * weights).sum(), [x.features, *net.parameters()]))
+
+    for _ in range(2):
+        y, gradients = step(net)
+        expected, wanted = one_by_one(lambda: step(other))
+    assert calls.count("chain_training") == calls.count("chain_gradients") > 0
+    assert calls.count("chain_training") < 2 * sum(
+        isinstance(m, torch.nn.BatchNorm1d) for m in net.modules()
+    )
+    # In float32 the gradients of both differ by what small variances make of rounding errors.
+    slack = 1 if y.dtype == torch.float64 else 100
+    close(y / slack, expected / slack, sums=10_000)
+    for mine, theirs in zip(gradients, wanted, strict=True):
+        scale = theirs.abs().max().clamp(min=1) * slack
+        close(mine / scale, theirs / scale, sums=1_000_000)
+    for (key, mine), theirs in zip(
+        net.state_dict().items(), other.state_dict().values(), strict=True
+    ):
+        if "num_batches" in key:
+            assert mine.item() == theirs.item() == 2
+        else:
+            close(mine / slack, theirs / slack, sums=10_000)
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_inference(
+    device: torch.device, name: str, frozen: bool, calls: list[str], one_by_one  # noqa: ANN001
+) -> None:
+    net = network(name, device).eval()
+    if frozen:
+        nn.freeze(net)
+    x = scan(device)
+    with torch.no_grad():
+        y = net(x).features
+        chains = calls.count("chain_inference")
+        assert chains > 0
+        for _ in range(2):
+            assert torch.equal(net(x).features, y)
+        close(y, one_by_one(lambda: net(x)).features, sums=10_000)
+        assert calls.count("ChainWeights") == (chains if frozen else 3 * chains)
+        norm = next(m for m in net.modules() if isinstance(m, torch.nn.BatchNorm1d))
+        norm.running_mean.add_(1)  # which the version tells, of frozen ones too
+        changed = net(x).features
+        assert not torch.equal(changed, y)
+        close(changed, one_by_one(lambda: net(x)).features, sums=10_000)
+        if not frozen:
+            norm.weight.data.mul_(2)  # which no version tells
+            close(net(x).features, one_by_one(lambda: net(x)).features, sums=10_000)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_on_a_device(
+    device: torch.device, dtype: torch.dtype, calls: list[str], one_by_one  # noqa: ANN001
+) -> None:
+    if device.type == "cpu":
+        pytest.skip("the CPU rounds weights layer by layer")
+    net = network("stage", device)
+    other = copy.deepcopy(net)
+    x = scan(device)
+
+    def step(net: torch.nn.Module) -> list[torch.Tensor]:
+        with torch.autocast("cuda", dtype=dtype):
+            y = net(x).features
+        assert y.dtype == dtype
+        loss = y.float().square().sum()
+        return [y, *torch.autograd.grad(loss, [x.features, *net.parameters()])]
+
+    mine, expected = step(net), one_by_one(lambda: step(other))
+    assert calls.count("chain_training") == calls.count("chain_gradients") == 2
+    for here, there in zip(mine, expected, strict=True):
+        assert here.dtype == there.dtype
+        error = (here.float() - there.float()).norm() / there.float().norm()
+        assert error < 4 * torch.finfo(dtype).eps
+
+
+def test_second_derivatives() -> None:
+    torch.manual_seed(1)
+    net = nn.Sequential(block(2, 3)).double()
+    x = random_tensor(extent=4, count=12, channels=2)
+    inputs = [x.features, *net.parameters()]
+    out = net(x).features
+    first = torch.autograd.grad(out.square().sum(), inputs, create_graph=True)
+    second = torch.autograd.grad(sum(g.square().sum() for g in first), inputs)
+    assert all(g.isfinite().all() for g in second) and any(g.abs().max() > 0 for g in second)
+    # Against differences of the first ones, along a direction.
+    direction = [torch.randn_like(t) for t in inputs]
+
+    def squares(shift: float) -> torch.Tensor:
+        moved = copy.deepcopy(net)
+        with torch.no_grad():
+            for p, d in zip(moved.parameters(), direction[1:]):
+                p.add_(d, alpha=shift)
+        features = (x.features.detach() + shift * direction[0]).requires_grad_()
+        y = moved(x.replace(features=features)).features
+        found = torch.autograd.grad(y.square().sum(), [features, *moved.parameters()])
+        return sum(g.square().sum() for g in found)
+
+    h = 1e-6
+    expected = (squares(h) - squares(-h)) / (2 * h)
+    mine = sum((g * d).sum() for g, d in zip(second, direction))
+    assert abs(mine - expected) <= 1e-5 * abs(expected)
+
+
+def test_backward_twice_and_memory_afterwards(device: torch.device) -> None:
+    net = network("stage", device)
+    y = net(scan(device)).features
+    once = torch.autograd.grad(y.sum(), list(net.parameters()), retain_graph=True)
+    again = torch.autograd.grad(y.sum(), list(net.parameters()))
+    assert all(torch.equal(a, b) for a, b in zip(once, again))
+    with pytest.raises(RuntimeError, match="second time"):
+        torch.autograd.grad(y.sum(), list(net.parameters()))
+
+
+def test_writing_into_what_backward_needs_is_seen(device: torch.device) -> None:
+    net = nn.Sequential(block(4, 4)).to(device, working_type(device))
+    y = net(scan(device))
+    with torch.no_grad():
+        y.features.mul_(2)
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.features.sum().backward()
+
+
+def test_layers_run_one_by_one_where_a_chain_would_not_do(
+    device: torch.device, calls: list[str]
+) -> None:
+    net = network("stage", device)
+    x = scan(device)
+    net[1].weight.requires_grad_(False)
+    net(x).features.sum().backward()
+    # The second chain; and of the first, the blocks that are chains by themselves.
+    assert calls.count("chain_training") == 4 and net[1].weight.grad is None
+    calls.clear()
+    net[1].weight.requires_grad_(True)
+    seen = []
+    handle = net[3].body[1].register_forward_hook(lambda *_: seen.append(1))
+    net(x)
+    assert seen == [1]
+    handle.remove()
+    calls.clear()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        net(x).features.sum().backward()
+    assert not calls
+    net[4].body[4].eval()  # one norm alone
+    net(x).features.sum().backward()
+    assert calls.count("chain_training") == 3
+    calls.clear()
+    net.train()
+    empty = pumice.SparseTensor(
+        torch.empty(0, 4, dtype=torch.int32, device=device),
+        torch.empty(0, 4, dtype=working_type(device), device=device),
+        batch_size=1, spatial_shape=[32] * 3,
+    )  # fmt: skip
+    assert net(empty).features.shape == (0, 5) and not calls
+
+
+def test_gradient_checkpoints(device: torch.device) -> None:
+    net = network("stage", device)
+    other = copy.deepcopy(net)
+    x = scan(device)
+    for reentrant in (False, True):
+        net.zero_grad()
+        other.zero_grad()
+        checkpoint(lambda f: net(x.replace(features=f)).features, x.features,
+                   use_reentrant=reentrant).square().sum().backward()  # fmt: skip
+        other(x).features.square().sum().backward()
+        for mine, theirs in zip(net.parameters(), other.parameters()):
+            scale = theirs.grad.abs().max().clamp(min=1)
+            close(mine.grad / scale, theirs.grad / scale, sums=1_000_000)
+
+
+def test_a_shortcut_of_other_sites_is_refused_by_name(device: torch.device) -> None:
+    strided = nn.Sequential(nn.Conv3d(4, 4, 2, 2, bias=False), nn.BatchNorm(4))
+    net = nn.Sequential(nn.Residual(strided)).to(device, working_type(device))
+    with pytest.raises(UserError, match="rows"):
+        net(scan(device))
+
+
+def test_a_layer_put_in_later_is_used(device: torch.device, calls: list[str], one_by_one) -> None:  # noqa: ANN001
+    net = network("stage", device).eval()
+    x = scan(device)
+    with torch.no_grad():
+        net(x)
+        net[3].body[1] = nn.BatchNorm(10).to(device, working_type(device)).eval()
+        close(net(x).features, one_by_one(lambda: net(x)).features, sums=10_000)
