@@ -20,7 +20,8 @@ using namespace nanobind::literals;
 
 namespace pumice::python {
 
-/// What a backward pass needs of its forward pass, link by link.
+/// What a backward pass needs of its forward pass, link by link. Without the last output, which
+/// autograd holds: it leads to whoever holds this, and both would live forever.
 struct ChainRecord {
   struct Link {
     Tensor convolved;
@@ -187,7 +188,7 @@ nb::tuple train(nb::handle features, nb::handle other, const Chain& chain, nb::h
     values.set(i, made.normalized.output);
     record->links.push_back(std::move(made));
   }
-  nb::object output = call.give(record->links.back().normalized.output);
+  nb::object output = call.give(std::exchange(record->links.back().normalized.output, {}));
   return nb::make_tuple(std::move(output), token_of(std::move(record)));
 }
 
@@ -215,9 +216,10 @@ class Gradients {
   bool wanted_[kGiven];
 };
 
-nb::tuple gradients(nb::handle grad_output, nb::handle features, nb::handle other,
-                    const Chain& chain, nb::handle maps_given, nb::handle parameters_given,
-                    nb::handle token, const Switches& switches, bool of_features, bool of_other) {
+nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle features,
+                    nb::handle other, const Chain& chain, nb::handle maps_given,
+                    nb::handle parameters_given, nb::handle token, const Switches& switches,
+                    bool of_features, bool of_other) {
   const std::shared_ptr<const ChainRecord> record = record_of(token);
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(grad_output, home_of(maps.front()));
@@ -225,6 +227,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle features, nb::handle othe
   Values values(call, features, other, chain);
   for (std::size_t i = 0; i < chain.size(); ++i)
     values.set(i, record->links[i].normalized.output);
+  const ConstTensorView last = call.view(output, "output");
   Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
   nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
   const auto put = [&](std::size_t index, nb::object tensor) {
@@ -236,6 +239,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle features, nb::handle othe
     const ChainRecord::Link& made = record->links[i];
     const KernelMapView map = maps[i].view();
     const bool passes = link.residual && found.wanted(*link.residual);
+    const ConstTensorView normalized = i + 1 == chain.size() ? last : made.normalized.output.view();
     call.expect(learned.scale.shape(), learned.scale.dtype());
     if (passes && *link.residual < kGiven)
       call.expect(values[*link.residual].shape(), values[*link.residual].dtype());
@@ -243,8 +247,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle features, nb::handle othe
       return batch_norm_training_gradient(
           made.convolved, found.of(kGiven + i), learned.scale, made.normalized.mean,
           made.normalized.inverse_deviation,
-          {.output = link.relu ? made.normalized.output.view() : ConstTensorView{},
-           .residual = passes});
+          {.output = link.relu ? normalized : ConstTensorView{}, .residual = passes});
     });
     call.expect_no_more();
     found.drop(kGiven + i);
@@ -349,14 +352,14 @@ void bind_chain(nb::module_& module) {
       "(output, token of what the backward pass needs). The running statistics move.");
   module.def(
       "chain_gradients",
-      [](nb::handle grad_output, nb::handle features, nb::handle other, const Chain& chain,
-         nb::handle maps, nb::handle parameters, nb::handle token, bool deterministic, bool tf32,
-         bool of_features, bool of_other) {
-        return gradients(grad_output, features, other, chain, maps, parameters, token,
+      [](nb::handle grad_output, nb::handle output, nb::handle features, nb::handle other,
+         const Chain& chain, nb::handle maps, nb::handle parameters, nb::handle token,
+         bool deterministic, bool tf32, bool of_features, bool of_other) {
+        return gradients(grad_output, output, features, other, chain, maps, parameters, token,
                          {deterministic, tf32}, of_features, of_other);
       },
-      "grad_output"_a, "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a,
-      "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
+      "grad_output"_a, "output"_a, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
+      "parameters"_a, "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
       "(of the features, of the other, of each parameter), None where not wanted.");
   module.def(
       "chain_inference",

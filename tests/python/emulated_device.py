@@ -121,7 +121,7 @@ def chains(cells: torch.Tensor, sites: object) -> None:
         result = [_C.chain_inference(features, second, chain, maps, weights, False, False)]
         call = (features, second, chain, maps, learned)
         output, record = _C.chain_training(*call, moving, False, False)
-        back = _C.chain_gradients(g, *call, record, False, False, True, True)
+        back = _C.chain_gradients(g, output, *call, record, False, False, True, True)
         return (*result, output, *back, *moving)
 
     here = tuple(pumice.ops.submanifold_map(x.coords, window) for window in windows)

@@ -200,11 +200,11 @@ class _ChainFunction(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled() or modes.traced(grad_output):
             return _differentiable_gradients(ctx, grad_output)
-        features, other, record, _, *parameters = ctx.saved_tensors
+        features, other, record, output, *parameters = ctx.saved_tensors
         chain, maps, switches = ctx.call
         of_features, of_other, *of_parameters = _C.chain_gradients(
-            grad_output.contiguous(), features, other, chain.c, maps, tuple(parameters), record,
-            *switches, *ctx.needs_input_grad[:2],
+            grad_output.contiguous(), output, features, other, chain.c, maps, tuple(parameters),
+            record, *switches, *ctx.needs_input_grad[:2],
         )  # fmt: skip
         return of_features, of_other, None, None, None, *of_parameters
 
