@@ -132,6 +132,13 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
     return {
         "create_sites": lambda c: (c.indices, None, None, None),
         "create_sites of a grid": lambda c: (c.indices.long(), [9, 9, 9], 2, [1, 1, 1]),
+        "voxel_sites": lambda c: (c.indices.float(), None, [2, 2, 1], None, None, None),
+        "voxel_sites of a batch": lambda c: (
+            c.indices[:, 1:].float(), c.indices[:, 0], [1.5] * 3, [1, 1, 1, 9, 8, 7], [4, 4, 4], 2
+        ),
+        "voxel_sites of items not counted": lambda c: (
+            c.indices[:, 1:].float(), c.indices[:, 0], [1.5] * 3, None, None, None
+        ),
         "submanifold_map": lambda c: (c.sites, nn.SubMConv3d(1, 1, 3).window.numbers),
         "strided_map": lambda c: (c.sites, c.indices, c.numbers, False),
         "strided_map onto cells": lambda c: (c.sites, c.indices, c.numbers, True),
