@@ -94,7 +94,11 @@ def voxelize(
     there are; without `range` and `spatial_shape` once more for the extent of the points, and
     without `batch_size` for the largest item.
     """
-    sizes = [float(size)] * 3 if np.ndim(size) == 0 else [float(value) for value in size]
+    # NumPy is asked last: in a graph it is not there to be asked.
+    one = isinstance(size, (int, float)) or (
+        not isinstance(size, (list, tuple)) and np.ndim(size) == 0
+    )
+    sizes = [float(size)] * 3 if one else [float(value) for value in size]
     if len(sizes) != 3:
         raise _C.UserError(f"size has {len(sizes)} numbers: give one, or one each for x, y and z")
     bounds = None if range is None else [float(value) for value in range]

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from . import _C, ops
 from .coords import Coordinates
+from .ops import graph
+from .ops.library.sites import find_voxels
 from .tensor import SparseTensor
 
 
@@ -55,16 +57,14 @@ def voxelize_tensor(
     _check(points, features, batch)
     positions = points.detach().float().contiguous()
     items = None if batch is None else batch.to(torch.int32).contiguous()
-    if batch_size is None:
-        batch_size = 1 if items is None or len(items) == 0 else int(items.max()) + 1
-    bounds = None
-    if points.is_cuda and range is None and spatial_shape is None and len(points) > 0:
-        bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
     shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
-    sites, row_of = _C.voxel_sites(positions, items, size, range, shape, max(batch_size, 1), bounds)
-    reduced = ops.reduce_rows(points if features is None else features, row_of, sites.rows, reduction)
-    coords = Coordinates._of(sites)
-    coords.traceable()
+    call = (positions, items, size, range, shape, batch_size)
+    if torch.compiler.is_compiling():
+        coords, row_of = graph.voxel_sites(*call)
+    else:
+        sites, row_of = find_voxels(*call)
+        coords = Coordinates._of(sites).traceable()
+    reduced = ops.reduce_rows(points if features is None else features, row_of, coords.rows, reduction)
     return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 
 
@@ -82,7 +82,7 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
                 f"{name} are on {values.device} and points on {points.device}: .to() brings one "
                 "to the other"
             )
-        if len(values) != len(points):
+        if values.shape[0] != points.shape[0]:
             raise _C.UserError(f"{name} have {len(values)} rows: give one for each of {len(points)} points")
     if features is not None and features.dim() != 2:
         raise _C.UserError(f"features have shape {tuple(features.shape)}: give [points, channels]")

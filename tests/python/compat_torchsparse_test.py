@@ -116,6 +116,30 @@ def test_no_convolution_to_undo(device: torch.device) -> None:
         spnn.Conv3d(3, 4, 2, 2, transposed=True).to(device, working_type(device))(tensor(device))
 
 
+@pytest.mark.parametrize("coords", [torch.Tensor.detach, torch.Tensor.clone])
+def test_tensors_made_anew_with_the_same_caches_are_where_they_were(device: torch.device, coords) -> None:
+    """As code makes tensors of other features that keeps maps itself."""
+
+    def anew(x: SparseTensor) -> SparseTensor:
+        made = SparseTensor(x.feats, coords(x.coords), x.stride, x.spatial_range)
+        made._caches = x._caches
+        return made
+
+    x = tensor(device)
+    down, same = spnn.Conv3d(3, 4, 2, 2), spnn.Conv3d(4, 4, 3)
+    up = spnn.Conv3d(4, 3, 2, 2, transposed=True)
+    for layer in (down, same, up):
+        layer.to(device, x.feats.dtype)
+    expected = up(same(down(x)))
+    for found in (up(anew(same(anew(down(anew(x)))))), up(anew(same(down(x))))):
+        torch.testing.assert_close(found.feats, expected.feats)
+        assert found.sites.is_same(x.sites)
+    turned = anew(down(x))
+    turned.coords = turned.coords.flip(0)
+    with pytest.raises(pumice.UserError, match="led to these sites"):
+        up(turned)
+
+
 def test_negative_coordinates_and_no_border(device: torch.device) -> None:
     x = tensor(device)
     moved = x.coords - torch.tensor([0, 4, 4, 4], dtype=torch.int32, device=device)

@@ -67,6 +67,38 @@ def test_a_network_is_exported(device: torch.device, strict: bool) -> None:
                 close(mine, expected, 1000)
 
 
+class OfPoints(torch.nn.Module):
+    """Scores of points, through the voxels that they are in and those around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.ReLU(), nn.SubMConv3d(8, 3, 3))
+
+    def forward(self, points: torch.Tensor, batch: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        voxels = pumice.voxelize(points, size=0.5, batch=batch)
+        among = pumice.models.PointTensor.of(points, size=0.5, batch=batch)
+        y = self.net(voxels.tensor)
+        return voxels.at_points(y), among.from_voxels(y), among.to_voxels(y.coords).features
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_a_network_of_points_is_exported(device: torch.device, strict: bool) -> None:
+    net = OfPoints().to(device, working_type(device)).eval()
+
+    def scan(count: int, items: int) -> tuple[torch.Tensor, torch.Tensor]:
+        points = torch.randn(count, 4, dtype=working_type(device)) * 2
+        return points.to(device), torch.randint(0, items, (count,)).to(device)
+
+    rows = torch.export.Dim.AUTO
+    exported = torch.export.export(
+        net, scan(100, 2), dynamic_shapes=({0: rows}, {0: rows}), strict=strict
+    )
+    run = exported.module()
+    for given in (scan(100, 2), scan(40, 3), scan(300, 1)):
+        for mine, expected in zip(run(*given), net(*given), strict=True):
+            close(mine, expected, 1000)
+
+
 def test_an_exported_network_trains(device: torch.device) -> None:
     type_ = working_type(device)
     net = Classifier().to(device, type_)

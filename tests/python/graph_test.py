@@ -93,6 +93,33 @@ def item(x: pumice.SparseTensor, index: int) -> pumice.SparseTensor:
     return pumice.SparseTensor(cells, x.features[mine])
 
 
+def positions(x: pumice.SparseTensor) -> torch.Tensor:
+    """float32 [rows, 4]: points beside the sites, some below 0, of which several share a cell of 2."""
+    scaled = x.indices.float() * torch.tensor([1, 0.9, 0.7, 1.1], device=x.device)
+    return scaled - torch.tensor([0, 0.3, 0.3, 0.3], device=x.device)
+
+
+def voxelized(x: pumice.SparseTensor, reduction: str, **given: object) -> pumice.TensorVoxels:
+    points, items = positions(x)[:, 1:], x.indices[:, 0]
+    return pumice.voxelize(
+        points, x.features, size=2.0, batch=items, reduction=reduction, **given
+    )
+
+
+def and_back(x: pumice.SparseTensor, layer: torch.nn.Module) -> torch.Tensor:
+    voxels = voxelized(x, "mean", range=[0, 0, 0, 7, 8, 9], spatial_shape=[4, 4, 3], batch_size=2)
+    return voxels.at_points(layer(voxels.tensor))
+
+
+def point_branch(
+    x: pumice.SparseTensor, layer: torch.nn.Module, batch_size: int | None = None
+) -> torch.Tensor:
+    points = pumice.models.PointTensor(positions(x), x.features)
+    y = layer(points.voxels(batch_size))
+    points = points.replace(points.from_voxels(y))
+    return points.from_voxels(layer(points.to_voxels(y.coords)))
+
+
 def functions() -> dict[str, Callable[[], torch.nn.Module]]:
     down, up = lambda: nn.Conv3d(4, 6, 2, 2), lambda: nn.InverseConv3d(6, 4, 2, 2)  # noqa: E731
     return {
@@ -129,6 +156,26 @@ def functions() -> dict[str, Callable[[], torch.nn.Module]]:
         "a batch of two": lambda: Function(
             lambda x, c: c(pumice.collate([item(x, 0), item(x, 1)])), nn.SubMConv3d(4, 6, 3)
         ),
+        "taken rows": lambda: Function(
+            lambda x, d: ops.take_rows(d(x).features, x.indices[:, 1] - 1), down()
+        ),
+        **{
+            f"reduced rows, {kind}": lambda kind=kind: Function(
+                lambda x, d: ops.reduce_rows(d(x).features, d(x).indices[:, 1] - 1, 6, kind), down()
+            )
+            for kind in ("mean", "sum", "max", "first")
+        },
+        **{
+            f"voxelize, {kind}": lambda kind=kind: Function(
+                lambda x, c: c(voxelized(x, kind).tensor), nn.SubMConv3d(4, 6, 3)
+            )
+            for kind in ("mean", "first")
+        },
+        "voxelize in a box, and back": lambda: Function(and_back, nn.SubMConv3d(4, 6, 3)),
+        "points beside voxels": lambda: Function(point_branch, nn.SubMConv3d(4, 4, 3)),
+        "points in a batch of known size": lambda: Function(
+            lambda x, c: point_branch(x, c, x.batch_size), nn.SubMConv3d(4, 4, 3)
+        ),
         "new sites": lambda: Function(
             lambda x, c: c(pumice.SparseTensor(x.indices, x.features * 2)), nn.SubMConv3d(4, 6, 3)
         ),
@@ -159,7 +206,11 @@ def outcome(run, net, x: pumice.SparseTensor) -> tuple[list, list]:
     return [output, *gradients], [value.clone() for value in net.buffers()]
 
 
-def check(net, compiled, xs: Iterable[pumice.SparseTensor]) -> None:
+def nearly(left: torch.Tensor, right: torch.Tensor) -> None:
+    close(left, right, 10000)
+
+
+def check(net, compiled, xs: Iterable[pumice.SparseTensor], compare=nearly) -> None:
     for x in xs:
         before = [value.clone() for value in net.buffers()]
         expected, statistics = outcome(net, net, x)
@@ -169,7 +220,7 @@ def check(net, compiled, xs: Iterable[pumice.SparseTensor]) -> None:
         for a, b in zip(found, expected):
             assert (a is None) == (b is None)
             if a is not None:
-                close(a, b, 10000)
+                compare(a, b)
         for a, b in zip(mine, statistics):
             torch.testing.assert_close(a, b)
 
@@ -316,6 +367,36 @@ def test_networks_of_other_libraries_run(device: torch.device, name: str) -> Non
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
+def scores_of_points(x: pumice.SparseTensor, net: torch.nn.Module) -> torch.Tensor:
+    return net(pumice.models.PointTensor(positions(x), x.features))
+
+
+def alike(left: torch.Tensor, right: torch.Tensor) -> None:
+    """After many layers, of which norms over few rows enlarge what float32 rounds."""
+    tolerance = 1e-9 if left.dtype == torch.float64 else 1e-2
+    assert (left - right).norm() <= tolerance * right.norm()
+
+
+@pytest.mark.parametrize(
+    "scores, training", [(lambda x, net: net(x), False), (scores_of_points, True)],
+    ids=["sites in evaluation", "points in training"],
+)  # fmt: skip
+def test_spvcnn_is_one_graph(device: torch.device, scores, training: bool) -> None:
+    model = pumice.models.SPVCNN(4, 5, cr=0.1, dropout=0.0)
+    net = Function(scores, model).to(device, working_type(device)).train(training)
+    torch._dynamo.reset()
+    counted = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(net, backend=counted, fullgraph=True, dynamic=True)
+    first, *others = [
+        random_tensor(extent=48, count=count, dtype=working_type(device), device=device)
+        for count in (200, 300, 150)
+    ]
+    check(net, compiled, [first], alike)
+    graphs = counted.frame_count
+    check(net, compiled, others, alike)
+    assert counted.frame_count == graphs
+
+
 @pytest.mark.parametrize("name", ["MinkUNet42", "CenterPointEncoder"])
 def test_networks_are_one_graph(device: torch.device, name: str) -> None:
     if name == "MinkUNet42":
@@ -348,7 +429,7 @@ def has_compiler() -> bool:
         return False
 
 
-@pytest.mark.parametrize("name", ["Residual", "U-net"])
+@pytest.mark.parametrize("name", ["Residual", "U-net", "points beside voxels"])
 def test_layers_compile_with_inductor(device: torch.device, name: str) -> None:
     if device.type == "cpu" and not has_compiler():
         pytest.skip("no C++ compiler here, which Inductor needs")
@@ -416,6 +497,33 @@ def test_few_rows(device: torch.device, rows: int) -> None:
     features = torch.randn(rows, 4, dtype=type_, device=device).requires_grad_()
     check(net, compiled, [pumice.SparseTensor(cells, features, batch_size=1)])
     check(net, compiled, scans(device))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_points(device: torch.device, rows: int) -> None:
+    type_ = working_type(device)
+    net = Function(point_branch, nn.SubMConv3d(4, 4, 3)).to(device, type_)
+    torch._dynamo.reset()
+    compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
+    cells = torch.zeros(rows, 4, dtype=torch.int32, device=device)
+    features = torch.randn(rows, 4, dtype=type_, device=device).requires_grad_()
+    check(net, compiled, [pumice.SparseTensor(cells, features, batch_size=1), *scans(device)])
+
+
+@pytest.mark.parametrize("size", [2.0, 3, [1.5, 2, 2.5]])
+def test_the_size_of_voxels_is_an_argument(device: torch.device, size) -> None:
+    def run(points: torch.Tensor, size) -> tuple[torch.Tensor, torch.Tensor]:
+        voxels = pumice.voxelize(points, size=size)
+        return voxels.coordinates, voxels.features
+
+    torch._dynamo.reset()
+    compiled = torch.compile(run, backend="aot_eager", fullgraph=True, dynamic=True)
+    for count in (50, 90):
+        points = torch.randn(count, 5, device=device) * 4
+        for found, expected in zip(compiled(points, size), run(points, size)):
+            torch.testing.assert_close(found, expected)
+    with pytest.raises(pumice.UserError, match="voxel size"):
+        compiled(points, 0.0)
 
 
 def test_the_dataflow_asked_for_is_in_the_graph() -> None:

@@ -48,6 +48,20 @@ class Case:
         over, sizes = (self.sites, self.on_items) if items else (self.map, self.sizes)
         return _ops.max_pool(self.x.features.detach(), over, *sizes, items)[1]
 
+    def row_of(self) -> torch.Tensor:
+        """int32 [rows of x]: to one of 5 rows each, or none; to the last of them none."""
+        return torch.arange(len(self.x), dtype=torch.int32, device=self.device) % 5 - 1
+
+    def source(self, reduction: str) -> torch.Tensor:
+        return _ops.reduce_rows(self.x.features.detach(), self.row_of(), 5, reduction)[1]
+
+    def corners(self) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Rows and weights of points beside the sites, and how many rows there are."""
+        points = self.indices.to(self.type)
+        points[:, 1:] += torch.rand_like(points[:, 1:]) - 0.5
+        found = _ops.interpolation_map(self.sites, points, self.x.dimension, False, True)
+        return *found, len(self.x)
+
 
 def computing() -> dict[str, Callable[[Case], Arguments]]:
     """What has gradients: the name of the operator, a space, and which case of it."""
@@ -85,6 +99,11 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
             list(c.x.spatial_shape), False,
         ),
         "on_sites": lambda c: (c.x.features, c.sites, c.sites, len(c.x), len(c.x), "+"),
+        "take_rows": lambda c: (c.x.features, c.row_of()),
+        "take_rows by int64": lambda c: (c.x.features, c.row_of().long()),
+        "scatter_rows": lambda c: (c.x.features, c.row_of(), 5),
+        "interpolate": lambda c: (c.x.features, *c.corners()),
+        "interpolate_gradient": lambda c: (c.x.features, *c.corners()),
         "batch_norm": lambda c: (
             c.x.features, *[v.requires_grad_() for v in c.channels(1, 0)],
             c.rows(len(c.x), c.x.features.shape[1]), *c.channels(0, 1), 0.1, 1e-5, True,
@@ -93,6 +112,11 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
             c.x.features, None, None, None, None, None, 0.1, 1e-5, False
         ),
     }
+    for kind in ("mean", "sum", "max", "first"):
+        cases[f"reduce_rows {kind}"] = lambda c, k=kind: (c.x.features, c.row_of(), 5, k)
+        cases[f"reduce_rows_gradient {kind}"] = lambda c, k=kind: (
+            c.rows(5, c.x.features.shape[1]), c.row_of(), c.source(k), k
+        )
     for kind in ("sum", "average"):
         for items in (False, True):
             for back in (False, True):
@@ -108,6 +132,13 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
     return {
         "create_sites": lambda c: (c.indices, None, None, None),
         "create_sites of a grid": lambda c: (c.indices.long(), [9, 9, 9], 2, [1, 1, 1]),
+        "voxel_sites": lambda c: (c.indices.float(), None, [2, 2, 1], None, None, None),
+        "voxel_sites of a batch": lambda c: (
+            c.indices[:, 1:].float(), c.indices[:, 0], [1.5] * 3, [1, 1, 1, 9, 8, 7], [4, 4, 4], 2
+        ),
+        "voxel_sites of items not counted": lambda c: (
+            c.indices[:, 1:].float(), c.indices[:, 0], [1.5] * 3, None, None, None
+        ),
         "submanifold_map": lambda c: (c.sites, nn.SubMConv3d(1, 1, 3).window.numbers),
         "strided_map": lambda c: (c.sites, c.indices, c.numbers, False),
         "strided_map onto cells": lambda c: (c.sites, c.indices, c.numbers, True),

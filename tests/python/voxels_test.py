@@ -187,7 +187,6 @@ def test_second_derivatives() -> None:
     for reduction in ("mean", "sum", "max", "first"):
         reduce = lambda f, kind=reduction: pumice.ops.reduce_rows(f, rows, 4, kind)  # noqa: E731
         assert torch.autograd.gradcheck(reduce, (features,))
-        if reduction in ("mean", "sum"):
-            assert torch.autograd.gradgradcheck(reduce, (features,))
+        assert torch.autograd.gradgradcheck(reduce, (features,))
     assert torch.autograd.gradcheck(take, (features,))
     assert torch.autograd.gradgradcheck(take, (features,))

@@ -30,7 +30,7 @@ class PointTensor:
                 f"positions have shape {tuple(positions.shape)} and are {positions.dtype}: give "
                 "float32 [points, 4], the batch index first"
             )
-        if features.dim() != 2 or len(features) != len(positions):
+        if features.dim() != 2 or features.shape[0] != positions.shape[0]:
             raise _C.UserError(
                 f"features have shape {tuple(features.shape)}: give [{len(positions)}, channels], "
                 "a row for each point"
@@ -62,7 +62,7 @@ class PointTensor:
         sizes = [float(size)] * 3 if isinstance(size, (int, float)) else [float(s) for s in size]
         if len(sizes) != 3 or not all(0 < side < math.inf for side in sizes):
             raise _C.UserError(f"size = {size}: give metres above 0, one number or one each for x, y, z")
-        positions = points.new_zeros((len(points), 4), dtype=torch.float32)
+        positions = points.new_zeros((points.shape[0], 4), dtype=torch.float32)
         if batch is not None:
             positions[:, 0] = batch
         for axis, (side, low) in enumerate(zip(sizes, origin)):
@@ -100,7 +100,7 @@ class PointTensor:
         """On the sites of `coords`, at any stride: the mean of the points in each, 0 where there is
         none. Points whose cell is not there are left out."""
         rows = self._level(coords).row_of_points()
-        return SparseTensor._of(coords, ops.reduce_rows(self.features, rows, len(coords), "mean"))
+        return SparseTensor._of(coords, ops.reduce_rows(self.features, rows, coords.rows, "mean"))
 
     def from_voxels(self, x: SparseTensor) -> Tensor:
         """[P, C] interpolated between the up to 8 voxels of x around each point, whose weights sum

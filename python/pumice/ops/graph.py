@@ -76,6 +76,28 @@ def create_sites(
     return token, cells, known
 
 
+def voxel_sites(
+    positions: Tensor,
+    batch: Tensor | None,
+    size: Sequence[float],
+    range: Sequence[float] | None,
+    spatial_shape: Sequence[int] | None,
+    batch_size: int | None,
+) -> tuple[Coordinates, Tensor]:
+    """(sites, int32 [P] row of each point); see `library.sites.find_voxels`."""
+    shape = None if spatial_shape is None else list(spatial_shape)
+    bounds = None if range is None else list(range)
+    batch_size = None if batch_size is None else max(batch_size, 1)  # as the engine has it
+    made = _ops.voxel_sites(positions, batch, list(size), bounds, shape, batch_size)
+    token, cells, row_of, items = made
+    known = (
+        items.shape[0] if batch_size is None else batch_size,
+        (1, 1, 1),
+        None if shape is None else tuple(shape),
+    )
+    return TracedCoordinates.of(token, cells, known), row_of
+
+
 def _dimension(indices: Tensor) -> int:
     """Compared rather than taken, so that it is a number where extents have no values."""
     for dimension in range(1, 5):

@@ -61,8 +61,7 @@ def interpolate(
 def _interpolate(features: Tensor, map: InterpolationMap) -> Tensor:
     if not modes.traced(features):
         return _Interpolate.apply(features, map)
-    corners = features[map.rows.clamp_min(0).long()]  # [P, corners, C]; absent ones weigh 0
-    return (corners * map.weights.to(features.dtype)[:, :, None]).sum(1)
+    return _ops.interpolate(features, *map)
 
 
 class _Interpolate(torch.autograd.Function):

@@ -8,13 +8,18 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from . import modes
+from .library.rows import at_sources
 
+_ops = torch.ops.pumice
 _REDUCTIONS = ("mean", "sum", "max", "first")
 
 
 def take_rows(features: Tensor, rows: Tensor) -> Tensor:
     """[N, C] and int32 or int64 [M] to [M, C]: the row that each asks for, zeros for -1. The gradient
     is the sum over those that asked, in their order."""
+    if modes.traced(features):
+        return _ops.take_rows(features, rows)
     return _Take.apply(features, rows.contiguous())
 
 
@@ -24,6 +29,8 @@ def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "m
     in float64, in order."""
     if reduction not in _REDUCTIONS:
         raise _C.UserError(f"reduction = {reduction!r}: choose {', '.join(_REDUCTIONS)}")
+    if modes.traced(features):
+        return _ops.reduce_rows(features, row_of, rows, reduction)[0]
     row_of = row_of.contiguous()
     if reduction in ("mean", "sum"):
         return _Sum.apply(features, row_of, rows, reduction)
@@ -98,8 +105,18 @@ class _Chosen(torch.autograd.Function):
         return output
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        row_of, source = ctx.saved_tensors
-        gradient = _C.reduce_rows_gradient(grad.contiguous(), row_of, source, ctx.reduction)
-        return gradient, None, None, None
+        return _ChosenGradient.apply(grad, *ctx.saved_tensors, ctx.reduction), None, None, None
+
+
+class _ChosenGradient(torch.autograd.Function):
+    """What was chosen is given: its gradient chooses the same again."""
+
+    @staticmethod
+    def forward(ctx: Any, grad: Tensor, row_of: Tensor, source: Tensor, reduction: str) -> Tensor:
+        ctx.save_for_backward(source)
+        return _C.reduce_rows_gradient(grad.contiguous(), row_of, source, reduction)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return at_sources(grad, *ctx.saved_tensors), None, None, None

@@ -5,54 +5,19 @@ Pointcept). Of what those files import besides spconv, only what the networks ne
 from __future__ import annotations
 
 import importlib
-import os
-import pathlib
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 from conftest import random_sites
-from standing_in import spconv_by_name
+from standing_in import bare_package, by_name, checkout, stand_in
 
 
 class Settings(dict):
     """A configuration whose entries are attributes too."""
 
     __getattr__ = dict.__getitem__
-
-
-def checkout(name: str) -> pathlib.Path:
-    folder = pathlib.Path(os.environ.get("PUMICE_FOREIGN", ""))
-    if not os.environ.get("PUMICE_FOREIGN") or not (folder / name).is_dir():
-        pytest.skip(f"PUMICE_FOREIGN names no folder with a checkout of {name}")
-    return folder / name
-
-
-def bare_package(name: str, folder: pathlib.Path) -> None:
-    """The package without what its __init__.py would import."""
-    module = ModuleType(name)
-    module.__path__ = [str(folder / name.replace(".", "/"))]
-    sys.modules[name] = module
-
-
-@contextmanager
-def stand_ins(**modules: dict) -> Iterator[None]:
-    added = []
-    for name, content in modules.items():
-        name = name.replace("__", ".")
-        if name not in sys.modules:
-            sys.modules[name] = ModuleType(name)
-            sys.modules[name].__dict__.update(content)
-            added.append(name)
-    try:
-        yield
-    finally:
-        for name in added:
-            del sys.modules[name]
 
 
 def voxels(device: torch.device, shape: list[int], count: int) -> torch.Tensor:
@@ -63,7 +28,7 @@ def voxels(device: torch.device, shape: list[int], count: int) -> torch.Tensor:
 @pytest.fixture
 def pcdet() -> Iterator[None]:
     folder = checkout("OpenPCDet")
-    with spconv_by_name():
+    with by_name("spconv"):
         for name in ("pcdet", "pcdet.utils", "pcdet.models", "pcdet.models.backbones_3d"):
             bare_package(name, folder)
         yield
@@ -115,18 +80,17 @@ def test_spunet_of_pointcept(device: torch.device) -> None:
         def register_module(self, name: str | None = None):
             return lambda kind: kind
 
-    timm = {"trunc_normal_": torch.nn.init.trunc_normal_}
-    with spconv_by_name(), stand_ins(
-        torch_geometric={}, torch_geometric__utils={"scatter": None}, timm={}, timm__layers=timm
-    ):
+    with by_name("spconv"):
+        stand_in("torch_geometric")
+        stand_in("torch_geometric.utils", scatter=None)
+        stand_in("timm")
+        stand_in("timm.layers", trunc_normal_=torch.nn.init.trunc_normal_)
         for name in ("pointcept", "pointcept.models", "pointcept.models.sparse_unet"):
             bare_package(name, folder)
-        builder = ModuleType("pointcept.models.builder")
-        builder.MODELS = Registry()
-        sys.modules["pointcept.models.builder"] = builder
+        stand_in("pointcept.models.builder", MODELS=Registry())
         bare_package("pointcept.models.utils", folder)
         misc = importlib.import_module("pointcept.models.utils.misc")
-        sys.modules["pointcept.models.utils"].offset2batch = misc.offset2batch
+        stand_in("pointcept.models.utils", offset2batch=misc.offset2batch)
         file = importlib.import_module("pointcept.models.sparse_unet.spconv_unet_v1m1_base")
         net = file.SpUNetBase(6, 13, 16, (16, 32, 48, 64, 64, 48, 32, 16), (1,) * 8).to(device)
         cells = voxels(device, [40, 40, 40], 3000)

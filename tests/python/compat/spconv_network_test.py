@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from conftest import random_sites
-from standing_in import spconv_by_name
+from standing_in import by_name
 
 STEPS = 30
 
@@ -17,7 +17,7 @@ STEPS = 30
 def network() -> Iterator[torch.nn.Module]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # waiting for each other costs more than such small norms
-    with spconv_by_name():
+    with by_name("spconv"):
         yield importlib.import_module("spunet").SpUNet(4, 5)
     torch.set_num_threads(threads)
 

@@ -68,9 +68,13 @@ class SparseTensor:
 
     @property
     def sites(self) -> Coordinates:
-        """The coordinates as Pumice has them. Raises UserError for a site that occurs twice."""
+        """The coordinates as Pumice has them. Raises UserError for a site that occurs twice.
+
+        Code that makes a tensor of other features by itself hands it the caches of the old one; where
+        the coordinates are equal, it is on the same sites then.
+        """
         known = self._caches.kmaps.get(("sites", self.stride))
-        if known is not None and known[0] is self.coords:
+        if known is not None and _same_rows(known[0], self.coords):
             return known[1]
         if self.coords.dim() != 2 or self.coords.shape[1] != 4:
             raise _C.UserError(f"coords have shape {tuple(self.coords.shape)}: give [rows, 4]")
@@ -185,6 +189,14 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"
+
+
+def _same_rows(left: Tensor, right: Tensor) -> bool:
+    """Compares values, which on a GPU waits, only where identity says nothing."""
+    if left is right:
+        return True
+    alike = left.shape == right.shape and left.device == right.device and left.dtype == right.dtype
+    return alike and torch.equal(left, right)
 
 
 class PointTensor:

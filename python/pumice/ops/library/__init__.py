@@ -12,5 +12,6 @@ from . import (  # noqa: F401  (registers the operators)
     maps,
     normalization,
     pooling,
+    rows,
     sites,
 )

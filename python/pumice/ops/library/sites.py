@@ -1,7 +1,8 @@
-"""Sites: made of coordinates, united, pruned, and compared."""
+"""Sites: made of coordinates or of points, united, pruned, and compared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -42,6 +43,58 @@ define(
     "(Tensor, Tensor, Tensor)",
     _create_sites,
     _fake_create_sites,
+)
+
+
+def find_voxels(
+    positions: Tensor,
+    batch: Tensor | None,
+    size: Sequence[float],
+    range: Sequence[float] | None,
+    spatial_shape: Sequence[int] | None,
+    batch_size: int | None,
+) -> tuple[_C.Sites, Tensor]:
+    """(sites, int32 [P] row of each point): of float32 positions [P, 3 or more] and int32 items [P]; see
+    `pumice.voxelize`."""
+    if batch_size is None:
+        batch_size = 1 if batch is None or len(batch) == 0 else int(batch.max()) + 1
+    bounds = None
+    if positions.is_cuda and range is None and spatial_shape is None and len(positions) > 0:
+        bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
+    return _C.voxel_sites(
+        positions, batch, size, range, spatial_shape, max(batch_size, 1), bounds
+    )
+
+
+def _voxel_sites(
+    positions: Tensor,
+    batch: Tensor | None,
+    size: list[float],
+    range: list[float] | None,
+    spatial_shape: list[int] | None,
+    batch_size: int | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    batch = None if batch is None else batch.contiguous()
+    made = find_voxels(positions.contiguous(), batch, size, range, spatial_shape, batch_size)
+    sites, row_of = made
+    cells = sites.coordinates().clone()
+    return _C.sites_token(sites), cells, row_of, _items(cells, sites.batch_size)
+
+
+def _fake_voxel_sites(
+    positions: Tensor, batch: Any, size: Any, range: Any, spatial_shape: Any, batch_size: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    cells = positions.new_empty((unknown_size(), 4), dtype=torch.int32)
+    row_of = positions.new_empty((positions.shape[0],), dtype=torch.int32)
+    items = _items(cells, unknown_size() if batch_size is None else batch_size)
+    return fake_token(positions), cells, row_of, items
+
+
+define(
+    "voxel_sites(Tensor positions, Tensor? batch, float[] size, float[]? range, "
+    "SymInt[]? spatial_shape, SymInt? batch_size) -> (Tensor, Tensor, Tensor, Tensor)",
+    _voxel_sites,
+    _fake_voxel_sites,
 )
 
 
