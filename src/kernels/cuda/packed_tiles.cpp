@@ -1,8 +1,11 @@
 // Packing when first asked.
 #include "kernels/cuda/packed_tiles.hpp"
 
+#include <algorithm>
+
 #include <pumice/kernels/tile_weights.hpp>
 
+#include "kernels/cuda/architecture.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
@@ -21,8 +24,15 @@ namespace cuda {
 namespace {
 
 constexpr int kPackThreads = 256;
-/// Blocks walk on; so many keep a large device busy.
-constexpr std::int64_t kPackBlocks = 264;
+/// As many as a multiprocessor holds. Blocks walk on, and a thread that packs several chunks waits
+/// for the loads of each: a step of training packs every weight twice.
+constexpr std::int64_t kPackBlocksPerMultiprocessor = 8;
+
+std::int64_t pack_blocks(const jit::KernelRunner& runner, const WeightLayout& layout) {
+  const std::int64_t chunks = packed_bytes(layout) / kChunkBytes;
+  const std::int64_t most = multiprocessors_of(runner.stream()) * kPackBlocksPerMultiprocessor;
+  return std::clamp<std::int64_t>((chunks + kPackThreads - 1) / kPackThreads, 1, most);
+}
 
 bool same(const WeightLayout& a, const WeightLayout& b) {
   return a.operand == b.operand && a.offsets == b.offsets && a.groups == b.groups &&
@@ -43,7 +53,8 @@ const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layo
     if (same(entry.layout, layout) && entry.order == order) return entry.data.data();
   }
   Entry entry{layout, order, runner.make<std::byte>(packed_bytes(layout))};
-  runner.run({&packing_source(), kPackKernel}, {.blocks = kPackBlocks, .threads = kPackThreads},
+  runner.run({&packing_source(), kPackKernel},
+             {.blocks = pack_blocks(runner, layout), .threads = kPackThreads},
              PackWeightArguments{.layout = layout,
                                  .weight = weight.raw(),
                                  .packed = entry.data.data(),
