@@ -29,8 +29,8 @@ ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
 }
 
 nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::handle running_mean,
-                nb::handle running_variance, double epsilon, double momentum, nb::handle residual,
-                bool relu) {
+                nb::handle running_variance, nb::handle batches, double epsilon, double momentum,
+                nb::handle residual, bool relu) {
   Call call(features);
   const ConstTensorView x = matrix(call, features, "features");
   const ConstTensorView w = call.view(weight, "weight");
@@ -40,7 +40,10 @@ nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::han
   const AfterNorm after{.residual = call.view(residual, "residual"), .relu = relu};
   call.expect(x.shape(), x.dtype());
   expect_channels(call, x, 2);
-  const BatchNormOptions options{.epsilon = epsilon, .momentum = momentum};
+  const BatchNormOptions options{
+      .epsilon = epsilon,
+      .momentum = momentum,
+      .batches = mutable_view_of(batches, "num_batches_tracked", call.stream())};
   Normalized made =
       call.run([&] { return batch_norm_training(x, w, b, mean, variance, options, after); });
   return nb::make_tuple(call.give(std::move(made.output)), call.give(std::move(made.mean)),
@@ -83,10 +86,10 @@ nb::tuple fold(nb::handle mean, nb::handle variance, nb::handle weight, nb::hand
 
 void bind_normalization(nb::module_& module) {
   module.def("batch_norm_training", &train, "features"_a, "weight"_a.none(), "bias"_a.none(),
-             "running_mean"_a.none(), "running_variance"_a.none(), "epsilon"_a, "momentum"_a,
-             "residual"_a.none(), "relu"_a,
+             "running_mean"_a.none(), "running_variance"_a.none(), "batches"_a.none(), "epsilon"_a,
+             "momentum"_a, "residual"_a.none(), "relu"_a,
              "relu(norm + residual): (output, mean, inverse deviation). The running statistics "
-             "move.");
+             "move, and the number of batches goes up by one where there are rows.");
   module.def("batch_norm_training_gradient", &gradient, "features"_a, "grad_output"_a,
              "weight"_a.none(), "mean"_a, "inverse_deviation"_a, "output"_a.none(), "of_residual"_a,
              "(of the features, of the weight, of the bias, of the residual). `output`: of the "

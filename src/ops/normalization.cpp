@@ -39,6 +39,14 @@ void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, 
                  to_string(shape));
 }
 
+void check_batches(ConstTensorView batches, ConstTensorView features, const char* op) {
+  if (!batches.defined()) return;
+  PUMICE_EXPECTS(batches.dtype() == DType::i64 && batches.elements() == 1, op, ": batches is ",
+                 name_of(batches.dtype()), ' ', to_string(batches.shape()),
+                 "; a number of batches is one i64");
+  checks::same_device(batches, features, op, "batches", "features");
+}
+
 void check_statistics(ConstTensorView mean, ConstTensorView other, ConstTensorView features,
                       const Shape& shape, const char* op, const char* other_name) {
   check_statistic(mean, shape, features.dtype(), op, "mean");
@@ -188,6 +196,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   checks::parameter(running_variance, channels, features.dtype(), op, "running_variance");
   checks::same_device(running_mean, features, op, "running_mean", "features");
   checks::same_device(running_variance, features, op, "running_variance", "features");
+  check_batches(options.batches, features, op);
   PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
                  ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
   PUMICE_EXPECTS(rows != 1, op,
@@ -200,12 +209,13 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   Normalized result = empty_result(features, {channels});
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    const RowItems all = cuda::all_rows(features);
-    cuda::statistics(runner, all, features, options.epsilon, EmptyItem::mean_and_deviation,
-                     {running_mean, running_variance, options.momentum}, result.mean.view(),
-                     result.inverse_deviation.view());
-    cuda::normalize(runner, all, features, result.mean, result.inverse_deviation, weight, bias,
-                    result.output.view(), {.residual = after.residual, .relu = after.relu});
+    cuda::normalize_by_own(
+        runner, cuda::all_rows(features), features,
+        {.mean = result.mean.view(),
+         .inverse_deviation = result.inverse_deviation.view(),
+         .epsilon = options.epsilon,
+         .running = {running_mean, running_variance, options.batches, options.momentum}},
+        weight, bias, result.output.view(), {.residual = after.residual, .relu = after.relu});
     return result;
   }
   const cpu::RowChunks chunks(rows, channels);
@@ -219,6 +229,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
     const auto count = static_cast<double>(rows);
     move_towards(running_mean, moments.mean, options.momentum, 1.0);
     move_towards(running_variance, moments.variance, options.momentum, count / (count - 1));
+    if (options.batches.defined()) ++*options.batches.data<std::int64_t>();
   }
   return result;
 }
@@ -374,10 +385,12 @@ Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, Con
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems items(runner, set);
     Normalized result = empty_result(features, {set.batch_size(), features.extent(1)});
-    cuda::statistics(runner, items.rows(), features, epsilon, EmptyItem::zero, {},
-                     result.mean.view(), result.inverse_deviation.view());
-    cuda::normalize(runner, items.rows(), features, result.mean, result.inverse_deviation, weight,
-                    bias, result.output.view());
+    cuda::normalize_by_own(runner, items.rows(), features,
+                           {.mean = result.mean.view(),
+                            .inverse_deviation = result.inverse_deviation.view(),
+                            .epsilon = epsilon,
+                            .empty = EmptyItem::zero},
+                           weight, bias, result.output.view());
     return result;
   }
   const cpu::RowChunks rows(set, features.extent(1));

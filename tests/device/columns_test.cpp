@@ -20,8 +20,10 @@ struct Size {
   std::int64_t rows;
   std::int64_t channels;
 };
-/// Chunks of four columns and of one, more columns than a block has threads, more rows than shares.
-constexpr Size kShapes[] = {{0, 5}, {2, 1}, {31, 33}, {33, 64}, {700, 4}, {3, 1030}, {5, 2052}};
+/// Chunks of four columns and of one, tiles of columns, full and not, shares of which some are
+/// empty.
+constexpr Size kShapes[] = {{0, 5},   {2, 1},    {31, 33},  {33, 64},
+                            {700, 4}, {900, 96}, {3, 1030}, {5, 2052}};
 
 /// Far from 0, where a variance from sums of squares in fp32 would be noise.
 Tensor distant(const Size& size, DType type, std::uint64_t seed) {
@@ -57,6 +59,14 @@ struct Gradients {
   DeviceTensor of_features, weight, bias;
 };
 
+bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+cuda::OwnStatistics own_statistics(const DeviceTensor& mean, const DeviceTensor& deviation) {
+  return {.mean = mean.view(), .inverse_deviation = deviation.view(), .epsilon = kNormEpsilon};
+}
+
 PUMICE_LARGE_DEVICE_TEST(DeviceNorms, TrainABatchNorm) {
   for (const Size& size : kShapes) {
     for (const DType type : kStorages) {
@@ -66,28 +76,37 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, TrainABatchNorm) {
       const Parameters parameters(*runner, size.channels);
       Tensor running_mean = chance_tensor({size.channels}, DType::f32, 3);
       Tensor running_variance = chance_tensor({size.channels}, DType::f32, 4, 0.5, 1);
+      Tensor batches({1}, DType::i64);
+      *batches.data<std::int64_t>() = 41;
       const DeviceTensor gpu_running_mean(*runner, running_mean);
       const DeviceTensor gpu_running_variance(*runner, running_variance);
-      const Normalized expected =
-          batch_norm_training(x, parameters.weight, parameters.bias, running_mean.view(),
-                              running_variance.view(), {.momentum = 0.3});
+      const DeviceTensor gpu_batches(*runner, batches);
+      const Normalized expected = batch_norm_training(x, parameters.weight, parameters.bias,
+                                                      running_mean.view(), running_variance.view(),
+                                                      {.momentum = 0.3, .batches = batches.view()});
+      EXPECT_EQ(*batches.data<std::int64_t>(), size.rows > 0 ? 42 : 41);
       const DeviceTensor gpu_x(*runner, x);
       const DeviceTensor mean(*runner, {size.channels}, DType::f32);
       const DeviceTensor deviation(*runner, {size.channels}, DType::f32);
       const DeviceTensor y(*runner, x.shape(), type);
       const RowItems rows = cuda::all_rows(gpu_x.view());
-      cuda::statistics(*runner, rows, gpu_x.view(), kNormEpsilon, EmptyItem::mean_and_deviation,
-                       {gpu_running_mean.view(), gpu_running_variance.view(), 0.3}, mean.view(),
-                       deviation.view());
+      cuda::OwnStatistics own = own_statistics(mean, deviation);
+      own.running = {gpu_running_mean.view(), gpu_running_variance.view(), gpu_batches.view(), 0.3};
+      cuda::normalize_by_own(*runner, rows, gpu_x.view(), own, parameters.gpu_weight.view(),
+                             parameters.gpu_bias.view(), y.view());
+      EXPECT_EQ(runner->launches().size(), 2u);
+      EXPECT_TRUE(same_bits(gpu_batches.host(), batches));
       expect_like(mean, expected.mean, kWork, 1, "mean");
       // Of two rows the deviation can be small, and its inverse up to 1 / sqrt(epsilon).
       const double steep = size.rows < 10 ? 320 : 4;
       if (size.rows >= 10 || size.rows == 0) {
         expect_like(deviation, expected.inverse_deviation, kWork, steep, "inverse deviation");
         expect_like(gpu_running_variance, running_variance, kWork, 1, "running variance");
-        cuda::normalize(*runner, rows, gpu_x.view(), mean.view(), deviation.view(),
-                        parameters.gpu_weight.view(), parameters.gpu_bias.view(), y.view());
         expect_like(y, expected.output, kWork, 64, "output");
+        const DeviceTensor given(*runner, x.shape(), type);
+        cuda::normalize(*runner, rows, gpu_x.view(), mean.view(), deviation.view(),
+                        parameters.gpu_weight.view(), parameters.gpu_bias.view(), given.view());
+        EXPECT_TRUE(same_bits(given.host(), y.host()));
       }
       expect_like(gpu_running_mean, running_mean, kWork, 32, "running mean");
 
@@ -97,9 +116,11 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, TrainABatchNorm) {
       for (const bool constant : {false, true}) {
         if (size.rows < 10 && !constant) continue;
         const Gradients gradients(*runner, x);
+        const std::size_t before = runner->launches().size();
         cuda::normalize_gradient(*runner, rows, gpu_x.view(), gpu_dy.view(), cpu_mean.view(),
                                  cpu_deviation.view(), parameters.gpu_weight.view(), constant,
                                  gradients.views());
+        EXPECT_EQ(runner->launches().size(), before + 2);
         if (!constant) {
           gradients.expect(batch_norm_training_gradient(x, dy, parameters.weight, expected.mean,
                                                         expected.inverse_deviation),
@@ -116,6 +137,55 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, TrainABatchNorm) {
         }
       }
     }
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceNorms, CountEveryBatchAndMoveEveryTime) {
+  const auto runner = make_runner();
+  const Tensor x = distant({2100, 36}, DType::f16, 1);
+  Tensor running_mean({36}, DType::f32), running_variance({36}, DType::f32),
+      batches({1}, DType::i64);
+  for (Tensor* tensor : {&running_mean, &running_variance, &batches})
+    std::memset(tensor->raw(), 0, tensor->bytes());
+  const DeviceTensor gpu_x(*runner, x), gpu_batches(*runner, batches);
+  const DeviceTensor gpu_mean(*runner, running_mean), gpu_variance(*runner, running_variance);
+  Tensor first;
+  for (int i = 0; i < 3; ++i) {
+    const DeviceTensor mean(*runner, {36}, DType::f32), deviation(*runner, {36}, DType::f32);
+    const DeviceTensor y(*runner, x.shape(), DType::f16);
+    cuda::OwnStatistics own = own_statistics(mean, deviation);
+    own.running = {gpu_mean.view(), gpu_variance.view(), gpu_batches.view(), 0.1};
+    cuda::normalize_by_own(*runner, cuda::all_rows(gpu_x.view()), gpu_x.view(), own, {}, {},
+                           y.view());
+    batch_norm_training(x, {}, {}, running_mean.view(), running_variance.view(),
+                        {.batches = batches.view()});
+    if (i == 0) first = y.host();
+    EXPECT_TRUE(same_bits(y.host(), first));
+  }
+  EXPECT_EQ(*gpu_batches.host().data<std::int64_t>(), 3);
+  EXPECT_EQ(*batches.data<std::int64_t>(), 3);
+  expect_like(gpu_mean, running_mean, kWork, 32, "running mean");
+  expect_like(gpu_variance, running_variance, kWork, 1, "running variance");
+}
+
+/// Rows of one value have no variance, and the first row may be far from all others.
+PUMICE_DEVICE_TEST(DeviceNorms, KeepTheDigitsOfValuesFarFromEachOther) {
+  const auto runner = make_runner();
+  Tensor x({1500, 8}, DType::f32);
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    x.data<float>()[i] = i % 8 == 0 ? 7.25f : i < 8 ? 1e6f : static_cast<float>(i / 8 % 5);
+  const DeviceTensor gpu_x(*runner, x);
+  const DeviceTensor mean(*runner, {8}, DType::f32), deviation(*runner, {8}, DType::f32);
+  const DeviceTensor y(*runner, x.shape(), DType::f32);
+  cuda::normalize_by_own(*runner, cuda::all_rows(gpu_x.view()), gpu_x.view(),
+                         own_statistics(mean, deviation), {}, {}, y.view());
+  const Normalized expected = batch_norm_training(x, {}, {}, {}, {});
+  EXPECT_EQ(mean.host().data<float>()[0], 7.25f);
+  EXPECT_EQ(deviation.host().data<float>()[0], static_cast<float>(1 / std::sqrt(kNormEpsilon)));
+  expect_like(mean, expected.mean, kWork, 700, "mean");
+  for (std::int64_t c = 1; c < 8; ++c) {
+    const double want = static_cast<double>(expected.inverse_deviation.data<float>()[c]);
+    EXPECT_NEAR(static_cast<double>(deviation.host().data<float>()[c]), want, want * 1e-5);
   }
 }
 
@@ -166,12 +236,12 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, NormalizeEveryBatchItem) {
         const DeviceTensor y(*runner, x.shape(), type);
         const DeviceTensor mean(*runner, expected.mean.shape(), DType::f32);
         const DeviceTensor deviation(*runner, expected.mean.shape(), DType::f32);
-        cuda::statistics(*runner, items.rows(), gpu_x.view(), kNormEpsilon, EmptyItem::zero, {},
-                         mean.view(), deviation.view());
+        cuda::OwnStatistics own = own_statistics(mean, deviation);
+        own.empty = EmptyItem::zero;
+        cuda::normalize_by_own(*runner, items.rows(), gpu_x.view(), own,
+                               parameters.gpu_weight.view(), parameters.gpu_bias.view(), y.view());
         expect_like(mean, expected.mean, kWork, 1, "mean");
         expect_like(deviation, expected.inverse_deviation, kWork, 8, "inverse deviation");
-        cuda::normalize(*runner, items.rows(), gpu_x.view(), mean.view(), deviation.view(),
-                        parameters.gpu_weight.view(), parameters.gpu_bias.view(), y.view());
         expect_like(y, expected.output, kWork, 64, "output");
         const Gradients gradients(*runner, x);
         cuda::normalize_gradient(*runner, items.rows(), gpu_x.view(), gpu_dy.view(), mean.view(),
@@ -231,9 +301,8 @@ PUMICE_DEVICE_TEST(DeviceNorms, PassPoisonOn) {
   rows.rows.count = count.data();
   const DeviceTensor mean(*runner, chance_tensor({8}, DType::f32, 2));
   const DeviceTensor deviation(*runner, chance_tensor({8}, DType::f32, 3));
-  cuda::statistics(*runner, rows, gpu_x.view(), kNormEpsilon, EmptyItem::mean_and_deviation, {},
-                   mean.view(), deviation.view());
-  cuda::normalize(*runner, rows, gpu_x.view(), mean.view(), deviation.view(), {}, {}, y.view());
+  cuda::normalize_by_own(*runner, rows, gpu_x.view(), own_statistics(mean, deviation), {}, {},
+                         y.view());
   for (const DeviceTensor* tensor : {&mean, &deviation, &y}) {
     const Tensor values = tensor->host().to(DType::f32);
     for (const float value : values.span<float>())
@@ -253,12 +322,11 @@ PUMICE_DEVICE_TEST(DeviceNorms, StopAtTheRowsInUse) {
   rows.rows.count = count.data();
   const DeviceTensor mean(*runner, {12}, DType::f32);
   const DeviceTensor deviation(*runner, {12}, DType::f32);
-  cuda::statistics(*runner, rows, gpu_x.view(), kNormEpsilon, EmptyItem::mean_and_deviation, {},
-                   mean.view(), deviation.view());
+  cuda::normalize_by_own(*runner, rows, gpu_x.view(), own_statistics(mean, deviation), {}, {},
+                         y.view());
   const Normalized expected = batch_norm_training(used, {}, {}, {}, {});
   expect_like(mean, expected.mean, kWork, 1, "mean");
   expect_like(deviation, expected.inverse_deviation, kWork, 4, "inverse deviation");
-  cuda::normalize(*runner, rows, gpu_x.view(), mean.view(), deviation.view(), {}, {}, y.view());
   const Tensor written = y.host();
   for (std::int64_t i = 0; i < 1200; ++i)
     ASSERT_EQ(std::isnan(written.data<float>()[i]), i >= 768) << i;

@@ -4,8 +4,12 @@
 //     item 0            item 1        rows of an item, in shares of equal length: one thread block
 //   ┌────┬────┬────┐  ┌────┬────┐     for each share and tile of columns
 //   │ s0 │ s1 │ s2 │  │ s0 │ s1 │ …
-//   └────┴────┴────┘  └────┴────┘     partial results [items, shares, 2, channels], added up in the
-//                                     order of shares: the same bits every time
+//   └────┴────┴────┘  └────┴────┘     partial results [items, shares, 2, channels], added up in an
+//                                     order that the shape gives: the same bits every time
+//
+// Norms have no launch that adds up: every block of the kernel that needs the sums adds them up for
+// its own columns. There are a few dozen shares, which lie in the L2, and no block waits for
+// another.
 #pragma once
 
 #include <pumice/shared/row_count.h>
@@ -14,9 +18,14 @@
 
 namespace pumice {
 
-inline constexpr int kColumnThreads = 256;
+inline constexpr int kColumnThreads = 512;
+/// Columns that a thread block has at most: a whole number of sectors of a row, and few enough that
+/// all blocks of a tile can afford to add up its shares.
+inline constexpr int kColumnTile = 32;
 /// Columns that a thread has at a time: of rows whose channels are a multiple of it.
 inline constexpr int kColumnVector = 4;
+/// Shares that a block of a norm adds up in one round, 8 by each warp: with 10, NVRTC 12 spills.
+inline constexpr int kSharesAtOnce = 128;
 inline constexpr int kFinishThreads = 1024;
 /// Channels of a block that adds shares up; its other threads share the shares.
 inline constexpr int kFinishChannels = 32;
@@ -50,14 +59,14 @@ enum class EmptyItem : int32_t {
   zero,                 // instance norm
 };
 
-/// Shares to statistics, [items, channels] each.
-struct StatisticArguments {
-  ColumnShape shape{};
-  const float* partial = nullptr;
-  float* mean = nullptr;
+/// Statistics that are still in shares, as `MomentArguments` left them, and what becomes of them.
+struct NewStatistics {
+  const float* partial = nullptr;       // null: there are none, statistics are given
+  float* mean = nullptr;                // [items, channels]
   float* inverse_deviation = nullptr;   // 1 / sqrt(variance + epsilon)
   float* running_mean = nullptr;        // null: nobody keeps them; of one item
   float* running_variance = nullptr;    // moves towards the unbiased variance
+  int64_t* batches = nullptr;           // one more, where there are rows; null: nobody counts
   double epsilon = 0;
   double momentum = 0;
   EmptyItem empty = EmptyItem::mean_and_deviation;
@@ -70,6 +79,7 @@ struct NormalizeArguments {
   void* out = nullptr;
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
+  NewStatistics own{};              // in place of those two
   const float* weight = nullptr;    // null: 1
   const float* bias = nullptr;      // null: 0
   const void* residual = nullptr;   // [rows, channels], added; null: 0
@@ -107,19 +117,17 @@ struct FinishSumArguments {
   ElementType out_type = ElementType::f32;
 };
 
-/// Shares to the gradients of a norm's parameters, [channels], summed over items, and to what the
-/// gradient of the features takes, [items, channels].
+/// Shares to the gradients of a norm's parameters, [channels], summed over items.
 struct NormGradientArguments {
   ColumnShape shape{};
   const float* partial = nullptr;
   const float* inverse_deviation = nullptr;   // [items, channels]; null: in the terms already
   float* grad_weight = nullptr;
   float* grad_bias = nullptr;
-  float* mean_grad = nullptr;   // mean of g; null: statistics are constants
-  float* slope = nullptr;       // mean of g · (x − mean), over the variance
 };
 
-/// dx = (g − mean_grad − (x − mean) · slope) · inverse_deviation · weight
+/// dx = (g − mean of g − (x − mean) · slope) · inverse_deviation · weight; slope: mean of
+/// g · (x − mean), over the variance.
 struct FeatureGradientArguments {
   ColumnShape shape{};
   const void* in = nullptr;
@@ -129,9 +137,11 @@ struct FeatureGradientArguments {
   void* passed = nullptr;   // g behind the ReLU, which a residual gets; null: nobody does
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
-  const float* weight = nullptr;      // null: 1
-  const float* mean_grad = nullptr;   // null: 0
-  const float* slope = nullptr;
+  const float* weight = nullptr;    // null: 1
+  const float* partial = nullptr;   // shares of Σ g and of Σ g · (x − mean)
+  bool constant = false;            // statistics do not depend on x: dx = g · factor
+  float* grad_weight = nullptr;     // [channels], of one item; null: `NormGradientArguments`
+  float* grad_bias = nullptr;
 };
 
 /// The largest value and its row, of each share; -1 for a share without rows.

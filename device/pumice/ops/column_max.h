@@ -70,9 +70,9 @@ struct ColumnMaxima {
   }
 };
 
-// Asking for four blocks at once frees registers; left alone, the assembler aims at 32 for sm_100.
+// Asking for two blocks at once frees registers; left alone, the assembler aims at 32 for sm_100.
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
-                             4) void column_maxima(PUMICE_ARGUMENT(MaximumArguments) a) {
+                             2) void column_maxima(PUMICE_ARGUMENT(MaximumArguments) a) {
   PUMICE_BLOCK_SHARED(LaneMaxima, lanes);
   with_access<ColumnMaxima>(a.shape.type, a.shape.channels, a, lanes);
 }

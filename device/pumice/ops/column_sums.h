@@ -2,7 +2,7 @@
 // of a block in a tree, shares in fp64: no sum has more than a few hundred terms of fp32.
 #pragma once
 
-#include <pumice/ops/column_moments.h>
+#include <pumice/ops/column_walk.h>
 
 namespace pumice {
 
@@ -12,38 +12,59 @@ struct LaneSums {
   float second[kColumnThreads * kColumnVector];
 };
 
+/// The terms of a few rows, which are read before the first of them is added.
 template <class Access> class SumTerms {
+  static constexpr int32_t kCount = Access::kCount;
+  static constexpr int32_t kRows = Access::kRowsOfSeveral;
+
  public:
-  PUMICE_DEVICE SumTerms(const ColumnSumArguments& a, const ColumnWalk<Access::kCount>& walk)
+  PUMICE_DEVICE SumTerms(const ColumnSumArguments& a, const ColumnWalk<kCount>& walk)
       : a_(a), channel_(walk.channel()) {
     if (a.term == SumTerm::centered) Access::load_or(a.mean, walk.statistic(), 0.0f, mean_);
   }
 
-  PUMICE_DEVICE void add(int64_t row, typename Access::Chunk& first,
-                         typename Access::Chunk& second) const {
+  PUMICE_DEVICE void load(int32_t at, int64_t row) {
     const int64_t element = row * a_.shape.channels + channel_;
-    typename Access::Chunk g, x;
-    Access::load(a_.grad, element, g);
-    pass_relu<Access>(a_.relu, element, g);
+    Access::load(a_.grad, element, grad_[at]);
+    Access::load(a_.relu != nullptr ? a_.relu : a_.grad, element, relu_[at]);
+    Access::load(a_.term != SumTerm::none ? a_.in : a_.grad, element, in_[at]);
+    if (a_.term == SumTerm::normalized) {
+      center_[at] = a_.mean[row];
+      scale_[at] = a_.inverse_deviation[row];
+    }
+  }
+
+  PUMICE_DEVICE void add(int32_t rows, typename Access::Chunk& first,
+                         typename Access::Chunk& second) const {
     PUMICE_UNROLL
-    for (int32_t i = 0; i < Access::kCount; ++i)
-      first[i] += g[i];
-    if (a_.term == SumTerm::none) return;
-    Access::load(a_.in, element, x);
-    const bool by_row = a_.term == SumTerm::normalized;
-    const float center = by_row ? a_.mean[row] : 0.0f;
-    const float scale = by_row ? a_.inverse_deviation[row] : 1.0f;
-    PUMICE_UNROLL
-    for (int32_t i = 0; i < Access::kCount; ++i) {
-      const float from = a_.term == SumTerm::centered ? mean_[i] : center;
-      second[i] += g[i] * ((x[i] - from) * scale);
+    for (int32_t at = 0; at < kRows; ++at) {
+      if (at < rows) add_row(at, first, second);
     }
   }
 
  private:
+  PUMICE_DEVICE void add_row(int32_t at, typename Access::Chunk& first,
+                             typename Access::Chunk& second) const {
+    const bool by_row = a_.term == SumTerm::normalized;
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kCount; ++i) {
+      const bool passes = a_.relu == nullptr || relu_[at][i] > 0.0f;
+      const float g = passes ? grad_[at][i] : 0.0f;
+      first[i] += g;
+      if (a_.term == SumTerm::none) continue;
+      const float from = by_row ? center_[at] : mean_[i];
+      second[i] += g * ((in_[at][i] - from) * (by_row ? scale_[at] : 1.0f));
+    }
+  }
+
   const ColumnSumArguments& a_;
   int32_t channel_;
   typename Access::Chunk mean_ = {};
+  typename Access::Chunk grad_[static_cast<unsigned>(kRows)];
+  typename Access::Chunk relu_[static_cast<unsigned>(kRows)];
+  typename Access::Chunk in_[static_cast<unsigned>(kRows)];
+  float center_[static_cast<unsigned>(kRows)];
+  float scale_[static_cast<unsigned>(kRows)];
 };
 
 struct ColumnSums {
@@ -51,11 +72,13 @@ struct ColumnSums {
   PUMICE_DEVICE static void run(const ColumnSumArguments& a, LaneSums& lanes) {
     constexpr int32_t kCount = Access::kCount;
     const ColumnWalk<kCount> walk(a.shape);
-    const SumTerms<Access> terms(a, walk);
+    SumTerms<Access> terms(a, walk);
     typename Access::Chunk first, second;
     fill(first, 0.0f);
     fill(second, 0.0f);
-    walk.for_rows([&](int64_t row) { terms.add(row, first, second); });
+    walk.template for_row_batches<Access::kRowsOfSeveral>(
+        [&](int32_t at, int64_t row) { terms.load(at, row); },
+        [&](const int64_t*, int32_t rows) { terms.add(rows, first, second); });
     const int32_t mine = thread_index();
     PUMICE_UNROLL
     for (int32_t i = 0; i < kCount; ++i) {
@@ -78,22 +101,50 @@ struct ColumnSums {
   }
 };
 
-// Asking for four blocks at once frees 64 registers a thread; left alone, the assembler spills two.
-PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
-                             4) void column_sums(PUMICE_ARGUMENT(ColumnSumArguments) a) {
+PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void column_sums(PUMICE_ARGUMENT(ColumnSumArguments)
+                                                                  a) {
   PUMICE_BLOCK_SHARED(LaneSums, lanes);
   with_access<ColumnSums>(a.shape.type, a.shape.channels, a, lanes);
 }
 
-/// One of the two sums of an item, in every thread of the channel.
+/// Sums of the threads that have one channel of a finishing block, in every thread of them.
+class FinishSums {
+ public:
+  using Values = double[kFinishThreads];
+  static constexpr int32_t kLanes = kFinishThreads / kFinishChannels;
+
+  PUMICE_DEVICE explicit FinishSums(Values& values) : values_(values) {}
+  PUMICE_DEVICE static int32_t lane() { return thread_index() / kFinishChannels; }
+  PUMICE_DEVICE static int32_t channel() {
+    return block_index() * kFinishChannels + thread_index() % kFinishChannels;
+  }
+  PUMICE_DEVICE double add(double value) const {
+    values_[thread_index()] = value;
+    block_sync();
+    for (int32_t step = kLanes / 2; step > 0; step /= 2) {
+      if (lane() < step)
+        values_[thread_index()] += values_[thread_index() + step * kFinishChannels];
+      block_sync();
+    }
+    const double sum = values_[thread_index() % kFinishChannels];
+    block_sync();
+    return sum;
+  }
+
+ private:
+  Values& values_;
+};
+
+/// One of the two sums of an item, in every thread of the channel. Shares without rows hold 0.
 PUMICE_DEVICE double item_sum(const ColumnShape& shape, const float* partial, int32_t item,
                               int32_t which, const FinishSums& sums) {
   const int32_t channel = FinishSums::channel();
   double sum = 0.0;
-  for_shares(shape, item, [&](int32_t share, int64_t) {
-    if (channel < shape.channels)
+  if (channel < shape.channels) {
+    PUMICE_UNROLL_BY(4)
+    for (int32_t share = FinishSums::lane(); share < shape.shares; share += FinishSums::kLanes)
       sum += static_cast<double>(partial[partial_row(shape, item, share, which) + channel]);
-  });
+  }
   return sums.add(sum);
 }
 
@@ -125,15 +176,9 @@ PUMICE_KERNEL PUMICE_THREADS(kFinishThreads) void finish_norm_gradient(
     const double moment = item_sum(a.shape, a.partial, item, 1, sums);
     if (!mine) continue;
     const int64_t at = int64_t{item} * a.shape.channels + channel;
-    const double deviation =
-        a.inverse_deviation == nullptr ? 1.0 : static_cast<double>(a.inverse_deviation[at]);
-    weight += moment * deviation;
+    weight += moment *
+              (a.inverse_deviation == nullptr ? 1.0 : static_cast<double>(a.inverse_deviation[at]));
     bias += plain;
-    if (a.mean_grad == nullptr || FinishSums::lane() != 0) continue;
-    const int64_t size = item_size(a.shape.rows, item);
-    const double count = size > 0 ? static_cast<double>(size) : 1.0;
-    a.mean_grad[at] = static_cast<float>(plain / count);
-    a.slope[at] = static_cast<float>(moment / count * deviation * deviation);
   }
   if (!mine || FinishSums::lane() != 0) return;
   const bool poisoned = a.shape.rows.rows.poisoned();

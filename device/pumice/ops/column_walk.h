@@ -18,6 +18,11 @@ template <ElementType kElement, int32_t kColumns> struct Access {
   static constexpr ElementType kType = kElement;
   static constexpr int32_t kCount = kColumns;
   using Chunk = float[static_cast<unsigned>(kColumns)];
+  /// Rows that a thread reads before it looks at the first, of one array or of two or three: what
+  /// registers hold without spilling.
+  static constexpr int32_t kBytes = kColumns * element_bytes(kElement);
+  static constexpr int32_t kRows = kBytes == 16 ? 4 : 8;
+  static constexpr int32_t kRowsOfSeveral = kBytes == 16 ? 3 : 6;
 
   PUMICE_DEVICE static void load(const void* data, int64_t element, Chunk& value) {
     load_chunk<kType, kCount * element_bytes(kType)>(data, element, value, kCount);
@@ -106,9 +111,9 @@ template <int32_t kCount> class ColumnWalk {
         item_(block_index() / shape.shares),
         share_(block_index() % shape.shares),
         channels_(shape.channels),
-        first_channel_(block_index_y() * kColumnThreads * kCount) {
+        first_channel_(block_index_y() * kColumnTile) {
     const int32_t left = channels_ - first_channel_;
-    chunks_ = (left < kColumnThreads * kCount ? left : kColumnThreads * kCount) / kCount;
+    chunks_ = (left < kColumnTile ? left : kColumnTile) / kCount;
     lanes_ = kColumnThreads / chunks_;
     lane_ = thread_index() / chunks_;
     const int64_t size = item_size(rows_, item_);
@@ -123,10 +128,9 @@ template <int32_t kCount> class ColumnWalk {
   PUMICE_DEVICE int32_t lanes() const { return lanes_; }
   PUMICE_DEVICE int32_t lane() const { return lane_; }
   PUMICE_DEVICE int32_t chunks() const { return chunks_; }
-  /// First of the columns of this thread.
-  PUMICE_DEVICE int32_t channel() const {
-    return first_channel_ + thread_index() % chunks_ * kCount;
-  }
+  /// First of the columns of this thread, counted in the tile, and among all.
+  PUMICE_DEVICE int32_t column() const { return thread_index() % chunks_ * kCount; }
+  PUMICE_DEVICE int32_t channel() const { return first_channel_ + column(); }
   /// Where the statistics of the item and of these columns stand in [items, channels].
   PUMICE_DEVICE int64_t statistic() const { return int64_t{item_} * channels_ + channel(); }
   /// The same in partial results.
@@ -154,6 +158,34 @@ template <int32_t kCount> class ColumnWalk {
     PUMICE_UNROLL_BY(4)
     for (int64_t position = begin_ + lane_; position < end_; position += lanes_)
       body(rows_.order == nullptr ? position : int64_t{rows_.order[position]});
+  }
+
+  /// The same, kRows rows at a time: load(i, row) for all of them, then use(rows, how many there
+  /// are). Where there are fewer, the first is loaded again, so that no load waits for a comparison
+  /// and all are under way together; stores belong into `use`.
+  template <int32_t kRows, class Load, class Use>
+  PUMICE_DEVICE void for_row_batches(const Load& load, const Use& use) const {
+    if (lane_ >= lanes_) return;
+    PUMICE_ROLLED
+    for (int64_t first = begin_ + lane_; first < end_; first += int64_t{lanes_} * kRows) {
+      int64_t row[static_cast<unsigned>(kRows)];
+      int32_t there = 0;
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kRows; ++i) {
+        const int64_t position = first + int64_t{lanes_} * i;
+        row[i] = position < end_ ? position : first;
+        there += position < end_ ? 1 : 0;
+      }
+      if (rows_.order != nullptr) {
+        PUMICE_UNROLL
+        for (int32_t i = 0; i < kRows; ++i)
+          row[i] = rows_.order[row[i]];
+      }
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kRows; ++i)
+        load(i, row[i]);
+      use(row, there);
+    }
   }
 
  private:

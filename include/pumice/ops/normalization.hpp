@@ -46,6 +46,7 @@ struct BeforeNormGradient {
 struct BatchNormOptions {
   double epsilon = kNormEpsilon;
   double momentum = 0.1;   // running = (1 - momentum) · running + momentum · batch
+  TensorView batches{};    // one i64, which goes up by 1 where N > 0; undefined: nobody counts
 };
 
 /// Normalises with the mean and the biased variance of the N rows, as PyTorch's BatchNorm1d in

@@ -33,6 +33,7 @@ def batch_norm(
     training = norm.training
     momentum = norm.momentum
     mean, variance = buffers["running_mean"], buffers["running_var"]
+    batches = None
     if training and norm.track_running_stats:
         if torch.compiler.is_compiling():
             if momentum is None:
@@ -40,10 +41,11 @@ def batch_norm(
             _count(norm, features)
         elif features.size(0) > 0:
             count = buffers["num_batches_tracked"]
-            if count is not None:
+            if momentum is not None:
+                batches = count
+            elif count is not None:  # a mean of all batches
                 count.add_(1)
-                if momentum is None:  # a mean of all batches
-                    momentum = 1.0 / float(count)
+                momentum = 1.0 / float(count)
     of_batch = training or mean is None or variance is None
     if training and not norm.track_running_stats:
         mean = variance = None
@@ -58,6 +60,7 @@ def batch_norm(
         norm.eps,
         residual,
         relu,
+        batches,
     )
 
 

@@ -22,14 +22,21 @@ def batch_norm(
     eps: float = 1e-5,
     residual: Tensor | None = None,
     relu: bool = False,
+    batches: Tensor | None = None,
 ) -> Tensor:
     """torch.nn.functional.batch_norm of [rows, C], then `+ residual` [rows, C] and a ReLU.
 
     In training a batch of one row raises, as PyTorch's does; a batch of none stays as it is and
-    leaves the running statistics alone.
+    leaves the running statistics alone. `batches`, an int64 of one element, counts the batches of
+    training that have rows: kernels do that on their way.
     """
     kinds = (weight, bias, running_mean, running_variance)
-    if not (training and not modes.traced(features) and _fits(features, residual, kinds)):
+    by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)
+    if batches is not None and not (by_kernels and _counts(batches, features)):
+        if training:
+            batches.add_(min(features.size(0), 1))
+        batches = None
+    if not by_kernels:
         by = _step_by_step
         if torch.compiler.is_compiling() and (not training or _fits(features, residual, kinds)):
             by = _in_graph
@@ -38,7 +45,18 @@ def batch_norm(
             residual, relu,
         )
     return _apply(
-        features.contiguous(), weight, bias, running_mean, running_variance, momentum, eps, residual, relu
+        features.contiguous(), weight, bias, running_mean, running_variance, momentum, eps, residual,
+        relu, batches,
+    )
+
+
+def _counts(batches: Tensor, features: Tensor) -> bool:
+    """Whether kernels count in it."""
+    return (
+        type(batches) is Tensor
+        and batches.dtype == torch.int64
+        and batches.numel() == 1
+        and batches.device == features.device
     )
 
 
@@ -142,6 +160,7 @@ class _BatchNorm(torch.autograd.Function):
         eps: float,
         residual: Tensor | None,
         relu: bool,
+        batches: Tensor | None,
     ) -> Tensor:
         output, mean, deviation = _C.batch_norm_training(
             features,
@@ -149,6 +168,7 @@ class _BatchNorm(torch.autograd.Function):
             bias,
             running_mean,
             running_variance,
+            batches,
             eps,
             momentum,
             None if residual is None else residual.contiguous(),
@@ -182,6 +202,7 @@ class _BatchNorm(torch.autograd.Function):
             None,
             to_residual,
             None,
+            None,
         )
 
 
@@ -203,4 +224,4 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     gradients: list[Tensor | None] = [None] * 4
     for i, gradient in zip(wanted, found):
         gradients[i] = gradient
-    return (*gradients[:3], None, None, None, None, gradients[3], None)
+    return (*gradients[:3], None, None, None, None, gradients[3], None, None)

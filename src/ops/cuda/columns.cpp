@@ -9,19 +9,11 @@
 namespace pumice::cuda {
 namespace {
 
-/// Blocks of 256 threads that a multiprocessor holds: more than it has would only wait.
-constexpr std::int64_t kBlocksPerMultiprocessor = 8;
 /// A thread has this many rows at least: with fewer, adding shares up costs more than rows do.
-constexpr std::int64_t kRowsPerThread = 8;
+constexpr std::int64_t kRowsPerThread = 4;
 
-int columns_per_thread(std::int64_t channels) {
-  return channels % kColumnVector == 0 ? kColumnVector : 1;
-}
-
-/// Blocks along y.
-int column_tiles(const ColumnShape& shape) {
-  const int tile = kColumnThreads * columns_per_thread(shape.channels);
-  return (shape.channels + tile - 1) / tile;
+int column_tiles(const ColumnShape& shape) {   // blocks along y
+  return (shape.channels + kColumnTile - 1) / kColumnTile;
 }
 
 ColumnShape shape_of(const jit::KernelRunner& runner, const RowItems& rows,
@@ -29,15 +21,18 @@ ColumnShape shape_of(const jit::KernelRunner& runner, const RowItems& rows,
   ColumnShape shape{.rows = rows,
                     .channels = static_cast<std::int32_t>(features.extent(1)),
                     .type = element_type(features.dtype(), "norms and sums", "features")};
-  const std::int64_t chunks =
-      std::min<std::int64_t>(shape.channels / columns_per_thread(shape.channels), kColumnThreads);
-  const std::int64_t least = kRowsPerThread * std::max<std::int64_t>(1, kColumnThreads / chunks);
-  const std::int64_t blocks =
-      multiprocessors_of(runner.stream()) * kBlocksPerMultiprocessor /
+  const int columns = shape.channels % kColumnVector == 0 ? kColumnVector : 1;
+  const std::int64_t chunks = std::clamp(shape.channels, 1, kColumnTile) / columns;
+  const std::int64_t lanes = kColumnThreads / std::max<std::int64_t>(chunks, 1);
+  const std::int64_t of_item = rows.rows.capacity / std::max(rows.items, 1);
+  const std::int64_t least = kRowsPerThread * lanes;
+  // One block a multiprocessor, of which all registers allow no more; and every block of a norm
+  // adds up all shares.
+  const std::int64_t most =
+      multiprocessors_of(runner.stream()) /
       std::max<std::int64_t>(1, std::int64_t{rows.items} * column_tiles(shape));
-  const std::int64_t wanted = (rows.rows.capacity / std::max(rows.items, 1) + least - 1) / least;
-  shape.shares = static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(blocks, 1)));
+  shape.shares = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+      (of_item + least - 1) / least, 1, std::clamp<std::int64_t>(most, 1, kSharesAtOnce)));
   return shape;
 }
 
@@ -92,26 +87,6 @@ RowItems all_rows(const ConstTensorView& features) {
   return {.rows = {nullptr, features.rows()}};
 }
 
-void statistics(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
-                double epsilon, EmptyItem empty, const Running& running, TensorView mean,
-                TensorView inverse_deviation) {
-  if (features.extent(1) == 0) return;
-  const ColumnShape shape = shape_of(runner, rows, features);
-  auto partial = partial_results(runner, shape);
-  runner.run(ops_kernel("column_moments"), launch_over(shape),
-             MomentArguments{.shape = shape, .in = features.raw(), .partial = partial.data()});
-  runner.run(ops_kernel("finish_moments"), launch_to_finish(shape),
-             StatisticArguments{.shape = shape,
-                                .partial = partial.data(),
-                                .mean = mean.data<float>(),
-                                .inverse_deviation = inverse_deviation.data<float>(),
-                                .running_mean = floats_of(running.mean),
-                                .running_variance = floats_of(running.variance),
-                                .epsilon = epsilon,
-                                .momentum = running.momentum,
-                                .empty = empty});
-}
-
 void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, double epsilon,
                        TensorView inverse_deviation) {
   const auto channels = static_cast<std::int32_t>(variance.elements());
@@ -126,7 +101,7 @@ void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, doub
 
 void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
-               ConstTensorView bias, TensorView output, const BehindNorm& behind) {
+               ConstTensorView bias, TensorView output) {
   if (features.elements() == 0) return;
   const ColumnShape shape = shape_of(runner, rows, features);
   runner.run(ops_kernel("normalize_rows"), launch_over(shape),
@@ -136,9 +111,37 @@ void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView 
                                 .mean = mean.data<float>(),
                                 .inverse_deviation = inverse_deviation.data<float>(),
                                 .weight = floats(weight),
-                                .bias = floats(bias),
-                                .residual = behind.residual.raw(),
-                                .relu = behind.relu});
+                                .bias = floats(bias)});
+}
+
+void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+                      const OwnStatistics& own, ConstTensorView weight, ConstTensorView bias,
+                      TensorView output, const BehindNorm& behind) {
+  if (features.extent(1) == 0) return;
+  const ColumnShape shape = shape_of(runner, rows, features);
+  auto partial = partial_results(runner, shape);
+  runner.run(ops_kernel("column_moments"), launch_over(shape),
+             MomentArguments{.shape = shape, .in = features.raw(), .partial = partial.data()});
+  const Running& running = own.running;
+  runner.run(ops_kernel("normalize_rows"), launch_over(shape),
+             NormalizeArguments{
+                 .shape = shape,
+                 .in = features.raw(),
+                 .out = output.raw(),
+                 .own = {.partial = partial.data(),
+                         .mean = own.mean.data<float>(),
+                         .inverse_deviation = own.inverse_deviation.data<float>(),
+                         .running_mean = floats_of(running.mean),
+                         .running_variance = floats_of(running.variance),
+                         .batches = running.batches.defined() ? running.batches.data<std::int64_t>()
+                                                              : nullptr,
+                         .epsilon = own.epsilon,
+                         .momentum = running.momentum,
+                         .empty = own.empty},
+                 .weight = floats(weight),
+                 .bias = floats(bias),
+                 .residual = behind.residual.raw(),
+                 .relu = behind.relu});
 }
 
 void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
@@ -148,9 +151,7 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
                         ConstTensorView relu) {
   if (features.extent(1) == 0) return;
   const ColumnShape shape = shape_of(runner, rows, features);
-  const std::int64_t statistics = std::int64_t{rows.items} * shape.channels;
   auto partial = partial_results(runner, shape);
-  auto means = runner.make<float>(constant_statistics ? 0 : 2 * statistics);
   sum_shares(runner, {.shape = shape,
                       .grad = grad_output.raw(),
                       .in = features.raw(),
@@ -158,28 +159,29 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
                       .mean = mean.data<float>(),
                       .partial = partial.data(),
                       .term = SumTerm::centered});
-  float* const mean_grad = means.data();
-  float* const slope = constant_statistics ? nullptr : means.data() + statistics;
+  const bool one_item = rows.items == 1;
+  runner.run(
+      ops_kernel("normalize_gradient"), launch_over(shape),
+      FeatureGradientArguments{.shape = shape,
+                               .in = features.raw(),
+                               .grad = grad_output.raw(),
+                               .relu = relu.raw(),
+                               .out = gradients.features.raw(),
+                               .passed = gradients.residual.raw(),
+                               .mean = mean.data<float>(),
+                               .inverse_deviation = inverse_deviation.data<float>(),
+                               .weight = floats(weight),
+                               .partial = partial.data(),
+                               .constant = constant_statistics,
+                               .grad_weight = one_item ? gradients.weight.data<float>() : nullptr,
+                               .grad_bias = one_item ? gradients.bias.data<float>() : nullptr});
+  if (one_item) return;
   runner.run(ops_kernel("finish_norm_gradient"), launch_to_finish(shape),
              NormGradientArguments{.shape = shape,
                                    .partial = partial.data(),
                                    .inverse_deviation = inverse_deviation.data<float>(),
                                    .grad_weight = gradients.weight.data<float>(),
-                                   .grad_bias = gradients.bias.data<float>(),
-                                   .mean_grad = mean_grad,
-                                   .slope = slope});
-  runner.run(ops_kernel("normalize_gradient"), launch_over(shape),
-             FeatureGradientArguments{.shape = shape,
-                                      .in = features.raw(),
-                                      .grad = grad_output.raw(),
-                                      .relu = relu.raw(),
-                                      .out = gradients.features.raw(),
-                                      .passed = gradients.residual.raw(),
-                                      .mean = mean.data<float>(),
-                                      .inverse_deviation = inverse_deviation.data<float>(),
-                                      .weight = floats(weight),
-                                      .mean_grad = mean_grad,
-                                      .slope = slope});
+                                   .grad_bias = gradients.bias.data<float>()});
 }
 
 void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView weight,

@@ -14,32 +14,41 @@ namespace pumice::cuda {
 /// All rows of `features` as one item.
 RowItems all_rows(const ConstTensorView& features);
 
-/// Where a norm's running statistics are; undefined: nobody keeps them.
-struct Running {
-  TensorView mean{};
-  TensorView variance{};
-  double momentum = 0;
-};
-
-/// Mean and inverse deviation of each item and channel, f32 [items, C]. Two launches.
-void statistics(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
-                double epsilon, EmptyItem empty, const Running& running, TensorView mean,
-                TensorView inverse_deviation);
-
 /// 1 / sqrt(variance + epsilon), f32 [C].
 void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, double epsilon,
                        TensorView inverse_deviation);
 
+/// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias f32
+/// [C], undefined: 1 and 0. One launch.
+void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+               ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
+               ConstTensorView bias, TensorView output);
+
+/// Where a norm's running statistics are, f32 [C], and an i64 number of batches; undefined: nobody
+/// keeps them. Of one item.
+struct Running {
+  TensorView mean{};
+  TensorView variance{};
+  TensorView batches{};
+  double momentum = 0;
+};
+/// Statistics of the rows themselves, and where they are kept, f32 [items, C].
+struct OwnStatistics {
+  TensorView mean;
+  TensorView inverse_deviation;
+  double epsilon = 0;
+  EmptyItem empty = EmptyItem::mean_and_deviation;
+  Running running{};
+};
 /// What follows a norm: relu(norm + residual).
 struct BehindNorm {
   ConstTensorView residual{};   // undefined: 0
   bool relu = false;
 };
-/// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias f32
-/// [C], undefined: 1 and 0. One launch.
-void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
-               ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
-               ConstTensorView bias, TensorView output, const BehindNorm& behind = {});
+/// The same with each item's own statistics. Two launches: the second adds up what the first left.
+void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
+                      const OwnStatistics& own, ConstTensorView weight, ConstTensorView bias,
+                      TensorView output, const BehindNorm& behind = {});
 
 struct NormGradientViews {
   TensorView features;   // [N, C]
@@ -47,8 +56,8 @@ struct NormGradientViews {
   TensorView bias;
   TensorView residual{};   // [N, C], of what was added behind the norm; undefined: nothing was
 };
-/// Three launches. `constant_statistics`: they do not depend on the features. `relu`: the output of
-/// one behind the norm.
+/// Two launches; a third for the parameters of several items. `constant_statistics`: they do not
+/// depend on the features. `relu`: the output of one behind the norm.
 void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                         ConstTensorView grad_output, ConstTensorView mean,
                         ConstTensorView inverse_deviation, ConstTensorView weight,

@@ -15,8 +15,8 @@ std::span<const jit::KernelGroup> ops_kernels() {
                 "#include <pumice/ops/column_sums.h>\n"
                 "#include <pumice/ops/layer_norm.h>\n"
                 "#include <pumice/ops/normalize.h>\n"},
-       {"column_moments", "column_sums", "finish_moments", "finish_norm_gradient", "finish_sums",
-        "invert_deviations", "layer_norm_rows", "normalize_gradient", "normalize_rows"}},
+       {"column_moments", "column_sums", "finish_norm_gradient", "finish_sums", "invert_deviations",
+        "layer_norm_rows", "normalize_gradient", "normalize_rows"}},
       {{.name = "items",
         .text = "#include <pumice/ops/column_max.h>\n"
                 "#include <pumice/ops/spread.h>\n"},

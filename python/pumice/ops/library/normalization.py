@@ -37,6 +37,7 @@ def _batch_norm(
         bias,
         mean,
         variance,
+        None,
         eps,
         momentum,
         None if residual is None else residual.contiguous(),
