@@ -257,6 +257,20 @@ TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before)
   }
 }
 
+TEST(MapStructuresGpu, a_window_is_on_a_device_once) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(Device{DeviceKind::cuda, 0});
+  const Stream other(Device{DeviceKind::cuda, 0});
+  const auto window = cuda::DeviceWindow::on(stream.view(), kCube);
+  EXPECT_EQ(cuda::DeviceWindow::on(stream.view(), kCube), window);
+  EXPECT_EQ(cuda::DeviceWindow::on(other.view(), kCube), window);
+  EXPECT_NE(cuda::DeviceWindow::on(stream.view(), halving()), window);
+  const auto fine = random_set(3, 500, 10, 4);
+  const KernelMapPtr map = submanifold_map(CoordinateSet::copy_to(fine, other.view()), kCube);
+  EXPECT_EQ(read_back(map->structures()->pairs(map->view()), other.view()),
+            in_order(submanifold_map(fine, kCube)->view()));
+}
+
 TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});

@@ -27,11 +27,6 @@ bool is_centred(const KernelMap& map) {
 
 }   // namespace
 
-const DeviceWindow& MapStructures::window(jit::KernelRunner& runner, const KernelMap& map) {
-  if (window_ == nullptr) window_ = std::make_shared<DeviceWindow>(runner, map.window());
-  return *window_;
-}
-
 MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
                                   std::int64_t entry_capacity) const {
   const CoordinateSet& in = wanted.is_transposed ? *map.out() : *map.in();
@@ -63,7 +58,7 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
   }
   const StreamView stream = view.map->in()->stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  window(runner, *view.map);
+  if (window_ == nullptr) window_ = DeviceWindow::on(stream, view.map->window());
   std::array<MapRequest, 1> requests{request(*view.map, wanted)};
   std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
   if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
@@ -82,7 +77,7 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
 }
 
 void MapStructures::match_pairs(jit::KernelRunner& runner, const KernelMap& map) {
-  window(runner, map);
+  if (window_ == nullptr) window_ = DeviceWindow::on(runner.stream(), map.window());
   // From the side of fewer rows, for there is room for all its rows times the offsets.
   const bool from_inputs = map.in()->rows().capacity() < map.out()->rows().capacity();
   std::array<MapRequest, 1> requests{request(map, {.is_transposed = from_inputs})};

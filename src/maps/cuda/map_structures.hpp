@@ -86,7 +86,6 @@ class MapStructures {
   // With the mutex held.
   PairListRef find_pairs(const KernelMapView& view);
   void match_pairs(jit::KernelRunner& runner, const KernelMap& map);
-  const DeviceWindow& window(jit::KernelRunner& runner, const KernelMap& map);
 
   const bool outputs_are_finer_;
   std::mutex mutex_;
