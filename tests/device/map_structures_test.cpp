@@ -284,6 +284,19 @@ TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   const auto asked = structures.asked();
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_FALSE(asked.front().wanted.is_transposed);
+
+  const TileMapRef ascending =
+      structures.tiles(transposed(map->view()), 128, 1, cuda::OffsetOrder::ascending);
+  EXPECT_NE(ascending.in_row, back.in_row);
+  EXPECT_EQ(structures.asked().size(), 2u);
+  const TileRun run = copy_to_host(ascending.tile_order, 1, stream.view()).front();
+  const auto entries = copy_to_host(ascending.entry, run.entry_end, stream.view());
+  for (auto e = static_cast<std::size_t>(run.entry_begin) + 1; e < entries.size(); ++e)
+    EXPECT_LT(entries[e - 1].offset, entries[e].offset);
+  const TileRun mirrored = copy_to_host(back.tile_order, 1, stream.view()).front();
+  const auto descending = copy_to_host(back.entry, mirrored.entry_end, stream.view());
+  for (auto e = static_cast<std::size_t>(mirrored.entry_begin) + 1; e < descending.size(); ++e)
+    EXPECT_GT(descending[e - 1].offset, descending[e].offset);
 }
 
 }   // namespace

@@ -44,12 +44,12 @@ MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wante
 }
 
 const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t tile_rows,
-                                       std::int32_t splits) {
+                                       std::int32_t splits, OffsetOrder order) {
   const std::scoped_lock lock(mutex_);
-  const bool centred = is_centred(*view.map);
-  const TilesWanted wanted{view.is_transposed && !centred, tile_rows, splits};
+  const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(*view.map);
+  const TilesWanted wanted{view.is_transposed && !mirrors, tile_rows, splits};
   const auto of_view = [&](const Tiles& made) -> const TileMapRef& {
-    return centred && view.is_transposed ? made.mirrored : made.ref;
+    return mirrors ? made.mirrored : made.ref;
   };
   for (const auto& made : tiles_) {
     if (!(made->wanted == wanted)) continue;

@@ -31,6 +31,10 @@ struct TilesWanted {
   friend bool operator==(const TilesWanted&, const TilesWanted&) = default;
 };
 
+/// In which order a tile's entries come. Of the transpose of a centred map, tiles in any order cost
+/// nothing; ascending ones are for those to whom the first offset is another than the last.
+enum class OffsetOrder : unsigned char { any, ascending };
+
 /// Any thread may ask; work is enqueued on the stream of the map's sets.
 class MapStructures {
  public:
@@ -39,7 +43,8 @@ class MapStructures {
       : outputs_are_finer_(outputs_are_finer), window_(std::move(window)) {}
 
   /// Tiles of the rows that `view` calls its outputs. `view` is of the map that owns this.
-  const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits);
+  const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits,
+                          OffsetOrder order = OffsetOrder::any);
 
   /// The pairs of `view`, offset by offset; of both directions there is one list.
   PairListRef pairs(const KernelMapView& view);
