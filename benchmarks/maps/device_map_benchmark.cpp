@@ -103,6 +103,7 @@ Requests submanifold_requests(const Problem& problem, const Network& network) {
     const auto set = network.sets.sets[k].ref();
     requests.push_back({set, set, problem.cube.get(), Reach::out_to_in,
                         cuda::TileOptions{.entry_capacity = problem.entries[k]}});
+    requests.back().is_centred = true;
   }
   return requests;
 }
@@ -123,6 +124,22 @@ Requests all_requests(const Problem& problem, const Network& network) {
   Requests requests = submanifold_requests(problem, network);
   for (const auto& request : strided_requests(problem, network))
     requests.push_back(request);
+  return requests;
+}
+
+/// Pairs, or tiles of 64 rows, of the submanifold maps: searched for, or from the match that they
+/// have.
+Requests more_requests(const Problem& problem, const Network& network, bool pairs, bool matched) {
+  Requests requests = submanifold_requests(problem, network);
+  for (std::size_t k = 0; k < kLevels; ++k) {
+    if (matched) requests[k].matched = network.maps[k].matched();
+    if (pairs) {
+      requests[k].tiles.reset();
+      requests[k].pairs = cuda::PairOptions{};
+    } else {
+      requests[k].tiles = cuda::TileOptions{.tile_rows = 64};
+    }
+  }
   return requests;
 }
 
@@ -196,6 +213,25 @@ void print_launches(StreamView stream, const Problem& problem, StatusRecord* sta
   timing->print(runs);
 }
 
+/// What training asks for when tiles are there.
+void time_matched(StreamView stream, jit::KernelRunner& runner, const Problem& problem,
+                  Network& network) {
+  Requests tiles = submanifold_requests(problem, network);
+  for (cuda::MapRequest& request : tiles)
+    request.keeps_match = true;
+  network.maps = cuda::build_maps(runner, tiles);
+  std::vector<cuda::DeviceMap> made;
+  const auto time_more = [&](const char* what, bool pairs, bool matched) {
+    time_graph(what, stream, [&] {
+      made = cuda::build_maps(runner, more_requests(problem, network, pairs, matched));
+    });
+  };
+  time_more("their pairs, searched for", true, false);
+  time_more("their pairs, from the match", true, true);
+  time_more("tiles of 64 rows, searched for", false, false);
+  time_more("tiles of 64 rows, from the match", false, true);
+}
+
 void run(double margin) {
   const Tensor coordinates =
       voxelize(one_scan().cloud, one_scan().features, {.size = {0.05f, 0.05f, 0.05f}}).coordinates;
@@ -230,6 +266,7 @@ void run(double margin) {
                [&] { network.maps = cuda::build_maps(runner, requests(problem, network)); });
   };
   time_maps("five submanifold maps", submanifold_requests);
+  time_matched(stream, runner, problem, network);
   time_maps("eight strided maps", strided_requests);
   time_maps("these thirteen together", all_requests);
   time_graph("all of MinkUNet42's", stream, [&] {

@@ -29,8 +29,10 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
   check_map(grad_output, map, op, "grad_output");
 }
 
+/// Of equal inputs the first offset's wins, and sums are added in the order of offsets, as on the
+/// CPU.
 const TileMapRef& tiles_of(const KernelMapView& map) {
-  return map.map->structures()->tiles(map, cuda::kPoolTileRows, 1);
+  return map.map->structures()->tiles(map, cuda::kPoolTileRows, 1, cuda::OffsetOrder::ascending);
 }
 
 Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average) {

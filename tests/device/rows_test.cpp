@@ -12,6 +12,7 @@
 
 #include "device/device_mirror.hpp"
 #include "device/device_tensors.hpp"
+#include "maps/cuda/identity_pairs.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/ops_support.hpp"
@@ -87,15 +88,12 @@ PUMICE_DEVICE_TEST(DeviceRows, TouchNothingForANumberOutOfRange) {
 PUMICE_DEVICE_TEST(DeviceRows, MeetThemselvesWithoutAMap) {
   for (const std::int64_t rows : {0, 1, 33, 1000}) {
     const auto runner = make_runner();
-    auto row = runner->make<std::int32_t>(rows);
-    auto begin = runner->make<std::int64_t>(2);
-    runner->run(cuda::ops_kernel("identity_pairs"),
-                {.blocks = rows / kRowThreads + 1, .threads = kRowThreads},
-                IdentityArguments{.row = row.data(), .begin = begin.data(), .rows = rows});
-    EXPECT_EQ(begin[0], 0);
-    EXPECT_EQ(begin[1], rows);
+    const cuda::IdentityPairs pairs(*runner, {nullptr, rows});
+    EXPECT_EQ(pairs.ref().offset_begin[0], 0);
+    EXPECT_EQ(pairs.ref().offset_begin[1], rows);
+    EXPECT_EQ(pairs.ref().pairs.rows(), rows);
     for (std::int64_t i = 0; i < rows; ++i)
-      ASSERT_EQ(row[i], i);
+      ASSERT_EQ(pairs.ref().in[i], i);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <pumice/grid/fill.h>
 #include <pumice/grid/radix_sort.h>
 #include <pumice/maps/gray_order.h>
+#include <pumice/maps/identity_pairs.h>
 #include <pumice/maps/match.h>
 #include <pumice/maps/pair_lists.h>
 #include <pumice/maps/pair_tiles.h>

@@ -55,6 +55,7 @@ struct MapTask {
   int32_t* entry_begin = nullptr;     // [tile_capacity] where
   TileRun* tile_order = nullptr;      // [tile_capacity]
   TileEntry* entry = nullptr;         // [entry_capacity]
+  TileEntry* mirrored = nullptr;      // [entry_capacity] the same entries, offsets from the last on
   int32_t* in_row = nullptr;          // [entry_capacity, tile_rows]
   int32_t* out_row = nullptr;         // [tile_capacity, tile_rows]
   int64_t* tile_count = nullptr;

@@ -254,8 +254,12 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(Ma
     block_sync();
     if (thread_index() < offsets.count) {
       const int k = word * kWarpThreads + offsets.bit[thread_index()];
-      task.entry[entry + thread_index()] = {static_cast<uint16_t>(k),
-                                            offsets.blocks[thread_index()]};
+      const uint16_t blocks = offsets.blocks[thread_index()];
+      task.entry[entry + thread_index()] = {static_cast<uint16_t>(k), blocks};
+      if (task.mirrored != nullptr) {
+        const int mirrored = task.relation.window.volume - 1 - k;
+        task.mirrored[entry + thread_index()] = {static_cast<uint16_t>(mirrored), blocks};
+      }
     }
     for (int i = warp_index(); i < offsets.count; i += kTileThreads / kWarpThreads) {
       int32_t* const to = task.in_row + (entry + i) * task.tile_rows;

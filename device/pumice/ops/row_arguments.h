@@ -10,13 +10,6 @@ namespace pumice {
 
 inline constexpr int kRowThreads = 256;
 
-/// row[i] = i, and the bounds of one offset with all of them.
-struct IdentityArguments {
-  int32_t* row = nullptr;     // [rows]
-  int64_t* begin = nullptr;   // [2]
-  int64_t rows = 0;
-};
-
 /// A list of row numbers, -1 for none. Others outside [0, limit) are mistakes: what is made of them
 /// is NaN.
 struct RowList {

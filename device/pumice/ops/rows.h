@@ -6,16 +6,6 @@
 
 namespace pumice {
 
-PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void identity_pairs(PUMICE_ARGUMENT(IdentityArguments)
-                                                                  a) {
-  const int64_t row = global_thread_index();
-  if (row == 0) {
-    a.begin[0] = 0;
-    a.begin[1] = a.rows;
-  }
-  if (row < a.rows) a.row[row] = static_cast<int32_t>(row);
-}
-
 template <class Piece> PUMICE_DEVICE void take_piece(const TakeArguments& a) {
   const int64_t pieces = a.width / static_cast<int64_t>(sizeof(Piece));
   const int64_t index = global_thread_index();

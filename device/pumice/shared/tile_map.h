@@ -46,9 +46,11 @@ static_assert(sizeof(TileRun) == 16);
 /// splits are added in fp32.
 struct TileMapRef {
   const TileRun* tile_order = nullptr;   // [tiles], most entries first: the longest starts first
-  const TileEntry* entry = nullptr;      // [entries], a tile's in ascending order of offset
-  const int32_t* in_row = nullptr;       // [entries · tile_rows], 16-byte aligned
-  const int32_t* out_row = nullptr;      // [tiles · tile_rows], -1 past the last row
+  /// [entries], a tile's in ascending order of offset; in descending order where the tiles are
+  /// those of a centred map, of which this is the transpose.
+  const TileEntry* entry = nullptr;
+  const int32_t* in_row = nullptr;    // [entries · tile_rows], 16-byte aligned
+  const int32_t* out_row = nullptr;   // [tiles · tile_rows], -1 past the last row
   RowCountRef tiles;
   RowCountRef in_rows;
   RowCountRef out_rows;

@@ -53,6 +53,15 @@ template <class Key> class RadixSort {
   }
   /// The memory of the sorted values of the only segment, for good.
   Buffer<std::uint32_t> take_sorted_values() { return std::move(values_[sorted_in(0)]); }
+  /// The memory in which the sorted values of all segments are, for good.
+  std::array<Buffer<std::uint32_t>, 2> take_all_sorted_values() {
+    std::array<Buffer<std::uint32_t>, 2> taken;
+    for (std::size_t segment = 0; segment < segments().size(); ++segment) {
+      const std::size_t at = sorted_in(segment);
+      if (taken[at].data() == nullptr) taken[at] = std::move(values_[at]);
+    }
+    return taken;
+  }
 
  private:
   std::span<SortSegment> segments() {

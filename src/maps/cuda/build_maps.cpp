@@ -24,9 +24,9 @@ void check(const MapRequest& request) {
 }   // namespace
 
 std::int64_t DeviceMap::bytes() const {
-  return static_cast<std::int64_t>(tile_order_.bytes() + entry_.bytes() + in_row_.bytes() +
-                                   out_row_.bytes() + offset_begin_.bytes() + pair_in_.bytes() +
-                                   pair_out_.bytes() + counts_.bytes());
+  return static_cast<std::int64_t>(tile_order_.bytes() + entry_.bytes() + mirrored_.bytes() +
+                                   in_row_.bytes() + out_row_.bytes() + offset_begin_.bytes() +
+                                   pair_in_.bytes() + pair_out_.bytes() + counts_.bytes());
 }
 
 KeyRelation key_relation(const MapRequest& request) {

@@ -1,7 +1,9 @@
 // Kernel maps on the device: the structures that convolutions and their gradients run on.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +29,19 @@ struct PairOptions {
   std::int64_t pair_capacity = 0;   // 0: as many as there could be
 };
 
+/// Which outputs have which offsets, and their order in tiles: what tiles of another height and
+/// lists of pairs are made from without a search, in 8 bytes a row for up to 32 offsets.
+struct MatchedMap {
+  Buffer<std::uint32_t> mask;
+  Buffer<std::uint32_t> offset_count;
+  Buffer<OffsetStep> step;
+  std::int32_t splits = 0;   // 0: outputs have not been ordered
+  Buffer<std::uint16_t> label;
+  Buffer<std::int64_t> ordered_rows;
+  std::shared_ptr<const std::array<Buffer<std::uint32_t>, 2>> sorts;   // of the maps of a batch
+  const std::uint32_t* sorted = nullptr;                               // in one of them
+};
+
 /// A map from `in` to `out` through `window`; the sets and the window outlive the build.
 struct MapRequest {
   CoordinateSetRef in{};
@@ -35,6 +50,12 @@ struct MapRequest {
   Reach reach = Reach::out_to_in;
   std::optional<TileOptions> tiles{};
   std::optional<PairOptions> pairs{};
+  /// Offset K - 1 - k leads back from where offset k leads to, so that the tiles are those of the
+  /// transposed map too.
+  bool is_centred = false;
+  /// What was found when the same map was built for something else; null: it is searched for.
+  std::shared_ptr<MatchedMap> matched{};
+  bool keeps_match = false;   // for others of the same map
   std::string name = "map";   // who is named when the room does not suffice
 };
 
@@ -42,7 +63,15 @@ struct MapRequest {
 class DeviceMap {
  public:
   TileMapRef tiles() const { return tiles_; }
+  /// Of a centred map, those of its transpose.
+  TileMapRef mirrored_tiles() const {
+    TileMapRef tiles = tiles_;
+    tiles.entry = mirrored_.data();
+    return tiles;
+  }
   PairListRef pairs() const { return pairs_; }
+  /// Null unless the request keeps it.
+  const std::shared_ptr<MatchedMap>& matched() const { return matched_; }
   /// How many entries the tiles have; the word keeps the number that was needed.
   RowCountRef entries() const { return entries_; }
   /// Bytes of everything that stays after the build.
@@ -55,17 +84,20 @@ class DeviceMap {
   RowCountRef entries_{};
   Buffer<TileRun> tile_order_;
   Buffer<TileEntry> entry_;
+  Buffer<TileEntry> mirrored_;
   Buffer<std::int32_t> in_row_;
   Buffer<std::int32_t> out_row_;
   Buffer<std::int64_t> offset_begin_;
   Buffer<std::int32_t> pair_in_;
   Buffer<std::int32_t> pair_out_;
   Buffer<std::int64_t> counts_;   // tiles, entries, pairs
+  std::shared_ptr<MatchedMap> matched_;
 };
 
 /// Maps in the order of the requests. Those with kernels of like size are built together, up to
 /// eight at once: a fill, one or two launches to match, then for tiles a launch for keys, a launch
-/// a sort pass (4 for 27 offsets, 2 for 8) and 3, for pairs 3.
+/// a sort pass (4 for 27 offsets, 2 for 8) and 3, for pairs 3. Of maps that were matched before,
+/// tiles and pairs are 3 launches each.
 std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests);
 
 /// How the keys of the sets of a request hang together.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <pumice/maps/map_arguments.h>
@@ -12,10 +14,14 @@
 
 namespace pumice::cuda {
 
-/// Copies the shifts of a window to where kernels run; good for any number of maps.
+/// Copies the shifts of a window to where kernels run, in one piece; good for any number of maps.
 class DeviceWindow {
  public:
   DeviceWindow(jit::KernelRunner& runner, const KernelWindow& window);
+  /// For maps on `stream`: the one that this process has of such a window on that device, copied
+  /// there once. While a graph is recorded, and of windows that are too large or too many to keep,
+  /// one of its own.
+  static std::shared_ptr<const DeviceWindow> on(StreamView stream, const KernelWindow& window);
 
   const KernelWindow& window() const { return window_; }
   std::int64_t volume() const { return volume_; }
@@ -29,27 +35,35 @@ class DeviceWindow {
   WindowRef ref(KeyRelation keys, Reach reach) const;
 
  private:
-  /// What `match_blocks` reads; empty where three blocks an axis do not suffice.
+  /// Where a table begins among the bytes; -1: there is none.
+  using Place = std::int64_t;
+  static constexpr Place kNone = -1;
+  /// What `match_blocks` reads; nothing where three blocks an axis do not suffice.
   struct Moves {
-    Buffer<std::uint16_t> cell_move;
-    Buffer<std::uint64_t> needed_by;
+    Place cell_move = kNone;
+    Place needed_by = kNone;
     std::array<std::int8_t, kMaxDimension> first_step{};
   };
-  static Moves moves_of(jit::KernelRunner& runner, int dimension,
-                        const std::vector<std::int32_t>& shifts, int scale, int sign);
-  void name_children(const jit::KernelRunner& runner, const std::vector<std::int32_t>& shifts);
-  void sort_by_parity(jit::KernelRunner& runner, const std::vector<std::int32_t>& shifts);
+  struct Tables;   // on the host, before they are copied
+  static Moves moves_of(Tables& tables, int dimension, const std::vector<std::int32_t>& shifts,
+                        int scale, int sign);
+  void name_children(Tables& tables, const std::vector<std::int32_t>& shifts);
+  void sort_by_parity(Tables& tables, const std::vector<std::int32_t>& shifts);
+  template <class T> const T* at(Place place) const {
+    return reinterpret_cast<const T*>(tables_.data() + place);
+  }
 
   KernelWindow window_;
   std::int64_t volume_ = 0;
   std::array<std::int64_t, kMaxDimension> low_{};
   std::array<std::int64_t, kMaxDimension> high_{};
-  Buffer<std::int32_t> shift_;
+  Buffer<std::byte> tables_;
+  Place shift_ = kNone;
   std::array<Moves, 2> level_moves_;   // stride 1, by reach
   Moves finer_moves_;                  // stride 2, from coarser outputs
-  Buffer<std::uint8_t> of_parity_;     // stride 2, from finer outputs; one word of offsets
+  Place of_parity_ = kNone;            // stride 2, from finer outputs; one word of offsets
   std::int32_t parity_lanes_ = 0;
-  Buffer<std::uint8_t> of_child_;   // stride 2, from coarser outputs, all shifts 0 or 1
+  Place of_child_ = kNone;   // stride 2, from coarser outputs, all shifts 0 or 1
 };
 
 }   // namespace pumice::cuda

@@ -79,15 +79,21 @@ void MapBatchBuilder::add(const MapRequest& request) {
   task.out_set = add_set(request.out);
   const std::int64_t volume = request.window->volume();
   task.words = static_cast<std::int32_t>(ceil_of(volume, kWarpThreads));
-  scratch.mask = runner_.make<std::uint32_t>(request.out.rows.capacity * task.words);
-  scratch.offset_count = runner_.make<std::uint32_t>(volume);
-  scratch.step = runner_.make<OffsetStep>(volume);
-  if (task.words == 1)
-    scratch.found = runner_.make<std::int32_t>(request.out.rows.capacity * volume);
-  task.mask = scratch.mask.data();
+  scratch.was_matched = request.matched != nullptr;
+  scratch.match = scratch.was_matched ? request.matched : std::make_shared<MatchedMap>();
+  MatchedMap& match = *scratch.match;
+  if (!scratch.was_matched) {
+    match.mask = runner_.make<std::uint32_t>(request.out.rows.capacity * task.words);
+    match.offset_count = runner_.make<std::uint32_t>(volume);
+    match.step = runner_.make<OffsetStep>(volume);
+    if (task.words == 1)
+      scratch.found = runner_.make<std::int32_t>(request.out.rows.capacity * volume);
+  }
+  task.mask = match.mask.data();
   task.found = scratch.found.data();
-  task.offset_count = scratch.offset_count.data();
-  task.step = scratch.step.data();
+  task.offset_count = match.offset_count.data();
+  task.step = match.step.data();
+  if (request.keeps_match) map.matched_ = scratch.match;
   map.counts_ = runner_.make<std::int64_t>(3);
   task.splits = 0;
   if (request.tiles) add_tiles(request, task, map, scratch);
@@ -116,30 +122,40 @@ void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, Device
   const std::int64_t blocks = options.tile_rows / kBlockRows;
   task.splits = options.splits;
   task.tile_rows = options.tile_rows;
-  orders_.insert(orders_.end(), static_cast<std::size_t>(options.splits),
-                 {request.out.rows.capacity, split_key_bits(volume, options.splits)});
+  MatchedMap& match = *scratch.match;
+  if (scratch.was_matched) {
+    PUMICE_ENSURES(match.splits == options.splits, request.name, ": matched for ", match.splits,
+                   " splits, not ", options.splits);
+    task.sorted = match.sorted;
+  } else {
+    match.splits = options.splits;
+    match.label = runner_.make<std::uint16_t>(volume);
+    match.ordered_rows = runner_.make<std::int64_t>(1);
+    orders_.insert(orders_.end(), static_cast<std::size_t>(options.splits),
+                   {request.out.rows.capacity, split_key_bits(volume, options.splits)});
+  }
   task.tile_capacity = tiles;
   task.entry_capacity = entries;
   task.tile_site = status_site(request.name + ": tiles");
   task.entry_site = status_site(request.name + ": entries of tiles");
 
-  scratch.label = runner_.make<std::uint16_t>(volume);
-  scratch.ordered_rows = runner_.make<std::int64_t>(1);
   scratch.block_mask = runner_.make<std::uint32_t>(tiles * blocks * task.words);
   scratch.tile_entries = runner_.make<std::int32_t>(tiles);
   scratch.entry_begin = runner_.make<std::int32_t>(tiles);
-  task.label = scratch.label.data();
-  task.ordered_rows = scratch.ordered_rows.data();
+  task.label = match.label.data();
+  task.ordered_rows = match.ordered_rows.data();
   task.block_mask = scratch.block_mask.data();
   task.tile_entries = scratch.tile_entries.data();
   task.entry_begin = scratch.entry_begin.data();
 
   map.tile_order_ = runner_.make<TileRun>(tiles);
   map.entry_ = runner_.make<TileEntry>(entries);
+  map.mirrored_ = runner_.make<TileEntry>(request.is_centred ? entries : 0);
   map.in_row_ = runner_.make<std::int32_t>(entries * options.tile_rows);
   map.out_row_ = runner_.make<std::int32_t>(tiles * options.tile_rows);
   task.tile_order = map.tile_order_.data();
   task.entry = map.entry_.data();
+  task.mirrored = map.mirrored_.data();
   task.in_row = map.in_row_.data();
   task.out_row = map.out_row_.data();
   task.tile_count = map.counts_.data();
@@ -193,8 +209,9 @@ void MapBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& bl
 
 void MapBatchBuilder::match() {
   const auto launch_for = [&](Matching matching, const char* kernel, const BlocksOf& blocks) {
-    launch(kernel, kMatchThreads,
-           [&](const MapTask& task) { return matching_of(task) == matching ? blocks(task) : 0; });
+    launch(kernel, kMatchThreads, [&](const MapTask& task) {
+      return matching_of(task) == matching && !was_matched(task) ? blocks(task) : 0;
+    });
   };
   launch_for(Matching::blocks, "match_blocks", [&](const MapTask& task) {
     constexpr std::int64_t kGroup = kMatchWarps * kBlocksPerWarp;
@@ -218,7 +235,7 @@ void MapBatchBuilder::match() {
 template <class Key> void MapBatchBuilder::order(RadixSort<Key>& sort) {
   std::vector<RowCountRef> rows;
   for (MapTask& task : all_tasks()) {
-    if (task.splits == 0) continue;
+    if (!is_ordered_here(task)) continue;
     task.keys = sort.keys(rows.size());
     task.sorted = sort.sorted_values(rows.size());
     rows.insert(rows.end(), static_cast<std::size_t>(task.splits),
@@ -228,16 +245,27 @@ template <class Key> void MapBatchBuilder::order(RadixSort<Key>& sort) {
          [&](const MapTask& task) {
            // Also where there is no row: somebody has to say so.
            const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
-           return task.splits == 0 ? 0 : ceil_of(capacity, kOrderThreads);
+           return is_ordered_here(task) ? ceil_of(capacity, kOrderThreads) : 0;
          });
   sort.run(runner_, rows);
 }
 
-template <class Key> void MapBatchBuilder::make_tiles(FillList& fill) {
+template <class Key> void MapBatchBuilder::match_and_order(FillList& fill) {
   RadixSort<Key> sort(runner_, orders_, fill);
   fill.run(runner_);
   match();
   order(sort);
+  const auto sorts =
+      std::make_shared<std::array<Buffer<std::uint32_t>, 2>>(sort.take_all_sorted_values());
+  for (const MapTask& task : all_tasks()) {
+    if (!is_ordered_here(task)) continue;
+    MatchedMap& match = *scratch_[static_cast<std::size_t>(&task - batch_.task)].match;
+    match.sorts = sorts;
+    match.sorted = task.sorted;
+  }
+}
+
+void MapBatchBuilder::make_tiles() {
   const auto tiles = [](const MapTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
   launch("mask_tiles", kTileThreads, tiles);
   runner_.run(maps_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
@@ -258,21 +286,26 @@ void MapBatchBuilder::make_pairs() {
 std::vector<DeviceMap> MapBatchBuilder::build() {
   batch_.status = runner_.status();
   FillList fill;
-  for (Scratch& scratch : scratch_)
-    fill.add(scratch.offset_count, 0);
+  for (Scratch& scratch : scratch_) {
+    if (!scratch.was_matched) fill.add(scratch.match->offset_count, 0);
+  }
+  bool any_tiles = false;
   bool any_pairs = false;
-  for (const MapTask& task : all_tasks())
+  for (const MapTask& task : all_tasks()) {
+    any_tiles |= task.splits > 0;
     any_pairs |= task.pair_count != nullptr;
+  }
   const bool has_short_keys = std::all_of(orders_.begin(), orders_.end(),
                                           [](const SortRoom& room) { return room.bits <= 32; });
   if (orders_.empty()) {
     fill.run(runner_);
     match();
   } else if (has_short_keys) {
-    make_tiles<std::uint32_t>(fill);
+    match_and_order<std::uint32_t>(fill);
   } else {
-    make_tiles<std::uint64_t>(fill);
+    match_and_order<std::uint64_t>(fill);
   }
+  if (any_tiles) make_tiles();
   if (any_pairs) make_pairs();
   return std::move(maps_);
 }

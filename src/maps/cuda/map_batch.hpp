@@ -1,6 +1,7 @@
 // Up to 16 maps that are built together: their tasks, their memory, their launches.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,12 +28,9 @@ class MapBatchBuilder {
  private:
   /// What only the build needs.
   struct Scratch {
-    Buffer<std::uint32_t> mask;
+    std::shared_ptr<MatchedMap> match;   // found here, or before
+    bool was_matched = false;
     Buffer<std::int32_t> found;
-    Buffer<std::uint32_t> offset_count;
-    Buffer<OffsetStep> step;
-    Buffer<std::uint16_t> label;
-    Buffer<std::int64_t> ordered_rows;
     Buffer<std::uint32_t> block_mask;
     Buffer<std::int32_t> tile_entries;
     Buffer<std::int32_t> entry_begin;
@@ -50,8 +48,14 @@ class MapBatchBuilder {
   /// A launch in which each task has `blocks(task)` blocks.
   void launch(const char* kernel, int threads, const BlocksOf& blocks);
   void match();
-  template <class Key> void make_tiles(FillList& fill);
+  bool was_matched(const MapTask& task) const {
+    return scratch_[static_cast<std::size_t>(&task - batch_.task)].was_matched;
+  }
+  /// Whether its outputs are still to be ordered.
+  bool is_ordered_here(const MapTask& task) const { return task.splits > 0 && !was_matched(task); }
+  template <class Key> void match_and_order(FillList& fill);
   template <class Key> void order(RadixSort<Key>& sort);
+  void make_tiles();
   void make_pairs();
 
   jit::KernelRunner& runner_;

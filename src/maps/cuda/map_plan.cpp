@@ -46,7 +46,6 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
   PUMICE_EXPECTS(stream.device.kind == DeviceKind::cuda,
                  "a plan of sets and maps is for a CUDA device; the input is on ",
                  to_string(stream.device));
-  jit::DeviceRunner runner(stream, default_allocator(stream.device));
   const std::int64_t rows = input->rows().wait_for_host(stream);
   PUMICE_EXPECTS(room.rows >= rows, "a plan with room for ", room.rows,
                  " rows cannot be learned from a scan of ", rows, "; give it more room");
@@ -83,7 +82,7 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
                  .out = number.at(map.out().get()),
                  .key_names_out = entry.key.out != nullptr,
                  .window = map.window(),
-                 .on_device = window_of(runner, map.window()),
+                 .on_device = DeviceWindow::on(stream, map.window()),
                  .outputs_are_finer = map.structures()->outputs_are_finer(),
                  .has_identity_offset = map.view().has_identity_offset};
     for (const MapStructures::Asked& asked : map.structures()->asked())
@@ -108,14 +107,6 @@ void MapPlan::learn_levels() {
     input_.capacities.push_back(next->room);
     last = static_cast<std::size_t>(next - sets_.begin()) + 1;
   }
-}
-
-std::shared_ptr<const DeviceWindow> MapPlan::window_of(jit::KernelRunner& runner,
-                                                       const KernelWindow& window) const {
-  for (const MapStep& map : maps_) {
-    if (map.window == window) return map.on_device;
-  }
-  return std::make_shared<DeviceWindow>(runner, window);
 }
 
 const DeviceWindow& MapPlan::window_of_set(std::size_t set) const {

@@ -71,8 +71,6 @@ class MapPlan {
   };
 
   void learn_levels();
-  std::shared_ptr<const DeviceWindow> window_of(jit::KernelRunner& runner,
-                                                const KernelWindow& window) const;
   const DeviceWindow& window_of_set(std::size_t set) const;
   CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;
 

@@ -20,6 +20,11 @@ PairRows rows_of(const KernelMapView& view) {
   return {.in = ref_of(in).rows, .out = ref_of(out).rows};
 }
 
+/// Whether the transpose of a map is the map itself with offsets numbered from the last on.
+bool is_centred(const KernelMap& map) {
+  return map.in() == map.out() && map.view().has_identity_offset;
+}
+
 }   // namespace
 
 MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
@@ -34,26 +39,36 @@ MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wante
           .tiles = TileOptions{.tile_rows = wanted.tile_rows,
                                .splits = wanted.splits,
                                .entry_capacity = entry_capacity},
+          .is_centred = is_centred(map),
           .name = "map of " + to_string(map.window())};
 }
 
 const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t tile_rows,
-                                       std::int32_t splits) {
+                                       std::int32_t splits, OffsetOrder order) {
   const std::scoped_lock lock(mutex_);
-  const TilesWanted wanted{view.is_transposed, tile_rows, splits};
+  const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(*view.map);
+  const TilesWanted wanted{view.is_transposed && !mirrors, tile_rows, splits};
+  const auto of_view = [&](const Tiles& made) -> const TileMapRef& {
+    return mirrors ? made.mirrored : made.ref;
+  };
   for (const auto& made : tiles_) {
     if (!(made->wanted == wanted)) continue;
     made->asked = true;
-    return made->ref;
+    return of_view(*made);
   }
   const StreamView stream = view.map->in()->stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  if (window_ == nullptr) window_ = std::make_shared<DeviceWindow>(runner, view.map->window());
-  const std::array<MapRequest, 1> requests{request(*view.map, wanted)};
+  if (window_ == nullptr) window_ = DeviceWindow::on(stream, view.map->window());
+  std::array<MapRequest, 1> requests{request(*view.map, wanted)};
+  std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
+  if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
+  requests[0].keeps_match = true;
   DeviceMap map = std::move(build_maps(runner, requests).front());
+  matched = map.matched();
   const TileMapRef ref = map.tiles();
-  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(map), ref, true}));
-  return tiles_.back()->ref;
+  const TileMapRef mirrored = map.mirrored_tiles();
+  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(map), ref, mirrored, true}));
+  return of_view(*tiles_.back());
 }
 
 PairListRef MapStructures::pairs(const KernelMapView& view) {
@@ -61,20 +76,30 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
   return find_pairs(view);
 }
 
+void MapStructures::match_pairs(jit::KernelRunner& runner, const KernelMap& map) {
+  if (window_ == nullptr) window_ = DeviceWindow::on(runner.stream(), map.window());
+  // From the side of fewer rows, for there is room for all its rows times the offsets.
+  const bool from_inputs = map.in()->rows().capacity() < map.out()->rows().capacity();
+  std::array<MapRequest, 1> requests{request(map, {.is_transposed = from_inputs})};
+  requests[0].tiles.reset();
+  requests[0].pairs = PairOptions{};
+  requests[0].matched = matched_[from_inputs ? 1 : 0];
+  pairs_map_ = std::move(build_maps(runner, requests).front());
+  pairs_ = pairs_map_.pairs();
+  if (from_inputs) std::swap(pairs_.in, pairs_.out);
+}
+
 PairListRef MapStructures::find_pairs(const KernelMapView& view) {
   if (pairs_.offset_begin == nullptr) {
     const KernelMap& map = *view.map;
     const StreamView stream = map.in()->stream();
     jit::DeviceRunner runner(stream, default_allocator(stream.device));
-    if (window_ == nullptr) window_ = std::make_shared<DeviceWindow>(runner, map.window());
-    // From the side of fewer rows, for there is room for all its rows times the offsets.
-    const bool from_inputs = map.in()->rows().capacity() < map.out()->rows().capacity();
-    std::array<MapRequest, 1> requests{request(map, {.is_transposed = from_inputs})};
-    requests[0].tiles.reset();
-    requests[0].pairs = PairOptions{};
-    pairs_map_ = std::move(build_maps(runner, requests).front());
-    pairs_ = pairs_map_.pairs();
-    if (from_inputs) std::swap(pairs_.in, pairs_.out);
+    if (view.offsets == 1 && is_centred(map)) {
+      const CoordinateSetRef set = ref_of(*map.out());
+      pairs_ = identity_.emplace(runner, set.rows, set.order).ref();
+    } else {
+      match_pairs(runner, map);
+    }
   }
   PairListRef result = pairs_;
   if (view.is_transposed) std::swap(result.in, result.out);
@@ -137,7 +162,8 @@ std::vector<MapStructures::Asked> MapStructures::asked() {
 void MapStructures::keep(const TilesWanted& wanted, DeviceMap tiles) {
   const std::scoped_lock lock(mutex_);
   const TileMapRef ref = tiles.tiles();
-  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(tiles), ref}));
+  const TileMapRef mirrored = tiles.mirrored_tiles();
+  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(tiles), ref, mirrored}));
 }
 
 }   // namespace pumice::cuda

@@ -1,15 +1,23 @@
 // What convolutions on a device run on, made from a kernel map when first asked for and kept with
-// it: tiles of outputs, in either direction, and the pairs that gradients of weights sum over.
+// it: tiles of outputs, in either direction, and the pairs that gradients of weights sum over. Each
+// direction is searched once, at most:
+//
+//   tiles of a height ──► tiles of another height     which outputs have which offsets, and their
+//                    └──► pairs of the same direction   order, are kept (MatchedMap)
+//   tiles of a centred map ──► those of its transpose  the same but for the numbers of offsets
+//   an offset that goes nowhere ──► pairs              every row with itself
 #pragma once
 
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <pumice/maps/kernel_map.hpp>
 
 #include "maps/cuda/build_maps.hpp"
+#include "maps/cuda/identity_pairs.hpp"
 #include "maps/cuda/pair_tiles.hpp"
 
 namespace pumice::cuda {
@@ -23,6 +31,10 @@ struct TilesWanted {
   friend bool operator==(const TilesWanted&, const TilesWanted&) = default;
 };
 
+/// In which order a tile's entries come. Of the transpose of a centred map, tiles in any order cost
+/// nothing; ascending ones are for those to whom the first offset is another than the last.
+enum class OffsetOrder : unsigned char { any, ascending };
+
 /// Any thread may ask; work is enqueued on the stream of the map's sets.
 class MapStructures {
  public:
@@ -31,7 +43,8 @@ class MapStructures {
       : outputs_are_finer_(outputs_are_finer), window_(std::move(window)) {}
 
   /// Tiles of the rows that `view` calls its outputs. `view` is of the map that owns this.
-  const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits);
+  const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits,
+                          OffsetOrder order = OffsetOrder::any);
 
   /// The pairs of `view`, offset by offset; of both directions there is one list.
   PairListRef pairs(const KernelMapView& view);
@@ -49,6 +62,7 @@ class MapStructures {
   bool outputs_are_finer() const { return outputs_are_finer_; }
 
   /// For those who build the tiles of many maps at once. What `tiles` was asked for so far:
+  /// (Tiles of a centred map count as those of the map itself, whoever asked.)
   struct Asked {
     TilesWanted wanted;
     RowCountRef entries;
@@ -64,6 +78,7 @@ class MapStructures {
     TilesWanted wanted;
     DeviceMap map;
     TileMapRef ref;
+    TileMapRef mirrored;   // of a centred map
     bool asked = false;
   };
 
@@ -73,13 +88,17 @@ class MapStructures {
     PairTiles tiles;
   };
 
-  PairListRef find_pairs(const KernelMapView& view);   // with the mutex held
+  // With the mutex held.
+  PairListRef find_pairs(const KernelMapView& view);
+  void match_pairs(jit::KernelRunner& runner, const KernelMap& map);
 
   const bool outputs_are_finer_;
   std::mutex mutex_;
   std::shared_ptr<const DeviceWindow> window_;
-  std::vector<std::unique_ptr<Tiles>> tiles_;   // a handful
-  PairListRef pairs_{};                         // of the map itself, not of its transpose
+  std::vector<std::unique_ptr<Tiles>> tiles_;            // a handful
+  std::array<std::shared_ptr<MatchedMap>, 2> matched_;   // of the map itself, of its transpose
+  std::optional<IdentityPairs> identity_;
+  PairListRef pairs_{};   // of the map itself, not of its transpose
   DeviceMap pairs_map_{};
   std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
   std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose

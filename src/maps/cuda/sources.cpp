@@ -13,8 +13,10 @@ std::span<const jit::KernelGroup> maps_kernels() {
         "match_children", "match_parities", "match_rows", "plan_tiles"}},
       {{.name = "pair tiles", .text = "#include <pumice/maps/pair_tiles.h>\n"},
        {"fill_pair_tiles", "index_pairs", "plan_pair_tiles"}},
-      {{.name = "pair lists", .text = "#include <pumice/maps/pair_lists.h>\n"},
-       {"count_pairs", "sum_pairs", "write_pairs"}},
+      {{.name = "pair lists",
+        .text = "#include <pumice/maps/identity_pairs.h>\n"
+                "#include <pumice/maps/pair_lists.h>\n"},
+       {"count_pairs", "identity_pairs", "sum_pairs", "write_pairs"}},
       {{.name = "reached sites", .text = "#include <pumice/maps/reach.h>\n"},
        {"mark_reached", "mark_reached_by_parity"}},
   };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 
 #include <pumice/shared/floor_division.h>
 
@@ -59,9 +58,8 @@ CoordinateSetPtr reach_cells(const CoordinateSetPtr& from, const KernelWindow& w
                                    options.spatial_shape, from->batch_size());
   if (!cells || rows == 0) return empty_set(runner, *from, options);
   const Room room = room_of(planned);
-  std::optional<DeviceWindow> made_here;
-  const DeviceWindow& on_device =
-      planned != nullptr ? *planned->window : made_here.emplace(runner, window);
+  const auto kept = planned == nullptr ? DeviceWindow::on(from->stream(), window) : nullptr;
+  const DeviceWindow& on_device = planned != nullptr ? *planned->window : *kept;
   DeviceSet made = reached_set(runner, ref_of(*from), on_device, reach, *cells,
                                room.value_or(capacity_for_rows(rows * most_reached(window, reach))),
                                "reached cells");

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include <pumice/ops/row_arguments.h>
 #include <pumice/shared/tile_limits.h>
 #include <pumice/core/error.hpp>
 
@@ -17,6 +16,7 @@
 #include "kernels/cuda/spec_table.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "maps/cuda/identity_pairs.hpp"
 #include "maps/cuda/map_structures.hpp"
 #include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/sources.hpp"
@@ -55,29 +55,6 @@ std::string run_depthwise(const TileProduct& product, const KernelMapView* map) 
                     .epilogue = epilogue_of(product.epilogue)});
   return kDepthwiseKernel;
 }
-
-/// Pairs of rows that meet themselves, for as long as this lives.
-class IdentityPairs {
- public:
-  IdentityPairs(jit::KernelRunner& runner, std::int64_t rows)
-      : row_(runner.make<std::int32_t>(rows)), begin_(runner.make<std::int64_t>(2)) {
-    runner.run(ops_kernel("identity_pairs"),
-               {.blocks = std::max<std::int64_t>(1, (rows + kRowThreads - 1) / kRowThreads),
-                .threads = kRowThreads},
-               IdentityArguments{.row = row_.data(), .begin = begin_.data(), .rows = rows});
-  }
-  PairListRef ref() const {
-    return {.offset_begin = begin_.data(),
-            .in = row_.data(),
-            .out = row_.data(),
-            .pairs = {nullptr, row_.size()},
-            .offsets = 1};
-  }
-
- private:
-  Buffer<std::int32_t> row_;
-  Buffer<std::int64_t> begin_;
-};
 
 std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                      jit::KernelRunner& runner) {
@@ -161,7 +138,7 @@ std::string run(const TileProduct& product, const KernelMapView* map) {
 std::string run(const WeightProduct& product, const KernelMapView* map) {
   jit::DeviceRunner runner = runner_for(product.features);
   if (map != nullptr) return sum_over(product, map->map->structures()->pairs(*map), runner);
-  const IdentityPairs pairs(runner, product.features.rows());
+  const IdentityPairs pairs(runner, {nullptr, product.features.rows()});
   return sum_over(product, pairs.ref(), runner);
 }
 

@@ -1,0 +1,303 @@
+// What is made of a map that was matched before, beside what is made of it afresh, and how many
+// launches that takes.
+// Covers map_structures and map_batch of src/maps/cuda.
+#include "maps/cuda/map_structures.hpp"
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/copy.hpp>
+#include <pumice/core/stream.hpp>
+#include <pumice/maps/build.hpp>
+
+#include "device/device_maps.hpp"
+#include "device/device_sets.hpp"
+
+namespace pumice::test {
+namespace {
+
+using Launches = std::vector<std::string>;
+
+const KernelWindow kCube = submanifold_window(3, axes(3, 3), axes(3, 1));
+
+KernelWindow halving() {
+  return {.dimension = 3, .size = axes(3, 2), .stride = axes(3, 2)};
+}
+
+/// What ran since the last time that was asked.
+class Since {
+ public:
+  explicit Since(const TestRunner& runner) : runner_(runner), seen_(runner.launches().size()) {}
+  Launches launches() {
+    const Launches now(runner_.launches().begin() + static_cast<std::ptrdiff_t>(seen_),
+                       runner_.launches().end());
+    seen_ = runner_.launches().size();
+    return now;
+  }
+
+ private:
+  const TestRunner& runner_;
+  std::size_t seen_;
+};
+
+cuda::DeviceMap build(TestRunner& runner, const cuda::MapRequest& request) {
+  return std::move(cuda::build_maps(runner, std::span(&request, 1)).front());
+}
+
+cuda::MapRequest tiles_of(cuda::MapRequest request, std::int32_t tile_rows) {
+  request.tiles = cuda::TileOptions{.tile_rows = tile_rows};
+  request.pairs.reset();
+  return request;
+}
+
+cuda::MapRequest pairs_of(cuda::MapRequest request) {
+  request.tiles.reset();
+  request.pairs = cuda::PairOptions{};
+  return request;
+}
+
+const Launches kCut{"mask_tiles", "plan_tiles", "fill_tiles"};
+const Launches kList{"count_pairs", "sum_pairs", "write_pairs"};
+
+Launches operator+(Launches first, const Launches& then) {
+  first.insert(first.end(), then.begin(), then.end());
+  return first;
+}
+
+/// Word for word: the same rows at the same places.
+void expect_equal(const TileMapRef& a, const TileMapRef& b) {
+  ASSERT_EQ(a.tiles.rows(), b.tiles.rows());
+  std::int64_t entries = 0;
+  for (std::int64_t i = 0; i < a.tiles.rows(); ++i) {
+    EXPECT_EQ(a.tile_order[i].tile, b.tile_order[i].tile);
+    EXPECT_EQ(a.tile_order[i].entry_begin, b.tile_order[i].entry_begin);
+    entries = std::max<std::int64_t>(entries, a.tile_order[i].entry_end);
+  }
+  EXPECT_TRUE(std::equal(a.out_row, a.out_row + a.tiles.rows() * a.tile_rows, b.out_row));
+  EXPECT_TRUE(std::equal(a.in_row, a.in_row + entries * a.tile_rows, b.in_row));
+  for (std::int64_t e = 0; e < entries; ++e) {
+    EXPECT_EQ(a.entry[e].offset, b.entry[e].offset);
+    EXPECT_EQ(a.entry[e].blocks, b.entry[e].blocks);
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, ACentredMapIsMatchedOnceForTilesOfAnyHeightAndForPairs) {
+  for (const bool large : {false, true}) {
+    const auto set = large ? random_set(3, 5000, 30, 3) : random_set(3, 700, 12, 3);
+    const auto cpu = submanifold_map(set, kCube);
+    const auto runner = make_runner();
+    const Mirror mirror(*runner, set);
+    const cuda::DeviceWindow window(*runner, kCube);
+    Since since(*runner);
+    cuda::MapRequest request{.in = mirror.ref(),
+                             .out = mirror.ref(),
+                             .window = &window,
+                             .is_centred = true,
+                             .keeps_match = true};
+    const auto first = build(*runner, tiles_of(request, 128));
+    const Launches sort = large ? Launches{"sort_count_u32", "sort_scatter_u32", "sort_scatter_u32",
+                                           "sort_scatter_u32"}
+                                : Launches{"sort_small_u32"};
+    EXPECT_EQ(since.launches(),
+              Launches({"fill_ranges", "match_blocks", "gray_keys_u32"}) + sort + kCut);
+    request.matched = first.matched();
+    const auto pairs = build(*runner, pairs_of(request));
+    EXPECT_EQ(since.launches(), kList);
+    const auto lower = build(*runner, tiles_of(request, 64));
+    EXPECT_EQ(since.launches(), kCut);
+    const auto higher = build(*runner, tiles_of(request, 256));
+    EXPECT_EQ(since.launches(), kCut);
+    EXPECT_EQ(runner->record().code, kFine);
+
+    expect_same_pairs(pairs.pairs(), cpu->view());
+    expect_same_map(first, cpu->view(), 1);
+    request.matched.reset();
+    expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
+    expect_equal(higher.tiles(), build(*runner, tiles_of(request, 256)).tiles());
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, TheTilesOfACentredMapAreThoseOfItsTranspose) {
+  const KernelWindow cross = submanifold_window(3, {3, 5, 3}, {1, 1, 2});
+  for (const KernelWindow& shape : {kCube, cross}) {
+    const auto set = random_set(3, 900, 14, 6);
+    const auto runner = make_runner();
+    const Mirror mirror(*runner, set);
+    const cuda::DeviceWindow window(*runner, shape);
+    const auto map = build(*runner, {.in = mirror.ref(),
+                                     .out = mirror.ref(),
+                                     .window = &window,
+                                     .tiles = cuda::TileOptions{},
+                                     .is_centred = true});
+    const TileMapRef tiles = map.tiles();
+    const TileMapRef mirrored = map.mirrored_tiles();
+    std::vector<DevicePair> pairs;
+    for (std::int64_t i = 0; i < mirrored.tiles.rows(); ++i) {
+      const TileRun run = mirrored.tile_order[i];
+      for (std::int32_t e = run.entry_begin; e < run.entry_end; ++e) {
+        EXPECT_EQ(mirrored.entry[e].blocks, tiles.entry[e].blocks);
+        for (int p = 0; p < mirrored.tile_rows; ++p) {
+          const std::int32_t in = mirrored.in_row[std::int64_t{e} * mirrored.tile_rows + p];
+          const std::int32_t out =
+              mirrored.out_row[std::int64_t{run.tile} * mirrored.tile_rows + p];
+          if (in >= 0) pairs.emplace_back(mirrored.entry[e].offset, out, in);
+        }
+      }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    EXPECT_EQ(pairs, pumice::test::pairs_of(transposed(submanifold_map(set, shape)->view())));
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, AStridedMapIsMatchedOnceForEachDirection) {
+  const auto fine = random_set(3, 900, 14, 8);
+  const KernelWindow shape = halving();
+  const auto cpu = strided_map(fine, shape, StridedOutputs::cell);
+  const auto runner = make_runner();
+  const Mirror in(*runner, fine);
+  const Mirror out(*runner, cpu->out());
+  const cuda::DeviceWindow window(*runner, shape);
+  Since since(*runner);
+  cuda::MapRequest request{
+      .in = in.ref(), .out = out.ref(), .window = &window, .keeps_match = true};
+  const auto tiles = build(*runner, tiles_of(request, 128));
+  EXPECT_EQ(since.launches(),
+            Launches({"fill_ranges", "match_children", "gray_keys_u32", "sort_small_u32"}) + kCut);
+  cuda::MapRequest back{.in = out.ref(),
+                        .out = in.ref(),
+                        .window = &window,
+                        .reach = Reach::in_to_out,
+                        .keeps_match = true};
+  const auto tiles_back = build(*runner, tiles_of(back, 128));
+  EXPECT_EQ(since.launches(),
+            Launches({"fill_ranges", "match_parities", "gray_keys_u32", "sort_small_u32"}) + kCut);
+  request.matched = tiles.matched();
+  const auto pairs = build(*runner, pairs_of(request));
+  EXPECT_EQ(since.launches(), kList);
+  back.matched = tiles_back.matched();
+  const auto pairs_back = build(*runner, pairs_of(back));
+  const auto lower_back = build(*runner, tiles_of(back, 64));
+  EXPECT_EQ(since.launches(), kList + kCut);
+  EXPECT_EQ(runner->record().code, kFine);
+
+  expect_same_map(tiles, cpu->view(), 1);
+  expect_same_pairs(pairs.pairs(), cpu->view());
+  const auto cpu_back = transposed_map(cpu->out(), fine, shape);
+  expect_same_map(tiles_back, cpu_back->view(), 1);
+  expect_same_pairs(pairs_back.pairs(), cpu_back->view());
+  back.matched.reset();
+  expect_equal(lower_back.tiles(), build(*runner, tiles_of(back, 64)).tiles());
+}
+
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, KernelsOfSeveralWordsAreMatchedOnceToo) {
+  const auto set = random_set(3, 900, 12, 5);
+  const KernelWindow shape = submanifold_window(3, axes(3, 5), axes(3, 1));
+  const auto runner = make_runner();
+  const Mirror mirror(*runner, set);
+  const cuda::DeviceWindow window(*runner, shape);
+  cuda::MapRequest request{
+      .in = mirror.ref(), .out = mirror.ref(), .window = &window, .keeps_match = true};
+  const auto first = build(*runner, tiles_of(request, 128));
+  request.matched = first.matched();
+  const auto lower = build(*runner, tiles_of(request, 64));
+  const auto pairs = build(*runner, pairs_of(request));
+  expect_same_pairs(pairs.pairs(), submanifold_map(set, shape)->view());
+  request.matched.reset();
+  expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
+}
+
+/// The pairs that are in memory of a device.
+std::vector<DevicePair> read_back(const PairListRef& pairs, StreamView stream) {
+  const auto begin = copy_to_host(pairs.offset_begin, std::int64_t{pairs.offsets} + 1, stream);
+  std::vector<DevicePair> result;
+  if (begin.back() == 0) return result;
+  const auto in = copy_to_host(pairs.in, begin.back(), stream);
+  const auto out = copy_to_host(pairs.out, begin.back(), stream);
+  for (std::size_t k = 0; k + 1 < begin.size(); ++k) {
+    for (auto i = static_cast<std::size_t>(begin[k]); i < static_cast<std::size_t>(begin[k + 1]);
+         ++i)
+      result.emplace_back(static_cast<int>(k), out[i], in[i]);
+  }
+  return result;
+}
+
+std::vector<DevicePair> in_order(const KernelMapView& map) {
+  std::vector<DevicePair> result;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(map.offsets); ++k) {
+    for (auto i = static_cast<std::size_t>(map.offset_begin[k]);
+         i < static_cast<std::size_t>(map.offset_begin[k + 1]); ++i)
+      result.emplace_back(static_cast<int>(k), map.out[i], map.in[i]);
+  }
+  return result;
+}
+
+TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(Device{DeviceKind::cuda, 0});
+  const auto fine = random_set(3, 900, 14, 8);
+  const auto on_device = CoordinateSet::copy_to(fine, stream.view());
+  const KernelWindow point = submanifold_window(3, axes(3, 1), axes(3, 1));
+  for (const bool tiles_first : {false, true}) {
+    const auto check = [&](const KernelMapPtr& map, const KernelMapPtr& cpu) {
+      cuda::MapStructures& structures = *map->structures();
+      const KernelMapView view = map->view();
+      if (tiles_first) {
+        const TileMapRef& tiles = structures.tiles(view, 128, 1);
+        EXPECT_EQ(&structures.tiles(view, 128, 1), &tiles);
+        EXPECT_EQ(structures.tiles(view, 64, 1).tile_rows, 64);
+        structures.tiles(transposed(view), 64, 1);
+      }
+      EXPECT_EQ(read_back(structures.pairs(view), stream.view()), in_order(cpu->view()));
+      const PairListRef back = structures.pairs(transposed(view));
+      EXPECT_EQ(back.in, structures.pairs(view).out);
+    };
+    check(submanifold_map(on_device, kCube), submanifold_map(fine, kCube));
+    check(submanifold_map(on_device, point), submanifold_map(fine, point));
+    check(strided_map(on_device, halving(), StridedOutputs::cell),
+          strided_map(fine, halving(), StridedOutputs::cell));
+  }
+}
+
+TEST(MapStructuresGpu, a_window_is_on_a_device_once) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(Device{DeviceKind::cuda, 0});
+  const Stream other(Device{DeviceKind::cuda, 0});
+  const auto window = cuda::DeviceWindow::on(stream.view(), kCube);
+  EXPECT_EQ(cuda::DeviceWindow::on(stream.view(), kCube), window);
+  EXPECT_EQ(cuda::DeviceWindow::on(other.view(), kCube), window);
+  EXPECT_NE(cuda::DeviceWindow::on(stream.view(), halving()), window);
+  const auto fine = random_set(3, 500, 10, 4);
+  const KernelMapPtr map = submanifold_map(CoordinateSet::copy_to(fine, other.view()), kCube);
+  EXPECT_EQ(read_back(map->structures()->pairs(map->view()), other.view()),
+            in_order(submanifold_map(fine, kCube)->view()));
+}
+
+TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(Device{DeviceKind::cuda, 0});
+  const auto set = CoordinateSet::copy_to(random_set(3, 700, 12, 2), stream.view());
+  const KernelMapPtr map = submanifold_map(set, kCube);
+  cuda::MapStructures& structures = *map->structures();
+  const TileMapRef back = structures.tiles(transposed(map->view()), 128, 1);
+  const TileMapRef forward = structures.tiles(map->view(), 128, 1);
+  EXPECT_EQ(forward.in_row, back.in_row);
+  EXPECT_NE(forward.entry, back.entry);
+  const auto asked = structures.asked();
+  ASSERT_EQ(asked.size(), 1u);
+  EXPECT_FALSE(asked.front().wanted.is_transposed);
+
+  const TileMapRef ascending =
+      structures.tiles(transposed(map->view()), 128, 1, cuda::OffsetOrder::ascending);
+  EXPECT_NE(ascending.in_row, back.in_row);
+  EXPECT_EQ(structures.asked().size(), 2u);
+  const TileRun run = copy_to_host(ascending.tile_order, 1, stream.view()).front();
+  const auto entries = copy_to_host(ascending.entry, run.entry_end, stream.view());
+  for (auto e = static_cast<std::size_t>(run.entry_begin) + 1; e < entries.size(); ++e)
+    EXPECT_LT(entries[e - 1].offset, entries[e].offset);
+  const TileRun mirrored = copy_to_host(back.tile_order, 1, stream.view()).front();
+  const auto descending = copy_to_host(back.entry, mirrored.entry_end, stream.view());
+  for (auto e = static_cast<std::size_t>(mirrored.entry_begin) + 1; e < descending.size(); ++e)
+    EXPECT_GT(descending[e - 1].offset, descending[e].offset);
+}
+
+}   // namespace
+}   // namespace pumice::test
