@@ -120,15 +120,17 @@ std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, const 
 struct Running {
   TensorView mean;   // [C_out]
   TensorView variance;
+  TensorView batches;   // how many there were
 };
 
 std::vector<Running> running_in(const Call& call, nb::handle tuple, const Chain& chain) {
-  constexpr std::size_t kEach = 2;
+  constexpr std::size_t kEach = 3;
   const Items items(tuple, kEach * chain.size(), "running statistics");
   std::vector<Running> all;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     all.push_back({mutable_view_of(items[kEach * i], "running_mean", call.stream()),
-                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream())});
+                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream()),
+                   single_view_of(items[kEach * i + 2], "num_batches_tracked", call.stream())});
   }
   return all;
 }
@@ -180,10 +182,10 @@ nb::tuple train(nb::handle features, nb::handle other, const Chain& chain, nb::h
     });
     if (i + 1 == chain.size()) call.expect(made.convolved.shape(), made.convolved.dtype());
     made.normalized = call.run([&] {
-      return batch_norm_training(made.convolved, learned.scale, learned.shift, running[i].mean,
-                                 running[i].variance,
-                                 {.epsilon = link.epsilon, .momentum = link.momentum},
-                                 {.residual = values.residual_of(link), .relu = link.relu});
+      return batch_norm_training(
+          made.convolved, learned.scale, learned.shift, running[i].mean, running[i].variance,
+          {.epsilon = link.epsilon, .momentum = link.momentum, .batches = running[i].batches},
+          {.residual = values.residual_of(link), .relu = link.relu});
     });
     values.set(i, made.normalized.output);
     record->links.push_back(std::move(made));

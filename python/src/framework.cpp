@@ -109,6 +109,14 @@ ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) 
   return mutable_view_of(tensor, name, stream);
 }
 
+TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream) {
+  if (tensor.is_none()) return {};
+  const TensorView view = mutable_view_of(tensor, name, stream);
+  PUMICE_EXPECTS(view.rank() == 0 || view.elements() == 1, name, " has shape ",
+                 to_string(view.shape()), ": give one element");
+  return {view.raw(), view.dtype(), Shape({1}), stream};
+}
+
 Call::Call(nb::handle like) : like_(like) {
   PUMICE_ENSURES(framework().ready(), "no tensor framework was handed over");
   const std::int64_t index = integer(call_method(like, names().get_device));

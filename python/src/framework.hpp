@@ -36,6 +36,8 @@ Framework& framework();
 /// message. None gives an undefined view.
 ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream);
 TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream);
+/// Of a tensor of one element, which the framework gives no axis: [1].
+TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream);
 
 /// One call into Pumice on behalf of tensors on one device: its stream is the framework's current
 /// one there, its memory is the framework's, and the framework's current device is that one for as

@@ -43,7 +43,7 @@ nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::han
   const BatchNormOptions options{
       .epsilon = epsilon,
       .momentum = momentum,
-      .batches = mutable_view_of(batches, "num_batches_tracked", call.stream())};
+      .batches = single_view_of(batches, "num_batches_tracked", call.stream())};
   Normalized made =
       call.run([&] { return batch_norm_training(x, w, b, mean, variance, options, after); });
   return nb::make_tuple(call.give(std::move(made.output)), call.give(std::move(made.mean)),

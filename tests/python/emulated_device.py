@@ -110,7 +110,7 @@ def chains(cells: torch.Tensor, sites: object) -> None:
     parameters, running = [], []
     for offsets, cin, cout in shapes:
         parameters += [torch.randn(offsets, cin, cout), torch.rand(cout) + 0.5, torch.randn(cout)]
-        running += [torch.randn(cout), torch.rand(cout) + 0.5]
+        running += [torch.randn(cout), torch.rand(cout) + 0.5, torch.tensor(4)]
     gradient = torch.randn_like(other)
 
     def run(place: object, maps: tuple, relu: bool, *given: torch.Tensor) -> tuple:
@@ -132,9 +132,9 @@ def chains(cells: torch.Tensor, sites: object) -> None:
         expected = run(torch.Tensor.clone, here, relu, *given)
         made = run(OnDevice.of, there, relu, *(t.to(dtype) for t in given))
         for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
-            error = (mine.host().float() - exact).norm() / exact.norm()
+            error = (mine.host().float() - exact.float()).norm() / exact.float().norm()
             assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
-            kind = dtype if index < 4 else torch.float32  # of what is learned
+            kind = dtype if index < 4 else exact.dtype  # of what is learned, and counted
             assert type(mine) is OnDevice and mine.host().dtype == kind, index
         print(f"chain in {dtype} agrees", flush=True)
 

@@ -27,7 +27,7 @@ struct NormGradients {
   Tensor features;   // [N, C]
   Tensor weight;     // [C]
   Tensor bias;       // [C]
-  Tensor residual;   // [N, C], of a norm that is followed by one
+  Tensor residual{};   // [N, C], of a norm that is followed by one
 };
 
 /// What follows a norm in the same pass: relu(norm + residual).

@@ -83,7 +83,6 @@ class Chain:
         second = None if second is None else second.contiguous()
         if learns:
             result = _apply(features.contiguous(), second, self, maps, running, *parameters)
-            torch._foreach_add_([link.norm._buffers["num_batches_tracked"] for link in self.links], 1)
         else:
             result = _C.chain_inference(
                 features.contiguous(), second, self.c, maps,
@@ -92,7 +91,8 @@ class Chain:
         return SparseTensor._of(coords, result)
 
     def _gather(self, learns: bool) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None:
-        """(weight, norm's weight, norm's bias) and (running mean, running variance) of all links."""
+        """(weight, norm's weight, norm's bias) and (running mean, running variance, number of batches) of
+        all links."""
         parameters: list[Tensor] = []
         running: list[Tensor] = []
         for link, (eps, momentum) in zip(self.links, self.settings):
@@ -108,11 +108,13 @@ class Chain:
             for parameter in mine:
                 if parameter is None or (learns and not parameter.requires_grad):
                     return None
-            mean = buffers["running_mean"]
-            if mean is None or not norm.track_running_stats:
+            statistics = (
+                buffers["running_mean"], buffers["running_var"], buffers["num_batches_tracked"]
+            )  # fmt: skip
+            if statistics[0] is None or not norm.track_running_stats:
                 return None
             parameters += mine
-            running += (mean, buffers["running_var"])
+            running += statistics
         return tuple(parameters), tuple(running)
 
     def _fits(self, features: Tensor, other: Tensor | None, parameters: tuple[Tensor, ...]) -> bool:
@@ -165,7 +167,7 @@ class Chain:
         kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
         key = None
         if all(k is not None for k in kept):
-            tensors = (*parameters, *running)
+            tensors = (*parameters, *running[::3], *running[1::3])
             key = [(t.data_ptr(), modes.version_of(t)) for t in tensors]
             key.append((features.dtype, modes.of(features)))
             known = self.weights
