@@ -28,6 +28,13 @@ ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
   return view;
 }
 
+/// PyTorch's count has no axes; a view without axes would be none at all.
+TensorView count_of(const Call& call, nb::handle batches) {
+  const TensorView view = mutable_view_of(batches, "num_batches_tracked", call.stream());
+  if (batches.is_none() || view.rank() > 0) return view;
+  return {view.raw(), view.dtype(), {1}, call.stream()};
+}
+
 nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::handle running_mean,
                 nb::handle running_variance, nb::handle batches, double epsilon, double momentum,
                 nb::handle residual, bool relu) {
@@ -41,9 +48,7 @@ nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::han
   call.expect(x.shape(), x.dtype());
   expect_channels(call, x, 2);
   const BatchNormOptions options{
-      .epsilon = epsilon,
-      .momentum = momentum,
-      .batches = mutable_view_of(batches, "num_batches_tracked", call.stream())};
+      .epsilon = epsilon, .momentum = momentum, .batches = count_of(call, batches)};
   Normalized made =
       call.run([&] { return batch_norm_training(x, w, b, mean, variance, options, after); });
   return nb::make_tuple(call.give(std::move(made.output)), call.give(std::move(made.mean)),
