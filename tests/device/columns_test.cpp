@@ -22,8 +22,8 @@ struct Size {
 };
 /// Chunks of four columns and of one, tiles of columns, full and not, shares of which some are
 /// empty.
-constexpr Size kShapes[] = {{0, 5},   {2, 1},    {31, 33},  {33, 64},
-                            {700, 4}, {900, 96}, {3, 1030}, {5, 2052}};
+constexpr Size kShapes[] = {{0, 5},    {2, 1},     {31, 33},  {33, 64}, {700, 4},
+                            {900, 96}, {5000, 32}, {3, 1030}, {5, 2052}};
 
 /// Far from 0, where a variance from sums of squares in fp32 would be noise.
 Tensor distant(const Size& size, DType type, std::uint64_t seed) {

@@ -93,6 +93,50 @@ TEST(NormsGpu, train_a_batch_norm) {
   }
 }
 
+TEST(NormsGpu, join_a_residual_pass_a_relu_and_count_batches) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const Problem& problem : {Problem{33, 3}, {300, 100}, {4001, 32}}) {
+    for (const DType type : kDeviceTypes) {
+      const Inputs in(problem, type, stream);
+      const Tensor residual = chance_tensor(in.x.shape(), type, 7);
+      const Tensor gpu_residual = copy_to(stream, residual);
+      Tensor batches({1}, DType::i64);
+      *batches.data<std::int64_t>() = 6;
+      Tensor gpu_batches = copy_to(stream, batches);
+      for (const bool with_residual : {false, true}) {
+        const auto added = [&](const Tensor& tensor) {
+          return with_residual ? tensor.view() : ConstTensorView();
+        };
+        const Normalized expected =
+            batch_norm_training(in.x, in.weight, in.bias, {}, {}, {.batches = batches.view()},
+                                {.residual = added(residual), .relu = true});
+        const Normalized made = batch_norm_training(
+            in.gpu_x, in.gpu_weight, in.gpu_bias, {}, {}, {.batches = gpu_batches.view()},
+            {.residual = added(gpu_residual), .relu = true});
+        expect_agrees(made.mean, expected.mean, kWork, 5, "mean");
+        // The CPU rounds what the residual is added to.
+        const double unit = type == DType::bf16 ? 0x1p-8 : type == DType::f16 ? 0x1p-11 : 0x1p-24;
+        const double work = with_residual ? kWork + unit / 0x1p-24 : kWork;
+        expect_agrees(made.output, expected.output, work, 16, "output");
+        // The same output on both sides, so that no gradient passes on one alone.
+        const NormGradients gradients = batch_norm_training_gradient(
+            in.gpu_x, in.gpu_dy, in.gpu_weight, copy_to(stream, expected.mean),
+            copy_to(stream, expected.inverse_deviation),
+            {.output = copy_to(stream, expected.output), .residual = with_residual});
+        const NormGradients wanted = batch_norm_training_gradient(
+            in.x, in.dy, in.weight, expected.mean, expected.inverse_deviation,
+            {.output = expected.output, .residual = with_residual});
+        expect_gradients(gradients, wanted, problem.rows);
+        if (with_residual)
+          expect_agrees(gradients.residual, wanted.residual, 1, 1, "gradient of the residual");
+      }
+      EXPECT_EQ(*batches.data<std::int64_t>(), 8);
+      EXPECT_EQ(*back(gpu_batches).data<std::int64_t>(), 8);
+    }
+  }
+}
+
 TEST(NormsGpu, give_the_same_bits_every_time) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

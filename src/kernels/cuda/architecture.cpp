@@ -31,7 +31,7 @@ std::uint32_t architecture_bit(Device device) {
 int multiprocessors_of(StreamView stream) {
   return stream.device.kind == DeviceKind::cuda
              ? cuda_device_info(stream.device.index).multiprocessors
-             : 1;
+             : 24;
 }
 
 }   // namespace pumice::cuda

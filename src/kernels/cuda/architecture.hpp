@@ -19,7 +19,7 @@ std::span<const NamedArchitecture> known_architectures();
 /// runs there.
 std::uint32_t architecture_bit(Device device);
 
-/// Of the device of `stream`; 1 for the host, where tests run device code.
+/// Of the device of `stream`; 24 for the host, where tests run device code.
 int multiprocessors_of(StreamView stream);
 
 }   // namespace pumice::cuda
