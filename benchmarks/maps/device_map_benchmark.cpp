@@ -242,7 +242,7 @@ void run(double margin) {
   std::printf("%ld voxels, room for %ld, %d bits of key\n", static_cast<long>(set->size()),
               static_cast<long>(problem.options.capacities[0].rows), key_bits(set->layout()));
 
-  const auto arena = std::make_shared<ArenaAllocator>(std::int64_t{2} << 30, stream);
+  const auto arena = std::make_shared<ArenaAllocator>(std::int64_t{8} << 30, stream);
   jit::DeviceRunner runner(stream, arena);
   Network network;
   Network scratch;

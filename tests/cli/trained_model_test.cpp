@@ -144,7 +144,7 @@ TEST_F(TrainedModelTest, ComparesWithALabelFile) {
   EXPECT_EQ(said.at("points"), 450);
   EXPECT_EQ(said.at("classes")[0].at("labelled"), 300);
   EXPECT_EQ(said.at("classes")[1].at("labelled"), 150);
-  const auto found = [&](int i) { return said.at("classes")[i].at("found").get<int>(); };
+  const auto found = [&](std::size_t i) { return said.at("classes")[i].at("found").get<int>(); };
   EXPECT_EQ(found(0) + found(1), 450);
   write_text(path("short.label"), labels.substr(0, 400));
   expect_refusal({"run", "minkunet42", scan_, "--weights", file, "--labels", path("short.label")},
