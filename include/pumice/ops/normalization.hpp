@@ -24,9 +24,9 @@ struct Normalized {
 };
 
 struct NormGradients {
-  Tensor features;   // [N, C]
-  Tensor weight;     // [C]
-  Tensor bias;       // [C]
+  Tensor features;     // [N, C]
+  Tensor weight;       // [C]
+  Tensor bias;         // [C]
   Tensor residual{};   // [N, C], of a norm that is followed by one
 };
 
