@@ -70,9 +70,16 @@ nb::object coordinates_of(const Sites& sites) {
   return share(sites.set->coordinates());
 }
 
+/// From one GPU to another by the host.
 Sites copy_to(const Sites& sites, const std::string& device) {
-  const Call call(parse_device(device));
-  return {CoordinateSet::copy_to(sites.set, call.stream()), std::make_shared<Family>()};
+  const Device target = parse_device(device);
+  CoordinateSetPtr set = sites.set;
+  if (set->device() != target && set->device().kind == DeviceKind::cuda) {
+    const Call call(set->device(), home_of(sites));
+    set = CoordinateSet::copy_to(set, {});
+  }
+  const Call call(target);
+  return {CoordinateSet::copy_to(set, call.stream()), std::make_shared<Family>()};
 }
 
 }   // namespace

@@ -52,6 +52,21 @@ TEST(FromCoordinatesGpu, KeepsTheCallersRows) {
   }
 }
 
+TEST(FromCoordinatesGpu, ComesBackToTheHost) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const std::int64_t rows : {0, 1, 33, 1500}) {
+    const Tensor cells = diagonal(rows);
+    const auto here = CoordinateSet::create(cells, {.stride = {2, 2, 2, 1}, .batch_size = 5});
+    const auto back = CoordinateSet::copy_to(CoordinateSet::copy_to(here, stream), {});
+    EXPECT_EQ(back->device(), Device{});
+    EXPECT_EQ(back->size(), rows);
+    EXPECT_EQ(back->batch_size(), 5);
+    EXPECT_EQ(back->stride(), here->stride());
+    EXPECT_EQ(values(back->coordinates()), values(cells));
+  }
+}
+
 TEST(FromCoordinatesGpu, MergesWhatRepeatsAsTheCpu) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

@@ -206,6 +206,9 @@ def main() -> None:
     sites = _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
     assert sites.device == "cuda:0" and sites.rows == len(cells)
     assert len(in_use) > 0, "sites are not in memory of the framework"
+    moved = x.coords.sites.copy_to("cuda:0").copy_to("cpu")
+    same_cells = torch.equal(torch.as_tensor(moved.coordinates()), cells)
+    assert moved.device == "cpu" and moved.batch_size == 2 and same_cells, "sites do not come back"
     layer = nn.SubMConv3d(8, 16, 3)
     here = pumice.ops.submanifold_map(x.coords, layer.window)
     there = _C.submanifold_map(sites, layer.window.c)

@@ -91,8 +91,8 @@ class CoordinateSet {
   static CoordinateSetPtr from_sorted_keys(Buffer<std::uint64_t> keys, const KeyLayout& layout,
                                            const CoordinateOptions& options);
 
-  /// The same sites in the same rows on the device of `stream`, whose work on them is enqueued
-  /// there. The CPU's own set when `stream` is of the CPU.
+  /// The same sites in the same rows on the device of `stream`: itself, or from the CPU, enqueued
+  /// there; or back to the CPU, waited for. UserError from one device to another: go by the CPU.
   static CoordinateSetPtr copy_to(const CoordinateSetPtr& set, StreamView stream);
 
   /// Where its sites are. What walks through them on the host (coordinates, sorted_keys, index,

@@ -104,6 +104,15 @@ CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream) {
                                  stream);
 }
 
+CoordinateSetPtr download(const CoordinateSet& set) {
+  const RowCount& count = set.rows();
+  const std::int64_t rows = count.host_knows() ? count.host() : count.wait_for_host(set.stream());
+  const Tensor all = copy_to_host(set.coordinates(), set.stream());   // a plan's has room for more
+  CoordinateOptions options = set.options();
+  options.batch_size = set.batch_size();
+  return CoordinateSet::create({all.raw(), all.dtype(), Shape{rows, all.extent(1)}}, options);
+}
+
 CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const CoordinateSet& from,
                             const CoordinateOptions& options, const CoordinateBounds& bounds,
                             const Room& room) {
@@ -174,7 +183,7 @@ CoordinateSetPtr empty_set(jit::KernelRunner& runner, const CoordinateSet& like,
 CoordinateSetPtr CoordinateSet::copy_to(const CoordinateSetPtr& set, StreamView stream) {
   PUMICE_EXPECTS(set != nullptr, "coordinate set is null; give one");
   if (set->stream() == stream) return set;
-  return cuda::upload(*set, stream);
+  return stream.device.kind == DeviceKind::cpu ? cuda::download(*set) : cuda::upload(*set, stream);
 }
 
 }   // namespace pumice

@@ -27,7 +27,9 @@ namespace cuda {
 /// What kernels see of a set on a device, with the rows that are there and not the room for them.
 CoordinateSetRef ref_of(const CoordinateSet& set);
 
+/// From the CPU, and back to it, which waits.
 CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream);
+CoordinateSetPtr download(const CoordinateSet& set);
 
 /// Where the host is not to wait for a set's number of rows: the room it gets instead.
 using Room = std::optional<SetCapacity>;
