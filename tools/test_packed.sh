@@ -16,6 +16,7 @@ if [[ ${#stages[@]} -eq 0 ]]; then
   done
 fi
 failed=0
+all_passed=0
 for stage in "${stages[@]}"; do
   start=$SECONDS
   "$folder/bin/pumice_${stage}_test" --gtest_filter='*Gpu.*' >"$folder/$stage.log" 2>&1
@@ -26,9 +27,14 @@ for stage in "${stages[@]}"; do
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) .*/\1/p' "$folder/$stage.log")
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) .*/\1/p' "$folder/$stage.log")
   echo "$stage: ${passed:-0} passed, ${skipped:-0} skipped, exit code $code, $((SECONDS - start)) s"
+  all_passed=$((all_passed + ${passed:-0}))
   if [[ $code -ne 0 ]]; then
     failed=1
     grep -E -B 15 '^\[  FAILED  \]' "$folder/$stage.log" | tail -60
   fi
 done
+if [[ $all_passed -eq 0 ]]; then
+  echo "pumice: no test ran to its end: is there a CUDA driver?" >&2
+  exit 1
+fi
 exit "$failed"

@@ -89,8 +89,8 @@ std::vector<Map> maps_in(nb::handle tuple, const Chain& chain) {
   std::vector<Map> maps;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     maps.push_back(nb::cast<const Map&>(items[i]));
-    PUMICE_EXPECTS(home_of(maps.back()).native == home_of(maps.front()).native,
-                   "the sites of one network were made on several streams: make them on one");
+    PUMICE_ENSURES(home_of(maps.back()).native == home_of(maps.front()).native,
+                   "the maps of a chain belong to several streams");
   }
   return maps;
 }
@@ -360,9 +360,11 @@ void bind_chain(nb::module_& module) {
         return gradients(grad_output, output, features, other, chain, maps, parameters, token,
                          {deterministic, tf32}, of_features, of_other);
       },
-      "grad_output"_a, "output"_a, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
+      "grad_output"_a, "output"_a.none(), "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
       "parameters"_a, "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
-      "(of the features, of the other, of each parameter), None where not wanted.");
+      "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
+      "the "
+      "last link has a ReLU.");
   module.def(
       "chain_inference",
       [](nb::handle features, nb::handle other, const Chain& chain, nb::handle maps,

@@ -159,6 +159,10 @@ void bind_maps(nb::module_& module) {
   nb::class_<Map>(module, "Map", "Which input row meets which output row through which offset.")
       .def_prop_ro("in_sites", &Map::in)
       .def_prop_ro("out_sites", &Map::out)
+      .def_prop_ro(
+          "home",
+          [](const Map& map) { return reinterpret_cast<std::uintptr_t>(home_of(map).native); },
+          "The stream that its memory belongs to, as a number.")
       .def_prop_ro("in_rows", [](const Map& map) { return map.view().in_rows; })
       .def_prop_ro("out_rows", [](const Map& map) { return map.view().out_rows; })
       .def_prop_ro("offsets", [](const Map& map) { return map.view().offsets; })

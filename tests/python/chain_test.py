@@ -290,3 +290,110 @@ def test_a_layer_put_in_later_is_used(device: torch.device, calls: list[str], on
         net(x)
         net[3].body[1] = nn.BatchNorm(10).to(device, working_type(device)).eval()
         close(net(x).features, one_by_one(lambda: net(x)).features, sums=10_000)
+
+
+def shared() -> nn.Sequential:
+    """The same convolution and norm twice."""
+    layer, norm = nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4)
+    return nn.Sequential(layer, norm, nn.ReLU(), layer, norm)
+
+
+@pytest.mark.parametrize("make", [shared, lambda: block(4, 4), lambda: block(4, 6)])
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_gradient_with_a_graph_is_the_one_without(
+    make, chained: bool, one_by_one, calls: list[str]  # noqa: ANN001
+) -> None:
+    torch.manual_seed(2)
+    net = make().double()
+    x = random_tensor(extent=5, count=60)
+    inputs = [x.features, *net.parameters()]
+
+    def gradients(create_graph: bool) -> tuple[torch.Tensor, ...]:
+        y = net(x).features
+        return torch.autograd.grad(y.square().sum(), inputs, create_graph=create_graph)
+
+    run = (lambda work: work()) if chained else one_by_one
+    for plain, with_graph in zip(
+        run(lambda: gradients(False)), run(lambda: gradients(True)), strict=True
+    ):
+        close(with_graph, plain, sums=10_000)
+    assert chained == ("chain_training" in calls)
+
+
+@pytest.mark.parametrize(
+    "behind", [lambda: torch.nn.LeakyReLU(inplace=True), lambda: torch.nn.ELU(inplace=True)]
+)
+def test_what_follows_may_write_in_place(device: torch.device, behind, one_by_one) -> None:  # noqa: ANN001
+    layers = (nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4))
+    net = nn.Sequential(*layers, behind()).to(device, working_type(device))
+    x = scan(device)
+
+    def gradient() -> torch.Tensor:
+        (found,) = torch.autograd.grad(net(x).features.square().sum(), [x.features])
+        return found
+
+    close(gradient(), one_by_one(gradient), sums=10_000)
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+
+@pytest.mark.parametrize("of", ["convolution bias", "convolution weight", "norm weight"])
+@pytest.mark.parametrize("training", [True, False])
+def test_parametrised_layers(training: bool, of: str, calls: list[str]) -> None:
+    torch.manual_seed(3)
+    bias = of == "convolution bias"
+    net = nn.Sequential(nn.SubMConv3d(4, 4, 3, bias=bias), nn.BatchNorm(4), nn.ReLU()).double()
+    with torch.no_grad():
+        net[1].weight.uniform_(0.5, 2)
+    x = random_tensor(extent=6, count=100)
+    net(x)
+    plain = copy.deepcopy(net).train(training)
+    layer, name = (net[1] if of == "norm weight" else net[0]), of.split()[1]
+    with torch.no_grad():
+        getattr(plain[1] if of == "norm weight" else plain[0], name).mul_(2)
+    torch.nn.utils.parametrize.register_parametrization(layer, name, Doubled())
+    net.train(training)
+    calls.clear()
+    with torch.set_grad_enabled(training):
+        y = net(x).features
+        assert not calls
+        close(y, plain(x).features, sums=10_000)
+
+
+def test_settings_of_norms_may_change(calls: list[str], one_by_one) -> None:  # noqa: ANN001
+    net = network("stage", torch.device("cpu"))
+    x = scan(torch.device("cpu"))
+    net(x)
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm):
+            module.momentum, module.eps = 0.5, 1e-2
+    other = copy.deepcopy(net)
+    calls.clear()
+    y = net(x).features
+    assert "chain_training" in calls
+    close(y, one_by_one(lambda: other(x)).features, sums=10_000)
+    for mine, theirs in zip(net.state_dict().values(), other.state_dict().values()):
+        close(mine.double(), theirs.double(), sums=10_000)
+
+
+def test_a_residual_of_float32_is_rounded_alike(one_by_one) -> None:  # noqa: ANN001
+    net = nn.Sequential(block(4, 4))
+    for module in net.modules():
+        if isinstance(module, nn.SubMConv3d):
+            module.bfloat16()
+    x = random_tensor(extent=6, count=100, dtype=torch.float32)
+    other = copy.deepcopy(net)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y, expected = net(x).features, one_by_one(lambda: other(x)).features
+    assert y.dtype == expected.dtype == torch.bfloat16
+    assert torch.equal(y, expected)
+
+
+def test_sites_to_go_to_are_for_a_first_convolution() -> None:
+    x = random_tensor(extent=6, count=100)
+    net = nn.Sequential(block(4, 6)).double()
+    with pytest.raises(TypeError, match="positional"):
+        net(x, x.coords)

@@ -20,7 +20,6 @@ from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor
 from .convolution import Convolution
-from .kept import Kept
 
 _GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
 _hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
@@ -43,18 +42,23 @@ class Link:
 
 
 class Chain:
-    """Links whose last one makes the result. `takes_other`: value 1 is added before its ReLU."""
+    """Links whose last one makes the result."""
 
     def __init__(self, links: list[Link]) -> None:
         self.links = links
-        self.takes_other = any(link.residual == 1 for link in links)
-        rows = [
-            (link.input, link.residual, link.relu, link.norm.eps, _momentum(link.norm))
-            for link in links
-        ]
-        self.settings = [row[3:] for row in rows]
-        self.c = _C.Chain(rows)
-        self.weights: tuple[list[Kept], list[Any], _C.ChainWeights] | None = None
+        self._describe()
+
+    def _describe(self) -> None:
+        """For the extension, with the settings that norms have now."""
+        self.settings = [(link.norm.eps, link.norm.momentum) for link in self.links]
+        self.c = _C.Chain(
+            [
+                (link.input, link.residual, link.relu, eps, 0.0 if momentum is None else momentum)
+                for link, (eps, momentum) in zip(self.links, self.settings)
+            ]
+        )
+        # What they were made of is kept, so that nothing else comes to lie there.
+        self.weights: tuple[list[Any], list[Any], tuple[Tensor, ...], _C.ChainWeights] | None = None
 
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
         """None where the layers have to run one by one."""
@@ -97,14 +101,15 @@ class Chain:
         running: list[Tensor] = []
         for link, (eps, momentum) in zip(self.links, self.settings):
             layer, norm = link.convolution, link.norm
-            if norm.training is not learns or norm.eps != eps:
+            if norm.training is not learns or (learns and norm.momentum is None):
                 return None
-            if learns and norm.momentum != momentum:
-                return None
+            if norm.eps != eps or norm.momentum != momentum:  # someone changed them
+                self._describe()
+                return self._gather(learns)
             of_layer, of_norm, buffers = layer._parameters, norm._parameters, norm._buffers
-            if layer.dataflow is not None or layer.groups != 1 or of_layer.get("bias") is not None:
+            if layer.dataflow is not None or layer.groups != 1 or layer.bias is not None:
                 return None
-            mine = (of_layer.get("weight"), of_norm["weight"], of_norm["bias"])
+            mine = (of_layer.get("weight"), of_norm.get("weight"), of_norm.get("bias"))
             for parameter in mine:
                 if parameter is None or (learns and not parameter.requires_grad):
                     return None
@@ -154,6 +159,8 @@ class Chain:
                 return None
             if out.rows < least:
                 return None
+            if maps and map.home != maps[0].home:  # sites of several streams wait for each other
+                return None
             maps.append(map)
             coords.append(out)
             channels.append(layer.out_channels)
@@ -165,16 +172,18 @@ class Chain:
         """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
         frozen."""
         kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
-        key = None
-        if all(k is not None for k in kept):
-            tensors = (*parameters, *running[::3], *running[1::3])
-            key = [(t.data_ptr(), modes.version_of(t)) for t in tensors]
-            key.append((features.dtype, modes.of(features)))
-            known = self.weights
-            if known is not None and known[0] == kept and known[1] == key:
-                return known[2]
+        if any(k is None for k in kept):
+            self.weights = None
+            return _C.ChainWeights(self.c, features, parameters, running)
+        tensors = (*parameters, *running[::3], *running[1::3])
+        key: list[Any] = [(id(t), t.data_ptr(), modes.version_of(t)) for t in tensors]
+        # They are ready for the stream that they were made on.
+        key += (features.dtype, modes.of(features), modes.stream_of(features))
+        known = self.weights
+        if known is not None and known[0] == kept and known[1] == key:
+            return known[3]
         made = _C.ChainWeights(self.c, features, parameters, running)
-        self.weights = None if key is None else (kept, key, made)
+        self.weights = (kept, key, tensors, made)
         return made
 
 
@@ -193,8 +202,9 @@ class _ChainFunction(torch.autograd.Function):
         output, record = _C.chain_training(
             features, other, chain.c, maps, parameters, running, *switches
         )
-        # The output is the mask of its ReLU: autograd sees when somebody writes into it.
-        ctx.save_for_backward(features, other, record, output, *parameters)
+        # Of a ReLU it is the mask: autograd sees when somebody writes into it.
+        mask = output if chain.links[-1].relu else None
+        ctx.save_for_backward(features, other, record, mask, *parameters)
         ctx.call = (chain, maps, switches)
         return output
 
@@ -202,10 +212,10 @@ class _ChainFunction(torch.autograd.Function):
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
         if torch.is_grad_enabled() or modes.traced(grad_output):
             return _differentiable_gradients(ctx, grad_output)
-        features, other, record, output, *parameters = ctx.saved_tensors
+        features, other, record, mask, *parameters = ctx.saved_tensors
         chain, maps, switches = ctx.call
         of_features, of_other, *of_parameters = _C.chain_gradients(
-            grad_output.contiguous(), output, features, other, chain.c, maps, tuple(parameters),
+            grad_output.contiguous(), mask, features, other, chain.c, maps, tuple(parameters),
             record, *switches, *ctx.needs_input_grad[:2],
         )  # fmt: skip
         return of_features, of_other, None, None, None, *of_parameters
@@ -218,9 +228,10 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: the layers one by one, each of which has them."""
     features, other, _, _, *parameters = ctx.saved_tensors
     chain, maps, _ = ctx.call
-    inputs = [features, other, *parameters]
     with torch.enable_grad():
-        output = one_by_one(chain.links, features, other, maps, parameters)
+        # One tensor may be several of these, or come from another: each has a gradient of its own.
+        inputs = [None if t is None else t.view_as(t) for t in (features, other, *parameters)]
+        output = one_by_one(chain.links, inputs[0], inputs[1], maps, inputs[2:])
         wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
         found = torch.autograd.grad(
             output, [inputs[i] for i in wanted], grad_output, create_graph=True
@@ -236,7 +247,7 @@ def one_by_one(
     features: Tensor,
     other: Tensor | None,
     maps: tuple[_C.Map, ...],
-    parameters: list[Tensor],
+    parameters: list[Any],
 ) -> Tensor:
     """What a chain computes in training, without the running statistics."""
     values: list[Any] = [features, other]
@@ -251,10 +262,6 @@ def one_by_one(
             )  # fmt: skip
         )
     return values[-1]
-
-
-def _momentum(norm: torch.nn.BatchNorm1d) -> float:
-    return 0.0 if norm.momentum is None else norm.momentum
 
 
 class Inside(NamedTuple):

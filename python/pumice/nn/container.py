@@ -74,7 +74,10 @@ def takes_features(module: torch.nn.Module) -> bool:
     given the sparse tensor."""
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
         return type(module) is torch.nn.Sequential and all(takes_features(m) for m in module)
-    return type(module).__module__.startswith("torch.nn.")
+    kind = type(module)
+    if kind.__module__ == "torch.nn.utils.parametrize":
+        kind = kind.__bases__[0]
+    return kind.__module__.startswith("torch.nn.")
 
 
 def _run(
@@ -97,11 +100,13 @@ def _run(
         onto = like if index == 0 else None
         if index < last or other is None:
             made = None
-            if part.chain is not None and isinstance(x, SparseTensor):
+            chained = part.chain is not None and (onto is None or part.takes_like)
+            if chained and isinstance(x, SparseTensor):
                 made = part.chain.run(x, None, onto)
             x = _run_steps(part.steps, x, None, False, onto) if made is None else made
             continue
-        if part.adding_chain is not None and isinstance(x, SparseTensor):
+        chained = part.adding_chain is not None and relu and (onto is None or part.takes_like)
+        if chained and isinstance(x, SparseTensor):
             made = part.adding_chain.run(x, other, onto)
             if made is not None:
                 return made

@@ -55,6 +55,8 @@ class Step:
         if layer is not None:
             x = layer(x, like)
         residual = None if other is None else _features_for(other, x.coords, x.features.size(1))
+        if residual is not None and modes.autocast_dtype(x.features) is not None:
+            residual = residual.to(x.features.dtype)
         if norm is not None:
             return SparseTensor._of(x.coords, batch_norm(norm, x.features, residual, relu))
         features = x.features
@@ -187,12 +189,14 @@ def _is_relu(kind: type) -> bool:
 
 class Part:
     """Steps that follow each other, and the chain that they make: `chain`, and `adding_chain` which
-    adds another tensor before the last ReLU. Without a chain it is one step."""
+    adds another tensor before the last ReLU. Without a chain it is one step. `takes_like`: whether
+    the first one can be told which sites to go to."""
 
-    __slots__ = ("adding_chain", "chain", "steps")
+    __slots__ = ("adding_chain", "chain", "steps", "takes_like")
 
     def __init__(self, steps: list[Step], links: list[Link]) -> None:
         self.steps = steps
+        self.takes_like = not links or _takes_like(steps[0])
         self.chain = Chain(links) if links else None
         self.adding_chain: Chain | None = None
         if links and links[-1].residual < 0 and not links[-1].relu:
@@ -247,6 +251,13 @@ def _link(step: Step, links: list[Link], value: int) -> int | None:
     return made
 
 
+def _takes_like(step: Step) -> bool:
+    if step.module is None:
+        return True
+    inside = INSIDE[type(step.module)](step.module)
+    return not inside.is_sum and _takes_like(steps_of(inside.modules)[0])
+
+
 def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> int | None:
     after: int | None = value
     for step in steps_of(modules):
@@ -271,11 +282,12 @@ class Plan:
         modules = list(modules)
         nested(modules, now)
         hooked = any(map(has_hooks, now))
+        parts = self.parts
         if hooked or self.hooked or now != self.modules:
-            self.parts = parts_of(steps_of(modules))
+            parts = self.parts = parts_of(steps_of(modules))
             self.modules = now
             self.hooked = hooked
-        return self.parts
+        return parts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return Plan()

@@ -51,8 +51,8 @@ def batch_norm(
         mean = variance = None
     return ops.batch_norm(
         features,
-        parameters["weight"],
-        parameters["bias"],
+        parameters["weight"] if "weight" in parameters else norm.weight,  # a parametrised one
+        parameters["bias"] if "bias" in parameters else norm.bias,
         mean,
         variance,
         of_batch,

@@ -48,6 +48,11 @@ def rounds_weight(
     )
 
 
+def stream_of(features: Tensor) -> int:
+    """The current stream of their GPU, as a number; 0 on the CPU."""
+    return torch._C._cuda_getCurrentRawStream(features.get_device()) if features.is_cuda else 0
+
+
 def version_of(tensor: Tensor) -> int:
     """How often it was changed in place; 0 where PyTorch does not count, in inference mode."""
     return 0 if tensor.is_inference() else tensor._version

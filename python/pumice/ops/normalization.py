@@ -213,9 +213,12 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: PyTorch differentiates its own steps."""
     features, weight, bias, residual, _ = ctx.saved_tensors
     with torch.enable_grad():
-        inputs = [features, weight, bias, residual]
+        # One tensor may be two of these, or come from another: each has a gradient of its own.
+        inputs = [
+            None if t is None else t.view_as(t) for t in (features, weight, bias, residual)
+        ]
         output = _step_by_step(
-            features, weight, bias, None, None, True, 0.0, ctx.eps, residual, ctx.relu
+            *inputs[:3], None, None, True, 0.0, ctx.eps, inputs[3], ctx.relu
         )
         wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
         found = torch.autograd.grad(

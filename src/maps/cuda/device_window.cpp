@@ -75,8 +75,9 @@ std::shared_ptr<const DeviceWindow> DeviceWindow::on(StreamView stream,
   jit::DeviceRunner runner(stream, cuda_allocator(stream.device.index));
   auto made = std::make_shared<const DeviceWindow>(runner, window);
   if (kept.all.size() < kMostKept && made->tables_.bytes() <= kMostKeptBytes) {
-    Kept& one = kept.all.emplace_back(Kept{made, stream, Event(stream.device)});
-    one.ready.record(stream);
+    Event ready(stream.device);
+    ready.record(stream);
+    kept.all.push_back({made, stream, std::move(ready)});
   }
   return made;
 }

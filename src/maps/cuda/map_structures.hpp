@@ -1,6 +1,6 @@
 // What convolutions on a device run on, made from a kernel map when first asked for and kept with
 // it: tiles of outputs, in either direction, and the pairs that gradients of weights sum over. Each
-// direction is searched once, at most:
+// direction is searched once, where tiles are asked for first:
 //
 //   tiles of a height ──► tiles of another height     which outputs have which offsets, and their
 //                    └──► pairs of the same direction   order, are kept (MatchedMap)
