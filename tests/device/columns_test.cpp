@@ -60,7 +60,8 @@ struct Gradients {
 };
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  return a.bytes() == b.bytes() &&
+         (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
 cuda::OwnStatistics own_statistics(const DeviceTensor& mean, const DeviceTensor& deviation) {

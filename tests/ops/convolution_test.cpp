@@ -303,7 +303,7 @@ TEST(Convolution, MistakesAreSentences) {
               convolution_input_gradient(g, w, map, {.epilogue = {.activation = Activation::relu}});
             }),
             "epilogue is set for a gradient: take the activation's gradient first and leave the "
-            "epilogue empty");
+            "epilogue empty but for a residual");
   EXPECT_EQ(complaint_of([&] { convolution_weight_gradient(x, g.to(DType::bf16), map); }),
             "features are f32 but grad_output is bf16: convert one of them");
   EXPECT_EQ(complaint_of([&] {
