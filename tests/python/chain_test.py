@@ -397,3 +397,12 @@ def test_sites_to_go_to_are_for_a_first_convolution() -> None:
     net = nn.Sequential(block(4, 6)).double()
     with pytest.raises(TypeError, match="positional"):
         net(x, x.coords)
+
+
+def test_an_empty_container_is_passed_over(calls: list[str], one_by_one) -> None:  # noqa: ANN001
+    layers = (nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4))
+    net = nn.Sequential(nn.Sequential(), *layers, nn.Sequential()).double()
+    x = random_tensor(extent=6, count=100)
+    y = net(x).features
+    assert calls == ["chain_training"]
+    close(y, one_by_one(lambda: net(x)).features, sums=10_000)

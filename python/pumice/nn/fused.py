@@ -255,7 +255,8 @@ def _takes_like(step: Step) -> bool:
     if step.module is None:
         return True
     inside = INSIDE[type(step.module)](step.module)
-    return not inside.is_sum and _takes_like(steps_of(inside.modules)[0])
+    steps = steps_of(inside.modules)
+    return not inside.is_sum and bool(steps) and _takes_like(steps[0])
 
 
 def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> int | None:
