@@ -9,7 +9,7 @@ where nobody wants gradients and all its norms are in evaluation; else its layer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from .. import _C, ops
 from ..coords import Coordinates
 from ..ops import modes
+from ..ops.recomputed import gradients_of
 from ..tensor import SparseTensor
 from .convolution import Convolution
 
@@ -228,18 +229,14 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: the layers one by one, each of which has them."""
     features, other, _, _, *parameters = ctx.saved_tensors
     chain, maps, _ = ctx.call
-    with torch.enable_grad():
-        # One tensor may be several of these, or come from another: each has a gradient of its own.
-        inputs = [None if t is None else t.view_as(t) for t in (features, other, *parameters)]
-        output = one_by_one(chain.links, inputs[0], inputs[1], maps, inputs[2:])
-        wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
-        found = torch.autograd.grad(
-            output, [inputs[i] for i in wanted], grad_output, create_graph=True
-        )
-    gradients: list[Tensor | None] = [None] * len(inputs)
-    for i, gradient in zip(wanted, found):
-        gradients[i] = gradient
-    return (*gradients[:2], None, None, None, *gradients[2:])
+
+    def again(features: Tensor, other: Any, *parameters: Tensor) -> Tensor:
+        return one_by_one(chain.links, features, other, maps, parameters)
+
+    of_features, of_other, *of_parameters = gradients_of(
+        again, (features, other, *parameters), grad_output
+    )
+    return of_features, of_other, None, None, None, *of_parameters
 
 
 def one_by_one(
@@ -247,7 +244,7 @@ def one_by_one(
     features: Tensor,
     other: Tensor | None,
     maps: tuple[_C.Map, ...],
-    parameters: list[Any],
+    parameters: Sequence[Tensor],
 ) -> Tensor:
     """What a chain computes in training, without the running statistics."""
     values: list[Any] = [features, other]

@@ -58,8 +58,8 @@ INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
     """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with."""
     if isinstance(body, Sequential) and not has_hooks(body):
-        return _run(body, x, other, True)
-    return _sum(body(x), other, True)
+        return _run(body, x, other)
+    return _sum(body(x), other)
 
 
 class Identity(torch.nn.Module):
@@ -81,42 +81,31 @@ def takes_features(module: torch.nn.Module) -> bool:
 
 
 def _run(
-    body: Sequential,
-    x: SparseTensor,
-    other: SparseTensor | None = None,
-    relu: bool = False,
-    like: Any = None,
+    body: Sequential, x: SparseTensor, other: SparseTensor | None = None, like: Any = None
 ) -> Any:
-    """All modules of `body`, then `+ other` and a ReLU."""
+    """All modules of `body`; with `other`, relu(that + other)."""
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
-        return _run_steps(steps, x, other, relu, like)
+        return _run_steps(steps, x, other, like)
     plan = body.__dict__.get("_plan")
     if plan is None:
         plan = body.__dict__["_plan"] = Plan()
     parts = plan.of(body._modules.values())
+    if not parts:
+        return x if other is None else _sum(x, other)
     last = len(parts) - 1
     for index, part in enumerate(parts):
         onto = like if index == 0 else None
-        if index < last or other is None:
-            made = None
-            chained = part.chain is not None and (onto is None or part.takes_like)
-            if chained and isinstance(x, SparseTensor):
-                made = part.chain.run(x, None, onto)
-            x = _run_steps(part.steps, x, None, False, onto) if made is None else made
-            continue
-        chained = part.adding_chain is not None and relu and (onto is None or part.takes_like)
-        if chained and isinstance(x, SparseTensor):
-            made = part.adding_chain.run(x, other, onto)
-            if made is not None:
-                return made
-        return _run_steps(part.steps, x, other, relu, onto)
-    return x if other is None else _sum(x, other, relu)
+        added = other if index == last else None
+        chain = part.chain if added is None else part.adding_chain
+        made = None
+        if chain is not None and isinstance(x, SparseTensor) and (onto is None or part.takes_like):
+            made = chain.run(x, added, onto)
+        x = _run_steps(part.steps, x, added, onto) if made is None else made
+    return x
 
 
-def _run_steps(
-    steps: list[Step], x: Any, other: SparseTensor | None, relu: bool, like: Any
-) -> Any:
+def _run_steps(steps: list[Step], x: Any, other: SparseTensor | None, like: Any) -> Any:
     last = len(steps) - 1
     for index, step in enumerate(steps):
         module = step.module
@@ -126,13 +115,11 @@ def _run_steps(
         elif not isinstance(x, SparseTensor):  # what a pooling of whole items returns
             for part in step.parts:
                 x = part(x)
-        elif index < last or other is None:
-            x = step(x, like=onto)
-        elif step.relu:  # it is in front of the sum
+        elif index < last or other is None or step.relu:  # whose ReLU is in front of the sum
             x = step(x, like=onto)
         else:
-            return step(x, other, relu, onto)
-    return x if other is None else _sum(x, other, relu)
+            return step(x, other, onto)
+    return x if other is None else _sum(x, other)
 
 
 def _apply(module: torch.nn.Module, x: Any, like: Any) -> Any:
@@ -143,7 +130,6 @@ def _apply(module: torch.nn.Module, x: Any, like: Any) -> Any:
     return module(x)
 
 
-def _sum(x: SparseTensor, other: SparseTensor, relu: bool) -> SparseTensor:
+def _sum(x: SparseTensor, other: SparseTensor) -> SparseTensor:
     result = x + other
-    return result.replace(features=torch.relu(result.features)) if relu else result
-
+    return result.replace(features=torch.relu(result.features))

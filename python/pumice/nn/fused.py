@@ -39,11 +39,10 @@ class Step:
         self,
         x: SparseTensor,
         other: SparseTensor | None = None,
-        relu: bool = False,
         like: Any = None,
     ) -> SparseTensor:
-        """relu(what this is of x + other), on the sites of `like` if given"""
-        relu = relu or self.relu
+        """What this is of x, on the sites of `like` if given; with `other`, relu(that + other)."""
+        relu = self.relu or other is not None
         layer, norm = self.convolution, self.norm
         if layer is None and like is not None:
             raise _C.UserError("like: the first module is no convolution: leave it out")

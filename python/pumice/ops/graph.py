@@ -68,12 +68,7 @@ def create_sites(
     token, cells, items = _ops.create_sites(indices, shape, batch_size, steps)
     if steps is None:
         steps = [1] * _dimension(indices)
-    known = (
-        items.shape[0] if batch_size is None else batch_size,
-        tuple(steps),
-        None if shape is None else tuple(shape),
-    )
-    return token, cells, known
+    return token, cells, _known_of(items, batch_size, steps, shape)
 
 
 def voxel_sites(
@@ -90,12 +85,19 @@ def voxel_sites(
     batch_size = None if batch_size is None else max(batch_size, 1)  # as the engine has it
     made = _ops.voxel_sites(positions, batch, list(size), bounds, shape, batch_size)
     token, cells, row_of, items = made
-    known = (
+    known = _known_of(items, batch_size, [1, 1, 1], shape)
+    return TracedCoordinates.of(token, cells, known), row_of
+
+
+def _known_of(
+    items: Tensor, batch_size: int | None, stride: list[int], shape: list[int] | None
+) -> tuple[Any, ...]:
+    """(batch size, stride, spatial shape); `items` has as many rows as there are batch items."""
+    return (
         items.shape[0] if batch_size is None else batch_size,
-        (1, 1, 1),
+        tuple(stride),
         None if shape is None else tuple(shape),
     )
-    return TracedCoordinates.of(token, cells, known), row_of
 
 
 def _dimension(indices: Tensor) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .. import _C
 from . import library, modes  # noqa: F401  (registers the operators)
+from .recomputed import gradients_of
 
 
 def batch_norm(
@@ -211,20 +212,11 @@ _apply = modes.function(_BatchNorm)
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: PyTorch differentiates its own steps."""
-    features, weight, bias, residual, _ = ctx.saved_tensors
-    with torch.enable_grad():
-        # One tensor may be two of these, or come from another: each has a gradient of its own.
-        inputs = [
-            None if t is None else t.view_as(t) for t in (features, weight, bias, residual)
-        ]
-        output = _step_by_step(
-            *inputs[:3], None, None, True, 0.0, ctx.eps, inputs[3], ctx.relu
+
+    def again(x: Tensor, weight: Any, bias: Any, residual: Any) -> Tensor:
+        return _step_by_step(
+            x, weight, bias, None, None, True, 0.0, ctx.eps, residual, ctx.relu
         )
-        wanted = [i for i, x in enumerate(inputs) if x is not None and x.requires_grad]
-        found = torch.autograd.grad(
-            output, [inputs[i] for i in wanted], grad_output, create_graph=True
-        )
-    gradients: list[Tensor | None] = [None] * 4
-    for i, gradient in zip(wanted, found):
-        gradients[i] = gradient
-    return (*gradients[:3], None, None, None, None, gradients[3], None, None)
+
+    *first, of_residual = gradients_of(again, ctx.saved_tensors[:4], grad_output)
+    return (*first, None, None, None, None, of_residual, None, None)
