@@ -32,11 +32,10 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
     for item, x in enumerate(tensors):
         check_sparse("collate", x)
         _check_item(first, x, item)
-    indices = [x.indices.clone() for x in tensors]
-    for item, cells in enumerate(indices):
-        cells[:, 0] = item
+    # An operator, since a graph knows of a batch_size only when it runs.
+    renumber = torch.ops.pumice.item_indices
     return SparseTensor(
-        torch.cat(indices),
+        torch.cat([renumber(x.indices, x.batch_size, item) for item, x in enumerate(tensors)]),
         torch.cat([x.features for x in tensors]),
         spatial_shape=first.spatial_shape,
         batch_size=len(tensors),
@@ -45,13 +44,6 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
 
 
 def _check_item(first: SparseTensor, x: SparseTensor, item: int) -> None:
-    if torch.compiler.is_compiling():  # the graph finds out when it runs
-        torch._check(x.batch_size <= 1, lambda: "collate: give tensors of one batch item each")
-    elif x.batch_size > 1:
-        raise _C.UserError(
-            f"collate: tensors[{item}] has a batch_size of {x.batch_size}: give tensors of one "
-            "batch item each"
-        )
     for name, mine, other in (
         ("dimension", x.dimension, first.dimension),
         ("channels", x.features.shape[1], first.features.shape[1]),

@@ -20,11 +20,12 @@ RECORDED = pathlib.Path(
 ) / "lidar"
 
 
-def recorded(name: str) -> pathlib.Path:
-    path = RECORDED / name
-    if not path.exists():
-        pytest.skip(f"{path} is not here: name a folder of recorded scans in PUMICE_DATA")
-    return path
+def recorded(pattern: str) -> list[pathlib.Path]:
+    """Files of recorded scans, by name; skips where there are none."""
+    found = sorted(RECORDED.glob(pattern))
+    if not found:
+        pytest.skip(f"{RECORDED / pattern} is not here: name a folder of recorded scans in PUMICE_DATA")
+    return found
 
 
 def street(seed: int = 0) -> pumice.PointCloud:
@@ -164,7 +165,8 @@ def test_a_scan_without_labels_is_refused() -> None:
 
 
 def test_semantic_kitti(tmp_path: pathlib.Path) -> None:
-    source = recorded("semantickitti")
+    recorded("semantickitti/seq00_000001.bin")
+    source = recorded("semantickitti/seq00_000000.label")[0].parent
     folder = tmp_path / "sequences" / "00"
     (folder / "velodyne").mkdir(parents=True)
     (folder / "labels").mkdir()
@@ -184,7 +186,7 @@ def test_semantic_kitti(tmp_path: pathlib.Path) -> None:
 
 
 def test_nuscenes(tmp_path: pathlib.Path) -> None:
-    (source,) = recorded("nuscenes").glob("*.pcd.bin")
+    source, *_ = recorded("nuscenes/*.pcd.bin")
     sweeps = tmp_path / "samples" / "LIDAR_TOP"
     sweeps.mkdir(parents=True)
     shutil.copy(source, sweeps / source.name)

@@ -83,7 +83,8 @@ class MinkUNet42(UNet):
         self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))
 
     def forward(self, x: SparseTensor) -> SparseTensor:
-        *skips, x = self.down(self.stem(x))
+        skips = self.down(self.stem(x))
+        x = skips.pop()
         for number in range(1, _LEVELS + 1):
             x = self.up(number, x, skips.pop())
         return self.classifier(x)

@@ -79,7 +79,7 @@ class Chain:
         second = None
         if other is not None:
             second = other.features if dtype is None else other.features.to(dtype)
-        if not self._fits(features, second, parameters):
+        if not self._fits(features, second, parameters, rounds=dtype is not None):
             return None
         found = self._maps(x, other, features, like, least=2 if learns else 0)
         if found is None:
@@ -123,8 +123,15 @@ class Chain:
             running += statistics
         return tuple(parameters), tuple(running)
 
-    def _fits(self, features: Tensor, other: Tensor | None, parameters: tuple[Tensor, ...]) -> bool:
-        """Whether kernels take these types, and channels are those of the layers."""
+    def _fits(
+        self,
+        features: Tensor,
+        other: Tensor | None,
+        parameters: tuple[Tensor, ...],
+        rounds: bool,
+    ) -> bool:
+        """Whether kernels take these types, and channels are those of the layers. `rounds`: autocast
+        says what to compute in, so wider weights are rounded to it."""
         kind = features.dtype
         wide = torch.float64 if kind == torch.float64 else torch.float32
         on_device = features.is_cuda
@@ -132,7 +139,7 @@ class Chain:
             return False
         if other is not None and other.dtype != kind:
             return False
-        weights = (kind, wide) if on_device else (kind,)
+        weights = (kind, wide) if on_device and rounds else (kind,)
         for index, parameter in enumerate(parameters):
             allowed = (wide,) if index % 3 else weights
             if parameter.dtype not in allowed or not parameter.is_contiguous():

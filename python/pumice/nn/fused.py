@@ -84,8 +84,8 @@ class Step:
         dtype = modes.autocast_dtype(features)
         if dtype is not None and features.dtype != dtype:
             features = features.to(dtype)
-        if weight.dtype != features.dtype and not modes.rounds_weight(
-            features, weight, layer.groups, None
+        if weight.dtype != features.dtype and (
+            dtype is None or not modes.rounds_weight(features, weight, layer.groups, None)
         ):
             return None
         wide = torch.float64 if features.dtype == torch.float64 else torch.float32

@@ -54,6 +54,8 @@ def _convolve(
     dtype: torch.dtype | None,
 ) -> Tensor:
     """`dtype`: what the weight is cast to; None: nothing."""
+    if dtype is None:
+        modes.check_weight(features, weight)
     # A map of a graph may come out of it, where a graph is broken between map and convolution.
     if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)

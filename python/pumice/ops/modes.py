@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import _C
+
 
 def of(features: Tensor) -> tuple[bool, bool]:
     """(deterministic, tf32). On the CPU results always are the same bits, and in full float32."""
@@ -46,6 +48,16 @@ def rounds_weight(
         and dataflow in (None, "implicit_gemm")
         and features.dtype in (torch.float16, torch.bfloat16)
     )
+
+
+def check_weight(features: Tensor, weight: Tensor) -> None:
+    """Raises UserError where autocast does not say what to compute in, and the two types differ: kernels
+    of a GPU would take them (`rounds_weight`), those of the CPU not."""
+    if weight.dtype != features.dtype:
+        raise _C.UserError(
+            f"weight is {weight.dtype} but the features are {features.dtype}: convert one of them, "
+            "or say what to compute in with torch.autocast"
+        )
 
 
 def stream_of(features: Tensor) -> int:

@@ -156,7 +156,7 @@ def test_tensors(device: torch.device, backend: str) -> None:
         channels_last = grid if backend == "torchsparse" else grid.movedim(1, -1)
         assert channels_last.shape == (3, *[EXTENT] * 3, 4)
         assert torch.equal(channels_last[tuple(cells.long().unbind(1))], rows)
-        assert grid.abs().sum() == pytest.approx(rows.abs().sum().item(), rel=1e-4)
+        assert grid.abs().sum().item() == pytest.approx(rows.abs().sum().item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -12,6 +12,7 @@ from . import (  # noqa: F401  (registers the operators)
     maps,
     normalization,
     pooling,
+    processes,
     rows,
     sites,
 )

@@ -46,6 +46,24 @@ define(
 )
 
 
+def _item_indices(indices: Tensor, batch_size: int, item: int) -> Tensor:
+    if batch_size > 1:
+        raise _C.UserError(
+            f"collate: tensors[{item}] has a batch_size of {batch_size}: give tensors of one batch "
+            "item each"
+        )
+    cells = indices.clone()
+    cells[:, 0] = item
+    return cells
+
+
+define(
+    "item_indices(Tensor indices, SymInt batch_size, SymInt item) -> Tensor",
+    _item_indices,
+    lambda indices, batch_size, item: torch.empty_like(indices),
+)
+
+
 def find_voxels(
     positions: Tensor,
     batch: Tensor | None,
