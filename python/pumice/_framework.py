@@ -42,7 +42,7 @@ def _suggest_compiler() -> None:
 
 
 def _connect() -> None:
-    _C.use_framework(DTYPES)
+    _C.use_framework(DTYPES, torch._C._nn.unflatten_dense_tensors)
     if torch.version.cuda is not None:
         _suggest_compiler()
         _C.on_kernel_compiled(CompileProgress())

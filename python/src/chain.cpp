@@ -8,11 +8,13 @@
 
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/normalization.hpp>
 
+#include "framework_allocator.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
 
@@ -95,6 +97,8 @@ std::vector<Map> maps_in(nb::handle tuple, const Chain& chain) {
   return maps;
 }
 
+constexpr std::size_t kParameters = 3;   // a link
+
 /// What a layer learns, looked at.
 struct Parameters {
   ConstTensorView weight;   // [K, C_in, C_out]
@@ -103,13 +107,12 @@ struct Parameters {
 };
 
 std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, const Chain& chain) {
-  constexpr std::size_t kEach = 3;
-  const Items items(tuple, kEach * chain.size(), "parameters");
+  const Items items(tuple, kParameters * chain.size(), "parameters");
   std::vector<Parameters> all;
   for (std::size_t i = 0; i < chain.size(); ++i) {
-    all.push_back({.weight = call.view(items[kEach * i], "weight"),
-                   .scale = call.view(items[kEach * i + 1], "weight of the norm"),
-                   .shift = call.view(items[kEach * i + 2], "bias of the norm")});
+    all.push_back({.weight = call.view(items[kParameters * i], "weight"),
+                   .scale = call.view(items[kParameters * i + 1], "weight of the norm"),
+                   .shift = call.view(items[kParameters * i + 2], "bias of the norm")});
     PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
                    to_string(all.back().weight.shape()),
                    ": give [offsets, input channels, output channels]");
@@ -218,6 +221,70 @@ class Gradients {
   bool wanted_[kGiven];
 };
 
+/// Gradients of the parameters that sums are kept in the type of, in one piece of memory: made,
+/// cleared and handed out at once. The others' gradients are tensors of their own.
+class ParameterGradients {
+ public:
+  ParameterGradients(const Call& call, nb::handle like, nb::handle parameters_given,
+                     const std::vector<Parameters>& parameters) {
+    const Items items(parameters_given, kParameters * parameters.size(), "parameters");
+    const DType wide = parameters.front().scale.dtype();
+    for (const Parameters& of_link : parameters) {
+      for (const ConstTensorView& parameter : {of_link.weight, of_link.scale, of_link.shift})
+        add(parameter, wide, items[places_.size()]);
+    }
+    if (elements_ == 0) return;
+    pieces_ = new_empty(like, Shape({elements_}), wide);
+    const TensorView all = mutable_view_of(pieces_, "gradients", call.stream());
+    const std::size_t bytes = size_of(wide);
+    fill_bytes_async(all.raw(), std::byte{0}, static_cast<std::size_t>(elements_) * bytes,
+                     call.stream());
+    for (Place& place : places_) {
+      if (place.offset < 0) continue;
+      auto* data =
+          static_cast<std::byte*>(all.raw()) + static_cast<std::size_t>(place.offset) * bytes;
+      place.view = {data, wide, place.view.shape(), call.stream()};
+    }
+  }
+
+  /// Zeros for the gradient of a link's parameter (0: weight, 1: scale, 2: shift); undefined: it
+  /// has no room here.
+  TensorView of(std::size_t link, std::size_t parameter) const {
+    const Place& place = places_[kParameters * link + parameter];
+    return place.offset < 0 ? TensorView{} : place.view;
+  }
+
+  /// Calls `put(index, tensor)` for those that have room here.
+  template <class Put> void hand_out(Put&& put) const {
+    if (elements_ == 0) return;
+    const nb::object tensors = framework().cut(pieces_, likes_);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (places_[i].offset >= 0) put(i, nb::object(tensors[next++]));
+    }
+  }
+
+ private:
+  struct Place {
+    TensorView view;   // its shape first, then where it lies
+    std::int64_t offset = -1;
+  };
+
+  void add(ConstTensorView parameter, DType wide, nb::handle like) {
+    // Kernels write sixteen bytes at once.
+    const bool fits = parameter.dtype() == wide && parameter.elements() % 4 == 0;
+    places_.push_back({{nullptr, wide, parameter.shape()}, fits ? elements_ : -1});
+    if (!fits) return;
+    elements_ += parameter.elements();
+    likes_.append(like);
+  }
+
+  std::vector<Place> places_;   // in the order of the parameters
+  std::int64_t elements_ = 0;
+  nb::list likes_;
+  nb::object pieces_;
+};
+
 nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle features,
                     nb::handle other, const Chain& chain, nb::handle maps_given,
                     nb::handle parameters_given, nb::handle token, const Switches& switches,
@@ -230,10 +297,14 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
   for (std::size_t i = 0; i < chain.size(); ++i)
     values.set(i, record->links[i].normalized.output);
   const ConstTensorView last = call.view(output, "output");
+  const ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters);
   Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
   nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
   const auto put = [&](std::size_t index, nb::object tensor) {
     PyTuple_SetItem(result.ptr(), static_cast<Py_ssize_t>(index), tensor.release().ptr());
+  };
+  const auto put_parameter = [&](std::size_t index, nb::object tensor) {
+    put(kGiven + index, std::move(tensor));
   };
   for (std::size_t i = chain.size(); i-- > 0;) {
     const Link& link = chain.links[i];
@@ -242,19 +313,25 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
     const KernelMapView map = maps[i].view();
     const bool passes = link.residual && found.wanted(*link.residual);
     const ConstTensorView normalized = i + 1 == chain.size() ? last : made.normalized.output.view();
-    call.expect(learned.scale.shape(), learned.scale.dtype());
+    const TensorView of_scale = learned_gradients.of(i, 1);
+    const TensorView of_shift = learned_gradients.of(i, 2);
+    if (!of_scale.defined()) call.expect(learned.scale.shape(), learned.scale.dtype());
     if (passes && *link.residual < kGiven)
       call.expect(values[*link.residual].shape(), values[*link.residual].dtype());
     NormGradients of_norm = call.run([&] {
-      return batch_norm_training_gradient(
-          made.convolved, found.of(kGiven + i), learned.scale, made.normalized.mean,
-          made.normalized.inverse_deviation,
-          {.output = link.relu ? normalized : ConstTensorView{}, .residual = passes});
+      return batch_norm_training_gradient(made.convolved, found.of(kGiven + i), learned.scale,
+                                          made.normalized.mean, made.normalized.inverse_deviation,
+                                          {.output = link.relu ? normalized : ConstTensorView{},
+                                           .residual = passes,
+                                           .of_weight = of_scale,
+                                           .of_bias = of_shift});
     });
     call.expect_no_more();
     found.drop(kGiven + i);
-    put(3 + 3 * i, call.give(std::move(of_norm.weight)));
-    put(4 + 3 * i, call.give(std::move(of_norm.bias)));
+    if (!of_scale.defined()) {
+      put_parameter(kParameters * i + 1, call.give(std::move(of_norm.weight)));
+      put_parameter(kParameters * i + 2, call.give(std::move(of_norm.bias)));
+    }
     if (passes) call.run([&] { found.add(*link.residual, std::move(of_norm.residual)); });
     if (found.wanted(link.input)) {
       ConvolutionOptions options = switches.options();
@@ -266,13 +343,22 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
       call.expect_no_more();
     }
     ConvolutionOptions options = switches.options();
+    const TensorView of_weight = learned_gradients.of(i, 0);
+    if (of_weight.defined()) {
+      call.run([&] {
+        convolution_weight_gradient_into(of_weight, values[link.input], of_norm.features, map,
+                                         options);
+      });
+      continue;
+    }
     options.wide_weight_gradient = learned.weight.dtype() == DType::f32;
     call.expect(learned.weight.shape(), learned.weight.dtype());
-    put(2 + 3 * i, call.give(call.run([&] {
+    put_parameter(kParameters * i, call.give(call.run([&] {
       return convolution_weight_gradient(values[link.input], of_norm.features, map, options);
     })));
     call.expect_no_more();
   }
+  learned_gradients.hand_out(put_parameter);
   for (std::size_t value = 0; value < kGiven; ++value) {
     Tensor gradient = found.take(value);
     put(value, gradient.defined() ? call.give(std::move(gradient)) : nb::none());

@@ -208,11 +208,14 @@ nb::object share_with_numpy(const Tensor& tensor) {
 void bind_framework(nb::module_& module) {
   module.def(
       "use_framework",
-      [](const nb::sequence& dtypes) {
+      [](const nb::sequence& dtypes, nb::object cut) {
         for (std::size_t i = 0; i < framework().dtypes.size(); ++i)
           framework().dtypes[i] = nb::object(dtypes[i]).release();
+        framework().cut = cut.release();
       },
-      "dtypes"_a, "Hands over the framework's element types, in the order of Pumice's.");
+      "dtypes"_a, "cut"_a,
+      "Hands over the framework's element types, in the order of Pumice's, and cut(flat, tensors), "
+      "which gives views of a flat tensor in the shapes of others.");
   module.def(
       "use_framework_device",
       [](nb::object raw_allocate, nb::object raw_free, nb::object current_stream,
@@ -225,6 +228,9 @@ void bind_framework(nb::module_& module) {
       },
       "raw_allocate"_a, "raw_free"_a, "current_stream"_a, "current_device"_a, "set_device"_a,
       "Hands over the framework's memory and streams on CUDA devices.");
+  module.def("release_device_memory", &release_device_memory,
+             "Gives kept blocks of memory back to the framework.");
+  module.def("kept_device_bytes", &kept_device_bytes, "Bytes of kept blocks, on all devices.");
   module.def("close_framework", &close_framework,
              "At the end of the process: memory is no longer given back.");
 }

@@ -18,6 +18,7 @@ namespace nb = nanobind;
 /// What `pumice._framework` hands over once. Null handles until then.
 struct Framework {
   std::array<nb::handle, 8> dtypes{};   // the framework's, in the order of DType
+  nb::handle cut;                       // (flat tensor, tensors) -> views of it, shaped like them
   nb::handle raw_allocate;              // (bytes, stream) -> address, on the current device
   nb::handle raw_free;                  // (address)
   nb::handle current_stream;            // (device index) -> address of a CUstream

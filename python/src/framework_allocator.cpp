@@ -4,10 +4,13 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
+#include <pumice/core/block_cache.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
+#include <pumice/core/stream.hpp>
 
 #include "names.hpp"
 
@@ -27,9 +30,14 @@ class FrameworkAllocator final : public Allocator {
     }
     if (device_.kind == DeviceKind::cpu) return cpu_allocator()->allocate(bytes, stream);
     const nb::gil_scoped_acquire gil;
-    const nb::object address =
-        framework().raw_allocate(bytes, reinterpret_cast<std::uintptr_t>(stream.native));
-    return PyLong_AsVoidPtr(address.ptr());
+    if (!BlockCache::takes(bytes)) return allocate_raw(bytes, stream);
+    if (is_capturing(stream)) {   // memory of a graph, which must not go to anything else
+      void* data = allocate_raw(bytes, stream);
+      captured_.insert(data);
+      return data;
+    }
+    if (void* data = kept_.take(bytes, stream.native)) return data;
+    return allocate_raw(BlockCache::rounded(bytes), stream);
   }
 
   void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
@@ -44,16 +52,18 @@ class FrameworkAllocator final : public Allocator {
       cpu_allocator()->deallocate(data, bytes, stream);
       return;
     }
-    // A destructor may run while an exception of Python is on its way.
-    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
-    PyErr_Fetch(&type, &value, &trace);
-    try {
-      framework().raw_free(reinterpret_cast<std::uintptr_t>(data));
-    } catch (const nb::python_error& error) {
-      warn(std::string("memory not given back: ") + error.what());
-    }
-    PyErr_Restore(type, value, trace);
+    const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
+    if (!was_captured && BlockCache::takes(bytes) && kept_.keep(data, bytes, stream.native)) return;
+    free_raw(data);
   }
+
+  /// Back to the framework.
+  void release() {
+    const nb::gil_scoped_acquire gil;
+    for (void* data : kept_.release())
+      free_raw(data);
+  }
+  std::size_t kept_bytes() const { return kept_.bytes(); }
 
   MadeTensor tensor_at(const void* data) const {
     const auto found = tensors_.find(data);
@@ -68,6 +78,32 @@ class FrameworkAllocator final : public Allocator {
     DType dtype;
   };
 
+  void* allocate_raw(std::size_t bytes, StreamView stream) {
+    const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
+    const auto take = [&] { return framework().raw_allocate(bytes, native); };
+    nb::object address;
+    try {
+      address = take();
+    } catch (const nb::python_error&) {   // out of memory: what is kept may be what it lacks
+      if (kept_.bytes() == 0) throw;
+      release();
+      address = take();
+    }
+    return PyLong_AsVoidPtr(address.ptr());
+  }
+
+  static void free_raw(void* data) noexcept {
+    // A destructor may run while an exception of Python is on its way.
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    try {
+      framework().raw_free(reinterpret_cast<std::uintptr_t>(data));
+    } catch (const nb::python_error& error) {
+      warn(std::string("memory not given back: ") + error.what());
+    }
+    PyErr_Restore(type, value, trace);
+  }
+
   void* make_tensor(const Expected& result) {
     const nb::gil_scoped_acquire gil;
     nb::object tensor = new_empty(result.like, result.shape, result.dtype);
@@ -78,13 +114,21 @@ class FrameworkAllocator final : public Allocator {
 
   Device device_;
   std::unordered_map<const void*, Held> tensors_;
+  BlockCache kept_;
+  std::unordered_set<const void*> captured_;   // blocks of graphs
 };
 
-/// `index` -1 is the CPU.
+using Allocators = std::unordered_map<int, std::shared_ptr<FrameworkAllocator>>;
+
+/// By index; -1 is the CPU.
+Allocators& allocators() {
+  static auto& all = *new Allocators;
+  return all;
+}
+
 const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
-  static auto& all = *new std::unordered_map<int, std::shared_ptr<FrameworkAllocator>>;
   const int index = device.kind == DeviceKind::cpu ? -1 : device.index;
-  std::shared_ptr<FrameworkAllocator>& allocator = all[index];
+  std::shared_ptr<FrameworkAllocator>& allocator = allocators()[index];
   if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>(device);
   return allocator;
 }
@@ -102,6 +146,18 @@ std::shared_ptr<Allocator> framework_allocator(Device device) {
 
 MadeTensor tensor_at(Device device, const void* data) {
   return allocator_of(device)->tensor_at(data);
+}
+
+void release_device_memory() {
+  for (const auto& [index, allocator] : allocators())
+    allocator->release();
+}
+
+std::size_t kept_device_bytes() {
+  std::size_t bytes = 0;
+  for (const auto& [index, allocator] : allocators())
+    bytes += allocator->kept_bytes();
+  return bytes;
 }
 
 nb::object tuple_of(const Shape& shape) {

@@ -18,10 +18,16 @@ struct Expected {
 /// Those of the call that this thread is in.
 std::vector<Expected>& expected();
 
-/// On a device: temporary memory and maps from the framework's caching allocator, and what has the
-/// size of an expected result from a tensor of the framework, which then can be handed out. On the
-/// CPU all else comes from Pumice's own.
+/// On a device: temporary memory and maps from the framework's caching allocator (small blocks are
+/// kept, see pumice/core/block_cache.hpp), and what has the size of an expected result from a
+/// tensor of the framework, which then can be handed out. On the CPU all else comes from Pumice's
+/// own.
 std::shared_ptr<Allocator> framework_allocator(Device device);
+
+/// Gives the kept blocks of all devices back to the framework.
+void release_device_memory();
+/// Bytes of them.
+std::size_t kept_device_bytes();
 
 struct MadeTensor {
   nb::object tensor;   // null: there is none

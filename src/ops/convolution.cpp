@@ -1,6 +1,7 @@
 // Sparse convolution and its gradients: describe the problem, ask for a plan, run it.
 #include <pumice/ops/convolution.hpp>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 
@@ -200,8 +201,11 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
                   options);
 }
 
-Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map, const ConvolutionOptions& options) {
+namespace {
+
+ConvolutionProblem weight_gradient_problem(ConstTensorView features, ConstTensorView grad_output,
+                                           const KernelMapView& map,
+                                           const ConvolutionOptions& options) {
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
   PUMICE_EXPECTS(features.dtype() == grad_output.dtype(), "features are ",
@@ -212,31 +216,70 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   check_groups("features", features.extent(1), options.groups);
   check_groups("grad_output", grad_output.extent(1), options.groups);
   check_bare(options);
-  const ConvolutionProblem problem =
-      describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
-               options.groups, features.dtype());
-  const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
-  const DType result_type = widens ? DType::f32 : features.dtype();
-  if (!checks::on_cuda(features)) {
+  if (checks::on_cuda(features)) {
+    check_on_device(features, map);
+    check_tf32(options, features.dtype());
+  } else {
     check_on_host(map, options);
-    plan_for(problem, options);
-    Tensor result = weight_gradient(features, grad_output, map, options.groups);
-    return result.dtype() == result_type ? result : result.to(result_type);
   }
-  check_on_device(features, map);
-  check_tf32(options, features.dtype());
+  return describe(Direction::weight_gradient, map, features.extent(1), grad_output.extent(1),
+                  options.groups, features.dtype());
+}
+
+Shape weight_shape(const ConvolutionProblem& problem, std::int64_t offsets) {
+  return {offsets, problem.in_channels / problem.groups, problem.out_channels};
+}
+
+void run_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                         const KernelMapView& map, const ConvolutionProblem& problem,
+                         const ConvolutionOptions& options, TensorView result, bool is_zero) {
   ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
-  Tensor result({map.offsets, features.extent(1) / options.groups, grad_output.extent(1)},
-                result_type, features.stream());
   plan.kernel = cuda::run({.features = features,
                            .grad_output = grad_output,
                            .groups = options.groups,
                            .deterministic = options.deterministic,
                            .tf32 = options.tf32,
-                           .result = result.view()},
+                           .result = result,
+                           .is_zero = is_zero},
                           &map);
   report(plan, options);
+}
+
+}   // namespace
+
+Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
+                                   const KernelMapView& map, const ConvolutionOptions& options) {
+  const ConvolutionProblem problem = weight_gradient_problem(features, grad_output, map, options);
+  const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
+  const DType result_type = widens ? DType::f32 : features.dtype();
+  if (!checks::on_cuda(features)) {
+    plan_for(problem, options);
+    Tensor result = weight_gradient(features, grad_output, map, options.groups);
+    return result.dtype() == result_type ? result : result.to(result_type);
+  }
+  Tensor result(weight_shape(problem, map.offsets), result_type, features.stream());
+  run_weight_gradient(features, grad_output, map, problem, options, result.view(), false);
   return result;
+}
+
+void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
+                                      ConstTensorView grad_output, const KernelMapView& map,
+                                      const ConvolutionOptions& options) {
+  const ConvolutionProblem problem = weight_gradient_problem(features, grad_output, map, options);
+  const Shape shape = weight_shape(problem, map.offsets);
+  PUMICE_EXPECTS(zeros.shape() == shape, "zeros has shape ", to_string(zeros.shape()),
+                 ": the gradient of this weight is ", to_string(shape));
+  const DType wide = features.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  PUMICE_EXPECTS(zeros.dtype() == wide, "zeros is ", name_of(zeros.dtype()),
+                 ": the gradient is summed up in ", name_of(wide));
+  checks::same_device(zeros, features, "convolution_weight_gradient", "zeros", "features");
+  if (checks::on_cuda(features)) {
+    run_weight_gradient(features, grad_output, map, problem, options, zeros, true);
+    return;
+  }
+  plan_for(problem, options);
+  copy_async(zeros, weight_gradient(features, grad_output, map, options.groups).to(wide),
+             features.stream());
 }
 
 Tensor bias_gradient(ConstTensorView grad_output) {

@@ -245,13 +245,24 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
     checks::same_shape(before.output, features, op, "output", "features");
     checks::same_device(before.output, features, op, "output", "features");
   }
-  NormGradients result = empty_gradients(features);
+  const DType compute = checks::compute_dtype(features.dtype());
+  NormGradients result{Tensor(features.shape(), features.dtype(), features.stream()), {}, {}};
+  const auto room = [&](TensorView given, Tensor& made, const char* name) -> TensorView {
+    if (!given.defined())
+      made = Tensor({features.extent(1)}, compute, features.stream());
+    else
+      checks::parameter(given, features.extent(1), compute, op, name);
+    return given.defined() ? given : made.view();
+  };
+  const TensorView of_weight = room(before.of_weight, result.weight, "of_weight");
+  const TensorView of_bias = room(before.of_bias, result.bias, "of_bias");
   if (checks::on_cuda(features)) {
     if (before.residual)
       result.residual = Tensor(features.shape(), features.dtype(), features.stream());
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
-                             inverse_deviation, weight, false, views_of(result), before.output);
+    cuda::normalize_gradient(
+        runner, cuda::all_rows(features), features, grad_output, mean, inverse_deviation, weight,
+        false, {result.features.view(), of_weight, of_bias, result.residual.view()}, before.output);
     return result;
   }
   Tensor passed;
@@ -267,8 +278,8 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
     result.residual = passed;
   }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
-                          inverse_deviation, weight, false, result.features.view(),
-                          result.weight.view(), result.bias.view());
+                          inverse_deviation, weight, false, result.features.view(), of_weight,
+                          of_bias);
   return result;
 }
 

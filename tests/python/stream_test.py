@@ -7,7 +7,7 @@ import torch
 from conftest import NO_GPU, random_sites
 
 import pumice
-from pumice import nn
+from pumice import _C, nn
 
 CYCLES = 50_000_000  # some 30 ms of a GPU
 
@@ -45,6 +45,48 @@ def test_layers_on_another_stream_than_the_sites_cuda(trains: bool) -> None:
         side.synchronize()
         rows = output.dense().cpu(), expected.dense()
         torch.testing.assert_close(*rows, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+def test_small_blocks_are_kept_and_given_back_cuda() -> None:
+    cells = random_sites(3, 40, 9000).cuda()
+    features = torch.randn(len(cells), 8, device="cuda")
+    layers = network().cuda()
+
+    def step() -> torch.Tensor:
+        x = pumice.SparseTensor(cells, features.clone().requires_grad_(), batch_size=2)
+        run(layers, x).features.square().sum().backward()
+        return x.features.grad
+
+    expected = step()
+    for _ in range(3):
+        torch.testing.assert_close(step(), expected, rtol=1e-4, atol=1e-4)
+        assert 0 < _C.kept_device_bytes() <= 64 << 20
+        held = torch.cuda.memory_allocated()
+        kept = _C.kept_device_bytes()
+        _C.release_device_memory()
+        assert _C.kept_device_bytes() == 0
+        assert torch.cuda.memory_allocated() <= held - kept
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+def test_blocks_of_a_graph_stay_its_own_cuda() -> None:
+    """Calls between two replays take no memory that the graph still writes to."""
+    cells = random_sites(3, 40, 9000).cuda()
+    x = pumice.SparseTensor(cells, torch.randn(len(cells), 8, device="cuda"), batch_size=2)
+    layer = nn.SubMConv3d(8, 8, 3).cuda()
+    with torch.no_grad():
+        expected = layer(x).features.clone()  # compiled, and the map is there
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            output = layer(x).features
+        others = [layer(x.replace(features=torch.randn_like(x.features))).features for _ in range(3)]
+        before = [other.clone() for other in others]
+        graph.replay()
+        torch.testing.assert_close(output, expected)
+        for other, was in zip(others, before):
+            assert torch.equal(other, was)
 
 
 @pytest.mark.parametrize("what", ["sites", "layer"])

@@ -63,6 +63,12 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
                                    const KernelMapView& map,
                                    const ConvolutionOptions& options = {});
 
+/// The same into `zeros` of that shape, f32 (f64 of f64), which has to hold zeros: kernels that add
+/// need not clear it first, so that the gradients of many layers can be cleared at once.
+void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
+                                      ConstTensorView grad_output, const KernelMapView& map,
+                                      const ConvolutionOptions& options = {});
+
 /// Gradient of a bias: the sum over rows, compute type [C].
 Tensor bias_gradient(ConstTensorView grad_output);
 

@@ -41,6 +41,8 @@ struct BeforeNormGradient {
   ConstTensorView output{};   // of the ReLU, which passes gradients where it is above 0; undefined:
                               // there was none
   bool residual = false;      // whether its gradient is wanted
+  TensorView of_weight{};   // [C], where these gradients go; undefined: into tensors of the result
+  TensorView of_bias{};
 };
 
 struct BatchNormOptions {

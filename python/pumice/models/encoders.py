@@ -36,9 +36,7 @@ class _Encoder(Network):
     """Stages one after another, in the order of their names here."""
 
     def forward(self, x: SparseTensor) -> SparseTensor:
-        for stage in self.children():
-            x = stage(x)
-        return x
+        return nn.in_order(self, x)
 
     def stages(self, x: SparseTensor) -> dict[str, SparseTensor]:
         """What comes out of every stage, by its name: a decoder may want more than the last."""

@@ -16,7 +16,7 @@ from .activation import (
     Tanh,
 )
 from .bev import ToBEV
-from .container import Identity, OnFeatures, Residual, Sequential, residual
+from .container import Identity, OnFeatures, Residual, Sequential, in_order, residual
 from .convolution import Convolution
 from .convolutions import (
     Conv1d,
@@ -46,4 +46,4 @@ from .linear import Linear
 from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
 from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
-__all__ = [name for name in dir() if name[0].isupper()] + ["freeze", "residual"]
+__all__ = [name for name in dir() if name[0].isupper()] + ["freeze", "in_order", "residual"]

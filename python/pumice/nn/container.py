@@ -34,7 +34,7 @@ class Sequential(torch.nn.Sequential):
     def forward(self, x: Any, like: Any = None) -> Any:
         if not isinstance(x, SparseTensor):
             return super().forward(x)
-        return _run(self, x, like=like)
+        return in_order(self, x, like=like)
 
 
 class Residual(torch.nn.Module):
@@ -58,7 +58,7 @@ INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
     """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with."""
     if isinstance(body, Sequential) and not has_hooks(body):
-        return _run(body, x, other)
+        return in_order(body, x, other)
     return _sum(body(x), other)
 
 
@@ -80,10 +80,11 @@ def takes_features(module: torch.nn.Module) -> bool:
     return kind.__module__.startswith("torch.nn.")
 
 
-def _run(
-    body: Sequential, x: SparseTensor, other: SparseTensor | None = None, like: Any = None
+def in_order(
+    body: torch.nn.Module, x: SparseTensor, other: SparseTensor | None = None, like: Any = None
 ) -> Any:
-    """All modules of `body`; with `other`, relu(that + other)."""
+    """The children of `body` one after the other, as Sequential runs its own: for a module of named
+    stages. With `other`, relu(that + other); `like` is given to the first of them."""
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
         return _run_steps(steps, x, other, like)

@@ -73,8 +73,9 @@ void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const 
   const jit::KernelName kernel{&source, kGradientKernel};
   if (spec.write == Write::add) {
     PUMICE_ENSURES(gradient.type == ElementType::f32, "sums that are added to are f32");
-    fill_bytes_async(gradient.result, std::byte{0},
-                     static_cast<std::size_t>(offsets * slice) * sizeof(float), runner.stream());
+    if (!gradient.is_zero)
+      fill_bytes_async(gradient.result, std::byte{0},
+                       static_cast<std::size_t>(offsets * slice) * sizeof(float), runner.stream());
     runner.run(kernel, shape, arguments);
     return;
   }

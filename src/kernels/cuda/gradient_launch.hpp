@@ -17,6 +17,7 @@ struct WeightGradient {
   const void* grad = nullptr;            // [out rows, groups · out_channels]
   void* result = nullptr;                // [offsets, in_channels, groups · out_channels]
   ElementType type = ElementType::f32;   // of the result; what is added to is f32
+  bool is_zero = false;                  // the result already
 };
 
 /// The sources of the kernels below; they stay as long as the process lives.
@@ -24,7 +25,8 @@ const jit::Source& source_of(const GradientSpec& spec);
 const jit::Source& sum_slots_source_of(ElementType type);
 const jit::Source& depthwise_source_of(ElementType type);
 
-/// Write::add: a fill and one launch. Write::slots: two launches, and the same bits every time.
+/// Write::add: a fill, unless the result is zero already, and one launch. Write::slots: two
+/// launches, and the same bits every time.
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient);
 /// The same, of a source that was found before.

@@ -81,13 +81,15 @@ std::string sum_over(const WeightProduct& product, const PairListRef& pairs,
                           .input = product.features.raw(),
                           .grad = product.grad_output.raw(),
                           .result = product.result.raw(),
-                          .type = result_type};
+                          .type = result_type,
+                          .is_zero = product.is_zero};
   if (product.deterministic || result_type == ElementType::f32) {
     launch_gradient(runner, spec, *source, gradient);
   } else {
     Tensor sums(product.result.shape(), DType::f32, product.result.stream());
     gradient.result = sums.raw();
     gradient.type = ElementType::f32;
+    gradient.is_zero = false;
     launch_gradient(runner, spec, *source, gradient);
     convert(sums, 1.0, product.result);
   }

@@ -52,8 +52,9 @@ struct WeightProduct {
   ConstTensorView grad_output;   // [out rows, C_out]
   std::int64_t groups = 1;
   bool deterministic = false;
-  bool tf32 = false;   // f32 is multiplied as tf32
-  TensorView result;   // [K, C_in / groups, C_out], of the features' type or f32; linear: no K
+  bool tf32 = false;      // f32 is multiplied as tf32
+  TensorView result;      // [K, C_in / groups, C_out], of the features' type or f32; linear: no K
+  bool is_zero = false;   // the result, when the product starts
 };
 
 /// Enqueues a weight gradient on the stream of its features and returns the name of the kernel that

@@ -1,0 +1,39 @@
+// Blocks of device memory that were given back, kept for who asks next.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+namespace pumice {
+
+/// A call into PyTorch's allocator costs the host 2 to 3 us, and a network asks hundreds of times a
+/// pass, mostly for the same small sizes. Taken again on the stream that it was given back on, as
+/// PyTorch itself hands out memory, a block needs no event and no wait.
+class BlockCache {
+ public:
+  /// What is larger belongs to the framework the moment it is free.
+  static constexpr std::size_t kLargest = std::size_t{2} << 20;
+  /// Bytes that are kept at most.
+  static constexpr std::size_t kMost = std::size_t{64} << 20;
+
+  static bool takes(std::size_t bytes) { return bytes <= kLargest; }
+  /// The bytes that a block for `bytes` has: at most an eighth more, or 512.
+  static std::size_t rounded(std::size_t bytes);
+
+  /// A block for `bytes`; null where none is kept.
+  void* take(std::size_t bytes, const void* stream);
+  /// False where there is enough already.
+  bool keep(void* block, std::size_t bytes, const void* stream);
+  /// All blocks, which no longer are kept.
+  std::vector<void*> release();
+
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  using Free = std::unordered_map<std::size_t, std::vector<void*>>;   // by size
+  std::unordered_map<const void*, Free> of_stream_;
+  std::size_t bytes_ = 0;
+};
+
+}   // namespace pumice
