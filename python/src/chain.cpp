@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/maps/map_uses.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/normalization.hpp>
@@ -48,6 +49,9 @@ struct Link {
 
 struct Chain {
   std::vector<Link> links;
+  // What passes ask of their maps. In training the way back has its share.
+  MapUses training_uses;
+  MapUses inference_uses;
   std::vector<std::size_t> last_use;   // of each value: the link that takes it last
 
   /// Rows of (input, residual or -1, relu, epsilon, momentum).
@@ -85,6 +89,13 @@ class Items {
  private:
   nb::handle tuple_;
 };
+
+std::vector<const KernelMap*> kernel_maps(const std::vector<Map>& maps) {
+  std::vector<const KernelMap*> result;
+  for (const Map& map : maps)
+    result.push_back(map.view().map);
+  return result;
+}
 
 std::vector<Map> maps_in(nb::handle tuple, const Chain& chain) {
   const Items items(tuple, chain.size(), "maps");
@@ -168,7 +179,7 @@ class Values {
   ConstTensorView given_[kGiven];
 };
 
-nb::tuple train(nb::handle features, nb::handle other, const Chain& chain, nb::handle maps_given,
+nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
                 nb::handle parameters_given, nb::handle running_given, const Switches& switches) {
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(features, home_of(maps.front()));
@@ -176,6 +187,7 @@ nb::tuple train(nb::handle features, nb::handle other, const Chain& chain, nb::h
   const std::vector<Running> running = running_in(call, running_given, chain);
   Values values(call, features, other, chain);
   auto record = std::make_shared<ChainRecord>();
+  chain.training_uses.prepare(kernel_maps(maps));
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const Link& link = chain.links[i];
     const Parameters& learned = parameters[i];
@@ -286,7 +298,7 @@ class ParameterGradients {
 };
 
 nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle features,
-                    nb::handle other, const Chain& chain, nb::handle maps_given,
+                    nb::handle other, Chain& chain, nb::handle maps_given,
                     nb::handle parameters_given, nb::handle token, const Switches& switches,
                     bool of_features, bool of_other) {
   const std::shared_ptr<const ChainRecord> record = record_of(token);
@@ -359,6 +371,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
     call.expect_no_more();
   }
   learned_gradients.hand_out(put_parameter);
+  chain.training_uses.learn(kernel_maps(maps));
   for (std::size_t value = 0; value < kGiven; ++value) {
     Tensor gradient = found.take(value);
     put(value, gradient.defined() ? call.give(std::move(gradient)) : nb::none());
@@ -394,11 +407,12 @@ struct ChainWeights {
   }
 };
 
-nb::object infer(nb::handle features, nb::handle other, const Chain& chain, nb::handle maps_given,
+nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
                  ChainWeights& weights, const Switches& switches) {
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(features, home_of(maps.front()));
   Values values(call, features, other, chain);
+  chain.inference_uses.prepare(kernel_maps(maps));
   Tensor output;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const Link& link = chain.links[i];
@@ -418,6 +432,7 @@ nb::object infer(nb::handle features, nb::handle other, const Chain& chain, nb::
       if (chain.last_use[value] == i) values.drop(value);
     }
   }
+  chain.inference_uses.learn(kernel_maps(maps));
   return call.give(std::move(output));
 }
 
@@ -431,7 +446,7 @@ void bind_chain(nb::module_& module) {
            "parameters"_a, "running"_a);
   module.def(
       "chain_training",
-      [](nb::handle features, nb::handle other, const Chain& chain, nb::handle maps,
+      [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
          nb::handle parameters, nb::handle running, bool deterministic, bool tf32) {
         return train(features, other, chain, maps, parameters, running, {deterministic, tf32});
       },
@@ -441,8 +456,8 @@ void bind_chain(nb::module_& module) {
   module.def(
       "chain_gradients",
       [](nb::handle grad_output, nb::handle output, nb::handle features, nb::handle other,
-         const Chain& chain, nb::handle maps, nb::handle parameters, nb::handle token,
-         bool deterministic, bool tf32, bool of_features, bool of_other) {
+         Chain& chain, nb::handle maps, nb::handle parameters, nb::handle token, bool deterministic,
+         bool tf32, bool of_features, bool of_other) {
         return gradients(grad_output, output, features, other, chain, maps, parameters, token,
                          {deterministic, tf32}, of_features, of_other);
       },
@@ -453,7 +468,7 @@ void bind_chain(nb::module_& module) {
       "last link has a ReLU.");
   module.def(
       "chain_inference",
-      [](nb::handle features, nb::handle other, const Chain& chain, nb::handle maps,
+      [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
          ChainWeights& weights, bool deterministic, bool tf32) {
         return infer(features, other, chain, maps, weights, {deterministic, tf32});
       },

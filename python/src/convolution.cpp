@@ -141,7 +141,7 @@ struct Wanted {
 /// the weight's type, or of the features' type; that of a bias is of the type sums are computed in.
 nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
                     Settings settings, const Wanted& wanted) {
-  Call call(grad_output);
+  Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(g.rank() == 2 && w.rank() == 3, "grad_output has shape ", to_string(g.shape()),

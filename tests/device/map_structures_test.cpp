@@ -3,11 +3,16 @@
 // Covers map_structures and map_batch of src/maps/cuda.
 #include "maps/cuda/map_structures.hpp"
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/maps/build.hpp>
+#include <pumice/maps/map_uses.hpp>
 
 #include "device/device_maps.hpp"
 #include "device/device_sets.hpp"
@@ -297,6 +302,108 @@ TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   const auto descending = copy_to_host(back.entry, mirrored.entry_end, stream.view());
   for (auto e = static_cast<std::size_t>(mirrored.entry_begin) + 1; e < descending.size(); ++e)
     EXPECT_GT(descending[e - 1].offset, descending[e].offset);
+}
+
+/// The pairs that tiles in memory of a device hold.
+std::vector<DevicePair> read_back(const TileMapRef& tiles, StreamView stream) {
+  std::vector<DevicePair> result;
+  const std::int64_t count = copy_to_host(tiles.tiles.count, 1, stream).front();
+  const auto runs = copy_to_host(tiles.tile_order, count, stream);
+  std::int64_t last = 0;
+  for (const TileRun& run : runs)
+    last = std::max<std::int64_t>(last, run.entry_end);
+  const auto entries = copy_to_host(tiles.entry, last, stream);
+  const auto in = copy_to_host(tiles.in_row, last * tiles.tile_rows, stream);
+  const auto out = copy_to_host(tiles.out_row, count * tiles.tile_rows, stream);
+  for (const TileRun& run : runs) {
+    for (auto e = static_cast<std::size_t>(run.entry_begin);
+         e < static_cast<std::size_t>(run.entry_end); ++e) {
+      for (std::size_t p = 0; p < static_cast<std::size_t>(tiles.tile_rows); ++p) {
+        const auto rows = static_cast<std::size_t>(tiles.tile_rows);
+        const std::int32_t row = in[e * rows + p];
+        if (row >= 0)
+          result.emplace_back(entries[e].offset, out[static_cast<std::size_t>(run.tile) * rows + p],
+                              row);
+      }
+    }
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(Device{DeviceKind::cuda, 0});
+  const KernelWindow point = submanifold_window(3, axes(3, 1), axes(3, 1));
+  const auto maps_of = [&](const CoordinateSetPtr& fine) {
+    std::vector<KernelMapPtr> maps{submanifold_map(fine, kCube)};
+    maps.push_back(strided_map(fine, halving(), StridedOutputs::cell));
+    maps.push_back(maps.front());   // another layer on the same map
+    maps.push_back(submanifold_map(maps[1]->out(), kCube));
+    maps.push_back(submanifold_map(fine, point));
+    return maps;
+  };
+  const auto looked_at = [](const std::vector<KernelMapPtr>& maps) {
+    std::vector<const KernelMap*> result;
+    for (const KernelMapPtr& map : maps)
+      result.push_back(map.get());
+    return result;
+  };
+  struct Ask {
+    std::size_t map;
+    bool is_transposed;
+    std::int32_t tile_rows;   // 0: pairs
+  };
+  const std::vector<Ask> asks{{0, false, 128}, {0, false, 64},  {0, true, 64},
+                              {0, false, 0},   {1, false, 128}, {1, true, 64},
+                              {1, true, 0},    {3, false, 64},  {4, false, 0}};
+  const auto check = [&](const std::vector<KernelMapPtr>& maps,
+                         const std::vector<KernelMapPtr>& cpu) {
+    for (const Ask& ask : asks) {
+      const auto view = [&](const KernelMapPtr& map) {
+        return ask.is_transposed ? transposed(map->view()) : map->view();
+      };
+      std::vector<DevicePair> expected = pumice::test::pairs_of(view(cpu[ask.map]));
+      cuda::MapStructures& structures = *maps[ask.map]->structures();
+      if (ask.tile_rows > 0) {
+        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), ask.tile_rows, 1), stream.view()),
+                  expected);
+        continue;
+      }
+      std::vector<DevicePair> pairs =
+          read_back(structures.pairs(view(maps[ask.map])), stream.view());
+      std::sort(pairs.begin(), pairs.end());
+      EXPECT_EQ(pairs, expected);
+    }
+  };
+  MapUses uses;
+  for (const std::size_t seed : {8u, 9u, 10u}) {
+    const auto fine = random_set(3, 300 * seed, 14, seed);
+    const auto maps = maps_of(CoordinateSet::copy_to(fine, stream.view()));
+    uses.prepare(looked_at(maps));   // the first time it knows nothing
+    for (const KernelMapPtr& map : maps) {
+      cuda::MapStructures& structures = *map->structures();
+      EXPECT_TRUE(structures.asked().empty());
+      if (seed == 8 || map == maps.back()) continue;
+      const bool is_cube = map == maps.front();
+      const bool halves = map == maps[1];
+      const cuda::MapStructures::Uses all{
+          is_cube  ? std::vector<cuda::TilesWanted>{{false, 128, 1}, {false, 64, 1}}
+          : halves ? std::vector<cuda::TilesWanted>{{false, 128, 1}, {true, 64, 1}}
+                   : std::vector<cuda::TilesWanted>{{false, 64, 1}},
+          is_cube || halves};
+      EXPECT_TRUE(structures.missing(*map, all).empty());
+      EXPECT_EQ(structures.missing(*map, {{{false, 192, 1}}, true}).size(), 1u);
+    }
+    check(maps, maps_of(fine));
+    uses.learn(looked_at(maps));
+  }
+  const auto cpu = maps_of(random_set(3, 100, 14, 1));
+  MapUses none;
+  none.learn(looked_at(cpu));
+  none.prepare(looked_at(cpu));
+  const auto two = looked_at({cpu[0], cpu[1]});
+  uses.prepare(two);   // a list of another length
 }
 
 }   // namespace

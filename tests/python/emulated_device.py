@@ -20,7 +20,12 @@ libc.free.argtypes = [ctypes.c_void_p]
 in_use: set[int] = set()
 
 
+full = False  # as a device is whose last memory lies in kept blocks
+
+
 def raw_allocate(size: int, stream: int) -> int:
+    if full and _C.kept_device_bytes() > 0:
+        raise MemoryError(f"{size} bytes are not there")
     address = libc.aligned_alloc(256, (size + 255) // 256 * 256)
     in_use.add(address)
     return address
@@ -98,10 +103,15 @@ def norms(features: torch.Tensor, other: torch.Tensor) -> None:
         all_same(made[1], made[0], f"batch norm, relu={relu}")
 
 
-def chains(cells: torch.Tensor, sites: object) -> None:
+def sites_of(cells: torch.Tensor) -> object:
+    return _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
+
+
+def chains(cells: torch.Tensor) -> None:
     """A residual block with a shortcut of its own, and what is given as a second value added at the
     end; then in half precision beside weights in float32, which only a device takes. There without
-    a ReLU, since inputs that change sides change gradients by more than rounding does."""
+    a ReLU, since inputs that change sides change gradients by more than rounding does. Twice, since
+    maps of a second pass are made at once of what the first one asked of its own."""
     x = pumice.SparseTensor(cells, torch.randn(len(cells), 8), batch_size=2)
     wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
     windows = [wide, narrow, wide, wide]
@@ -113,9 +123,11 @@ def chains(cells: torch.Tensor, sites: object) -> None:
         running += [torch.randn(cout), torch.rand(cout) + 0.5, torch.tensor(4)]
     gradient = torch.randn_like(other)
 
-    def run(place: object, maps: tuple, relu: bool, *given: torch.Tensor) -> tuple:
-        chain = _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
-                          (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
+    def chain_of(relu: bool) -> _C.Chain:
+        return _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
+                         (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
+
+    def run(place: object, maps: tuple, chain: _C.Chain, *given: torch.Tensor) -> tuple:
         features, second, g = map(place, given)
         learned, moving = tuple(map(place, parameters)), tuple(map(place, running))
         weights = _C.ChainWeights(chain, features, learned, moving)
@@ -126,17 +138,20 @@ def chains(cells: torch.Tensor, sites: object) -> None:
         return (*result, output, *back, *moving)
 
     here = tuple(pumice.ops.submanifold_map(x.coords, window) for window in windows)
-    there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
     given = (x.features, other, gradient)
     for dtype, relu, bound in ((torch.float32, True, 2e-5), (torch.float16, False, 1e-2)):
-        expected = run(torch.Tensor.clone, here, relu, *given)
-        made = run(OnDevice.of, there, relu, *(t.to(dtype) for t in given))
-        for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
-            error = (mine.host().float() - exact.float()).norm() / exact.float().norm()
-            assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
-            kind = dtype if index < 4 else exact.dtype  # of what is learned, and counted
-            assert type(mine) is OnDevice and mine.host().dtype == kind, index
-        print(f"chain in {dtype} agrees", flush=True)
+        expected = run(torch.Tensor.clone, here, chain_of(relu), *given)
+        chain = chain_of(relu)
+        for turn in ("first", "second"):
+            sites = sites_of(cells)
+            there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
+            made = run(OnDevice.of, there, chain, *(t.to(dtype) for t in given))
+            for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
+                error = (mine.host().float() - exact.float()).norm() / exact.float().norm()
+                assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
+                kind = dtype if index < 4 else exact.dtype  # of what is learned, and counted
+                assert type(mine) is OnDevice and mine.host().dtype == kind, index
+            print(f"chain in {dtype} agrees the {turn} time", flush=True)
 
 
 def points() -> None:
@@ -203,7 +218,7 @@ def main() -> None:
     x = pumice.SparseTensor(cells, features, batch_size=2)
     _C.use_framework_device(raw_allocate, raw_free, lambda index: 0, lambda: 0, lambda index: None)
 
-    sites = _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
+    sites = sites_of(cells)
     assert sites.device == "cuda:0" and sites.rows == len(cells)
     assert len(in_use) > 0, "sites are not in memory of the framework"
     moved = x.coords.sites.copy_to("cuda:0").copy_to("cpu")
@@ -239,7 +254,7 @@ def main() -> None:
         "gradient of the weight",
     )
     norms(features, gradient)
-    chains(cells, sites)
+    chains(cells)
     points()
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)
@@ -259,6 +274,16 @@ def main() -> None:
         refused = "weight is on cpu" in str(error)
     assert refused, "a weight on the CPU was taken"
     del sites, there, down_there, back, arguments, kept
+    kept_bytes = _C.kept_device_bytes()
+    assert 0 < kept_bytes <= 64 << 20, kept_bytes
+    global full
+    full = True
+    more = _C.create_sites(OnDevice.of(random_sites(3, 20, 3000)), None, None, 2, [0] * 3, [19] * 3)
+    assert _C.kept_device_bytes() < kept_bytes, "kept blocks stay where memory is short"
+    full = False
+    del more
+    _C.release_device_memory()
+    assert _C.kept_device_bytes() == 0
     assert not in_use, f"{len(in_use)} blocks were not given back"
     print("all is given back")
 

@@ -30,9 +30,13 @@ def test_layers_on_another_stream_than_the_sites_cuda(trains: bool) -> None:
     cells = random_sites(3, 40, 9000)
     features = torch.randn(len(cells), 8)
     layers = network()
-    expected = run(layers, pumice.SparseTensor(cells, features, batch_size=2))
+    here = pumice.SparseTensor(cells, features.clone().requires_grad_(), batch_size=2)
+    expected = run(layers, here)
+    expected.features.sum().backward()
+    wanted = [here.features.grad, *(p.grad.clone() for p in layers.parameters())]
     layers = layers.cuda()
     for _ in range(5):
+        layers.zero_grad()
         x = pumice.SparseTensor(cells.cuda(), features.cuda().requires_grad_(trains), batch_size=2)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -45,6 +49,11 @@ def test_layers_on_another_stream_than_the_sites_cuda(trains: bool) -> None:
         side.synchronize()
         rows = output.dense().cpu(), expected.dense()
         torch.testing.assert_close(*rows, rtol=1e-4, atol=1e-4)
+        if trains:
+            found = [x.features.grad, *(p.grad for p in layers.parameters())]
+            for mine, theirs in zip(found, wanted, strict=True):
+                scale = theirs.abs().max()
+                torch.testing.assert_close(mine.cpu() / scale, theirs / scale, rtol=0, atol=1e-4)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
@@ -72,14 +81,15 @@ def test_small_blocks_are_kept_and_given_back_cuda() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
 def test_blocks_of_a_graph_stay_its_own_cuda() -> None:
     """Calls between two replays take no memory that the graph still writes to."""
-    cells = random_sites(3, 40, 9000).cuda()
-    x = pumice.SparseTensor(cells, torch.randn(len(cells), 8, device="cuda"), batch_size=2)
-    layer = nn.SubMConv3d(8, 8, 3).cuda()
-    with torch.no_grad():
+    stream = torch.cuda.Stream()  # of the sites too: a graph is made of one stream
+    with torch.cuda.stream(stream), torch.no_grad():
+        cells = random_sites(3, 40, 9000).cuda()
+        x = pumice.SparseTensor(cells, torch.randn(len(cells), 8, device="cuda"), batch_size=2)
+        layer = nn.SubMConv3d(8, 8, 3).cuda()
         expected = layer(x).features.clone()  # compiled, and the map is there
-        torch.cuda.synchronize()
+        stream.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=stream):
             output = layer(x).features
         others = [layer(x.replace(features=torch.randn_like(x.features))).features for _ in range(3)]
         before = [other.clone() for other in others]

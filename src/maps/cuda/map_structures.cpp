@@ -1,6 +1,7 @@
 // Requests for what is not there yet.
 #include "maps/cuda/map_structures.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -18,6 +19,12 @@ PairRows rows_of(const KernelMapView& view) {
   const CoordinateSet& in = view.is_transposed ? *view.map->out() : *view.map->in();
   const CoordinateSet& out = view.is_transposed ? *view.map->in() : *view.map->out();
   return {.in = ref_of(in).rows, .out = ref_of(out).rows};
+}
+
+/// Pairs are listed from the side of fewer rows, for there is room for all its rows times the
+/// offsets.
+bool lists_from_inputs(const KernelMap& map) {
+  return map.in()->rows().capacity() < map.out()->rows().capacity();
 }
 
 /// Whether the transpose of a map is the map itself with offsets numbered from the last on.
@@ -78,18 +85,22 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
 
 void MapStructures::match_pairs(jit::KernelRunner& runner, const KernelMap& map) {
   if (window_ == nullptr) window_ = DeviceWindow::on(runner.stream(), map.window());
-  // From the side of fewer rows, for there is room for all its rows times the offsets.
-  const bool from_inputs = map.in()->rows().capacity() < map.out()->rows().capacity();
+  const bool from_inputs = lists_from_inputs(map);
   std::array<MapRequest, 1> requests{request(map, {.is_transposed = from_inputs})};
   requests[0].tiles.reset();
   requests[0].pairs = PairOptions{};
   requests[0].matched = matched_[from_inputs ? 1 : 0];
   pairs_map_ = std::move(build_maps(runner, requests).front());
-  pairs_ = pairs_map_.pairs();
-  if (from_inputs) std::swap(pairs_.in, pairs_.out);
+  list_pairs(map, pairs_map_.pairs());
+}
+
+void MapStructures::list_pairs(const KernelMap& map, const PairListRef& pairs) {
+  pairs_ = pairs;
+  if (lists_from_inputs(map)) std::swap(pairs_.in, pairs_.out);
 }
 
 PairListRef MapStructures::find_pairs(const KernelMapView& view) {
+  pairs_asked_ = true;
   if (pairs_.offset_begin == nullptr) {
     const KernelMap& map = *view.map;
     const StreamView stream = map.in()->stream();
@@ -157,6 +168,73 @@ std::vector<MapStructures::Asked> MapStructures::asked() {
     if (made->asked) result.push_back({made->wanted, made->map.entries()});
   }
   return result;
+}
+
+MapStructures::Uses MapStructures::uses() {
+  const std::scoped_lock lock(mutex_);
+  Uses result{{}, pairs_asked_ && !identity_};   // those of an identity cost next to nothing
+  for (const auto& made : tiles_) {
+    if (made->asked) result.tiles.push_back(made->wanted);
+  }
+  return result;
+}
+
+const MapStructures::Tiles* MapStructures::made_tiles(const TilesWanted& wanted) const {
+  const auto found = std::find_if(tiles_.begin(), tiles_.end(),
+                                  [&](const auto& made) { return made->wanted == wanted; });
+  return found == tiles_.end() ? nullptr : found->get();
+}
+
+std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses& uses) {
+  const std::scoped_lock lock(mutex_);
+  const StreamView stream = map.in()->stream();
+  std::vector<MapRequest> requests;
+  const auto find_window = [&] {
+    if (window_ == nullptr) window_ = DeviceWindow::on(stream, map.window());
+  };
+  bool lists_pairs = uses.pairs && pairs_.offset_begin == nullptr;
+  std::array<bool, 2> searches{};   // a direction, in one of these requests
+  for (const TilesWanted& wanted : uses.tiles) {
+    const std::size_t direction = wanted.is_transposed ? 1 : 0;
+    if (made_tiles(wanted) != nullptr || searches[direction]) continue;
+    find_window();
+    requests.push_back(request(map, wanted));
+    requests.back().keeps_match = true;
+    const std::shared_ptr<MatchedMap>& matched = matched_[direction];
+    if (matched != nullptr && matched->splits == wanted.splits)
+      requests.back().matched = matched;
+    else
+      searches[direction] = true;
+    if (lists_pairs && wanted.is_transposed == lists_from_inputs(map)) {
+      requests.back().pairs = PairOptions{};
+      lists_pairs = false;
+    }
+  }
+  if (lists_pairs) {
+    find_window();
+    const bool from_inputs = lists_from_inputs(map);
+    requests.push_back(request(map, {.is_transposed = from_inputs}));
+    requests.back().tiles.reset();
+    requests.back().pairs = PairOptions{};
+    requests.back().matched = matched_[from_inputs ? 1 : 0];
+  }
+  return requests;
+}
+
+void MapStructures::keep(const KernelMap& map, const MapRequest& request, DeviceMap made) {
+  const std::scoped_lock lock(mutex_);
+  const bool to_finer = request.reach == Reach::in_to_out;
+  const bool is_transposed = to_finer != outputs_are_finer_;
+  if (request.keeps_match) matched_[is_transposed ? 1 : 0] = made.matched();
+  if (request.pairs) list_pairs(map, made.pairs());
+  if (!request.tiles) {
+    pairs_map_ = std::move(made);
+    return;
+  }
+  const TilesWanted wanted{is_transposed, request.tiles->tile_rows, request.tiles->splits};
+  const TileMapRef ref = made.tiles();
+  const TileMapRef mirrored = made.mirrored_tiles();
+  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(made), ref, mirrored}));
 }
 
 void MapStructures::keep(const TilesWanted& wanted, DeviceMap tiles) {

@@ -73,6 +73,18 @@ class MapStructures {
                      std::int64_t entry_capacity = 0) const;
   void keep(const TilesWanted& wanted, DeviceMap tiles);
 
+  /// What was asked for so far, of one map of several passes.
+  struct Uses {
+    std::vector<TilesWanted> tiles;
+    bool pairs = false;
+  };
+  Uses uses();
+  /// Requests for those of `uses` that are not there, of the map that owns this. Where a direction
+  /// was not searched yet there is one of it, which the others are made from afterwards.
+  std::vector<MapRequest> missing(const KernelMap& map, const Uses& uses);
+  /// Takes what one of them led to.
+  void keep(const KernelMap& map, const MapRequest& request, DeviceMap made);
+
  private:
   struct Tiles {
     TilesWanted wanted;
@@ -89,6 +101,8 @@ class MapStructures {
   };
 
   // With the mutex held.
+  const Tiles* made_tiles(const TilesWanted& wanted) const;
+  void list_pairs(const KernelMap& map, const PairListRef& pairs);
   PairListRef find_pairs(const KernelMapView& view);
   void match_pairs(jit::KernelRunner& runner, const KernelMap& map);
 
@@ -100,6 +114,7 @@ class MapStructures {
   std::optional<IdentityPairs> identity_;
   PairListRef pairs_{};   // of the map itself, not of its transpose
   DeviceMap pairs_map_{};
+  bool pairs_asked_ = false;
   std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
   std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose
   std::vector<std::int64_t> pair_begin_;             // on the host; empty until asked for
