@@ -406,3 +406,22 @@ def test_an_empty_container_is_passed_over(calls: list[str], one_by_one) -> None
     y = net(x).features
     assert calls == ["chain_training"]
     close(y, one_by_one(lambda: net(x)).features, sums=10_000)
+
+
+def test_a_shallow_copy_runs_its_own_modules(calls: list[str]) -> None:
+    """As the replicas of torch.nn.DataParallel, which share what else a module keeps."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.SubMConv3d(4, 8, 3, bias=False), nn.BatchNorm(8), nn.ReLU())
+    x = scan(torch.device("cpu"))
+    net.to(x.features.dtype)
+    expected = net(x).features
+    other = copy.copy(net)
+    other._modules = dict(net._modules)
+    other._modules["0"] = copy.deepcopy(net[0])
+    with torch.no_grad():
+        other[0].weight.add_(1)
+    changed = other(x).features
+    assert not torch.equal(changed, expected)
+    assert torch.equal(net(x).features, expected)
+    assert torch.equal(other(x).features, changed)
+    assert calls.count("chain_training") == 4

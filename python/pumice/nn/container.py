@@ -91,7 +91,7 @@ def in_order(
     plan = body.__dict__.get("_plan")
     if plan is None:
         plan = body.__dict__["_plan"] = Plan()
-    parts = plan.of(body._modules.values())
+    parts = plan.of(body)
     if not parts:
         return x if other is None else _sum(x, other)
     last = len(parts) - 1

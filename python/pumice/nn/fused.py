@@ -8,7 +8,7 @@ itself, so that they see what they should.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -266,28 +266,47 @@ def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> 
     return after
 
 
-class Plan:
-    """The parts of a list of modules, made anew where the list or a hook changed. No copy of a module
-    takes them along."""
+class _Described(NamedTuple):
+    """What a plan was made for, and its parts."""
 
-    __slots__ = ("hooked", "modules", "parts")
+    # The body itself and the modules in it that a chain can go through, with their children: looked
+    # at in each call, which costs less than to walk through all of them again.
+    children: list[tuple[torch.nn.Module, tuple[Any, ...]]]
+    modules: list[torch.nn.Module]
+    hooked: bool
+    parts: list[Part]
+
+    def holds(self, body: torch.nn.Module) -> bool:
+        if self.hooked or self.children[0][0] is not body:
+            return False
+        for module, children in self.children:
+            if tuple(module._modules.values()) != children:
+                return False
+        return not any(map(has_hooks, self.modules))
+
+
+class Plan:
+    """The parts of a module's children, made anew where children or a hook changed. No copy of a module
+    takes them along; a shallow one, which shares this, is told apart."""
+
+    __slots__ = ("described",)
 
     def __init__(self) -> None:
-        self.hooked = False
-        self.modules: list[torch.nn.Module] = []
-        self.parts: list[Part] = []
+        self.described: _Described | None = None
 
-    def of(self, modules: Iterable[torch.nn.Module]) -> list[Part]:
-        now: list[torch.nn.Module] = []
-        modules = list(modules)
-        nested(modules, now)
-        hooked = any(map(has_hooks, now))
-        parts = self.parts
-        if hooked or self.hooked or now != self.modules:
-            parts = self.parts = parts_of(steps_of(modules))
-            self.modules = now
-            self.hooked = hooked
-        return parts
+    def of(self, body: torch.nn.Module) -> list[Part]:
+        described = self.described
+        if described is None or not described.holds(body):
+            modules: list[torch.nn.Module] = []
+            nested(body._modules.values(), modules)
+            through = [body, *(module for module in modules if type(module) in INSIDE)]
+            described = self.described = _Described(
+                [(module, tuple(module._modules.values())) for module in through],
+                modules,
+                any(map(has_hooks, modules)),
+                parts_of(steps_of(body._modules.values())),
+            )
+        return described.parts
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return Plan()

@@ -51,9 +51,9 @@ def rounds_weight(
 
 
 def check_weight(features: Tensor, weight: Tensor) -> None:
-    """Raises UserError where autocast does not say what to compute in, and the two types differ: kernels
-    of a GPU would take them (`rounds_weight`), those of the CPU not."""
-    if weight.dtype != features.dtype:
+    """Raises UserError where autocast does not say what to compute in, and kernels of a GPU would round
+    the weight all the same. Other types that differ the extension refuses itself."""
+    if weight.dtype != features.dtype and rounds_weight(features, weight, 1, None):
         raise _C.UserError(
             f"weight is {weight.dtype} but the features are {features.dtype}: convert one of them, "
             "or say what to compute in with torch.autocast"
