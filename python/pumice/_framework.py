@@ -24,6 +24,17 @@ DTYPES = [
 ]
 
 
+# Without this key results are no views: each counts by itself what is written into it, and nobody is
+# told that it came of another tensor.
+_AS_VIEWS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+
+
+def _cut(flat: torch.Tensor, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Tensors in the memory of a flat one, in the shapes of others."""
+    with torch._C._ExcludeDispatchKeyGuard(_AS_VIEWS):
+        return torch._C._nn.unflatten_dense_tensors(flat, tensors)
+
+
 # Where PyTorch's wheels have NVRTC, by the CUDA they are for.
 _COMPILERS = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
 
@@ -42,7 +53,7 @@ def _suggest_compiler() -> None:
 
 
 def _connect() -> None:
-    _C.use_framework(DTYPES, torch._C._nn.unflatten_dense_tensors)
+    _C.use_framework(DTYPES, _cut)
     if torch.version.cuda is not None:
         _suggest_compiler()
         _C.on_kernel_compiled(CompileProgress())

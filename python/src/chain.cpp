@@ -8,14 +8,13 @@
 
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/maps/map_uses.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/normalization.hpp>
 
-#include "framework_allocator.hpp"
+#include "chain_parameters.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
 
@@ -49,10 +48,15 @@ struct Link {
 
 struct Chain {
   std::vector<Link> links;
-  // What passes ask of their maps. In training the way back has its share.
+  std::vector<std::size_t> last_use;   // of each value: the link that takes it last
+
+  // Guesses of what the next pass asks of its maps (in training the way back has its share) and of
+  // its weights. All else here stays as it was made.
   MapUses training_uses;
   MapUses inference_uses;
-  std::vector<std::size_t> last_use;   // of each value: the link that takes it last
+  TileWeightUses forward_weights;
+  TileWeightUses backward_weights;
+  TileWeightUses inference_weights;
 
   /// Rows of (input, residual or -1, relu, epsilon, momentum).
   explicit Chain(const std::vector<std::tuple<int, int, bool, double, double>>& rows) {
@@ -74,22 +78,6 @@ struct Chain {
   std::size_t size() const { return links.size(); }
 };
 
-/// The items of a tuple, borrowed.
-class Items {
- public:
-  Items(nb::handle tuple, std::size_t count, const char* name) : tuple_(tuple) {
-    PUMICE_ENSURES(
-        PyTuple_Check(tuple.ptr()) && PyTuple_Size(tuple.ptr()) == static_cast<Py_ssize_t>(count),
-        name, " is no tuple of ", count);
-  }
-  nb::handle operator[](std::size_t index) const {
-    return PyTuple_GetItem(tuple_.ptr(), static_cast<Py_ssize_t>(index));
-  }
-
- private:
-  nb::handle tuple_;
-};
-
 std::vector<const KernelMap*> kernel_maps(const std::vector<Map>& maps) {
   std::vector<const KernelMap*> result;
   for (const Map& map : maps)
@@ -106,47 +94,6 @@ std::vector<Map> maps_in(nb::handle tuple, const Chain& chain) {
                    "the maps of a chain belong to several streams");
   }
   return maps;
-}
-
-constexpr std::size_t kParameters = 3;   // a link
-
-/// What a layer learns, looked at.
-struct Parameters {
-  ConstTensorView weight;   // [K, C_in, C_out]
-  ConstTensorView scale;    // [C_out], of the norm
-  ConstTensorView shift;
-};
-
-std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, const Chain& chain) {
-  const Items items(tuple, kParameters * chain.size(), "parameters");
-  std::vector<Parameters> all;
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    all.push_back({.weight = call.view(items[kParameters * i], "weight"),
-                   .scale = call.view(items[kParameters * i + 1], "weight of the norm"),
-                   .shift = call.view(items[kParameters * i + 2], "bias of the norm")});
-    PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
-                   to_string(all.back().weight.shape()),
-                   ": give [offsets, input channels, output channels]");
-  }
-  return all;
-}
-
-struct Running {
-  TensorView mean;   // [C_out]
-  TensorView variance;
-  TensorView batches;   // how many there were
-};
-
-std::vector<Running> running_in(const Call& call, nb::handle tuple, const Chain& chain) {
-  constexpr std::size_t kEach = 3;
-  const Items items(tuple, kEach * chain.size(), "running statistics");
-  std::vector<Running> all;
-  for (std::size_t i = 0; i < chain.size(); ++i) {
-    all.push_back({mutable_view_of(items[kEach * i], "running_mean", call.stream()),
-                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream()),
-                   single_view_of(items[kEach * i + 2], "num_batches_tracked", call.stream())});
-  }
-  return all;
 }
 
 struct Switches {
@@ -183,18 +130,20 @@ nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle 
                 nb::handle parameters_given, nb::handle running_given, const Switches& switches) {
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(features, home_of(maps.front()));
-  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
-  const std::vector<Running> running = running_in(call, running_given, chain);
+  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+  const std::vector<Running> running = running_in(call, running_given, chain.size());
   Values values(call, features, other, chain);
   auto record = std::make_shared<ChainRecord>();
   chain.training_uses.prepare(kernel_maps(maps));
+  PackedLinks packed(chain.forward_weights, parameters, call.stream());
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const Link& link = chain.links[i];
     const Parameters& learned = parameters[i];
     ChainRecord::Link made;
-    made.convolved = call.run([&] {
-      return convolution(values[link.input], learned.weight, maps[i].view(), switches.options());
-    });
+    ConvolutionOptions options = switches.options();
+    options.tile_weights = packed.of(i);
+    made.convolved = call.run(
+        [&] { return convolution(values[link.input], learned.weight, maps[i].view(), options); });
     if (i + 1 == chain.size()) call.expect(made.convolved.shape(), made.convolved.dtype());
     made.normalized = call.run([&] {
       return batch_norm_training(
@@ -205,6 +154,7 @@ nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle 
     values.set(i, made.normalized.output);
     record->links.push_back(std::move(made));
   }
+  packed.learn();
   nb::object output = call.give(std::exchange(record->links.back().normalized.output, {}));
   return nb::make_tuple(std::move(output), token_of(std::move(record)));
 }
@@ -233,70 +183,6 @@ class Gradients {
   bool wanted_[kGiven];
 };
 
-/// Gradients of the parameters that sums are kept in the type of, in one piece of memory: made,
-/// cleared and handed out at once. The others' gradients are tensors of their own.
-class ParameterGradients {
- public:
-  ParameterGradients(const Call& call, nb::handle like, nb::handle parameters_given,
-                     const std::vector<Parameters>& parameters) {
-    const Items items(parameters_given, kParameters * parameters.size(), "parameters");
-    const DType wide = parameters.front().scale.dtype();
-    for (const Parameters& of_link : parameters) {
-      for (const ConstTensorView& parameter : {of_link.weight, of_link.scale, of_link.shift})
-        add(parameter, wide, items[places_.size()]);
-    }
-    if (elements_ == 0) return;
-    pieces_ = new_empty(like, Shape({elements_}), wide);
-    const TensorView all = mutable_view_of(pieces_, "gradients", call.stream());
-    const std::size_t bytes = size_of(wide);
-    fill_bytes_async(all.raw(), std::byte{0}, static_cast<std::size_t>(elements_) * bytes,
-                     call.stream());
-    for (Place& place : places_) {
-      if (place.offset < 0) continue;
-      auto* data =
-          static_cast<std::byte*>(all.raw()) + static_cast<std::size_t>(place.offset) * bytes;
-      place.view = {data, wide, place.view.shape(), call.stream()};
-    }
-  }
-
-  /// Zeros for the gradient of a link's parameter (0: weight, 1: scale, 2: shift); undefined: it
-  /// has no room here.
-  TensorView of(std::size_t link, std::size_t parameter) const {
-    const Place& place = places_[kParameters * link + parameter];
-    return place.offset < 0 ? TensorView{} : place.view;
-  }
-
-  /// Calls `put(index, tensor)` for those that have room here.
-  template <class Put> void hand_out(Put&& put) const {
-    if (elements_ == 0) return;
-    const nb::object tensors = framework().cut(pieces_, likes_);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      if (places_[i].offset >= 0) put(i, nb::object(tensors[next++]));
-    }
-  }
-
- private:
-  struct Place {
-    TensorView view;   // its shape first, then where it lies
-    std::int64_t offset = -1;
-  };
-
-  void add(ConstTensorView parameter, DType wide, nb::handle like) {
-    // Kernels write sixteen bytes at once.
-    const bool fits = parameter.dtype() == wide && parameter.elements() % 4 == 0;
-    places_.push_back({{nullptr, wide, parameter.shape()}, fits ? elements_ : -1});
-    if (!fits) return;
-    elements_ += parameter.elements();
-    likes_.append(like);
-  }
-
-  std::vector<Place> places_;   // in the order of the parameters
-  std::int64_t elements_ = 0;
-  nb::list likes_;
-  nb::object pieces_;
-};
-
 nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle features,
                     nb::handle other, Chain& chain, nb::handle maps_given,
                     nb::handle parameters_given, nb::handle token, const Switches& switches,
@@ -304,12 +190,13 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
   const std::shared_ptr<const ChainRecord> record = record_of(token);
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(grad_output, home_of(maps.front()));
-  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
+  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
   Values values(call, features, other, chain);
   for (std::size_t i = 0; i < chain.size(); ++i)
     values.set(i, record->links[i].normalized.output);
   const ConstTensorView last = call.view(output, "output");
   const ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters);
+  PackedLinks packed(chain.backward_weights, parameters, call.stream());
   Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
   nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
   const auto put = [&](std::size_t index, nb::object tensor) {
@@ -348,6 +235,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
     if (found.wanted(link.input)) {
       ConvolutionOptions options = switches.options();
       options.epilogue.residual = found.of(link.input);
+      options.tile_weights = packed.of(i);
       if (link.input < kGiven) call.expect(values[link.input].shape(), values[link.input].dtype());
       found.set(link.input, call.run([&] {
         return convolution_input_gradient(of_norm.features, learned.weight, map, options);
@@ -370,8 +258,12 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
     })));
     call.expect_no_more();
   }
-  learned_gradients.hand_out(put_parameter);
+  std::vector<nb::object> of_parameters = learned_gradients.tensors();
+  for (std::size_t i = 0; i < of_parameters.size(); ++i) {
+    if (of_parameters[i].is_valid()) put_parameter(i, std::move(of_parameters[i]));
+  }
   chain.training_uses.learn(kernel_maps(maps));
+  packed.learn();
   for (std::size_t value = 0; value < kGiven; ++value) {
     Tensor gradient = found.take(value);
     put(value, gradient.defined() ? call.give(std::move(gradient)) : nb::none());
@@ -389,13 +281,26 @@ struct ChainWeights {
   };
   std::vector<Link> links;
 
+  std::vector<TileWeights*> packed() {
+    std::vector<TileWeights*> all;
+    for (Link& link : links)
+      all.push_back(&link.packed);
+    return all;
+  }
+  void pack(const TileWeightUses& uses, StreamView stream) {
+    std::vector<ConstTensorView> weights;
+    for (const Link& link : links)
+      weights.push_back(link.weight);
+    uses.pack(weights, packed(), stream);
+  }
+
   ChainWeights(const ChainWeights&) = delete;
   ChainWeights& operator=(const ChainWeights&) = delete;
   ChainWeights(const Chain& chain, nb::handle like, nb::handle parameters_given,
                nb::handle running_given) {
     Call call(like);
-    const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain);
-    const std::vector<Running> running = running_in(call, running_given, chain);
+    const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+    const std::vector<Running> running = running_in(call, running_given, chain.size());
     links.resize(chain.size());
     for (std::size_t i = 0; i < chain.size(); ++i) {
       links[i].weight = parameters[i].weight;
@@ -413,6 +318,7 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
   Call call(features, home_of(maps.front()));
   Values values(call, features, other, chain);
   chain.inference_uses.prepare(kernel_maps(maps));
+  weights.pack(chain.inference_weights, call.stream());
   Tensor output;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const Link& link = chain.links[i];
@@ -433,6 +339,7 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
     }
   }
   chain.inference_uses.learn(kernel_maps(maps));
+  chain.inference_weights.learn(weights.packed());
   return call.give(std::move(output));
 }
 

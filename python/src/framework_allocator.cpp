@@ -53,8 +53,12 @@ class FrameworkAllocator final : public Allocator {
       return;
     }
     const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
-    if (!was_captured && BlockCache::takes(bytes) && kept_.keep(data, bytes, stream.native)) return;
-    free_raw(data);
+    if (was_captured || !BlockCache::takes(bytes)) {
+      free_raw(data);
+      return;
+    }
+    for (void* going : kept_.keep(data, bytes, stream.native))
+      free_raw(going);
   }
 
   /// Back to the framework.
@@ -149,7 +153,10 @@ MadeTensor tensor_at(Device device, const void* data) {
 }
 
 void release_device_memory() {
+  std::vector<std::shared_ptr<FrameworkAllocator>> all;   // who frees may let others run
   for (const auto& [index, allocator] : allocators())
+    all.push_back(allocator);
+  for (const auto& allocator : all)
     allocator->release();
 }
 

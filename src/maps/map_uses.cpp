@@ -30,15 +30,18 @@ cuda::MapStructures* structures_at(std::span<const KernelMap* const> maps, std::
 }   // namespace
 
 void MapUses::learn(std::span<const KernelMap* const> maps) {
-  uses_.resize(maps.size());
+  auto uses = std::make_shared<std::vector<Use>>(maps.size());
   for (std::size_t i = 0; i < maps.size(); ++i) {
-    cuda::MapStructures* structures = structures_at(maps, i);
-    uses_[i].of_map = structures == nullptr ? cuda::MapStructures::Uses{} : structures->uses();
+    if (cuda::MapStructures* structures = structures_at(maps, i))
+      (*uses)[i].of_map = structures->uses();
   }
+  uses_ = std::move(uses);
 }
 
 void MapUses::prepare(std::span<const KernelMap* const> maps) const {
-  if (uses_.size() != maps.size() || maps.empty()) return;   // nothing is known of such a list
+  const std::shared_ptr<const std::vector<Use>> uses = uses_;
+  // Of a list of another length nothing is known.
+  if (uses == nullptr || uses->size() != maps.size() || maps.empty()) return;
   const StreamView stream = maps.front()->in()->stream();
   if (stream.device.kind == DeviceKind::cpu) return;
   // The second time for what is made from what the first time found.
@@ -51,7 +54,7 @@ void MapUses::prepare(std::span<const KernelMap* const> maps) const {
       PUMICE_ENSURES(maps[i]->in()->stream().native == stream.native,
                      "maps of several streams are prepared together");
       const std::size_t before = requests.size();
-      for (cuda::MapRequest& request : structures->missing(*maps[i], uses_[i].of_map))
+      for (cuda::MapRequest& request : structures->missing(*maps[i], (*uses)[i].of_map))
         requests.push_back(std::move(request));
       if (requests.size() > before) of_map.emplace_back(i, requests.size() - before);
     }

@@ -134,5 +134,39 @@ TEST(PackWeight, transposes_and_mirrors_for_the_input_gradient) {
   });
 }
 
+/// More weights than one launch takes, of several layouts, some read transposed.
+TEST(PackWeight, packs_many_at_once) {
+  constexpr WeightLayout kFma{.operand = ElementType::f32,
+                              .offsets = 2,
+                              .in_channels = 5,
+                              .out_channels = 9,
+                              .columns = 8,
+                              .depth = 4};
+  std::vector<Tensor> weights;
+  std::vector<std::vector<std::byte>> images;
+  PackWeightsArguments arguments;
+  for (int i = 0; i < kMostPackedWeights; ++i) {
+    const bool is_half = i % 3 != 0;
+    const bool transpose = i % 3 == 2;
+    const WeightLayout& layout = is_half ? kHalf : kFma;
+    weights.push_back(
+        is_half ? random_tensor(transpose ? Shape{3, 21, 74} : Shape{3, 37, 42}, DType::f16, i)
+                : random_tensor(Shape{2, 5, 9}, DType::f32, i));
+    images.emplace_back(static_cast<std::size_t>(packed_bytes(layout)), std::byte{0xff});
+    arguments.weight[i] = {.layout = layout,
+                           .weight = weights.back().raw(),
+                           .packed = images.back().data(),
+                           .source = layout.operand,
+                           .transpose = transpose};
+  }
+  emulate({.blocks = 2, .blocks_y = kMostPackedWeights, .threads = 64}, pack_weights, arguments);
+  for (int i = 0; i < kMostPackedWeights; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(images[at],
+              pack_emulated(arguments.weight[i].layout, weights[at], arguments.weight[i].transpose))
+        << i;
+  }
+}
+
 }   // namespace
 }   // namespace pumice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import weakref
 
 import pytest
@@ -425,3 +426,54 @@ def test_a_shallow_copy_runs_its_own_modules(calls: list[str]) -> None:
     assert torch.equal(net(x).features, expected)
     assert torch.equal(other(x).features, changed)
     assert calls.count("chain_training") == 4
+
+
+def test_a_network_that_nobody_has_is_gone(device: torch.device) -> None:
+    """At once, and not when the garbage collector comes by."""
+    net = network("centerpoint", device)
+    net(scan(device)).features.sum().backward()
+    weight = weakref.ref(net.conv_input[0].weight)
+    gc.collect()
+    gc.disable()
+    try:
+        del net
+        assert weight() is None
+    finally:
+        gc.enable()
+
+
+def test_stages_may_be_taken_out(device: torch.device) -> None:
+    net = network("centerpoint", device).eval()
+    x = scan(device)
+    expected = net.stages(x)["conv4"]
+    net.conv_out = None
+    with torch.no_grad():
+        torch.testing.assert_close(net(x).features, expected.features)
+
+
+def test_gradients_are_tensors_of_their_own(device: torch.device, calls: list[str]) -> None:
+    """Though they lie in one piece of memory: what is written into one, nobody sees who kept another."""
+    net = network("stage", device)
+    x = scan(device)
+    net(x).features.square().sum().backward()
+    assert "chain_gradients" in calls
+    gradients = {name: p.grad for name, p in net.named_parameters()}
+    before = {name: gradient.clone() for name, gradient in gradients.items()}
+    first, *others = gradients
+    weight = net.get_parameter(first).detach().clone().requires_grad_()
+    product = (weight * gradients[first]).sum()
+    for name in others:
+        assert not gradients[name]._is_view()
+        gradients[name].zero_()
+    product.backward()
+    assert torch.equal(weight.grad, before[first])
+    assert torch.equal(gradients[first], before[first])
+    parameters = list(net.parameters())
+    for gradient in torch.autograd.grad(net(x).features.square().sum(), parameters):
+        gradient.add_(torch.ones_like(gradient, requires_grad=True))  # as a penalty does
+    net.zero_grad(set_to_none=False)
+    for _ in range(2):
+        net(x).features.square().sum().backward()
+    for name, parameter in net.named_parameters():
+        scale = before[name].abs().max().clamp(min=1)
+        close(parameter.grad / scale, 2 * before[name] / scale, sums=10_000_000)

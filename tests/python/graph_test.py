@@ -274,10 +274,14 @@ def test_norms_over_processes(device: torch.device, tmp_path: pathlib.Path) -> N
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
     try:
-        net = CASES["SyncBatchNorm"]().to(device, working_type(device))
-        torch._dynamo.reset()
-        compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
-        check(net, compiled, scans(device))
+        for group in (None, torch.distributed.new_group([0])):
+            net = CASES["SyncBatchNorm"]().to(device, working_type(device))
+            for module in net.modules():
+                if isinstance(module, nn.SyncBatchNorm):
+                    module.process_group = group
+            torch._dynamo.reset()
+            compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
+            check(net, compiled, scans(device))
     finally:
         torch.distributed.destroy_process_group()
 

@@ -68,4 +68,11 @@ struct PackWeightArguments {
   bool mirror = false;   // offset k reads slice K − 1 − k: a symmetric map run backwards
 };
 
+/// That one launch takes; its arguments are as long as such a launch's may be.
+constexpr int32_t kMostPackedWeights = 32;
+
+struct PackWeightsArguments {
+  PackWeightArguments weight[kMostPackedWeights];
+};
+
 }   // namespace pumice

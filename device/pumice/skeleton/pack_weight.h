@@ -84,7 +84,8 @@ PUMICE_DEVICE uint32_t packed_word(ElementType operand, float first, float secon
   }
 }
 
-PUMICE_KERNEL void pack_weight(PUMICE_ARGUMENT(PackWeightArguments) arguments) {
+/// The blocks of a row of the grid walk over all chunks of one weight.
+PUMICE_DEVICE void pack_chunks(const PackWeightArguments& arguments) {
   const WeightLayout& layout = arguments.layout;
   const int64_t chunks = packed_bytes(layout) / kChunkBytes;
   const int32_t values = 4 / element_bytes(layout.operand);   // of a word
@@ -103,6 +104,15 @@ PUMICE_KERNEL void pack_weight(PUMICE_ARGUMENT(PackWeightArguments) arguments) {
     }
     *reinterpret_cast<Words<4>*>(static_cast<char*>(arguments.packed) + chunk.byte) = words;
   }
+}
+
+PUMICE_KERNEL void pack_weight(PUMICE_ARGUMENT(PackWeightArguments) arguments) {
+  pack_chunks(arguments);
+}
+
+/// Many weights at once, each by a row of the grid.
+PUMICE_KERNEL void pack_weights(PUMICE_ARGUMENT(PackWeightsArguments) arguments) {
+  pack_chunks(arguments.weight[block_index_y()]);
 }
 
 }   // namespace pumice

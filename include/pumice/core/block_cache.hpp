@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -18,22 +19,33 @@ class BlockCache {
   static constexpr std::size_t kMost = std::size_t{64} << 20;
 
   static bool takes(std::size_t bytes) { return bytes <= kLargest; }
-  /// The bytes that a block for `bytes` has: at most an eighth more, or 512.
+  /// The bytes that a block for `bytes` has: at most a quarter more, or 512.
   static std::size_t rounded(std::size_t bytes);
 
   /// A block for `bytes`; null where none is kept.
   void* take(std::size_t bytes, const void* stream);
-  /// False where there is enough already.
-  bool keep(void* block, std::size_t bytes, const void* stream);
+  /// Keeps a block of at most kLargest bytes. Returns those that have to go instead: of the sizes
+  /// that nobody has asked for the longest.
+  std::vector<void*> keep(void* block, std::size_t bytes, const void* stream);
   /// All blocks, which no longer are kept.
   std::vector<void*> release();
 
   std::size_t bytes() const { return bytes_; }
 
  private:
-  using Free = std::unordered_map<std::size_t, std::vector<void*>>;   // by size
-  std::unordered_map<const void*, Free> of_stream_;
+  struct Blocks {
+    std::size_t size = 0;   // of each
+    std::vector<void*> free;
+    std::uint64_t asked = 0;   // when, by the count of calls
+  };
+  using OfSize = std::unordered_map<std::size_t, Blocks>;
+
+  Blocks& blocks_of(std::size_t size, const void* stream);
+  Blocks* longest_unasked();
+
+  std::unordered_map<const void*, OfSize> of_stream_;
   std::size_t bytes_ = 0;
+  std::uint64_t calls_ = 0;
 };
 
 }   // namespace pumice

@@ -12,7 +12,8 @@ namespace pumice {
 
 /// On a device, what convolutions run on is made of a map when it is first asked for: some twelve
 /// launches a map, each too small to fill a GPU. Of up to eight maps at once it takes as many
-/// launches as of one. For one thread at a time.
+/// launches as of one. Threads that share one take turns to call it (in Python by its lock, which
+/// allocations may give away: so what `prepare` reads stays as it is until it is done).
 class MapUses {
  public:
   MapUses();
@@ -30,7 +31,7 @@ class MapUses {
 
  private:
   struct Use;
-  std::vector<Use> uses_;
+  std::shared_ptr<const std::vector<Use>> uses_;   // another one each time
 };
 
 }   // namespace pumice

@@ -7,6 +7,7 @@ itself, so that they see what they should.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -151,10 +152,12 @@ def has_hooks(module: torch.nn.Module) -> bool:
     )
 
 
-def steps_of(modules: Iterable[torch.nn.Module]) -> list[Step]:
-    """Modules, with those brought together that run as one."""
+def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
+    """Modules, with those brought together that run as one. None is a stage that was taken out."""
     steps: list[Step] = []
     for module in modules:
+        if module is None:
+            continue
         last = steps[-1] if steps else None
         kind = type(module)
         if has_hooks(module):
@@ -269,17 +272,19 @@ def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> 
 class _Described(NamedTuple):
     """What a plan was made for, and its parts."""
 
-    # The body itself and the modules in it that a chain can go through, with their children: looked
-    # at in each call, which costs less than to walk through all of them again.
-    children: list[tuple[torch.nn.Module, tuple[Any, ...]]]
+    body: weakref.ref[torch.nn.Module]  # which holds the plan
+    # Of the body and of the modules in it that a chain can go through: looked at in each call, which
+    # costs less than to walk through all of them again.
+    children: tuple[Any, ...]
+    inside: list[tuple[torch.nn.Module, tuple[Any, ...]]]
     modules: list[torch.nn.Module]
     hooked: bool
     parts: list[Part]
 
     def holds(self, body: torch.nn.Module) -> bool:
-        if self.hooked or self.children[0][0] is not body:
+        if self.hooked or self.body() is not body or tuple(body._modules.values()) != self.children:
             return False
-        for module, children in self.children:
+        for module, children in self.inside:
             if tuple(module._modules.values()) != children:
                 return False
         return not any(map(has_hooks, self.modules))
@@ -299,9 +304,11 @@ class Plan:
         if described is None or not described.holds(body):
             modules: list[torch.nn.Module] = []
             nested(body._modules.values(), modules)
-            through = [body, *(module for module in modules if type(module) in INSIDE)]
+            inside = [module for module in modules if type(module) in INSIDE]
             described = self.described = _Described(
-                [(module, tuple(module._modules.values())) for module in through],
+                weakref.ref(body),
+                tuple(body._modules.values()),
+                [(module, tuple(module._modules.values())) for module in inside],
                 modules,
                 any(map(has_hooks, modules)),
                 parts_of(steps_of(body._modules.values())),

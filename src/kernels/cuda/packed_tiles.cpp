@@ -3,24 +3,11 @@
 
 #include <algorithm>
 
-#include <pumice/kernels/tile_weights.hpp>
-
 #include "kernels/cuda/architecture.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
-namespace pumice {
-
-TileWeights::TileWeights() : packed_(std::make_unique<cuda::PackedTiles>()) {}
-TileWeights::~TileWeights() = default;
-TileWeights::TileWeights(TileWeights&&) noexcept = default;
-TileWeights& TileWeights::operator=(TileWeights&&) noexcept = default;
-
-void TileWeights::clear() {
-  packed_->clear();
-}
-
-namespace cuda {
+namespace pumice::cuda {
 namespace {
 
 constexpr int kPackThreads = 256;
@@ -40,6 +27,17 @@ bool same(const WeightLayout& a, const WeightLayout& b) {
          a.columns == b.columns && a.depth == b.depth && a.swizzle == b.swizzle;
 }
 
+/// Whether a weight [K, C_in / groups, C_out] has what a layout reads: what was asked of another
+/// weight must not lead behind the end of this one.
+bool holds(const PackUse& use, const ConstTensorView& weight) {
+  const WeightLayout& layout = use.layout;
+  const std::int64_t in = use.order.transpose ? layout.out_channels : layout.in_channels;
+  const std::int64_t out = std::int64_t{layout.groups} *
+                           (use.order.transpose ? layout.in_channels : layout.out_channels);
+  return weight.rank() == 3 && weight.extent(0) == layout.offsets && weight.extent(1) == in &&
+         weight.extent(2) == out;
+}
+
 }   // namespace
 
 const jit::Source& packing_source() {
@@ -47,24 +45,65 @@ const jit::Source& packing_source() {
   return packing;
 }
 
+const PackedTiles::Entry* PackedTiles::find(const PackUse& use) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return same(entry.use.layout, use.layout) && entry.use.order == use.order;
+  });
+  return found == entries_.end() ? nullptr : &*found;
+}
+
 const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layout,
                              const ConstTensorView& weight, PackOrder order) {
-  for (const Entry& entry : entries_) {
-    if (same(entry.layout, layout) && entry.order == order) return entry.data.data();
-  }
-  Entry entry{layout, order, runner.make<std::byte>(packed_bytes(layout))};
+  const PackUse use{layout, order};
+  if (const Entry* entry = find(use)) return entry->data.data();
+  const PackWeightArguments arguments = add(runner, use, weight);
   runner.run({&packing_source(), kPackKernel},
-             {.blocks = pack_blocks(runner, layout), .threads = kPackThreads},
-             PackWeightArguments{.layout = layout,
-                                 .weight = weight.raw(),
-                                 .packed = entry.data.data(),
-                                 .scale = order.scale,
-                                 .source = storage_element(weight.dtype()),
-                                 .transpose = order.transpose,
-                                 .mirror = order.mirror});
-  entries_.push_back(std::move(entry));
+             {.blocks = pack_blocks(runner, layout), .threads = kPackThreads}, arguments);
   return entries_.back().data.data();
 }
 
-}   // namespace cuda
-}   // namespace pumice
+PackWeightArguments PackedTiles::add(jit::KernelRunner& runner, const PackUse& use,
+                                     const ConstTensorView& weight) {
+  entries_.push_back({use, runner.make<std::byte>(packed_bytes(use.layout))});
+  return {.layout = use.layout,
+          .weight = weight.raw(),
+          .packed = entries_.back().data.data(),
+          .scale = use.order.scale,
+          .source = storage_element(weight.dtype()),
+          .transpose = use.order.transpose,
+          .mirror = use.order.mirror};
+}
+
+std::vector<PackUse> PackedTiles::uses() const {
+  std::vector<PackUse> result;
+  for (const Entry& entry : entries_) {
+    if (entry.use.order.scale == nullptr) result.push_back(entry.use);
+  }
+  return result;
+}
+
+std::optional<PackWeightArguments> PackedTiles::make_room(jit::KernelRunner& runner,
+                                                          const PackUse& use,
+                                                          const ConstTensorView& weight) {
+  if (find(use) != nullptr || !holds(use, weight)) return std::nullopt;
+  return add(runner, use, weight);
+}
+
+void launch_packing(jit::KernelRunner& runner, std::span<const PackWeightArguments> weights) {
+  while (!weights.empty()) {
+    const auto taken = weights.first(std::min<std::size_t>(weights.size(), kMostPackedWeights));
+    PackWeightsArguments arguments;
+    std::copy(taken.begin(), taken.end(), arguments.weight);
+    std::int64_t blocks = 1;
+    for (const PackWeightArguments& weight : taken)
+      blocks = std::max(blocks, pack_blocks(runner, weight.layout));
+    runner.run({&packing_source(), kPackManyKernel},
+               {.blocks = blocks,
+                .blocks_y = static_cast<int>(taken.size()),
+                .threads = kPackThreads},
+               arguments);
+    weights = weights.subspan(taken.size());
+  }
+}
+
+}   // namespace pumice::cuda

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <pumice/shared/pack_weight.h>
@@ -22,6 +24,12 @@ struct PackOrder {
 /// The source of the kernel that packs; stays as long as the process lives.
 const jit::Source& packing_source();
 
+/// In which layout a weight was asked for, and read how.
+struct PackUse {
+  WeightLayout layout;
+  PackOrder order;
+};
+
 class PackedTiles {
  public:
   /// `weight` packed in `layout`; enqueued when it is not there yet. Valid until `clear`.
@@ -29,13 +37,26 @@ class PackedTiles {
                   const ConstTensorView& weight, PackOrder order);
   void clear() { entries_.clear(); }
 
+  /// What `get` was asked for so far, but for scales, which are others every time.
+  std::vector<PackUse> uses() const;
+  /// Room for what it will be asked for, which the caller has to fill with `launch_packing` before.
+  /// Nothing where it is there already, or where a weight of this shape has no such layout.
+  std::optional<PackWeightArguments> make_room(jit::KernelRunner& runner, const PackUse& use,
+                                               const ConstTensorView& weight);
+
  private:
   struct Entry {
-    WeightLayout layout;
-    PackOrder order;
+    PackUse use;
     Buffer<std::byte> data;
   };
+  const Entry* find(const PackUse& use) const;
+  PackWeightArguments add(jit::KernelRunner& runner, const PackUse& use,
+                          const ConstTensorView& weight);
+
   std::vector<Entry> entries_;   // one or two
 };
+
+/// Packs many weights, `kMostPackedWeights` a launch.
+void launch_packing(jit::KernelRunner& runner, std::span<const PackWeightArguments> weights);
 
 }   // namespace pumice::cuda

@@ -115,8 +115,9 @@ std::string gather_scatter_source() {
 std::string pack_source() {
   return fmt::format(
       "#include <pumice/skeleton/pack_weight.h>\n"
-      "static_assert(sizeof(pumice::PackWeightArguments) == {});\n",
-      sizeof(PackWeightArguments));
+      "static_assert(sizeof(pumice::PackWeightArguments) == {});\n"
+      "static_assert(sizeof(pumice::PackWeightsArguments) == {});\n",
+      sizeof(PackWeightArguments), sizeof(PackWeightsArguments));
 }
 
 std::string depthwise_source(ElementType type) {

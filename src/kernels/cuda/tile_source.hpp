@@ -27,8 +27,9 @@ inline constexpr const char* kGatherRowsKernel = "gather_rows";
 inline constexpr const char* kScatterAddKernel = "scatter_add_rows";
 std::string gather_scatter_source();
 
-/// Packs weights for any spec (PackWeightArguments).
+/// Packs weights for any spec: one (PackWeightArguments), or many (PackWeightsArguments).
 inline constexpr const char* kPackKernel = "pack_weight";
+inline constexpr const char* kPackManyKernel = "pack_weights";
 std::string pack_source();
 
 /// Depthwise convolution of rows of this type (DepthwiseArguments) and its weight gradient

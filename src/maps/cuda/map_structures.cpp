@@ -34,14 +34,26 @@ bool is_centred(const KernelMap& map) {
 
 }   // namespace
 
-MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
-                                  std::int64_t entry_capacity) const {
+const DeviceWindow* MapStructures::window_of(const KernelMap& map) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (window_ != nullptr) return window_.get();
+  }
+  std::shared_ptr<const DeviceWindow> made = DeviceWindow::on(map.in()->stream(), map.window());
+  const std::scoped_lock lock(mutex_);
+  if (window_ == nullptr) window_ = std::move(made);
+  return window_.get();
+}
+
+MapRequest MapStructures::request_through(const DeviceWindow* window, const KernelMap& map,
+                                          const TilesWanted& wanted,
+                                          std::int64_t entry_capacity) const {
   const CoordinateSet& in = wanted.is_transposed ? *map.out() : *map.in();
   const CoordinateSet& out = wanted.is_transposed ? *map.in() : *map.out();
   const bool to_finer = outputs_are_finer_ != wanted.is_transposed;
   return {.in = ref_of(in),
           .out = ref_of(out),
-          .window = window_.get(),
+          .window = window,
           .reach = to_finer ? Reach::in_to_out : Reach::out_to_in,
           .tiles = TileOptions{.tile_rows = wanted.tile_rows,
                                .splits = wanted.splits,
@@ -50,98 +62,124 @@ MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wante
           .name = "map of " + to_string(map.window())};
 }
 
+MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
+                                  std::int64_t entry_capacity) {
+  return request_through(window_of(map), map, wanted, entry_capacity);
+}
+
+MapRequest MapStructures::pair_request(const DeviceWindow* window, const KernelMap& map) const {
+  const bool from_inputs = lists_from_inputs(map);
+  MapRequest request = request_through(window, map, {.is_transposed = from_inputs});
+  request.tiles.reset();
+  request.pairs = PairOptions{};
+  request.matched = matched_[from_inputs ? 1 : 0];
+  return request;
+}
+
+MapStructures::Tiles* MapStructures::made_tiles(const TilesWanted& wanted) const {
+  const auto found = std::find_if(tiles_.begin(), tiles_.end(),
+                                  [&](const auto& made) { return made->wanted == wanted; });
+  return found == tiles_.end() ? nullptr : found->get();
+}
+
 const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t tile_rows,
                                        std::int32_t splits, OffsetOrder order) {
-  const std::scoped_lock lock(mutex_);
-  const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(*view.map);
+  const KernelMap& map = *view.map;
+  const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(map);
   const TilesWanted wanted{view.is_transposed && !mirrors, tile_rows, splits};
-  const auto of_view = [&](const Tiles& made) -> const TileMapRef& {
-    return mirrors ? made.mirrored : made.ref;
-  };
-  for (const auto& made : tiles_) {
-    if (!(made->wanted == wanted)) continue;
+  const auto find = [&]() -> const TileMapRef* {
+    Tiles* made = made_tiles(wanted);
+    if (made == nullptr) return nullptr;
     made->asked = true;
-    return of_view(*made);
+    return mirrors ? &made->mirrored : &made->ref;
+  };
+  std::array<MapRequest, 1> requests{};
+  const DeviceWindow* window = window_of(map);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const TileMapRef* made = find()) return *made;
+    requests[0] = request_through(window, map, wanted);
+    const std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
+    if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
   }
-  const StreamView stream = view.map->in()->stream();
-  jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  if (window_ == nullptr) window_ = DeviceWindow::on(stream, view.map->window());
-  std::array<MapRequest, 1> requests{request(*view.map, wanted)};
-  std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
-  if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
   requests[0].keeps_match = true;
-  DeviceMap map = std::move(build_maps(runner, requests).front());
-  matched = map.matched();
-  const TileMapRef ref = map.tiles();
-  const TileMapRef mirrored = map.mirrored_tiles();
-  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(map), ref, mirrored, true}));
-  return of_view(*tiles_.back());
+  const StreamView stream = map.in()->stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  keep(map, requests[0], std::move(build_maps(runner, requests).front()));
+  const std::scoped_lock lock(mutex_);
+  return *find();
 }
 
 PairListRef MapStructures::pairs(const KernelMapView& view) {
-  const std::scoped_lock lock(mutex_);
-  return find_pairs(view);
-}
-
-void MapStructures::match_pairs(jit::KernelRunner& runner, const KernelMap& map) {
-  if (window_ == nullptr) window_ = DeviceWindow::on(runner.stream(), map.window());
-  const bool from_inputs = lists_from_inputs(map);
-  std::array<MapRequest, 1> requests{request(map, {.is_transposed = from_inputs})};
-  requests[0].tiles.reset();
-  requests[0].pairs = PairOptions{};
-  requests[0].matched = matched_[from_inputs ? 1 : 0];
-  pairs_map_ = std::move(build_maps(runner, requests).front());
-  list_pairs(map, pairs_map_.pairs());
-}
-
-void MapStructures::list_pairs(const KernelMap& map, const PairListRef& pairs) {
-  pairs_ = pairs;
-  if (lists_from_inputs(map)) std::swap(pairs_.in, pairs_.out);
-}
-
-PairListRef MapStructures::find_pairs(const KernelMapView& view) {
-  pairs_asked_ = true;
-  if (pairs_.offset_begin == nullptr) {
-    const KernelMap& map = *view.map;
-    const StreamView stream = map.in()->stream();
-    jit::DeviceRunner runner(stream, default_allocator(stream.device));
-    if (view.offsets == 1 && is_centred(map)) {
-      const CoordinateSetRef set = ref_of(*map.out());
-      pairs_ = identity_.emplace(runner, set.rows, set.order).ref();
-    } else {
-      match_pairs(runner, map);
-    }
+  const KernelMap& map = *view.map;
+  const bool is_identity = view.offsets == 1 && is_centred(map);
+  const auto find = [&] {
+    pairs_asked_ = true;
+    PairListRef result = pairs_;
+    if (view.is_transposed) std::swap(result.in, result.out);
+    return result;
+  };
+  const DeviceWindow* window = is_identity ? nullptr : window_of(map);
+  std::array<MapRequest, 1> requests{};
+  {
+    const std::scoped_lock lock(mutex_);
+    if (pairs_.offset_begin != nullptr) return find();
+    if (!is_identity) requests[0] = pair_request(window, map);
   }
-  PairListRef result = pairs_;
-  if (view.is_transposed) std::swap(result.in, result.out);
-  return result;
+  const StreamView stream = map.in()->stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  if (is_identity) {
+    const CoordinateSetRef set = ref_of(*map.out());
+    auto made = std::make_unique<IdentityPairs>(runner, set.rows, set.order);
+    const std::scoped_lock lock(mutex_);
+    if (identity_ == nullptr) {
+      identity_ = std::move(made);
+      pairs_ = identity_->ref();
+    }
+    return find();
+  }
+  keep(map, requests[0], std::move(build_maps(runner, requests).front()));
+  const std::scoped_lock lock(mutex_);
+  return find();
 }
 
 const TileMapRef& MapStructures::pair_tiles(const KernelMapView& view,
                                             const PairTileOptions& options) {
-  const std::scoped_lock lock(mutex_);
-  for (const auto& made : pair_tiles_) {
-    if (made->is_transposed == view.is_transposed && made->options.tile_rows == options.tile_rows &&
-        made->options.own_rows == options.own_rows)
-      return made->tiles.ref();
+  const auto find = [&]() -> const TileMapRef* {
+    for (const auto& made : pair_tiles_) {
+      if (made->is_transposed == view.is_transposed &&
+          made->options.tile_rows == options.tile_rows &&
+          made->options.own_rows == options.own_rows)
+        return &made->tiles.ref();
+    }
+    return nullptr;
+  };
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const TileMapRef* made = find()) return *made;
   }
-  const PairListRef pairs = find_pairs(view);
+  const PairListRef pairs_of_view = pairs(view);
   const StreamView stream = view.map->in()->stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  pair_tiles_.push_back(std::make_unique<TilesOfPairs>(
-      TilesOfPairs{view.is_transposed, options, PairTiles(runner, pairs, rows_of(view), options)}));
-  return pair_tiles_.back()->tiles.ref();
+  auto made = std::make_unique<TilesOfPairs>(TilesOfPairs{
+      view.is_transposed, options, PairTiles(runner, pairs_of_view, rows_of(view), options)});
+  const std::scoped_lock lock(mutex_);
+  if (find() == nullptr) pair_tiles_.push_back(std::move(made));
+  return *find();
 }
 
 const std::int32_t* MapStructures::pair_index(const KernelMapView& view) {
-  const std::scoped_lock lock(mutex_);
   Buffer<std::int32_t>& index = pair_index_[view.is_transposed ? 1 : 0];
-  if (index.data() == nullptr) {
-    const PairListRef pairs = find_pairs(view);
-    const StreamView stream = view.map->in()->stream();
-    jit::DeviceRunner runner(stream, default_allocator(stream.device));
-    index = index_pairs(runner, pairs, rows_of(view).out.capacity);
+  {
+    const std::scoped_lock lock(mutex_);
+    if (index.data() != nullptr) return index.data();
   }
+  const PairListRef pairs_of_view = pairs(view);
+  const StreamView stream = view.map->in()->stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  Buffer<std::int32_t> made = index_pairs(runner, pairs_of_view, rows_of(view).out.capacity);
+  const std::scoped_lock lock(mutex_);
+  if (index.data() == nullptr) std::swap(index, made);
   return index.data();
 }
 
@@ -150,14 +188,19 @@ RowCountRef MapStructures::output_rows(const KernelMapView& view) {
 }
 
 const std::vector<std::int64_t>& MapStructures::wait_for_pair_counts(const KernelMapView& view) {
-  const std::scoped_lock lock(mutex_);
-  if (!pair_begin_.empty()) return pair_begin_;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!pair_begin_.empty()) return pair_begin_;
+  }
   const StreamView stream = view.map->in()->stream();
   PUMICE_EXPECTS(!is_capturing(stream),
                  "the numbers of pairs of a kernel map are needed on the host, which cannot wait "
                  "for them while a graph is recorded");
-  const PairListRef pairs = find_pairs(view);
-  pair_begin_ = copy_to_host(pairs.offset_begin, std::int64_t{pairs.offsets} + 1, stream);
+  const PairListRef list = pairs(view);
+  std::vector<std::int64_t> begin =
+      copy_to_host(list.offset_begin, std::int64_t{list.offsets} + 1, stream);
+  const std::scoped_lock lock(mutex_);
+  if (pair_begin_.empty()) pair_begin_ = std::move(begin);
   return pair_begin_;
 }
 
@@ -172,66 +215,59 @@ std::vector<MapStructures::Asked> MapStructures::asked() {
 
 MapStructures::Uses MapStructures::uses() {
   const std::scoped_lock lock(mutex_);
-  Uses result{{}, pairs_asked_ && !identity_};   // those of an identity cost next to nothing
+  Uses result{{}, pairs_asked_ && identity_ == nullptr};   // an identity's cost next to nothing
   for (const auto& made : tiles_) {
     if (made->asked) result.tiles.push_back(made->wanted);
   }
   return result;
 }
 
-const MapStructures::Tiles* MapStructures::made_tiles(const TilesWanted& wanted) const {
-  const auto found = std::find_if(tiles_.begin(), tiles_.end(),
-                                  [&](const auto& made) { return made->wanted == wanted; });
-  return found == tiles_.end() ? nullptr : found->get();
-}
-
 std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses& uses) {
+  if (uses.tiles.empty() && !uses.pairs) return {};
+  const DeviceWindow* window = window_of(map);
   const std::scoped_lock lock(mutex_);
-  const StreamView stream = map.in()->stream();
   std::vector<MapRequest> requests;
-  const auto find_window = [&] {
-    if (window_ == nullptr) window_ = DeviceWindow::on(stream, map.window());
-  };
-  bool lists_pairs = uses.pairs && pairs_.offset_begin == nullptr;
+  const bool is_identity = map.view().offsets == 1 && is_centred(map);
+  bool lists_pairs = uses.pairs && !is_identity && pairs_.offset_begin == nullptr;
   std::array<bool, 2> searches{};   // a direction, in one of these requests
   for (const TilesWanted& wanted : uses.tiles) {
     const std::size_t direction = wanted.is_transposed ? 1 : 0;
     if (made_tiles(wanted) != nullptr || searches[direction]) continue;
-    find_window();
-    requests.push_back(request(map, wanted));
-    requests.back().keeps_match = true;
+    MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
+    request.keeps_match = true;
     const std::shared_ptr<MatchedMap>& matched = matched_[direction];
     if (matched != nullptr && matched->splits == wanted.splits)
-      requests.back().matched = matched;
+      request.matched = matched;
     else
       searches[direction] = true;
     if (lists_pairs && wanted.is_transposed == lists_from_inputs(map)) {
-      requests.back().pairs = PairOptions{};
+      request.pairs = PairOptions{};
       lists_pairs = false;
     }
   }
-  if (lists_pairs) {
-    find_window();
-    const bool from_inputs = lists_from_inputs(map);
-    requests.push_back(request(map, {.is_transposed = from_inputs}));
-    requests.back().tiles.reset();
-    requests.back().pairs = PairOptions{};
-    requests.back().matched = matched_[from_inputs ? 1 : 0];
-  }
+  if (lists_pairs) requests.push_back(pair_request(window, map));
   return requests;
 }
 
 void MapStructures::keep(const KernelMap& map, const MapRequest& request, DeviceMap made) {
+  // What another thread made in the meantime stays, for somebody may be using it; `made` is given
+  // back behind the lock then.
   const std::scoped_lock lock(mutex_);
   const bool to_finer = request.reach == Reach::in_to_out;
   const bool is_transposed = to_finer != outputs_are_finer_;
   if (request.keeps_match) matched_[is_transposed ? 1 : 0] = made.matched();
-  if (request.pairs) list_pairs(map, made.pairs());
+  const bool lists_pairs = request.pairs && pairs_.offset_begin == nullptr;
+  if (lists_pairs) {
+    pairs_ = made.pairs();
+    if (lists_from_inputs(map)) std::swap(pairs_.in, pairs_.out);
+  }
   if (!request.tiles) {
-    pairs_map_ = std::move(made);
+    if (lists_pairs) pairs_map_ = std::move(made);
     return;
   }
   const TilesWanted wanted{is_transposed, request.tiles->tile_rows, request.tiles->splits};
+  // Twice where the pairs came along with tiles that are there: the first ones are found.
+  if (made_tiles(wanted) != nullptr && !lists_pairs) return;
   const TileMapRef ref = made.tiles();
   const TileMapRef mirrored = made.mirrored_tiles();
   tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(made), ref, mirrored}));

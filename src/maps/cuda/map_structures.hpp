@@ -35,7 +35,9 @@ struct TilesWanted {
 /// nothing; ascending ones are for those to whom the first offset is another than the last.
 enum class OffsetOrder : unsigned char { any, ascending };
 
-/// Any thread may ask; work is enqueued on the stream of the map's sets.
+/// Any thread may ask; work is enqueued on the stream of the map's sets. What is missing is made
+/// without the mutex, since an allocator may wait for a lock that somebody holds who waits for it
+/// (Python's); what two threads made at once one of them gives back.
 class MapStructures {
  public:
   /// `window`: where it is on the device already; null: copied there when needed.
@@ -68,9 +70,9 @@ class MapStructures {
     RowCountRef entries;
   };
   std::vector<Asked> asked();
-  /// How they are built, of the map that owns this; the window must be there.
+  /// How they are built, of the map that owns this.
   MapRequest request(const KernelMap& map, const TilesWanted& wanted,
-                     std::int64_t entry_capacity = 0) const;
+                     std::int64_t entry_capacity = 0);
   void keep(const TilesWanted& wanted, DeviceMap tiles);
 
   /// What was asked for so far, of one map of several passes.
@@ -100,18 +102,20 @@ class MapStructures {
     PairTiles tiles;
   };
 
+  /// Where it is not there yet it is copied to the device, without the mutex.
+  const DeviceWindow* window_of(const KernelMap& map);
+  MapRequest request_through(const DeviceWindow* window, const KernelMap& map,
+                             const TilesWanted& wanted, std::int64_t entry_capacity = 0) const;
   // With the mutex held.
-  const Tiles* made_tiles(const TilesWanted& wanted) const;
-  void list_pairs(const KernelMap& map, const PairListRef& pairs);
-  PairListRef find_pairs(const KernelMapView& view);
-  void match_pairs(jit::KernelRunner& runner, const KernelMap& map);
+  MapRequest pair_request(const DeviceWindow* window, const KernelMap& map) const;
+  Tiles* made_tiles(const TilesWanted& wanted) const;
 
   const bool outputs_are_finer_;
   std::mutex mutex_;
   std::shared_ptr<const DeviceWindow> window_;
   std::vector<std::unique_ptr<Tiles>> tiles_;            // a handful
   std::array<std::shared_ptr<MatchedMap>, 2> matched_;   // of the map itself, of its transpose
-  std::optional<IdentityPairs> identity_;
+  std::unique_ptr<IdentityPairs> identity_;
   PairListRef pairs_{};   // of the map itself, not of its transpose
   DeviceMap pairs_map_{};
   bool pairs_asked_ = false;

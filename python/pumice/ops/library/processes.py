@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed import distributed_c10d
 
 from .registry import define, differentiate
 
@@ -14,6 +13,8 @@ _ops = torch.ops.pumice
 
 
 def _sum_over_processes(values: Tensor, group: str) -> Tensor:
+    from torch.distributed import distributed_c10d  # which a PyTorch may be built without
+
     total = values.clone()
     # What graphs call groups by, torch's own collectives among them.
     of = distributed_c10d._resolve_process_group(group) if group else None

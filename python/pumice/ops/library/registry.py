@@ -10,11 +10,15 @@ from torch import Tensor
 
 library = torch.library.Library("pumice", "DEF")
 
+# Operators wait for the numbers of sites and keep memory between calls, so that no graph of CUDA may
+# be recorded around them unasked (torch.compile's "reduce-overhead"). PyTorch 2.4 has no such tag.
+_TAGS = tuple(filter(None, [getattr(torch.Tag, "cudagraph_unsafe", None)]))
+
 
 def define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
     """An operator on the CPU and on GPUs; `fake` makes what tensors without values go to."""
     name = schema.split("(")[0]
-    library.define(schema)
+    library.define(schema, tags=_TAGS)
     # Called in an eager part between two graphs it is no part of either.
     function = torch._disable_dynamo(function)
     # Tokens are on the host, wherever the sites are, so both keys are for any device.

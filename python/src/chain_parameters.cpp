@@ -1,0 +1,102 @@
+#include "chain_parameters.hpp"
+
+#include <utility>
+
+#include <pumice/core/copy.hpp>
+#include <pumice/core/error.hpp>
+
+#include "framework_allocator.hpp"
+
+namespace pumice::python {
+
+Items::Items(nb::handle tuple, std::size_t count, const char* name) : tuple_(tuple) {
+  PUMICE_ENSURES(
+      PyTuple_Check(tuple.ptr()) && PyTuple_Size(tuple.ptr()) == static_cast<Py_ssize_t>(count),
+      name, " is no tuple of ", count);
+}
+
+std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, std::size_t links) {
+  const Items items(tuple, kParameters * links, "parameters");
+  std::vector<Parameters> all;
+  for (std::size_t i = 0; i < links; ++i) {
+    all.push_back({.weight = call.view(items[kParameters * i], "weight"),
+                   .scale = call.view(items[kParameters * i + 1], "weight of the norm"),
+                   .shift = call.view(items[kParameters * i + 2], "bias of the norm")});
+    PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
+                   to_string(all.back().weight.shape()),
+                   ": give [offsets, input channels, output channels]");
+  }
+  return all;
+}
+
+std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t links) {
+  constexpr std::size_t kEach = 3;
+  const Items items(tuple, kEach * links, "running statistics");
+  std::vector<Running> all;
+  for (std::size_t i = 0; i < links; ++i) {
+    all.push_back({mutable_view_of(items[kEach * i], "running_mean", call.stream()),
+                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream()),
+                   single_view_of(items[kEach * i + 2], "num_batches_tracked", call.stream())});
+  }
+  return all;
+}
+
+PackedLinks::PackedLinks(TileWeightUses& uses, const std::vector<Parameters>& parameters,
+                         StreamView stream)
+    : uses_(uses), packed_(parameters.size()) {
+  std::vector<ConstTensorView> weights;
+  for (const Parameters& of_link : parameters)
+    weights.push_back(of_link.weight);
+  uses_.pack(weights, all(), stream);
+}
+
+std::vector<TileWeights*> PackedLinks::all() {
+  std::vector<TileWeights*> result;
+  for (TileWeights& one : packed_)
+    result.push_back(&one);
+  return result;
+}
+
+ParameterGradients::ParameterGradients(const Call& call, nb::handle like,
+                                       nb::handle parameters_given,
+                                       const std::vector<Parameters>& parameters) {
+  const Items items(parameters_given, kParameters * parameters.size(), "parameters");
+  const DType wide = parameters.front().scale.dtype();
+  std::vector<Shape> shapes;
+  for (const Parameters& of_link : parameters) {
+    for (const ConstTensorView& parameter : {of_link.weight, of_link.scale, of_link.shift}) {
+      // Kernels write sixteen bytes at once.
+      const bool fits =
+          parameter.dtype() == wide && parameter.elements() > 0 && parameter.elements() % 4 == 0;
+      if (fits) likes_.append(items[places_.size()]);
+      places_.push_back({.offset = fits ? elements_ : -1, .view = {}});
+      shapes.push_back(parameter.shape());
+      if (fits) elements_ += parameter.elements();
+    }
+  }
+  if (elements_ == 0) return;
+  pieces_ = new_empty(like, Shape({elements_}), wide);
+  const TensorView all = mutable_view_of(pieces_, "gradients", call.stream());
+  auto* const begin = static_cast<std::byte*>(all.raw());
+  const std::size_t bytes = size_of(wide);
+  fill_bytes_async(begin, std::byte{0}, static_cast<std::size_t>(elements_) * bytes, call.stream());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    Place& place = places_[i];
+    if (place.offset < 0) continue;
+    std::byte* const data = begin + static_cast<std::size_t>(place.offset) * bytes;
+    place.view = {data, wide, shapes[i], call.stream()};
+  }
+}
+
+std::vector<nb::object> ParameterGradients::tensors() const {
+  std::vector<nb::object> result(places_.size());
+  if (elements_ == 0) return result;
+  const nb::object made = framework().cut(pieces_, likes_);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].offset >= 0) result[i] = nb::object(made[next++]);
+  }
+  return result;
+}
+
+}   // namespace pumice::python
