@@ -5,6 +5,8 @@ driver there is is decided once."""
 from __future__ import annotations
 
 import ctypes
+import threading
+from collections.abc import Callable
 
 import torch
 from conftest import random_sites
@@ -21,9 +23,11 @@ in_use: set[int] = set()
 
 
 full = False  # as a device is whose last memory lies in kept blocks
+pauses: dict[str, Callable[[], object]] = {}  # of a thread by name, in its next allocation
 
 
 def raw_allocate(size: int, stream: int) -> int:
+    pauses.pop(threading.current_thread().name, lambda: None)()  # PyTorch's gives the GIL away here
     if full and _C.kept_device_bytes() > 0:
         raise MemoryError(f"{size} bytes are not there")
     address = libc.aligned_alloc(256, (size + 255) // 256 * 256)
@@ -154,6 +158,45 @@ def chains(cells: torch.Tensor) -> None:
             print(f"chain in {dtype} agrees the {turn} time", flush=True)
 
 
+def threads(cells: torch.Tensor) -> None:
+    """Two threads ask for the same of one map, one of them while the other waits for memory to make it
+    in. Neither waits for the other, and both have the right answer."""
+    layer = nn.SubMConv3d(8, 16, 3)
+    features, gradient = torch.randn(len(cells), 8), torch.randn(len(cells), 16)
+    x = pumice.SparseTensor(cells, features, batch_size=2)
+    here = pumice.ops.submanifold_map(x.coords, layer.window)
+    call = (1, False, False)
+    expected = _C.convolution_weight_gradient(features, gradient, here, *call)
+    for of_tiles in (False, True):
+        there = _C.submanifold_map(sites_of(cells), layer.window.c)
+        on_device = [OnDevice.of(t) for t in (features, gradient, layer.weight)]
+        if of_tiles:  # then the pairs are made of what the tiles were
+            _C.convolution(on_device[0], on_device[2], there, None, *call, None, None, 0)
+        is_inside, is_done = threading.Event(), threading.Event()
+        results: dict[str, OnDevice] = {}
+
+        def run(there=there, on_device=on_device, results=results) -> None:
+            name = threading.current_thread().name
+            results[name] = _C.convolution_weight_gradient(*on_device[:2], there, *call)
+
+        def wait(is_inside=is_inside, is_done=is_done) -> None:
+            is_inside.set()
+            assert is_done.wait(30), "the second thread waits for the first"
+
+        _C.release_device_memory()  # so that what is missing is asked of PyTorch
+        pauses["first"] = wait
+        first, second = (threading.Thread(target=run, name=name) for name in ("first", "second"))
+        first.start()
+        assert is_inside.wait(30), "nothing was allocated"
+        second.start()
+        second.join(30)
+        is_done.set()
+        first.join(30)
+        assert not first.is_alive() and not second.is_alive()
+        for name in ("first", "second"):
+            same(results[name], expected, f"weight gradient of the {name} of two threads")
+
+
 def points() -> None:
     """Voxels of points, rows merged and taken, and interpolation."""
     where = torch.randn(200, 5) * 2
@@ -255,6 +298,7 @@ def main() -> None:
     )
     norms(features, gradient)
     chains(cells)
+    threads(cells)
     points()
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)
