@@ -18,6 +18,8 @@ def lovasz_softmax(scores: Tensor, truth: Tensor) -> Tensor:
             f"scores have shape {tuple(scores.shape)} and truth {tuple(truth.shape)}: give "
             "[N, classes] and [N]"
         )
+    if truth.is_floating_point() or truth.dtype == torch.bool:
+        raise _C.UserError(f"truth is {truth.dtype}: give the class of each row, as int64")
     classes = scores.shape[1]
     known = (truth >= 0) & (truth < classes)
     chances = torch.softmax(scores.float(), 1)

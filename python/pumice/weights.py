@@ -33,7 +33,10 @@ def save_weights(
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Writes a module's state (or tensors by name), floats rounded to `dtype` where it is given.
-    The file appears whole or not at all."""
+    The file appears whole or not at all; UserError where there is no such folder."""
+    folder = os.path.dirname(os.path.abspath(os.fspath(path)))
+    if not os.path.isdir(folder):
+        raise _C.UserError(f"{os.fspath(path)}: there is no folder {folder}: make it first")
     state = model.state_dict() if isinstance(model, torch.nn.Module) else dict(model)
     header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     parts: list[bytes] = []
@@ -72,6 +75,11 @@ def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor],
     """(tensors by name, metadata) of a safetensors file."""
     with open(path, "rb") as file:
         data = file.read()
+    if data[:2] == b"PK" or data[:1] == b"\x80":  # a zip archive, or a pickle
+        raise _C.UserError(
+            f"{os.fspath(path)} is a file of torch.save: read it with torch.load and "
+            "model.load_state_dict, or convert it with `python -m pumice convert`"
+        )
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(data[8 : 8 + length])

@@ -267,18 +267,26 @@ def test_files_that_are_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
     torch.save({"ema": kernel}, tmp_path / "ema.pth")
     torch.save({"model": kernel, "net": kernel}, tmp_path / "two.pth")
     (tmp_path / "text.pth").write_text("no checkpoint")
+    (tmp_path / "hi.pth").write_text("hi\n")
+    (tmp_path / "cut.pth").write_bytes((tmp_path / "two.pth").read_bytes()[:700])
     (tmp_path / "cut.safetensors").write_bytes(b"\xff" * 20)
     for file, says in (
         ("object.pth", "save model.state_dict() alone"),
         ("ema.pth", "name one with --entry"),
         ("two.pth", "several state dicts"),
         ("text.pth", "is no checkpoint"),
+        ("hi.pth", "hi.pth is not read"),
+        ("cut.pth", "cut.pth is not read"),
         ("cut.safetensors", "is no safetensors file"),
         ("absent.pth", "no such file"),
     ):
         assert run(tmp_path / file, "--from", "torchsparse") == 1
-        assert says in capsys.readouterr().err, file
+        said = capsys.readouterr().err
+        assert says in said and "\x1b" not in said, file
     assert run(tmp_path / "ema.pth", "--from", "torchsparse", "--entry", "ema") == 0
+    absent = str(tmp_path / "absent" / "a.safetensors")
+    assert run(tmp_path / "ema.pth", "--from", "torchsparse", "--entry", "ema", "-o", absent) == 1
+    assert "there is no folder" in capsys.readouterr().err
     assert run(tmp_path / "ema.pth", "--from", "spconv", "--entry", "ema") == 1
 
 

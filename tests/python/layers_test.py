@@ -14,6 +14,7 @@ import torch
 from conftest import random_tensor
 
 import pumice
+import pumice.compat.spconv as spconv
 from pumice import nn
 
 CHANNELS = 4
@@ -101,8 +102,11 @@ def made(name: str, device: torch.device, dtype: torch.dtype, rows: int = 60) ->
     return case.make().to(device, dtype), x
 
 
+FUNCTIONS = ("Convolution", "freeze", "in_order", "residual")  # and what is no layer by itself
+
+
 def test_no_layer_is_left_out() -> None:
-    assert set(CASES) == {name for name in nn.__all__ if name not in ("Convolution", "freeze", "residual")}
+    assert set(CASES) == {name for name in nn.__all__ if name not in FUNCTIONS}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -247,3 +251,10 @@ def test_layers_move_to_a_gpu_and_back(name: str) -> None:
     there = values(CASES[name].run(layer.cuda(), x.cuda()))
     torch.testing.assert_close(there.cpu(), expected, rtol=1e-4, atol=1e-4)
     assert torch.equal(values(CASES[name].run(layer.cpu(), x.cuda().cpu())), expected)
+
+
+def test_a_tensor_alone_is_refused() -> None:
+    with pytest.raises(pumice.UserError, match="SubMConv3d takes a sparse tensor, and got a Tensor"):
+        nn.SubMConv3d(4, 8, 3)(torch.randn(3, 4))
+    with pytest.raises(pumice.UserError, match="SubMConv3d.* takes a SparseConvTensor, and got a Tensor"):
+        spconv.SubMConv3d(4, 8, 3)(torch.randn(3, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -151,6 +152,7 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
         "unite_sites": lambda c: (c.sites, c.sites, c.indices, c.indices),
         "unite_sites of others": lambda c: (c.sites, other(c).token, c.indices, other(c).indices),
         "sites_of_mask": lambda c: ((c.x.dense().detach() != 0).any(1).byte(),),
+        "item_indices": lambda c: (c.indices, 1, 3),
         "interpolation_map": lambda c: (c.sites, c.indices.to(c.type), 3, False, False),
         "interpolation_map nearest": lambda c: (c.sites, c.indices.to(c.type), 3, True, True),
         "batch_norm_gradient": lambda c: (
@@ -180,7 +182,7 @@ def operator(name: str) -> Any:
 
 def test_every_operator_is_checked() -> None:
     names = {name for name in torch._C._dispatch_get_all_op_names() if name.startswith("pumice::")}
-    checked = {name.split(" ")[0] for name in (*computing(), *making())}
+    checked = {name.split(" ")[0] for name in (*computing(), *making(), "sum_over_processes")}
     assert names == {f"pumice::{name}" for name in checked}
 
 
@@ -197,6 +199,25 @@ def test_opcheck_of_what_makes_sites(device: torch.device, name: str) -> None:
         making()[name](Case(device)),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )
+
+
+def test_sums_over_processes(device: torch.device, tmp_path: pathlib.Path) -> None:
+    if not torch.distributed.is_available():
+        pytest.skip("PyTorch was built without torch.distributed")
+    backend = "gloo" if device.type == "cpu" else "nccl"
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
+    try:
+        name = torch.distributed.new_group([0]).group_name
+        for group in ("", name):
+            values = torch.randn(5, dtype=torch.float64, device=device, requires_grad=True)
+            torch.library.opcheck(_ops.sum_over_processes.default, (values, group))
+            run = lambda x, group=group: _ops.sum_over_processes(x, group)  # noqa: E731
+            assert torch.equal(run(values), values)
+            assert torch.autograd.gradcheck(run, (values,))
+            assert torch.autograd.gradgradcheck(run, (values,))
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("name", computing())

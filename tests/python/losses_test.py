@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from pumice import UserError
 from pumice.losses import lovasz_softmax
 from pumice.metrics import Confusion
 
@@ -52,3 +53,8 @@ def test_confusion(device: torch.device) -> None:
     assert confusion.accuracy() == pytest.approx(0.6)
     table = confusion.table(["a", "b", "c", "d"]).splitlines()
     assert [line.split()[0] for line in table] == ["class", "a", "b", "mean"]
+
+
+def test_truth_that_is_no_class_is_refused() -> None:
+    with pytest.raises(UserError, match="truth is torch.float32"):
+        lovasz_softmax(torch.randn(6, 3), torch.rand(6))

@@ -65,3 +65,8 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(tmp_path: pathlib.Path
     path.write_bytes(b"something else")
     with pytest.raises(pumice.UserError, match="no safetensors file"):
         pumice.read_weights(path)
+    torch.save(state, path)
+    with pytest.raises(pumice.UserError, match="a file of torch.save"):
+        pumice.load_weights(model, path)
+    with pytest.raises(pumice.UserError, match="there is no folder"):
+        pumice.save_weights(state, tmp_path / "absent" / "a.safetensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import pickle
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from .. import _C
 from .safetensors_file import read_safetensors, write_safetensors
+
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m")  # how PyTorch prints in bold
 
 # Where training frameworks keep the state dict within what they save.
 _ENTRIES = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "weights")
@@ -26,8 +29,12 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
         return read_safetensors(path)
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    # What is no checkpoint fails in torch.load in any way: its first bytes are taken for instructions.
+    except (
+        pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, AttributeError, OSError,
+    ) as error:  # fmt: skip
+        said = _CONTROL.sub("", str(error)).strip().splitlines()
+        reason = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
         raise _C.UserError(
             f"{path} is not read, since it holds more than tensors or is no checkpoint ({reason}). Where "
             "it comes from a source you trust, load it there and save model.state_dict() alone"
@@ -37,7 +44,9 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
 
 def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
     """By the ending of `path`: .safetensors, or what torch.save writes as .pth, .pt and .ckpt; raises
-    UserError for another."""
+    UserError for another, and where there is no such folder."""
+    if not path.absolute().parent.is_dir():
+        raise _C.UserError(f"{path}: there is no folder {path.parent}: make it first")
     if path.suffix == ".safetensors":
         write_safetensors(path, tensors)
     elif path.suffix in (".pth", ".pt", ".ckpt"):

@@ -67,7 +67,13 @@ class Convolution(torch.nn.Module):
         raise NotImplementedError
 
     def forward(self, x: SparseTensor, like: Any = None) -> SparseTensor:
-        features = x.features
+        try:
+            features = x.features
+        except AttributeError:
+            raise _C.UserError(
+                f"{type(self).__name__} takes a sparse tensor, and got a {type(x).__name__}: make one "
+                "with pumice.SparseTensor(coords, features)"
+            ) from None
         if features.size(1) != self.in_channels:
             raise _C.UserError(
                 f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "

@@ -103,6 +103,10 @@ class SparseConvolution(WindowedModule):
     def forward(
         self, input: SparseConvTensor, add_input: SparseConvTensor | None = None
     ) -> SparseConvTensor:
+        if not isinstance(input, SparseConvTensor):
+            raise _C.UserError(
+                f"{self.describe()} takes a SparseConvTensor, and got a {type(input).__name__}"
+            )
         features = input.features
         self._check_dimension(input)
         if features.shape[1] != self.in_channels:
