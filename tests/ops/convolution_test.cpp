@@ -318,5 +318,36 @@ TEST(Convolution, MistakesAreSentences) {
             "channel");
 }
 
+TEST(Convolution, AGradientOfTheWeightGoesIntoGivenMemory) {
+  for (const std::int64_t rows : {0, 1, 40}) {
+    const auto map = submanifold3(rows, 3);
+    for (const DType type : kTypes) {
+      const Tensor x = random_tensor({map->view().in_rows, 6}, type, 1);
+      const Tensor g = random_tensor({map->view().out_rows, 8}, type, 2);
+      for (const std::int64_t groups : {1, 2}) {
+        const ConvolutionOptions options{.groups = groups, .wide_weight_gradient = true};
+        const DType wide = type == DType::f64 ? DType::f64 : DType::f32;
+        Tensor into = Tensor::zeros({27, 6 / groups, 8}, wide);
+        convolution_weight_gradient_into(into.view(), x, g, map->view(), options);
+        EXPECT_TRUE(
+            same_bits(into, convolution_weight_gradient(x, g, map->view(), options).to(wide)))
+            << rows << " rows of " << name_of(type) << " in " << groups;
+      }
+    }
+  }
+  const auto map = submanifold3(40, 3);
+  const Tensor x = random_tensor({40, 6}, DType::f16, 1);
+  const Tensor g = random_tensor({40, 8}, DType::f16, 2);
+  const auto into = [&](const Shape& shape, DType type) {
+    return complaint_of([&] {
+      Tensor zeros = Tensor::zeros(shape, type);
+      convolution_weight_gradient_into(zeros.view(), x, g, map->view());
+    });
+  };
+  EXPECT_EQ(into({27, 8, 6}, DType::f32),
+            "zeros has shape [27, 8, 6]: the gradient of this weight is [27, 6, 8]");
+  EXPECT_EQ(into({27, 6, 8}, DType::f16), "zeros is f16: the gradient is summed up in f32");
+}
+
 }   // namespace
 }   // namespace pumice::test

@@ -42,6 +42,19 @@ TEST(BatchNorm, agrees_with_loops_at_all_sizes_and_types) {
             matrix_of(x), matrix_of(g), one, 1, matrix_of(weight), kNormEpsilon);
         const NormGradients gradients =
             batch_norm_training_gradient(x, g, weight, got.mean, got.inverse_deviation);
+        Tensor into_weight = Tensor::full({channels}, compute, 7);
+        Tensor into_bias = Tensor::full({channels}, compute, 7);
+        const NormGradients placed = batch_norm_training_gradient(
+            x, g, weight, got.mean, got.inverse_deviation,
+            {.of_weight = into_weight.view(), .of_bias = into_bias.view()});
+        EXPECT_FALSE(placed.weight.defined() || placed.bias.defined());
+        EXPECT_TRUE(
+            std::equal(static_cast<const std::byte*>(into_weight.raw()),
+                       static_cast<const std::byte*>(into_weight.raw()) + into_weight.bytes(),
+                       static_cast<const std::byte*>(gradients.weight.raw())));
+        EXPECT_TRUE(std::equal(static_cast<const std::byte*>(into_bias.raw()),
+                               static_cast<const std::byte*>(into_bias.raw()) + into_bias.bytes(),
+                               static_cast<const std::byte*>(gradients.bias.raw())));
         const auto n = static_cast<double>(std::max<std::int64_t>(1, rows));
         expect_near(gradients.features, wanted.input, kWork, kScale, "gradient");
         // Terms are summed in double; each carries the rounding of mean and of x - mean.
