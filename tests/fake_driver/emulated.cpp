@@ -42,6 +42,9 @@ std::string& last_failure() {
 }
 
 void* load_emulated(const void* code) {
+  // What stands for a kernel where none is compiled has the first letters alone.
+  constexpr unsigned char kIdentity[] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT};
+  if (std::memcmp(code, kIdentity, sizeof kIdentity) != 0) return nullptr;
   Elf64_Ehdr header;
   std::memcpy(&header, code, sizeof(header));
   if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64) return nullptr;
