@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pathlib
+from collections.abc import Iterator, Sequence
 
 import pytest
 import torch
@@ -94,3 +95,15 @@ def agree(
     for left, right, of in zip(mine, theirs, wanted, strict=True):
         assert left.shape == of.shape
         close(left, right, 1000)
+
+
+@pytest.fixture
+def process_group(device: torch.device, tmp_path: pathlib.Path) -> Iterator[None]:
+    """Of this process alone, for what adds up over processes."""
+    if not torch.distributed.is_available():
+        pytest.skip("PyTorch was built without torch.distributed")
+    backend = "gloo" if device.type == "cpu" else "nccl"
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()

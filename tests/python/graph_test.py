@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -267,23 +266,16 @@ def test_inference_is_fused_in_a_graph_too(device: torch.device, name: str) -> N
     assert ("pumice.fused_convolution" in targets) == any("Norm" in type(m).__name__ for m in net.modules())
 
 
-def test_norms_over_processes(device: torch.device, tmp_path: pathlib.Path) -> None:
-    if not torch.distributed.is_available():
-        pytest.skip("PyTorch was built without torch.distributed")
-    backend = "gloo" if device.type == "cpu" else "nccl"
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
-    try:
-        for group in (None, torch.distributed.new_group([0])):
-            net = CASES["SyncBatchNorm"]().to(device, working_type(device))
-            for module in net.modules():
-                if isinstance(module, nn.SyncBatchNorm):
-                    module.process_group = group
-            torch._dynamo.reset()
-            compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
-            check(net, compiled, scans(device))
-    finally:
-        torch.distributed.destroy_process_group()
+@pytest.mark.usefixtures("process_group")
+def test_norms_over_processes(device: torch.device) -> None:
+    for group in (None, torch.distributed.new_group([0])):
+        net = CASES["SyncBatchNorm"]().to(device, working_type(device))
+        for module in net.modules():
+            if isinstance(module, nn.SyncBatchNorm):
+                module.process_group = group
+        torch._dynamo.reset()
+        compiled = torch.compile(net, backend="aot_eager", fullgraph=True, dynamic=True)
+        check(net, compiled, scans(device))
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 4])

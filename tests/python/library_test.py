@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable
 from typing import Any
 
@@ -201,23 +200,16 @@ def test_opcheck_of_what_makes_sites(device: torch.device, name: str) -> None:
     )
 
 
-def test_sums_over_processes(device: torch.device, tmp_path: pathlib.Path) -> None:
-    if not torch.distributed.is_available():
-        pytest.skip("PyTorch was built without torch.distributed")
-    backend = "gloo" if device.type == "cpu" else "nccl"
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group(backend, store=store, rank=0, world_size=1)
-    try:
-        name = torch.distributed.new_group([0]).group_name
-        for group in ("", name):
-            values = torch.randn(5, dtype=torch.float64, device=device, requires_grad=True)
-            torch.library.opcheck(_ops.sum_over_processes.default, (values, group))
-            run = lambda x, group=group: _ops.sum_over_processes(x, group)  # noqa: E731
-            assert torch.equal(run(values), values)
-            assert torch.autograd.gradcheck(run, (values,))
-            assert torch.autograd.gradgradcheck(run, (values,))
-    finally:
-        torch.distributed.destroy_process_group()
+@pytest.mark.usefixtures("process_group")
+def test_sums_over_processes(device: torch.device) -> None:
+    name = torch.distributed.new_group([0]).group_name
+    for group in ("", name):
+        values = torch.randn(5, dtype=torch.float64, device=device, requires_grad=True)
+        torch.library.opcheck(_ops.sum_over_processes.default, (values, group))
+        run = lambda x, group=group: _ops.sum_over_processes(x, group)  # noqa: E731
+        assert torch.equal(run(values), values)
+        assert torch.autograd.gradcheck(run, (values,))
+        assert torch.autograd.gradgradcheck(run, (values,))
 
 
 @pytest.mark.parametrize("name", computing())

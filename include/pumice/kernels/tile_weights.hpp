@@ -31,7 +31,7 @@ class TileWeights {
 };
 
 /// What was asked of the weights of one pass, so that the next pass can pack them all in one
-/// launch. For one thread at a time.
+/// launch. Threads share one as they do a MapUses.
 class TileWeightUses {
  public:
   TileWeightUses();

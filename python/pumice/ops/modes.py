@@ -55,8 +55,8 @@ def check_weight(features: Tensor, weight: Tensor) -> None:
     the weight all the same. Other types that differ the extension refuses itself."""
     if weight.dtype != features.dtype and rounds_weight(features, weight, 1, None):
         raise _C.UserError(
-            f"weight is {weight.dtype} but the features are {features.dtype}: convert one of them, "
-            "or say what to compute in with torch.autocast"
+            f"weight is {weight.dtype} but the features are in half precision ({features.dtype}): "
+            "convert one of them, or say what to compute in with torch.autocast"
         )
 
 
