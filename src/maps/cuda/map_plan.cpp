@@ -154,8 +154,9 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   std::vector<DeviceMap> built = build_maps(runner, requests);
   std::size_t next = 0;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
-    for (const TilesStep& tiles : maps_[i].tiles)
-      made.maps->entries_[i].map->structures()->keep(tiles.wanted, std::move(built[next++]));
+    const KernelMap& map = *made.maps->entries_[i].map;
+    for (std::size_t n = 0; n < maps_[i].tiles.size(); ++n, ++next)
+      map.structures()->keep(map, requests[next], std::move(built[next]));
   }
   return made;
 }

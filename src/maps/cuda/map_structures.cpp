@@ -273,11 +273,4 @@ void MapStructures::keep(const KernelMap& map, const MapRequest& request, Device
   tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(made), ref, mirrored}));
 }
 
-void MapStructures::keep(const TilesWanted& wanted, DeviceMap tiles) {
-  const std::scoped_lock lock(mutex_);
-  const TileMapRef ref = tiles.tiles();
-  const TileMapRef mirrored = tiles.mirrored_tiles();
-  tiles_.push_back(std::make_unique<Tiles>(Tiles{wanted, std::move(tiles), ref, mirrored}));
-}
-
 }   // namespace pumice::cuda

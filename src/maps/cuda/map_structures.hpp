@@ -73,7 +73,6 @@ class MapStructures {
   /// How they are built, of the map that owns this.
   MapRequest request(const KernelMap& map, const TilesWanted& wanted,
                      std::int64_t entry_capacity = 0);
-  void keep(const TilesWanted& wanted, DeviceMap tiles);
 
   /// What was asked for so far, of one map of several passes.
   struct Uses {
@@ -84,7 +83,7 @@ class MapStructures {
   /// Requests for those of `uses` that are not there, of the map that owns this. Where a direction
   /// was not searched yet there is one of it, which the others are made from afterwards.
   std::vector<MapRequest> missing(const KernelMap& map, const Uses& uses);
-  /// Takes what one of them led to.
+  /// Takes what such a request, or one of `request`, led to.
   void keep(const KernelMap& map, const MapRequest& request, DeviceMap made);
 
  private:
