@@ -133,11 +133,3 @@ TEST(Obtain, ASourceThatDoesNotCompileLeavesNothingBehind) {
 
 }   // namespace
 }   // namespace pumice::jit
-
-#if defined(__SANITIZE_ADDRESS__)
-/// For the whole program: NVRTC unloads a library whose thread-local memory LeakSanitizer would
-/// walk through at the end, where it crashes more often than not.
-extern "C" [[gnu::visibility("default")]] const char* __asan_default_options() {
-  return "intercept_tls_get_addr=0";
-}
-#endif
