@@ -28,6 +28,11 @@ void expect_known_command(const CLI::App& app, std::span<char* const> words) {
     if (command->get_name() == given) return expect_known_command(*command, words.subspan(1));
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
+  if (given == "convert" && app.get_parent() == nullptr) {
+    throw CLI::ExtrasError(
+        "convert is a command of the Python package; install that, and its pumice has it",
+        CLI::ExitCodes::ExtrasError);
+  }
   const std::string of = app.get_parent() == nullptr ? "" : " of " + app.get_name();
   throw CLI::ExtrasError(
       "no command" + (given.empty() ? "" : " \"" + given + "\"") + of + "; there are " + known,

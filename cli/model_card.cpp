@@ -7,10 +7,12 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <system_error>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/safetensors.hpp>
 
+#include "core/installed.hpp"
 #include "picture_colours.hpp"
 
 namespace pumice::cli {
@@ -141,6 +143,20 @@ class Reader {
 };
 
 }   // namespace
+
+std::string find_weights(const std::string& given) {
+  std::error_code nothing;
+  const bool is_name = given.find_first_of("./\\") == std::string::npos;
+  if (given.empty() || !is_name || std::filesystem::exists(given, nothing)) return given;
+  for (const std::filesystem::path& place : installed_places("models")) {
+    const std::filesystem::path file = place / (given + ".safetensors");
+    if (std::filesystem::exists(file, nothing)) return file.string();
+  }
+  throw UserError(
+      "--weights " + given +
+      ": there is no such file, and no weights of that name come along; \"streets\" do, "
+      "where Pumice is installed whole");
+}
 
 ModelCard read_model_card(const std::filesystem::path& weights) {
   return Reader(weights).read();

@@ -32,6 +32,11 @@ struct ModelCard {
   std::vector<std::vector<std::int32_t>> labels;   // of each class; empty where it is not said
 };
 
+/// The file that `--weights` names: one that comes along where `given` is the name of one, as
+/// "streets" is, and there is no such file; else `given` itself. UserError for a name, without dots
+/// and slashes, that is neither.
+std::string find_weights(const std::string& given);
+
 /// UserError naming the file, the entry and its value where that cannot be.
 ModelCard read_model_card(const std::filesystem::path& weights);
 

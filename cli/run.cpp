@@ -408,7 +408,7 @@ void add_run_command(CLI::App& app) {
   command->add_option(
       "--weights", arguments->weights,
       "safetensors file of any floating type, whose metadata may say widths, voxel size and "
-      "classes; without it weights are random, named by --seed");
+      "classes, or streets, which comes along; without it weights are random, named by --seed");
   command->add_option("--labels", arguments->labels,
                       "SemanticKITTI .label files, one a scan: says how well the classes of the "
                       "weights agree with them (default: with the labels in the scans)");
@@ -454,6 +454,7 @@ void add_run_command(CLI::App& app) {
   add_threads(*command);
   add_json(*command, arguments->json);
   command->callback([arguments, widths, factor, size] {
+    arguments->weights = find_weights(arguments->weights);
     arguments->sized = size->count() > 0;
     arguments->widths_given = widths->count() > 0;
     arguments->width_factor_given = factor->count() > 0;

@@ -1,6 +1,6 @@
 """How well classes that `pumice run` found agree with the labels of a SemanticKITTI scan.
 
-    pumice run minkunet42 000000.bin --weights models/streets.safetensors --out result.safetensors
+    pumice run minkunet42 000000.bin --weights streets --out result.safetensors
     python examples/confusion_with_labels.py result.safetensors 000000.label
 """
 

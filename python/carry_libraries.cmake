@@ -1,14 +1,15 @@
-# Puts the shared libraries that the extension needs and that a system need not have beside it, where
-# its run path leads. Left to the system: libc, libm, libstdc++, libgcc and zlib, which every
+# Puts the shared libraries that the extension and the program need and that a system need not have
+# where their run paths lead. Left to the system: libc, libm, libstdc++, libgcc and zlib, which every
 # manylinux system has.
 file(GET_RUNTIME_DEPENDENCIES
   MODULES ${extension}
+  EXECUTABLES ${program}
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
-  PRE_INCLUDE_REGEXES "tbb" "hwy" "fmt" "spdlog"
+  PRE_INCLUDE_REGEXES "tbb" "hwy" "fmt" "spdlog" "png"
   PRE_EXCLUDE_REGEXES ".*")
 if(missing)
-  message(FATAL_ERROR "the extension needs ${missing}, and no such library was found")
+  message(FATAL_ERROR "the package needs ${missing}, and no such library was found")
 endif()
 foreach(library IN LISTS found)
   get_filename_component(file ${library} REALPATH)

@@ -28,7 +28,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 STAGE = re.compile(r"^\s*pumice_stage\(\s*(\w+)", re.MULTILINE)
 CODE = {".cpp", ".hpp", ".h", ".cu", ".cuh"}
 TEXT = CODE | {".py", ".sh", ".cmake", ".in", ".txt", ".json", ".md", ".yml", ".toml", ""}
-SKIPPED = {".git", "build", "out", "docs", "__pycache__"}
+SKIPPED = {".git", "build", "out", "docs", "__pycache__", "bin"}   # bin: a built program, in python/pumice
 STANDARD = set(
     """
     algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono

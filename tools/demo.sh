@@ -15,7 +15,7 @@ if [[ -z $scan ]]; then
   "$pumice" simulate --seed 2000001 --out "$scan"
 fi
 echo
-"$pumice" run minkunet42 "$scan" --weights models/streets.safetensors ${LABELS:+--labels "$LABELS"} --repeat 3 \
+"$pumice" run minkunet42 "$scan" --weights streets ${LABELS:+--labels "$LABELS"} --repeat 3 \
   --out "$out/result.safetensors" --picture "$out/result.png" --html "$out/result.html"
 if [[ -n ${SCAN:-} ]]; then
   echo

@@ -1,20 +1,30 @@
-"""`python -m pumice`: what works here and what is missing, in words; checkpoints of other libraries."""
+"""The command `pumice`, also as `python -m pumice`: `doctor` and `convert`, which want Python, and every
+command of the C++ program, which comes along."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import pathlib
+import subprocess
 import sys
 
 from . import __version__, doctor
 
-_USAGE = "usage: python -m pumice doctor | convert CHECKPOINT --from LIBRARY ... | version"
+_PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "nt" else "pumice")
+_OWN = """\
+  convert                     Checkpoints of spconv, TorchSparse, MinkowskiEngine and WarpConvNet to
+                              safetensors and to each other
+  doctor                      Without options: what works here, PyTorch included, and what is missing
+"""
 
 
 def main(arguments: list[str]) -> int:
+    """The exit code: 0 done, 1 an input is at fault, 2 the command line, 3 Pumice."""
     if arguments == ["doctor"]:
         return doctor.main()
     if arguments in (["version"], ["--version"]):
-        print(__version__)
+        print("pumice", __version__)
         return 0
     if arguments[:1] == ["convert"]:
         if importlib.util.find_spec("torch") is None:
@@ -23,9 +33,33 @@ def main(arguments: list[str]) -> int:
         from .convert import command
 
         return command.main(arguments[1:])
-    print(_USAGE, file=sys.stderr)
-    return 2
+    if not _PROGRAM.exists():
+        print(
+            f"pumice: there is no {_PROGRAM}, which has every command but convert and doctor: install "
+            "the package anew",
+            file=sys.stderr,
+        )
+        return 1
+    if not arguments or arguments[0] in ("-h", "--help", "--help-all"):
+        code = subprocess.run([_PROGRAM, "--help"], check=False).returncode
+        print(_OWN, end="")
+        return code
+    return _run_program(arguments)
+
+
+def _run_program(arguments: list[str]) -> int:
+    # Where NVRTC and cuBLAS of this environment lie, which need not be an activated one.
+    environment = {"VIRTUAL_ENV": sys.prefix, **os.environ}
+    words = [str(_PROGRAM), *arguments]
+    if os.name == "nt":   # has no exec that keeps the process
+        return subprocess.run(words, env=environment, check=False).returncode
+    sys.stdout.flush()
+    os.execve(words[0], words, environment)
+
+
+def command() -> int:
+    return main(sys.argv[1:])
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command())

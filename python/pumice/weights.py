@@ -78,7 +78,7 @@ def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor],
     if data[:2] == b"PK" or data[:1] == b"\x80":  # a zip archive, or a pickle
         raise _C.UserError(
             f"{os.fspath(path)} is a file of torch.save: read it with torch.load and "
-            "model.load_state_dict, or convert it with `python -m pumice convert`"
+            "model.load_state_dict, or convert it with `pumice convert`"
         )
     length = int.from_bytes(data[:8], "little")
     try:

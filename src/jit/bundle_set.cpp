@@ -1,14 +1,13 @@
 // Finding and opening bundles, and one warning for each that is ignored.
 #include "jit/bundle_set.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <utility>
 
 #include <pumice/core/log.hpp>
 
 #include "core/environment.hpp"
+#include "core/installed.hpp"
 
 namespace pumice::jit {
 namespace {
@@ -37,16 +36,7 @@ void say_ignored(const fs::path& path, const std::string& why) {
 
 std::vector<fs::path> bundle_places() {
   if (!environment::bundle().empty()) return {environment::bundle()};
-  Dl_info info{};
-  static const int kHere = 0;   // lies in the library, or in the program it is linked into
-  if (dladdr(&kHere, &info) == 0 || info.dli_fname == nullptr) return {};
-  std::error_code error;
-  const fs::path file = fs::canonical(info.dli_fname, error);
-  if (error) return {};
-  const fs::path folder = file.parent_path();
-  const fs::path kernels = fs::path("pumice") / "kernels";
-  return {folder / kernels, folder.parent_path() / "share" / kernels,
-          folder.parent_path().parent_path() / "share" / kernels};
+  return installed_places("kernels");
 }
 
 BundleSet::BundleSet(const std::vector<fs::path>& places, Missing missing) {

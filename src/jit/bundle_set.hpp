@@ -15,9 +15,8 @@ namespace pumice::jit {
 /// How the files of bundles end.
 inline constexpr const char* kBundleSuffix = ".bundle";
 
-/// Where bundles lie: the file or folder that PUMICE_BUNDLE names, and then nothing else; else the
-/// folders pumice/kernels beside the file that holds this library, ../share/pumice/kernels and
-/// ../../share/pumice/kernels.
+/// Where bundles lie: the file or folder that PUMICE_BUNDLE names, and then nothing else; else
+/// installed_places("kernels").
 std::vector<std::filesystem::path> bundle_places();
 
 class BundleSet {

@@ -175,6 +175,7 @@ TEST_F(RefusalTest, CommandsNobodyKnows) {
   expect_refusal({"kernels", "bogus"}, {"\"bogus\" of kernels", "list, build, check"});
   expect_refusal({"kernels"}, {"no command of kernels", "list, build, check"});
   expect_refusal({"kernels", "--json"}, {"--json", "list, build, check"});
+  expect_refusal({"convert", "net.pth"}, {"convert", "Python package"});
 }
 
 TEST_F(RefusalTest, ChannelsThatNoLayerHas) {

@@ -40,6 +40,23 @@ class TrainedModelTest : public ProgramTest {
   std::string scan_ = path("slope.ply");
 };
 
+TEST_F(TrainedModelTest, IsFoundByItsName) {
+  const auto features = [&](const std::string& weights) {
+    const nlohmann::json result = run_json(
+        {"run", "minkunet42", scan_, "--weights", weights, "--out", path("out.safetensors")});
+    EXPECT_EQ(result.at("trained"), true);
+    EXPECT_EQ(result.at("channels_out"), 19);
+    return read_text(path("out.safetensors"));
+  };
+  EXPECT_EQ(features("streets"), features(trained_));
+  expect_refusal({"run", "minkunet42", scan_, "--weights", "roads"}, {"roads", "no such file"});
+  // A file of that name in the folder where one works comes first.
+  write_text("streets", "these are no weights");
+  const Outcome own = run({"run", "minkunet42", scan_, "--weights", "streets"});
+  std::filesystem::remove("streets");
+  EXPECT_NE(own.code, 0);
+}
+
 TEST_F(TrainedModelTest, FindsTheClassesOfStreetsItHasNotSeen) {
   // The training took seeds below 2000 and was stopped by 1000000 to 1000015.
   for (const char* seed : {"2000001", "2000006"}) {

@@ -93,17 +93,5 @@ TEST(BundleSet, WhatIsNotThereIsAProblemOnlyWhereItWasNamed) {
   ASSERT_EQ(named.bundles().size(), 1u);
 }
 
-TEST(BundlePlaces, LieBesideTheProgramAndInItsInstallation) {
-  const auto places = bundle_places();
-  ASSERT_EQ(places.size(), 3u);
-  for (const auto& place : places) {
-    EXPECT_TRUE(place.is_absolute()) << place;
-    EXPECT_TRUE(place.string().ends_with("/pumice/kernels")) << place;
-  }
-  EXPECT_NE(places[1].string().find("/share/"), std::string::npos) << places[1];
-  EXPECT_EQ(places[1].parent_path().parent_path().parent_path(),
-            places[0].parent_path().parent_path().parent_path());
-}
-
 }   // namespace
 }   // namespace pumice::jit

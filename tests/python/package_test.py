@@ -42,11 +42,12 @@ def test_carries_the_licence_of_everything_inside(wheel: pathlib.Path) -> None:
         if ".dist-info/licenses/" in name
     }
     assert "Apache License" in texts["LICENSE"]
-    carried = {"libtbb": "oneTBB", "libhwy": "Highway", "libfmt": "fmt", "libspdlog": "spdlog"}
+    carried = {"libtbb": "oneTBB", "libhwy": "Highway", "libfmt": "fmt", "libspdlog": "spdlog",
+               "libpng16": "libpng"}
     libraries = [name for name in names if re.match(r"pumice/lib/[^/]+$", name)]
     assert libraries
     inside = {carried[pathlib.PurePath(name).name.split(".")[0]] for name in libraries}
-    compiled_in = {"Eigen", "nlohmann_json", "nanobind"}
+    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11"}
     for library in inside | compiled_in:
         assert "opyright" in texts[library] and len(texts[library]) > 1000, library
 
@@ -68,12 +69,19 @@ def test_finds_the_kernels_it_carries(wheel: pathlib.Path, tmp_path: pathlib.Pat
     assert bundle["problem"] == "" and bundle["kernels"] > 0
 
 
-def test_installs_and_works_without_pytorch(wheel: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    venv.create(tmp_path / "clean", with_pip=True)
-    python = tmp_path / "clean" / "bin" / "python"
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel], check=True
-    )
+@pytest.fixture(scope="module")
+def clean(wheel: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The folder of programs of an environment that has the wheel and what it asks for alone."""
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder, with_pip=True)
+    programs = folder / "bin"
+    install = [programs / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel]
+    subprocess.run(install, check=True)
+    return programs
+
+
+def test_installs_and_works_without_pytorch(clean: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    python = clean / "python"
     script = """
 import pumice
 scan = pumice.simulate(seed=1, beams=32)
@@ -98,6 +106,31 @@ print(pumice.__version__)
     assert "PyTorch   not installed" in doctor.stdout
 
 
+def test_brings_the_program_and_its_trained_network(clean: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    def pumice_says(*arguments: str) -> str:
+        run = subprocess.run(
+            [clean / "pumice", *arguments], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    assert pumice_says("--version").split() == ["pumice", pumice.__version__]
+    for command in ("run", "view", "convert", "doctor"):
+        assert f"\n  {command} " in pumice_says("--help"), command
+    assert "PyTorch   not installed" in pumice_says("doctor")
+    assert json.loads(pumice_says("doctor", "--json"))["version"] == pumice.__version__
+    pumice_says("simulate", "--seed", "2000001", "--beams", "32", "--out", "street.ply")
+    run = ("run", "minkunet42", "street.ply", "--weights", "streets", "--picture", "street.png", "--json")
+    said = json.loads(pumice_says(*run))
+    assert said["trained"] and said["agreement"]["accuracy"] > 0.9
+    assert (tmp_path / "street.png").read_bytes()[:4] == b"\x89PNG"
+
+    convert = subprocess.run(
+        [clean / "pumice", "convert", "net.pth"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert convert.returncode == 1 and "pip install torch" in convert.stderr
+
+
 def test_importing_brings_in_no_framework() -> None:
     script = "import sys, pumice; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)
@@ -107,4 +140,4 @@ def test_mistakes_on_the_command_line_are_answered() -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pumice", "docter"], capture_output=True, text=True
     )
-    assert run.returncode == 2 and "usage" in run.stderr
+    assert run.returncode == 2 and '"docter"' in run.stderr and "doctor" in run.stderr

@@ -12,7 +12,7 @@ import torch
 import pumice
 from pumice import data
 from pumice.metrics import Confusion
-from pumice.models import MinkUNet42
+from pumice.models import MinkUNet42, pretrained
 
 ROOT = pathlib.Path(__file__).parents[2]
 WEIGHTS = ROOT / "models" / "streets.safetensors"
@@ -21,11 +21,7 @@ CLASSES = len(data.SEMANTIC_KITTI.names)
 
 
 def trained(device: torch.device) -> MinkUNet42:
-    _, metadata = pumice.read_weights(WEIGHTS)
-    widths = [int(width) for width in metadata["widths"].split(",")]
-    model = MinkUNet42(4, len(metadata["classes"].split(",")), widths)
-    pumice.load_weights(model, WEIGHTS)
-    return model.to(device).eval()
+    return pretrained("streets").network.to(device)
 
 
 def street(device: torch.device) -> data.Sample:
@@ -52,6 +48,42 @@ def test_finds_the_classes_of_a_street_it_has_not_seen(device: torch.device) -> 
     confusion.add(batch.point_labels, scores.argmax(1)[batch.point_to_voxel])
     assert confusion.accuracy() > 0.98
     assert confusion.mean_iou() > 0.95
+
+
+def test_what_comes_along_says_its_classes_and_its_voxels() -> None:
+    streets = pretrained()
+    assert streets.classes == data.SEMANTIC_KITTI.names
+    assert streets.voxel_size == (0.1, 0.1, 0.1)
+    assert not streets.network.training
+    own = pretrained(WEIGHTS).network.state_dict()
+    for name, value in streets.network.state_dict().items():
+        assert torch.equal(value, own[name]), name
+
+
+def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
+    for source, named in (
+        ("roads", '"roads" is no file.*streets'),
+        (tmp_path / "net.safetensors", "no such file"),
+        ("roads.safetensors", "no such file"),
+    ):
+        with pytest.raises(pumice.UserError, match=named):
+            pretrained(source)
+    _, said = pumice.read_weights(WEIGHTS)
+    path = tmp_path / "net.safetensors"
+    for key, value, named in (
+        ("network", "second", "second on x,y,z,intensity"),
+        ("features", "x,y,z", "minkunet42 on x,y,z"),
+        ("network", None, "does not say network"),
+        ("widths", None, "does not say widths"),
+        ("widths", "32,wide", "no numbers"),
+        ("voxel_size", "0.1,0.2", "voxel_size"),
+        ("classes", None, "does not say classes"),
+        ("classes", "car,road", "classifier"),
+    ):
+        metadata = {**said, key: value} if value else {k: v for k, v in said.items() if k != key}
+        pumice.save_weights(pretrained().network, path, metadata=metadata)
+        with pytest.raises(pumice.UserError, match=named):
+            pretrained(path)
 
 
 def test_the_file_says_what_running_it_takes() -> None:

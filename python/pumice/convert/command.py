@@ -1,4 +1,4 @@
-"""`python -m pumice convert`: the command line."""
+"""`pumice convert`: the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m pumice convert",
+        prog="pumice convert",
         description="Converts a checkpoint of one sparse convolution library to another's, and checks "
         "every layer on random input.",
     )

@@ -4,6 +4,7 @@ from .blocks import ResidualBlock, convolution_block
 from .encoders import CenterPointEncoder, SecondEncoder
 from .minkunet import WIDTHS, MinkUNet42
 from .point_voxel import PointTensor
+from .pretrained import Pretrained, pretrained
 from .spvcnn import SPVCNN
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "CenterPointEncoder",
     "MinkUNet42",
     "PointTensor",
+    "Pretrained",
     "ResidualBlock",
     "SecondEncoder",
     "convolution_block",
+    "pretrained",
 ]

@@ -1,0 +1,93 @@
+"""Trained networks, from a file that says of itself what it takes to run them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Mapping
+
+from .. import _C
+from ..weights import load_weights, read_weights
+from .minkunet import MinkUNet42
+
+_FEATURES = "x,y,z,intensity"
+# In an installed package, and in a checkout that is imported where it lies.
+_PLACES = (
+    pathlib.Path(__file__).parents[1] / "pumice" / "models",
+    pathlib.Path(__file__).parents[3] / "models",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+    """A trained network and what its file says of it."""
+
+    network: MinkUNet42  # on the CPU, float32, in evaluation mode
+    classes: tuple[str, ...]  # names in the order of the outputs
+    voxel_size: tuple[float, float, float]  # metres along x, y, z
+    metadata: Mapping[str, str]  # every entry of the file
+
+
+def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
+    """A network with its trained weights.
+
+    source: a name that comes along, of which "streets" is the only one: a MinkUNet42 of 1.7 million
+    parameters trained on simulated streets, which often errs on recorded ones; or a safetensors file
+    with such metadata, as examples/train_segmentation.py writes.
+
+    Raises UserError for a name that did not come along, and for a file whose metadata does not say
+    what the network is.
+    """
+    path = _path(source)
+    _, metadata = read_weights(path)
+    network = _entry(path, metadata, "network")
+    features = metadata.get("features", _FEATURES)
+    if network != "minkunet42" or features != _FEATURES:
+        raise _C.UserError(
+            f"{path} is a {network} on {features}; pretrained() makes minkunet42 on {_FEATURES}: "
+            "make the network and load the file with pumice.load_weights"
+        )
+    try:
+        widths = [int(width) for width in _entry(path, metadata, "widths").split(",")]
+        sizes = [float(size) for size in _entry(path, metadata, "voxel_size").split(",")]
+    except ValueError as error:
+        raise _C.UserError(f"{path}: its metadata holds no numbers where it should: {error}") from error
+    if len(sizes) == 1:
+        sizes *= 3
+    if len(sizes) != 3:
+        raise _C.UserError(
+            f'{path}: its metadata says voxel_size = "{metadata["voxel_size"]}"; it takes one number '
+            "of metres, or three"
+        )
+    classes = tuple(_entry(path, metadata, "classes").split(","))
+    model = MinkUNet42(len(features.split(",")), len(classes), widths)
+    load_weights(model, path)
+    return Pretrained(model.eval(), classes, (sizes[0], sizes[1], sizes[2]), metadata)
+
+
+def _path(source: str | os.PathLike[str]) -> pathlib.Path:
+    path = pathlib.Path(source)
+    if path.exists():
+        return path
+    name = os.fspath(source)
+    if path.suffix or path.name != name:
+        raise _C.UserError(f"{path}: there is no such file")
+    found = [place / f"{name}.safetensors" for place in _PLACES]
+    for file in found:
+        if file.exists():
+            return file
+    known = sorted(file.stem for place in _PLACES for file in place.glob("*.safetensors"))
+    raise _C.UserError(
+        f'"{name}" is no file, and no network of that name came along; there '
+        + (f"is {', '.join(known)}" if known else "are none in this installation")
+    )
+
+
+def _entry(path: pathlib.Path, metadata: Mapping[str, str], key: str) -> str:
+    if key not in metadata:
+        raise _C.UserError(
+            f"{path}: its metadata does not say {key}; make the network and load the file with "
+            "pumice.load_weights"
+        )
+    return metadata[key]
