@@ -54,6 +54,10 @@ def _suggest_compiler() -> None:
 
 def _connect() -> None:
     _C.use_framework(DTYPES, _cut)
+    # Since PyTorch 2.10; without it tensors are asked by their methods.
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if exchange is not None:
+        _C.use_exchange_table(exchange, [torch.Tensor, torch.nn.Parameter])
     if torch.version.cuda is not None:
         _suggest_compiler()
         _C.on_kernel_compiled(CompileProgress())

@@ -280,6 +280,7 @@ struct ChainWeights {
     TileWeights packed;
   };
   std::vector<Link> links;
+  MadeOf made_of;
 
   std::vector<TileWeights*> packed() {
     std::vector<TileWeights*> all;
@@ -297,7 +298,8 @@ struct ChainWeights {
   ChainWeights(const ChainWeights&) = delete;
   ChainWeights& operator=(const ChainWeights&) = delete;
   ChainWeights(const Chain& chain, nb::handle like, nb::handle parameters_given,
-               nb::handle running_given) {
+               nb::handle running_given)
+      : made_of(parameters_given, running_given) {
     Call call(like);
     const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
     const std::vector<Running> running = running_in(call, running_given, chain.size());
@@ -350,7 +352,17 @@ void bind_chain(nb::module_& module) {
       .def(nb::init<const std::vector<std::tuple<int, int, bool, double, double>>&>(), "links"_a);
   nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
       .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle>(), "chain"_a, "like"_a,
-           "parameters"_a, "running"_a);
+           "parameters"_a, "running"_a)
+      .def(
+          "is_of",
+          [](const ChainWeights& weights, nb::handle parameters, nb::handle running) {
+            return weights.made_of == MadeOf(parameters, running);
+          },
+          "parameters"_a, "running"_a,
+          "Whether they were made of these tensors, and nobody has written into them since. The "
+          "caller keeps alive what they were made of.");
+  module.def("types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a, "rounds"_a,
+             "Whether kernels take these types, for a chain.");
   module.def(
       "chain_training",
       [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,

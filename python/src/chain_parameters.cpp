@@ -6,6 +6,8 @@
 #include <pumice/core/error.hpp>
 
 #include "framework_allocator.hpp"
+#include "names.hpp"
+#include "tensor_look.hpp"
 
 namespace pumice::python {
 
@@ -39,6 +41,53 @@ std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t 
                    single_view_of(items[kEach * i + 2], "num_batches_tracked", call.stream())});
   }
   return all;
+}
+
+bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds) {
+  const auto count = static_cast<std::size_t>(PyTuple_Size(parameters.ptr()));
+  const Items items(parameters, count, "parameters");
+  try {
+    const TensorLook x = look_at(features);
+    const bool on_device = x.device_index >= 0;
+    const bool is_double = x.dtype == DType::f64;
+    if (!is_floating(x.dtype) || (is_double && on_device)) return false;
+    if (!other.is_none() && look_at(other).dtype != x.dtype) return false;
+    const DType sums = is_double ? DType::f64 : DType::f32;
+    for (std::size_t i = 0; i < count; ++i) {
+      const TensorLook one = look_at(items[i]);
+      const bool is_weight = i % kParameters == 0;
+      const bool fits = is_weight
+                            ? one.dtype == x.dtype || (on_device && rounds && one.dtype == sums)
+                            : one.dtype == sums;
+      if (!fits || !one.is_contiguous) return false;
+    }
+  } catch (const UserError&) {   // a type that no kernel takes
+    return false;
+  }
+  return true;
+}
+
+MadeOf::MadeOf(nb::handle parameters, nb::handle running) {
+  const auto size = [](nb::handle tuple) {
+    return static_cast<std::size_t>(PyTuple_Size(tuple.ptr()));
+  };
+  const Items learned(parameters, size(parameters), "parameters");
+  const Items statistics(running, size(running), "running statistics");
+  for (std::size_t i = 0; i < size(parameters); ++i)
+    add(learned[i]);
+  for (std::size_t i = 0; i < size(running); ++i) {
+    if (i % 3 != 2) add(statistics[i]);
+  }
+}
+
+void MadeOf::add(nb::handle tensor) {
+  std::int64_t version = 0;
+  if (PyObject* counted = PyObject_GetAttr(tensor.ptr(), names().version)) {
+    version = PyLong_AsLongLong(nb::steal(counted).ptr());
+  } else {   // one of inference mode, whose changes nobody counts
+    PyErr_Clear();
+  }
+  parts_.push_back({tensor.ptr(), look_at(tensor).data, version});
 }
 
 PackedLinks::PackedLinks(TileWeightUses& uses, const std::vector<Parameters>& parameters,

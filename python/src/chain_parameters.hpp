@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include <pumice/kernels/tile_weights.hpp>
@@ -43,6 +44,35 @@ struct Running {
 
 /// Of a tuple of (mean, variance, batches) of each link.
 std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t links);
+
+/// Whether kernels take these types: features and `other` (None, or of the same type) floating, and
+/// in double precision on the host alone; weights of the type of the features, or, where `rounds`
+/// says that autocast asked for that type, on a device wider ones; norms of the type of sums. All
+/// of `parameters` (as in parameters_in) contiguous.
+bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds);
+
+/// The tensors that something was made of, to tell whether it would be the same today: which they
+/// are, where they lie, and how often they were written into. Whoever asks keeps them alive, or
+/// another one may come to lie where one of them was.
+class MadeOf {
+ public:
+  /// Of tuples as in parameters_in and running_in; without the numbers of batches.
+  MadeOf(nb::handle parameters, nb::handle running);
+
+  friend bool operator==(const MadeOf&, const MadeOf&) = default;
+
+ private:
+  struct Part {
+    const PyObject* tensor;
+    const void* data;
+    std::int64_t version;
+    friend bool operator==(const Part&, const Part&) = default;
+  };
+
+  void add(nb::handle tensor);
+
+  std::vector<Part> parts_;
+};
 
 /// The weights of all links in the forms that kernels read, packed at once where an earlier pass
 /// tells in which.

@@ -10,6 +10,7 @@
 
 #include "framework_allocator.hpp"
 #include "names.hpp"
+#include "tensor_look.hpp"
 
 using namespace nanobind::literals;
 
@@ -20,18 +21,6 @@ std::int64_t integer(const nb::object& value) {
   const long long result = PyLong_AsLongLong(value.ptr());
   if (result == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
   return result;
-}
-
-Shape shape_of(nb::handle tensor) {
-  const nb::object extents = attribute(tensor, names().shape);
-  const auto rank = static_cast<int>(PyTuple_Size(extents.ptr()));
-  PUMICE_EXPECTS(rank <= Shape::kMaxRank, "a tensor of ", rank, " axes: at most ", Shape::kMaxRank);
-  std::array<std::int64_t, Shape::kMaxRank> values{};
-  for (int axis = 0; axis < rank; ++axis) {
-    values[static_cast<std::size_t>(axis)] =
-        PyLong_AsLongLong(PyTuple_GetItem(extents.ptr(), axis));
-  }
-  return Shape(std::span<const std::int64_t>(values.data(), static_cast<std::size_t>(rank)));
 }
 
 nb::dlpack::dtype dlpack_type(DType type) {
@@ -88,21 +77,17 @@ DType Framework::dtype_of(nb::handle framework_dtype) const {
 
 TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
   if (tensor.is_none()) return {};
-  const nb::object is_contiguous = call_method(tensor, names().is_contiguous);
-  PUMICE_EXPECTS(is_contiguous.ptr() == Py_True, name,
-                 " is not contiguous: call .contiguous() on it");
-  const std::int64_t index = integer(call_method(tensor, names().get_device));
+  const TensorLook look = look_at(tensor);
+  PUMICE_EXPECTS(look.is_contiguous, name, " is not contiguous: call .contiguous() on it");
+  const int index = look.device_index;
   const bool on_cpu = stream.device.kind == DeviceKind::cpu;
   PUMICE_EXPECTS(on_cpu ? index < 0 : index == stream.device.index, name, " is on ",
                  index < 0 ? std::string("cpu") : "cuda:" + std::to_string(index),
                  " but the other tensors are on ", to_string(stream.device),
                  ": .to() brings it there");
-  const auto address = static_cast<std::uintptr_t>(integer(call_method(tensor, names().data_ptr)));
-  const Shape shape = shape_of(tensor);
-  PUMICE_EXPECTS(address != 0 || shape.elements() == 0, name,
+  PUMICE_EXPECTS(look.data != nullptr || look.shape.elements() == 0, name,
                  " has no memory: give a tensor on the CPU or on a CUDA device, not on meta");
-  const nb::object dtype = attribute(tensor, names().dtype);
-  return {reinterpret_cast<void*>(address), framework().dtype_of(dtype), shape, stream};
+  return {look.data, look.dtype, look.shape, stream};
 }
 
 ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
@@ -119,19 +104,18 @@ TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream
 
 Call::Call(nb::handle like) : like_(like) {
   PUMICE_ENSURES(framework().ready(), "no tensor framework was handed over");
-  const std::int64_t index = integer(call_method(like, names().get_device));
+  const int index = device_index_of(like);
   if (index >= 0) {
     const Framework& other = framework();
     PUMICE_EXPECTS(other.has_device(), "a tensor on device ", index,
                    ", which is not one of CUDA: Pumice computes on the CPU and on CUDA devices");
-    stream_.device = {DeviceKind::cuda, static_cast<int>(index)};
+    stream_.device = {DeviceKind::cuda, index};
     const std::int64_t current = integer(other.current_device());
     if (current != index) {
       other.set_device(index);
       device_before_ = static_cast<int>(current);
     }
-    stream_.native =
-        reinterpret_cast<void*>(static_cast<std::uintptr_t>(integer(other.current_stream(index))));
+    stream_.native = PyLong_AsVoidPtr(other.current_stream(index).ptr());
   }
   scope_ = std::make_unique<AllocatorScope>(stream_.device, framework_allocator(stream_.device));
 }
@@ -191,7 +175,8 @@ nb::object Call::give(Tensor result) const {
   // Results of one size are told apart here: memory is handed out by its size alone.
   const nb::handle type = framework().dtypes[static_cast<std::size_t>(result.dtype())];
   if (found.dtype != result.dtype()) {
-    found.shape = shape_of(made = made.attr("view")(type));
+    made = made.attr("view")(type);
+    found.shape = look_at(made).shape;
   }
   if (found.shape != result.shape()) made = made.attr("view")(tuple_of(result.shape()));
   return made;
@@ -228,6 +213,9 @@ void bind_framework(nb::module_& module) {
       },
       "raw_allocate"_a, "raw_free"_a, "current_stream"_a, "current_device"_a, "set_device"_a,
       "Hands over the framework's memory and streams on CUDA devices.");
+  module.def(
+      "use_exchange_table", &use_exchange_table, "capsule"_a, "types"_a,
+      "Hands over DLPack's table of functions, and the classes whose tensors it knows best.");
   module.def("release_device_memory", &release_device_memory,
              "Gives kept blocks of memory back to the framework.");
   module.def("kept_device_bytes", &kept_device_bytes, "Bytes of kept blocks, on all devices.");

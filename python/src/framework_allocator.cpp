@@ -13,6 +13,7 @@
 #include <pumice/core/stream.hpp>
 
 #include "names.hpp"
+#include "tensor_look.hpp"
 
 namespace pumice::python {
 namespace {
@@ -111,7 +112,7 @@ class FrameworkAllocator final : public Allocator {
   void* make_tensor(const Expected& result) {
     const nb::gil_scoped_acquire gil;
     nb::object tensor = new_empty(result.like, result.shape, result.dtype);
-    void* data = PyLong_AsVoidPtr(call_method(tensor, names().data_ptr).ptr());
+    void* data = look_at(tensor).data;
     tensors_.insert_or_assign(data, Held{tensor.release().ptr(), result.shape, result.dtype});
     return data;
   }

@@ -12,6 +12,7 @@ struct Names {
   PyObject* get_device = PyUnicode_InternFromString("get_device");
   PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
   PyObject* new_empty = PyUnicode_InternFromString("new_empty");
+  PyObject* version = PyUnicode_InternFromString("_version");
   PyObject* dtype_argument = PyUnicode_InternFromString("dtype");
 };
 

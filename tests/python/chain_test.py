@@ -477,3 +477,57 @@ def test_gradients_are_tensors_of_their_own(device: torch.device, calls: list[st
     for name, parameter in net.named_parameters():
         scale = before[name].abs().max().clamp(min=1)
         close(parameter.grad / scale, 2 * before[name] / scale, sums=10_000_000)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_layers_with_the_same_window_share_a_map_until_one_changes(
+    training: bool, device: torch.device, one_by_one  # noqa: ANN001
+) -> None:
+    def layers(*sizes: int) -> nn.Sequential:
+        parts: list[torch.nn.Module] = []
+        for size in sizes:
+            parts += [nn.SubMConv3d(8, 8, size, bias=False), nn.BatchNorm(8), nn.ReLU()]
+        return nn.Sequential(*parts)
+
+    torch.manual_seed(5)
+    net = layers(3, 1, 3, 1, 3).to(device).train(training)
+    x = random_tensor(channels=8, dtype=torch.float32, device=device)
+    with torch.set_grad_enabled(training):
+        close(net(x).features, one_by_one(lambda: net(x).features))
+        # As many offsets, elsewhere: in the first run maps of 27 offsets were shared.
+        net[6].window = nn.SubMConv3d(8, 8, 3, dilation=2).window
+        close(net(x).features, one_by_one(lambda: net(x).features))
+
+
+def test_types_that_kernels_take_together() -> None:
+    f16, f32, f64 = torch.float16, torch.float32, torch.float64
+
+    def fit(features: torch.dtype, weight: torch.dtype, norm: torch.dtype, other=None) -> bool:  # noqa: ANN001
+        tensors = [torch.ones(27, 4, 4, dtype=weight), *(torch.ones(4, dtype=norm) for _ in range(2))]
+        second = None if other is None else torch.ones(3, 4, dtype=other)
+        return _C.types_fit(torch.ones(3, 4, dtype=features), second, tuple(tensors), False)
+
+    assert fit(f32, f32, f32) and fit(f64, f64, f64) and fit(f16, f16, f32) and fit(f16, f16, f32, f16)
+    assert not fit(f16, f32, f32)  # nobody says which of the two
+    assert not fit(f16, f16, f16) and not fit(f64, f64, f32)  # norms are of the type of sums
+    assert not fit(f32, f32, f32, f16)
+    assert not fit(torch.int32, torch.int32, f32) and not fit(torch.bool, f32, f32)
+    transposed = torch.ones(27, 4, 8).transpose(1, 2)
+    assert not _C.types_fit(torch.ones(3, 4), None, (transposed, *[torch.ones(8)] * 2), False)
+
+
+def test_weights_made_once_know_what_they_were_made_of() -> None:
+    weight, norm = torch.randn(27, 4, 4), [torch.ones(4) for _ in range(4)]
+    batches = torch.tensor(0)
+    parameters, running = (weight, *norm[:2]), (*norm[2:], batches)
+    made = _C.ChainWeights(_C.Chain([(0, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), parameters, running)
+    assert made.is_of(parameters, running)
+    batches += 1  # of no matter here
+    assert made.is_of(parameters, running)
+    assert not made.is_of((weight.clone(), *norm[:2]), running)
+    norm[2].add_(1)
+    assert not made.is_of(parameters, running)
+    with torch.inference_mode():
+        uncounted = (torch.randn(27, 4, 4), torch.ones(4), torch.ones(4))
+        again = _C.ChainWeights(_C.Chain([(0, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), uncounted, running)
+        assert again.is_of(uncounted, running)

@@ -10,6 +10,10 @@ import pytest
 import torch
 from programs import run
 
+import pumice
+from pumice import _C
+from pumice.window import Window
+
 IMPORT = "import os, torch, pumice\nassert pumice.nn and pumice.Coordinates\n"
 
 
@@ -47,3 +51,63 @@ def test_a_compiler_that_is_named_goes_first() -> None:
     done = run(f"{IMPORT}print(pumice._C.kernel_compiler()['reason'])", PUMICE_NVRTC="/nowhere/nvrtc.so")
     assert done.returncode == 0, done.stderr
     assert "/nowhere/nvrtc.so" in done.stdout
+
+
+class Own(torch.Tensor):
+    """A class of tensors, which is asked by its methods."""
+
+
+@pytest.mark.parametrize("make", [lambda t: t, lambda t: t.as_subclass(Own)], ids=["plain", "own"])
+def test_tensors_are_what_their_methods_say(make) -> None:  # noqa: ANN001
+    cells = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [0, 5, 0, 0]], dtype=torch.int32)
+    window = Window.centred([3, 3, 3], [1, 1, 1])
+    map = pumice.ops.submanifold_map(pumice.Coordinates(cells), window)
+    weight = torch.randn(27, 4, 6)
+
+    def convolve(features: torch.Tensor, weight: torch.Tensor = weight) -> torch.Tensor:
+        return _C.convolution(features, weight, map, None, 1, False, False, None, None, 0)
+
+    wide = torch.randn(3, 8)
+    expected = convolve(wide[:, :4].contiguous())
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        features = wide[:, :4].to(dtype).contiguous()
+        result = convolve(make(features), make(weight.to(dtype)))
+        assert result.dtype == dtype and result.shape == (3, 6)
+        torch.testing.assert_close(result.float(), expected, rtol=0.02, atol=0.05)
+    # From the middle of a tensor, of one row however it lies, and of none.
+    rows = torch.randn(5, 4)
+    assert torch.equal(convolve(make(rows[2:])), convolve(rows[2:].clone()))
+    one = pumice.ops.submanifold_map(pumice.Coordinates(cells[:1]), window)
+    row = torch.randn(2, 8)[:1, :4]
+    arguments = (weight, one, None, 1, False, False, None, None, 0)
+    assert torch.equal(_C.convolution(make(row), *arguments), _C.convolution(row.clone(), *arguments))
+    for features, named in (
+        (wide[:, :4], "not contiguous"),
+        (torch.randn(4, 3).t(), "not contiguous"),
+        (torch.ones(3, 4, dtype=torch.bool), "torch.bool"),
+        (torch.ones(3, 4, dtype=torch.complex64), "complex64"),
+        (torch.empty(3, 4, device="meta"), "no memory"),
+    ):
+        with pytest.raises(pumice.UserError, match=named):
+            convolve(make(features))
+
+
+@pytest.mark.parametrize("exchange", ["None", "7", "'a table'"])
+def test_without_dlpacks_table_all_is_as_with_it(exchange: str) -> None:
+    script = (
+        "import torch\n"
+        "{}"
+        "import pumice\n"
+        "torch.manual_seed(1)\n"
+        "net = pumice.models.MinkUNet42(4, 3, width_factor=0.125)\n"
+        "voxels = pumice.voxelize(4 * torch.rand(300, 3), torch.rand(300, 4), size=0.1)\n"
+        "scores = net(voxels.tensor).features\n"
+        "scores.square().sum().backward()\n"
+        "print(*(p.grad.double().sum().item().hex() for p in net.parameters()))\n"
+    )
+    without, having = (
+        run(script.format(line), OMP_NUM_THREADS="1")
+        for line in (f"torch.Tensor.__dlpack_c_exchange_api__ = {exchange}\n", "")
+    )
+    assert without.returncode == having.returncode == 0, without.stderr + having.stderr
+    assert without.stdout == having.stdout and len(without.stdout) > 1000

@@ -21,6 +21,7 @@ from ..ops import modes
 from ..ops.recomputed import gradients_of
 from ..tensor import SparseTensor
 from .convolution import Convolution
+from .convolutions import keeps_sites
 
 _GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
 _hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
@@ -30,7 +31,7 @@ _transformed = torch._C._are_functorch_transforms_active
 class Link:
     """relu(norm(convolution(value `input`)) + value `residual`)"""
 
-    __slots__ = ("convolution", "input", "norm", "relu", "residual")
+    __slots__ = ("convolution", "input", "norm", "relu", "residual", "twin", "window")
 
     def __init__(
         self, convolution: Convolution, norm: torch.nn.BatchNorm1d, relu: bool, input: int
@@ -52,6 +53,18 @@ class Chain:
     def _describe(self) -> None:
         """For the extension, with the settings that norms have now."""
         self.settings = [(link.norm.eps, link.norm.momentum) for link in self.links]
+        # Links on the same sites with the same window have the same map: that of the first of them.
+        sites = list(range(_GIVEN))  # of each value, as a number
+        first: dict[Any, int] = {}
+        for index, link in enumerate(self.links):
+            link.window = link.convolution.window
+            link.twin = index
+            if keeps_sites(link.convolution):
+                on = sites[link.input]
+                link.twin = first.setdefault((on, link.window), index)
+                sites.append(on)
+            else:
+                sites.append(_GIVEN + index)
         self.c = _C.Chain(
             [
                 (link.input, link.residual, link.relu, eps, 0.0 if momentum is None else momentum)
@@ -59,7 +72,7 @@ class Chain:
             ]
         )
         # What they were made of is kept, so that nothing else comes to lie there.
-        self.weights: tuple[list[Any], list[Any], tuple[Tensor, ...], _C.ChainWeights] | None = None
+        self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
 
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
         """None where the layers have to run one by one."""
@@ -79,7 +92,9 @@ class Chain:
         second = None
         if other is not None:
             second = other.features if dtype is None else other.features.to(dtype)
-        if not self._fits(features, second, parameters, rounds=dtype is not None):
+        if features.shape[1] != self.links[0].convolution.in_channels or not _C.types_fit(
+            features, second, parameters, dtype is not None
+        ):
             return None
         found = self._maps(x, other, features, like, least=2 if learns else 0)
         if found is None:
@@ -123,52 +138,37 @@ class Chain:
             running += statistics
         return tuple(parameters), tuple(running)
 
-    def _fits(
-        self,
-        features: Tensor,
-        other: Tensor | None,
-        parameters: tuple[Tensor, ...],
-        rounds: bool,
-    ) -> bool:
-        """Whether kernels take these types, and channels are those of the layers. `rounds`: autocast
-        says what to compute in, so wider weights are rounded to it."""
-        kind = features.dtype
-        wide = torch.float64 if kind == torch.float64 else torch.float32
-        on_device = features.is_cuda
-        if not features.is_floating_point() or (kind == torch.float64 and on_device):
-            return False
-        if other is not None and other.dtype != kind:
-            return False
-        weights = (kind, wide) if on_device and rounds else (kind,)
-        for index, parameter in enumerate(parameters):
-            allowed = (wide,) if index % 3 else weights
-            if parameter.dtype not in allowed or not parameter.is_contiguous():
-                return False
-        return features.size(1) == self.links[0].convolution.in_channels
-
     def _maps(
         self, x: SparseTensor, other: SparseTensor | None, features: Tensor, like: Any, least: int
     ) -> tuple[tuple[_C.Map, ...], Coordinates] | None:
         """The map of each link and the sites of the last one; None where what is added lies on other
         sites or has other channels, or sites have fewer rows than `least`."""
         coords: list[Any] = [x.coords, None if other is None else other.coords]
-        channels = [features.size(1), 0 if other is None else other.features.size(1)]
-        maps = []
+        channels = [features.shape[1], 0 if other is None else other.features.shape[1]]
+        maps: list[_C.Map] = []
         for index, link in enumerate(self.links):
             layer = link.convolution
             if channels[link.input] != layer.in_channels:
                 return None
-            on = SparseTensor._of(coords[link.input], features)
-            map, out = layer.find(on, like if index == 0 else None)
-            if link.residual >= 0 and not (
-                channels[link.residual] == layer.out_channels
-                and out.is_same(coords[link.residual])
-            ):
-                return None
-            if out.rows < least:
-                return None
-            if maps and map.home != maps[0].home:  # sites of several streams wait for each other
-                return None
+            if layer.window is not link.window:  # someone changed it
+                self._describe()
+                return self._maps(x, other, features, like, least)
+            out = coords[link.input]
+            if link.twin < index:
+                map = maps[link.twin]
+            else:
+                on = SparseTensor._of(out, features)
+                map, out = layer.find(on, like if index == 0 else None)
+                if out.rows < least:
+                    return None
+                if maps and map.home != maps[0].home:  # sites of several streams wait for each other
+                    return None
+            if link.residual >= 0:
+                added = coords[link.residual]
+                if channels[link.residual] != layer.out_channels or not (
+                    out is added or out.is_same(added)
+                ):
+                    return None
             maps.append(map)
             coords.append(out)
             channels.append(layer.out_channels)
@@ -183,15 +183,18 @@ class Chain:
         if any(k is None for k in kept):
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, running)
-        tensors = (*parameters, *running[::3], *running[1::3])
-        key: list[Any] = [(id(t), t.data_ptr(), modes.version_of(t)) for t in tensors]
         # They are ready for the stream that they were made on.
-        key += (features.dtype, modes.of(features), modes.stream_of(features))
+        key = (features.dtype, modes.of(features), modes.stream_of(features))
         known = self.weights
-        if known is not None and known[0] == kept and known[1] == key:
+        if (
+            known is not None
+            and known[0] == kept
+            and known[1] == key
+            and known[3].is_of(parameters, running)
+        ):
             return known[3]
         made = _C.ChainWeights(self.c, features, parameters, running)
-        self.weights = (kept, key, tensors, made)
+        self.weights = (kept, key, (parameters, running), made)
         return made
 
 

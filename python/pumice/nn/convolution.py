@@ -74,7 +74,7 @@ class Convolution(torch.nn.Module):
                 f"{type(self).__name__} takes a sparse tensor, and got a {type(x).__name__}: make one "
                 "with pumice.SparseTensor(coords, features)"
             ) from None
-        if features.size(1) != self.in_channels:
+        if features.shape[1] != self.in_channels:
             raise _C.UserError(
                 f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "
                 f"takes {self.in_channels}"

@@ -42,6 +42,11 @@ class _SubMConv(Convolution):
         return ops.submanifold_map(x.coords, self.window), x.coords
 
 
+def keeps_sites(layer: Convolution) -> bool:
+    """Whether its outputs are its inputs, so that sites and window alone say which map it takes."""
+    return type(layer).find is _SubMConv.find
+
+
 class _StridedArguments(Convolution):
     _dimension: int
 

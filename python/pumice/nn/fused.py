@@ -54,7 +54,7 @@ class Step:
                     return result
         if layer is not None:
             x = layer(x, like)
-        residual = None if other is None else _features_for(other, x.coords, x.features.size(1))
+        residual = None if other is None else _features_for(other, x.coords, x.features.shape[1])
         if residual is not None and modes.autocast_dtype(x.features) is not None:
             residual = residual.to(x.features.dtype)
         if norm is not None:
@@ -74,7 +74,7 @@ class Step:
         if layer.dataflow is not None or (traced and not torch.compiler.is_compiling()):
             return None
         weight = layer._parameters.get("weight")
-        if weight is None or features.size(1) != layer.in_channels:
+        if weight is None or features.shape[1] != layer.in_channels:
             return None
         if torch.is_grad_enabled() and (
             features.requires_grad
@@ -128,9 +128,9 @@ class Step:
 def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:
     """Those of a shortcut, which have to fit what they are added to."""
     features = other.features
-    if features.size(1) != channels:
+    if features.shape[1] != channels:
         raise _C.UserError(
-            f"Residual: the body makes {channels} channels and the shortcut {features.size(1)}: "
+            f"Residual: the body makes {channels} channels and the shortcut {features.shape[1]}: "
             "give it a shortcut that makes as many"
         )
     if coords is other.coords or coords.is_same(other.coords):

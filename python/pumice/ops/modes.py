@@ -10,6 +10,8 @@ from torch import Tensor
 
 from .. import _C
 
+_float32, _float64 = torch.float32, torch.float64
+
 
 def of(features: Tensor) -> tuple[bool, bool]:
     """(deterministic, tf32). On the CPU results always are the same bits, and in full float32."""
@@ -21,6 +23,8 @@ def of(features: Tensor) -> tuple[bool, bool]:
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
     """What autocast computes `features` in; None where it is off or leaves them alone."""
+    if not torch._C._is_any_autocast_enabled():  # a quarter of the time of asking for one kind
+        return None
     kind = "cuda" if features.is_cuda else "cpu"
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
@@ -53,7 +57,7 @@ def rounds_weight(
 def check_weight(features: Tensor, weight: Tensor) -> None:
     """Raises UserError where autocast does not say what to compute in, and kernels of a GPU would round
     the weight all the same. Other types that differ the extension refuses itself."""
-    if weight.dtype != features.dtype and rounds_weight(features, weight, 1, None):
+    if weight.dtype is not features.dtype and rounds_weight(features, weight, 1, None):
         raise _C.UserError(
             f"weight is {weight.dtype} but the features are in half precision ({features.dtype}): "
             "convert one of them, or say what to compute in with torch.autocast"
@@ -85,5 +89,5 @@ def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
     """A bias is added where sums are, in float32 (float64 for float64)."""
     if bias is None:
         return None
-    wanted = torch.float64 if features.dtype == torch.float64 else torch.float32
-    return bias if bias.dtype == wanted else bias.to(wanted)
+    wanted = _float64 if features.dtype is _float64 else _float32
+    return bias if bias.dtype is wanted else bias.to(wanted)

@@ -1,0 +1,155 @@
+// Two ways to look at a tensor: DLPack's table of C functions, and the tensor's Python methods.
+#include "tensor_look.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <nanobind/ndarray.h>
+#include <pumice/core/error.hpp>
+
+#include "framework.hpp"
+#include "names.hpp"
+
+namespace pumice::python {
+namespace {
+
+/// DLPackExchangeAPI of DLPack 1.3, https://dmlc.github.io/dlpack/latest/c_api.html. Functions
+/// return 0, or something else with an exception of Python set.
+struct ExchangeTable {
+  std::uint32_t major;
+  std::uint32_t minor;
+  ExchangeTable* previous;   // of an earlier major version
+  void* allocate;
+  void* from_object;
+  void* to_object;
+  int (*look)(void* object, nb::dlpack::dltensor* out);   // may be null
+  void* current_stream;
+};
+
+constexpr std::uint32_t kMajor = 1;
+constexpr std::size_t kMostTypes = 2;
+
+struct Exchange {
+  const ExchangeTable* table = nullptr;
+  std::array<PyObject*, kMostTypes> types{};   // kept alive by the framework
+};
+
+Exchange& exchange() {
+  static Exchange the;
+  return the;
+}
+
+std::optional<DType> dtype_of(nb::dlpack::dtype type) {
+  using Code = nb::dlpack::dtype_code;
+  if (type.lanes != 1) return std::nullopt;
+  switch (static_cast<Code>(type.code)) {
+    case Code::Float:
+      if (type.bits == 32) return DType::f32;
+      if (type.bits == 16) return DType::f16;
+      if (type.bits == 64) return DType::f64;
+      return std::nullopt;
+    case Code::Bfloat: return type.bits == 16 ? std::optional(DType::bf16) : std::nullopt;
+    case Code::Int:
+      if (type.bits == 32) return DType::i32;
+      if (type.bits == 64) return DType::i64;
+      if (type.bits == 16) return DType::i16;
+      return std::nullopt;
+    case Code::UInt: return type.bits == 8 ? std::optional(DType::u8) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+bool is_contiguous(const nb::dlpack::dltensor& tensor, const Shape& shape) {
+  if (tensor.strides == nullptr || shape.elements() == 0) return true;
+  std::int64_t expected = 1;
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    if (shape[axis] == 1) continue;
+    if (tensor.strides[axis] != expected) return false;
+    expected *= shape[axis];
+  }
+  return true;
+}
+
+std::optional<TensorLook> look_by_table(nb::handle tensor) {
+  const Exchange& way = exchange();
+  if (way.table == nullptr) return std::nullopt;
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()));
+  if (type != way.types[0] && type != way.types[1]) return std::nullopt;
+  nb::dlpack::dltensor found;
+  if (way.table->look(tensor.ptr(), &found) !=
+      0) {   // no memory of its own, or on a device unknown to it
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  const bool on_cpu = found.device.device_type == nb::device::cpu::value;
+  const std::optional<DType> dtype = dtype_of(found.dtype);
+  if (!dtype || found.ndim > Shape::kMaxRank ||
+      (!on_cpu && found.device.device_type != nb::device::cuda::value))
+    return std::nullopt;
+  TensorLook result;
+  result.shape =
+      Shape(std::span<const std::int64_t>(found.shape, static_cast<std::size_t>(found.ndim)));
+  result.data = static_cast<std::byte*>(found.data) + found.byte_offset;
+  result.device_index = on_cpu ? -1 : found.device.device_id;
+  result.dtype = *dtype;
+  result.is_contiguous = is_contiguous(found, result.shape);
+  return result;
+}
+
+std::int64_t integer(const nb::object& value) {
+  const long long result = PyLong_AsLongLong(value.ptr());
+  if (result == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return result;
+}
+
+Shape shape_of(nb::handle tensor) {
+  const nb::object extents = attribute(tensor, names().shape);
+  const auto rank = static_cast<int>(PyTuple_Size(extents.ptr()));
+  PUMICE_EXPECTS(rank <= Shape::kMaxRank, "a tensor of ", rank, " axes: at most ", Shape::kMaxRank);
+  std::array<std::int64_t, Shape::kMaxRank> values{};
+  for (int axis = 0; axis < rank; ++axis) {
+    values[static_cast<std::size_t>(axis)] =
+        PyLong_AsLongLong(PyTuple_GetItem(extents.ptr(), axis));
+  }
+  return Shape(std::span<const std::int64_t>(values.data(), static_cast<std::size_t>(rank)));
+}
+
+TensorLook look_by_methods(nb::handle tensor) {
+  TensorLook result;
+  result.is_contiguous = call_method(tensor, names().is_contiguous).ptr() == Py_True;
+  result.device_index = static_cast<int>(integer(call_method(tensor, names().get_device)));
+  result.data = PyLong_AsVoidPtr(call_method(tensor, names().data_ptr).ptr());
+  result.shape = shape_of(tensor);
+  result.dtype = framework().dtype_of(attribute(tensor, names().dtype));
+  return result;
+}
+
+}   // namespace
+
+TensorLook look_at(nb::handle tensor) {
+  if (std::optional<TensorLook> found = look_by_table(tensor)) return *found;
+  return look_by_methods(tensor);
+}
+
+int device_index_of(nb::handle tensor) {
+  if (const std::optional<TensorLook> found = look_by_table(tensor)) return found->device_index;
+  return static_cast<int>(integer(call_method(tensor, names().get_device)));
+}
+
+void use_exchange_table(nb::handle capsule, const nb::sequence& types) {
+  constexpr const char* kName = "dlpack_exchange_api";
+  if (PyCapsule_IsValid(capsule.ptr(), kName) == 0) return;   // what others may have put there
+  const auto* table = static_cast<const ExchangeTable*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+  while (table != nullptr && table->major != kMajor)
+    table = table->previous;
+  if (table == nullptr || table->look == nullptr) return;
+  PUMICE_EXPECTS(nb::len(types) == kMostTypes, "give ", kMostTypes, " classes of tensors");
+  for (std::size_t i = 0; i < kMostTypes; ++i)
+    exchange().types[i] = nb::object(types[i]).release().ptr();
+  exchange().table = table;
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,35 @@
+// What a tensor of the framework is, as far as kernels care.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice::python {
+
+namespace nb = nanobind;
+
+struct TensorLook {
+  void* data = nullptr;
+  int device_index = -1;   // -1: on the host
+  DType dtype = DType::f32;
+  Shape shape{};
+  bool is_contiguous = true;
+  /// Told by the framework's table of functions: an ordinary tensor of it, which lies where it
+  /// says.
+  bool is_plain = false;
+};
+
+/// The index of the device that a tensor of any type is on; -1 on the host.
+int device_index_of(nb::handle tensor);
+
+/// Asks the framework's table of functions where it has one and the tensor is an ordinary one (60
+/// to 100 ns), and else the tensor's own methods (450 ns), which a class of tensors may override.
+/// UserError for a type that Pumice does not take.
+TensorLook look_at(nb::handle tensor);
+
+/// `capsule` holds the table, as Tensor.__dlpack_c_exchange_api__ has it; `types` are the classes
+/// whose tensors are ordinary ones. What is no such table, or one of another version, is left
+/// alone.
+void use_exchange_table(nb::handle capsule, const nb::sequence& types);
+
+}   // namespace pumice::python
