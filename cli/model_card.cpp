@@ -147,10 +147,13 @@ class Reader {
 std::string find_weights(const std::string& given) {
   std::error_code nothing;
   const bool is_name = given.find_first_of("./\\") == std::string::npos;
-  if (given.empty() || !is_name || std::filesystem::exists(given, nothing)) return given;
+  const auto is_file = [&](const std::filesystem::path& path) {
+    return std::filesystem::exists(path, nothing) && !std::filesystem::is_directory(path, nothing);
+  };
+  if (given.empty() || !is_name || is_file(given)) return given;
   for (const std::filesystem::path& place : installed_places("models")) {
     const std::filesystem::path file = place / (given + ".safetensors");
-    if (std::filesystem::exists(file, nothing)) return file.string();
+    if (is_file(file)) return file.string();
   }
   throw UserError(
       "--weights " + given +

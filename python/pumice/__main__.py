@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
         return 0
     if arguments[:1] == ["convert"]:
         if importlib.util.find_spec("torch") is None:
-            print("pumice convert needs PyTorch: pip install torch", file=sys.stderr)
+            print("pumice: convert needs PyTorch: pip install torch", file=sys.stderr)
             return 1
         from .convert import command
 
@@ -48,16 +49,25 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_program(arguments: list[str]) -> int:
-    # Where NVRTC and cuBLAS of this environment lie, which need not be an activated one.
-    environment = {"VIRTUAL_ENV": sys.prefix, **os.environ}
+    environment = dict(os.environ)
+    if sys.prefix != sys.base_prefix:  # NVRTC and cuBLAS of this environment, activated or not
+        environment["VIRTUAL_ENV"] = sys.prefix
     words = [str(_PROGRAM), *arguments]
     if os.name == "nt":   # has no exec that keeps the process
         return subprocess.run(words, env=environment, check=False).returncode
     sys.stdout.flush()
-    os.execve(words[0], words, environment)
+    try:
+        os.execve(words[0], words, environment)
+    except OSError as error:
+        print(f"pumice: {_PROGRAM} does not start: {error.strerror}", file=sys.stderr)
+        return 1
 
 
 def command() -> int:
+    # Python ignores these, and programs that it becomes would: a closed pipe is no full disk.
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
     return main(sys.argv[1:])
 
 

@@ -11,6 +11,15 @@
 
 namespace pumice::python {
 
+namespace {
+
+std::size_t size_of_tuple(nb::handle tuple, const char* name) {
+  PUMICE_ENSURES(PyTuple_Check(tuple.ptr()), name, " are no tuple");
+  return static_cast<std::size_t>(PyTuple_Size(tuple.ptr()));
+}
+
+}   // namespace
+
 Items::Items(nb::handle tuple, std::size_t count, const char* name) : tuple_(tuple) {
   PUMICE_ENSURES(
       PyTuple_Check(tuple.ptr()) && PyTuple_Size(tuple.ptr()) == static_cast<Py_ssize_t>(count),
@@ -44,7 +53,7 @@ std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t 
 }
 
 bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds) {
-  const auto count = static_cast<std::size_t>(PyTuple_Size(parameters.ptr()));
+  const std::size_t count = size_of_tuple(parameters, "parameters");
   const Items items(parameters, count, "parameters");
   try {
     const TensorLook x = look_at(features);
@@ -68,25 +77,22 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, boo
 }
 
 MadeOf::MadeOf(nb::handle parameters, nb::handle running) {
-  const auto size = [](nb::handle tuple) {
-    return static_cast<std::size_t>(PyTuple_Size(tuple.ptr()));
-  };
-  const Items learned(parameters, size(parameters), "parameters");
-  const Items statistics(running, size(running), "running statistics");
-  for (std::size_t i = 0; i < size(parameters); ++i)
+  const std::size_t parameter_count = size_of_tuple(parameters, "parameters");
+  const std::size_t running_count = size_of_tuple(running, "running statistics");
+  const Items learned(parameters, parameter_count, "parameters");
+  const Items statistics(running, running_count, "running statistics");
+  for (std::size_t i = 0; i < parameter_count; ++i)
     add(learned[i]);
-  for (std::size_t i = 0; i < size(running); ++i) {
+  for (std::size_t i = 0; i < running_count; ++i) {
     if (i % 3 != 2) add(statistics[i]);
   }
 }
 
 void MadeOf::add(nb::handle tensor) {
-  std::int64_t version = 0;
-  if (PyObject* counted = PyObject_GetAttr(tensor.ptr(), names().version)) {
-    version = PyLong_AsLongLong(nb::steal(counted).ptr());
-  } else {   // one of inference mode, whose changes nobody counts
-    PyErr_Clear();
-  }
+  // Changes of tensors of inference mode nobody counts.
+  const bool is_counted = call_method(tensor, names().is_inference).ptr() == Py_False;
+  const std::int64_t version =
+      is_counted ? nb::cast<std::int64_t>(attribute(tensor, names().version)) : 0;
   parts_.push_back({tensor.ptr(), look_at(tensor).data, version});
 }
 

@@ -115,7 +115,7 @@ Call::Call(nb::handle like) : like_(like) {
       other.set_device(index);
       device_before_ = static_cast<int>(current);
     }
-    stream_.native = PyLong_AsVoidPtr(other.current_stream(index).ptr());
+    stream_.native = address_in(other.current_stream(index));
   }
   scope_ = std::make_unique<AllocatorScope>(stream_.device, framework_allocator(stream_.device));
 }
@@ -216,6 +216,7 @@ void bind_framework(nb::module_& module) {
   module.def(
       "use_exchange_table", &use_exchange_table, "capsule"_a, "types"_a,
       "Hands over DLPack's table of functions, and the classes whose tensors it knows best.");
+  module.def("has_exchange_table", &has_exchange_table, "Whether there is one that is used.");
   module.def("release_device_memory", &release_device_memory,
              "Gives kept blocks of memory back to the framework.");
   module.def("kept_device_bytes", &kept_device_bytes, "Bytes of kept blocks, on all devices.");

@@ -94,7 +94,7 @@ class FrameworkAllocator final : public Allocator {
       release();
       address = take();
     }
-    return PyLong_AsVoidPtr(address.ptr());
+    return address_in(address);
   }
 
   static void free_raw(void* data) noexcept {
@@ -113,6 +113,9 @@ class FrameworkAllocator final : public Allocator {
     const nb::gil_scoped_acquire gil;
     nb::object tensor = new_empty(result.like, result.shape, result.dtype);
     void* data = look_at(tensor).data;
+    PUMICE_EXPECTS(data != nullptr || result.shape.elements() == 0,
+                   "the framework made a result without memory, as it does in a FakeTensorMode: "
+                   "call layers and operators of pumice there, not the extension");
     tensors_.insert_or_assign(data, Held{tensor.release().ptr(), result.shape, result.dtype});
     return data;
   }

@@ -12,6 +12,7 @@ struct Names {
   PyObject* get_device = PyUnicode_InternFromString("get_device");
   PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
   PyObject* new_empty = PyUnicode_InternFromString("new_empty");
+  PyObject* is_inference = PyUnicode_InternFromString("is_inference");
   PyObject* version = PyUnicode_InternFromString("_version");
   PyObject* dtype_argument = PyUnicode_InternFromString("dtype");
 };
@@ -26,6 +27,13 @@ inline nanobind::object attribute(nanobind::handle object, PyObject* name) {
   PyObject* result = PyObject_GetAttr(object.ptr(), name);
   if (result == nullptr) throw nanobind::python_error();
   return nanobind::steal(result);
+}
+
+/// The address that an integer of Python says.
+inline void* address_in(nanobind::handle value) {
+  void* address = PyLong_AsVoidPtr(value.ptr());
+  if (address == nullptr && PyErr_Occurred() != nullptr) throw nanobind::python_error();
+  return address;
 }
 
 /// object.name(), without building the name anew.

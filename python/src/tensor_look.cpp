@@ -34,7 +34,7 @@ constexpr std::size_t kMostTypes = 2;
 
 struct Exchange {
   const ExchangeTable* table = nullptr;
-  std::array<PyObject*, kMostTypes> types{};   // kept alive by the framework
+  std::array<PyObject*, kMostTypes> types{};
 };
 
 Exchange& exchange() {
@@ -121,7 +121,7 @@ TensorLook look_by_methods(nb::handle tensor) {
   TensorLook result;
   result.is_contiguous = call_method(tensor, names().is_contiguous).ptr() == Py_True;
   result.device_index = static_cast<int>(integer(call_method(tensor, names().get_device)));
-  result.data = PyLong_AsVoidPtr(call_method(tensor, names().data_ptr).ptr());
+  result.data = address_in(call_method(tensor, names().data_ptr));
   result.shape = shape_of(tensor);
   result.dtype = framework().dtype_of(attribute(tensor, names().dtype));
   return result;
@@ -147,9 +147,13 @@ void use_exchange_table(nb::handle capsule, const nb::sequence& types) {
     table = table->previous;
   if (table == nullptr || table->look == nullptr) return;
   PUMICE_EXPECTS(nb::len(types) == kMostTypes, "give ", kMostTypes, " classes of tensors");
-  for (std::size_t i = 0; i < kMostTypes; ++i)
+  for (std::size_t i = 0; i < kMostTypes; ++i)   // kept for as long as the process lives
     exchange().types[i] = nb::object(types[i]).release().ptr();
   exchange().table = table;
+}
+
+bool has_exchange_table() {
+  return exchange().table != nullptr;
 }
 
 }   // namespace pumice::python

@@ -14,9 +14,6 @@ struct TensorLook {
   DType dtype = DType::f32;
   Shape shape{};
   bool is_contiguous = true;
-  /// Told by the framework's table of functions: an ordinary tensor of it, which lies where it
-  /// says.
-  bool is_plain = false;
 };
 
 /// The index of the device that a tensor of any type is on; -1 on the host.
@@ -31,5 +28,6 @@ TensorLook look_at(nb::handle tensor);
 /// whose tensors are ordinary ones. What is no such table, or one of another version, is left
 /// alone.
 void use_exchange_table(nb::handle capsule, const nb::sequence& types);
+bool has_exchange_table();
 
 }   // namespace pumice::python

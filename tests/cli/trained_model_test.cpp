@@ -50,11 +50,23 @@ TEST_F(TrainedModelTest, IsFoundByItsName) {
   };
   EXPECT_EQ(features("streets"), features(trained_));
   expect_refusal({"run", "minkunet42", scan_, "--weights", "roads"}, {"roads", "no such file"});
-  // A file of that name in the folder where one works comes first.
-  write_text("streets", "these are no weights");
-  const Outcome own = run({"run", "minkunet42", scan_, "--weights", "streets"});
-  std::filesystem::remove("streets");
-  EXPECT_NE(own.code, 0);
+  // As a shell starts it: by its name, from a folder of the user's. A folder of the name of weights
+  // there is none of them; a file is.
+  const auto from_path = [&] {
+    const std::string programs = std::filesystem::path(PUMICE_CLI).parent_path().string();
+    return run_program(folder_,
+                       {"-C", folder_.string(), "PATH=" + programs, "pumice", "run", "minkunet42",
+                        "slope.ply", "--weights", "streets", "--json"},
+                       "/usr/bin/env");
+  };
+  EXPECT_EQ(from_path().code, 0) << from_path().err;
+  std::filesystem::create_directory(path("streets"));
+  EXPECT_EQ(from_path().code, 0) << from_path().err;
+  std::filesystem::remove(path("streets"));
+  write_text(path("streets"), "these are no weights");
+  const Outcome own = from_path();
+  EXPECT_EQ(own.code, 1);
+  EXPECT_NE(own.err.find("streets: "), std::string::npos) << own.err;
 }
 
 TEST_F(TrainedModelTest, FindsTheClassesOfStreetsItHasNotSeen) {

@@ -479,24 +479,55 @@ def test_gradients_are_tensors_of_their_own(device: torch.device, calls: list[st
         close(parameter.grad / scale, 2 * before[name] / scale, sums=10_000_000)
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_layers_with_the_same_window_share_a_map_until_one_changes(
-    training: bool, device: torch.device, one_by_one  # noqa: ANN001
-) -> None:
-    def layers(*sizes: int) -> nn.Sequential:
-        parts: list[torch.nn.Module] = []
-        for size in sizes:
-            parts += [nn.SubMConv3d(8, 8, size, bias=False), nn.BatchNorm(8), nn.ReLU()]
-        return nn.Sequential(*parts)
+def layers(*sizes: int) -> nn.Sequential:
+    """Convolutions of 8 channels with their norms, and ReLUs between them."""
+    parts: list[torch.nn.Module] = []
+    for size in sizes:
+        parts += [nn.SubMConv3d(8, 8, size, bias=False), nn.BatchNorm(8), nn.ReLU()]
+    return nn.Sequential(*parts[:-1])
 
+
+def test_layers_with_the_same_window_share_a_map(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = layers(3, 1, 3, 1, 3).to(device)
+    x = random_tensor(channels=8, dtype=torch.float32, device=device)
+    net(x)
+    asked: list[object] = []
+    find = pumice.ops.submanifold_map
+    monkeypatch.setattr(pumice.ops, "submanifold_map", lambda *a: asked.append(a) or find(*a))
+    net(x)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("plain_first", [True, False])
+def test_a_window_that_changes_is_seen_by_every_chain_of_its_layer(
+    training: bool, plain_first: bool, device: torch.device, one_by_one  # noqa: ANN001
+) -> None:
     torch.manual_seed(5)
     net = layers(3, 1, 3, 1, 3).to(device).train(training)
+    adding = nn.Residual(net)  # a chain of its own, of the same layers
     x = random_tensor(channels=8, dtype=torch.float32, device=device)
+    both = (net, adding) if plain_first else (adding, net)
     with torch.set_grad_enabled(training):
-        close(net(x).features, one_by_one(lambda: net(x).features))
-        # As many offsets, elsewhere: in the first run maps of 27 offsets were shared.
-        net[6].window = nn.SubMConv3d(8, 8, 3, dilation=2).window
-        close(net(x).features, one_by_one(lambda: net(x).features))
+        for run in both:
+            close(run(x).features, one_by_one(lambda: run(x).features), 1000)
+        # As many offsets, elsewhere.
+        net[0].window = nn.SubMConv3d(8, 8, 3, dilation=2).window
+        for run in both:
+            close(run(x).features, one_by_one(lambda: run(x).features), 1000)
+
+
+def test_a_layer_that_finds_its_map_otherwise_is_asked(device: torch.device, one_by_one) -> None:  # noqa: ANN001
+    net = layers(3, 3, 3).to(device).eval()
+    x = random_tensor(channels=8, dtype=torch.float32, device=device)
+    other = nn.SubMConv3d(8, 8, 3, dilation=2)
+    with torch.no_grad():
+        before = net(x).features
+        net[3].find = other.find
+        close(net(x).features, one_by_one(lambda: net(x).features), 1000)
+        assert not torch.equal(net(x).features, before)
 
 
 def test_types_that_kernels_take_together() -> None:

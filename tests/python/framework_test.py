@@ -92,12 +92,29 @@ def test_tensors_are_what_their_methods_say(make) -> None:  # noqa: ANN001
             convolve(make(features))
 
 
+def test_the_table_is_used_where_pytorch_has_one() -> None:
+    having = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
+    assert having or torch.__version__ < "2.10"
+    assert _C.has_exchange_table() == having
+
+
+class Astray(torch.Tensor):
+    def data_ptr(self) -> str:
+        return "here"
+
+
+def test_an_address_that_is_none_is_said_so() -> None:
+    with pytest.raises(TypeError, match="int"):
+        _C.types_fit(torch.ones(3, 4).as_subclass(Astray), None, (), False)
+
+
 @pytest.mark.parametrize("exchange", ["None", "7", "'a table'"])
 def test_without_dlpacks_table_all_is_as_with_it(exchange: str) -> None:
     script = (
-        "import torch\n"
+        "import sys, torch\n"
         "{}"
         "import pumice\n"
+        "print(pumice._C.has_exchange_table(), file=sys.stderr)\n"
         "torch.manual_seed(1)\n"
         "net = pumice.models.MinkUNet42(4, 3, width_factor=0.125)\n"
         "voxels = pumice.voxelize(4 * torch.rand(300, 3), torch.rand(300, 4), size=0.1)\n"
@@ -111,3 +128,4 @@ def test_without_dlpacks_table_all_is_as_with_it(exchange: str) -> None:
     )
     assert without.returncode == having.returncode == 0, without.stderr + having.stderr
     assert without.stdout == having.stdout and len(without.stdout) > 1000
+    assert "False" in without.stderr

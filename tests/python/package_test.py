@@ -125,6 +125,13 @@ def test_brings_the_program_and_its_trained_network(clean: pathlib.Path, tmp_pat
     assert said["trained"] and said["agreement"]["accuracy"] > 0.9
     assert (tmp_path / "street.png").read_bytes()[:4] == b"\x89PNG"
 
+    # A reader that leaves ends it, as it ends any program, without a word.
+    left = subprocess.run(
+        f"{clean / 'pumice'} info street.ply --json | true; echo ${{PIPESTATUS[0]}}",
+        shell=True, executable="/bin/bash", capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert left.stdout.strip() in ("141", "0") and left.stderr == "", left
+
     convert = subprocess.run(
         [clean / "pumice", "convert", "net.pth"], capture_output=True, text=True, cwd=tmp_path
     )

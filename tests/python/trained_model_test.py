@@ -65,6 +65,7 @@ def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
         ("roads", '"roads" is no file.*streets'),
         (tmp_path / "net.safetensors", "no such file"),
         ("roads.safetensors", "no such file"),
+        (tmp_path, "no such file|is no file"),
     ):
         with pytest.raises(pumice.UserError, match=named):
             pretrained(source)
@@ -77,6 +78,8 @@ def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
         ("widths", None, "does not say widths"),
         ("widths", "32,wide", "no numbers"),
         ("voxel_size", "0.1,0.2", "voxel_size"),
+        ("voxel_size", "nan", "voxel_size"),
+        ("widths", "32,32", "widths"),
         ("classes", None, "does not say classes"),
         ("classes", "car,road", "classifier"),
     ):

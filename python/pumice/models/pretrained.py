@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import pathlib
 from collections.abc import Mapping
@@ -55,27 +56,30 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
         raise _C.UserError(f"{path}: its metadata holds no numbers where it should: {error}") from error
     if len(sizes) == 1:
         sizes *= 3
-    if len(sizes) != 3:
+    if len(sizes) != 3 or not all(math.isfinite(size) and size > 0 for size in sizes):
         raise _C.UserError(
-            f'{path}: its metadata says voxel_size = "{metadata["voxel_size"]}"; it takes one number '
-            "of metres, or three"
+            f'{path}: its metadata says voxel_size = "{metadata["voxel_size"]}"; it takes one positive '
+            "number of metres, or three"
         )
     classes = tuple(_entry(path, metadata, "classes").split(","))
-    model = MinkUNet42(len(features.split(",")), len(classes), widths)
+    try:
+        model = MinkUNet42(len(features.split(",")), len(classes), widths)
+    except _C.UserError as error:
+        raise _C.UserError(f"{path}: its metadata says what no network is: {error}") from error
     load_weights(model, path)
     return Pretrained(model.eval(), classes, (sizes[0], sizes[1], sizes[2]), metadata)
 
 
 def _path(source: str | os.PathLike[str]) -> pathlib.Path:
     path = pathlib.Path(source)
-    if path.exists():
+    if path.is_file():
         return path
     name = os.fspath(source)
     if path.suffix or path.name != name:
         raise _C.UserError(f"{path}: there is no such file")
     found = [place / f"{name}.safetensors" for place in _PLACES]
     for file in found:
-        if file.exists():
+        if file.is_file():
             return file
     known = sorted(file.stem for place in _PLACES for file in place.glob("*.safetensors"))
     raise _C.UserError(

@@ -31,7 +31,7 @@ _transformed = torch._C._are_functorch_transforms_active
 class Link:
     """relu(norm(convolution(value `input`)) + value `residual`)"""
 
-    __slots__ = ("convolution", "input", "norm", "relu", "residual", "twin", "window")
+    __slots__ = ("convolution", "input", "norm", "relu", "residual")
 
     def __init__(
         self, convolution: Convolution, norm: torch.nn.BatchNorm1d, relu: bool, input: int
@@ -56,12 +56,12 @@ class Chain:
         # Links on the same sites with the same window have the same map: that of the first of them.
         sites = list(range(_GIVEN))  # of each value, as a number
         first: dict[Any, int] = {}
+        self.windows = [link.convolution.window for link in self.links]
+        self.twins = list(range(len(self.links)))
         for index, link in enumerate(self.links):
-            link.window = link.convolution.window
-            link.twin = index
             if keeps_sites(link.convolution):
                 on = sites[link.input]
-                link.twin = first.setdefault((on, link.window), index)
+                self.twins[index] = first.setdefault((on, self.windows[index]), index)
                 sites.append(on)
             else:
                 sites.append(_GIVEN + index)
@@ -150,12 +150,13 @@ class Chain:
             layer = link.convolution
             if channels[link.input] != layer.in_channels:
                 return None
-            if layer.window is not link.window:  # someone changed it
+            if layer.window is not self.windows[index]:  # someone changed it
                 self._describe()
                 return self._maps(x, other, features, like, least)
             out = coords[link.input]
-            if link.twin < index:
-                map = maps[link.twin]
+            twin = self.twins[index]
+            if twin < index and keeps_sites(layer):
+                map = maps[twin]
             else:
                 on = SparseTensor._of(out, features)
                 map, out = layer.find(on, like if index == 0 else None)
