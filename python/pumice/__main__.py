@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    if not arguments or arguments[0] in ("-h", "--help", "--help-all"):
+    if not arguments or arguments[0] in ("-h", "--help"):
         code = subprocess.run([_PROGRAM, "--help"], check=False).returncode
         print(_OWN, end="")
         return code

@@ -97,6 +97,14 @@ def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> dict[s
     Raises UserError for a name too few or too many, and for another shape; nothing is loaded then.
     """
     tensors, metadata = read_weights(path)
+    load_tensors(model, tensors, path)
+    return metadata
+
+
+def load_tensors(
+    model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[str]
+) -> None:
+    """What `load_weights` does with tensors that were read from `path`."""
     own = {k: v for k, v in model.state_dict().items() if not k.endswith(_COUNTS)}
     given = {k: v for k, v in tensors.items() if not k.endswith(_COUNTS)}
     for kind, names in (("lacks", own.keys() - given.keys()), ("has", given.keys() - own.keys())):
@@ -111,7 +119,6 @@ def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> dict[s
                 f"has {list(value.shape)}"
             )
     model.load_state_dict(given, strict=False)
-    return metadata
 
 
 def _tensor(body: bytearray, entry: dict) -> torch.Tensor:

@@ -13,17 +13,16 @@ namespace pumice::python {
 
 namespace {
 
-std::size_t size_of_tuple(nb::handle tuple, const char* name) {
-  PUMICE_ENSURES(PyTuple_Check(tuple.ptr()), name, " are no tuple");
-  return static_cast<std::size_t>(PyTuple_Size(tuple.ptr()));
-}
+constexpr std::size_t kRunning = 3;   // a link
 
 }   // namespace
 
-Items::Items(nb::handle tuple, std::size_t count, const char* name) : tuple_(tuple) {
-  PUMICE_ENSURES(
-      PyTuple_Check(tuple.ptr()) && PyTuple_Size(tuple.ptr()) == static_cast<Py_ssize_t>(count),
-      name, " is no tuple of ", count);
+Items::Items(nb::handle tuple, const char* name) : tuple_(tuple) {
+  PUMICE_ENSURES(PyTuple_Check(tuple.ptr()), name, " are no tuple");
+}
+
+Items::Items(nb::handle tuple, std::size_t count, const char* name) : Items(tuple, name) {
+  PUMICE_ENSURES(size() == count, name, " are ", size(), ", not ", count);
 }
 
 std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, std::size_t links) {
@@ -41,20 +40,18 @@ std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, std::s
 }
 
 std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t links) {
-  constexpr std::size_t kEach = 3;
-  const Items items(tuple, kEach * links, "running statistics");
+  const Items items(tuple, kRunning * links, "running statistics");
   std::vector<Running> all;
   for (std::size_t i = 0; i < links; ++i) {
-    all.push_back({mutable_view_of(items[kEach * i], "running_mean", call.stream()),
-                   mutable_view_of(items[kEach * i + 1], "running_var", call.stream()),
-                   single_view_of(items[kEach * i + 2], "num_batches_tracked", call.stream())});
+    all.push_back({mutable_view_of(items[kRunning * i], "running_mean", call.stream()),
+                   mutable_view_of(items[kRunning * i + 1], "running_var", call.stream()),
+                   single_view_of(items[kRunning * i + 2], "num_batches_tracked", call.stream())});
   }
   return all;
 }
 
 bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds) {
-  const std::size_t count = size_of_tuple(parameters, "parameters");
-  const Items items(parameters, count, "parameters");
+  const Items items(parameters, "parameters");
   try {
     const TensorLook x = look_at(features);
     const bool on_device = x.device_index >= 0;
@@ -62,7 +59,7 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, boo
     if (!is_floating(x.dtype) || (is_double && on_device)) return false;
     if (!other.is_none() && look_at(other).dtype != x.dtype) return false;
     const DType sums = is_double ? DType::f64 : DType::f32;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
       const TensorLook one = look_at(items[i]);
       const bool is_weight = i % kParameters == 0;
       const bool fits = is_weight
@@ -77,14 +74,13 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, boo
 }
 
 MadeOf::MadeOf(nb::handle parameters, nb::handle running) {
-  const std::size_t parameter_count = size_of_tuple(parameters, "parameters");
-  const std::size_t running_count = size_of_tuple(running, "running statistics");
-  const Items learned(parameters, parameter_count, "parameters");
-  const Items statistics(running, running_count, "running statistics");
-  for (std::size_t i = 0; i < parameter_count; ++i)
+  const Items learned(parameters, "parameters");
+  for (std::size_t i = 0; i < learned.size(); ++i)
     add(learned[i]);
-  for (std::size_t i = 0; i < running_count; ++i) {
-    if (i % 3 != 2) add(statistics[i]);
+  const Items statistics(running, "running statistics");
+  for (std::size_t i = 0; i < statistics.size(); ++i) {
+    const bool is_number_of_batches = i % kRunning == kRunning - 1;
+    if (!is_number_of_batches) add(statistics[i]);
   }
 }
 

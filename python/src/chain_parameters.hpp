@@ -14,8 +14,10 @@ namespace pumice::python {
 /// The items of a tuple, borrowed.
 class Items {
  public:
-  /// InternalError where it is none of `count`.
+  /// InternalError where it is no tuple, or none of `count`.
+  Items(nb::handle tuple, const char* name);
   Items(nb::handle tuple, std::size_t count, const char* name);
+  std::size_t size() const { return static_cast<std::size_t>(PyTuple_Size(tuple_.ptr())); }
   nb::handle operator[](std::size_t index) const {
     return PyTuple_GetItem(tuple_.ptr(), static_cast<Py_ssize_t>(index));
   }

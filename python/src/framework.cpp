@@ -17,32 +17,6 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-std::int64_t integer(const nb::object& value) {
-  const long long result = PyLong_AsLongLong(value.ptr());
-  if (result == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  return result;
-}
-
-nb::dlpack::dtype dlpack_type(DType type) {
-  using nb::dlpack::dtype_code;
-  const auto bits = static_cast<std::uint8_t>(8 * size_of(type));
-  const auto of = [&](dtype_code code) {
-    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), bits, 1};
-  };
-  switch (type) {
-    case DType::f64:
-    case DType::f32:
-    case DType::f16: return of(dtype_code::Float);
-    case DType::bf16: return of(dtype_code::Bfloat);
-    case DType::i64:
-    case DType::i32:
-    case DType::i16: return of(dtype_code::Int);
-    case DType::u8: return of(dtype_code::UInt);
-  }
-  PUMICE_ENSURES(false, "element type ", static_cast<int>(type));
-  return {};
-}
-
 /// An array of another framework that keeps `tensor` alive.
 template <class Kind> nb::object export_as(const Tensor& tensor) {
   auto* kept = new Tensor(tensor);
@@ -110,7 +84,7 @@ Call::Call(nb::handle like) : like_(like) {
     PUMICE_EXPECTS(other.has_device(), "a tensor on device ", index,
                    ", which is not one of CUDA: Pumice computes on the CPU and on CUDA devices");
     stream_.device = {DeviceKind::cuda, index};
-    const std::int64_t current = integer(other.current_device());
+    const long long current = integer_in(other.current_device());
     if (current != index) {
       other.set_device(index);
       device_before_ = static_cast<int>(current);
@@ -124,13 +98,12 @@ Call::Call(Device device) {
   stream_.device = device;
   if (device.kind == DeviceKind::cuda && framework().has_device()) {
     const Framework& other = framework();
-    const std::int64_t current = integer(other.current_device());
+    const long long current = integer_in(other.current_device());
     if (current != device.index) {
       other.set_device(device.index);
       device_before_ = static_cast<int>(current);
     }
-    stream_.native = reinterpret_cast<void*>(
-        static_cast<std::uintptr_t>(integer(other.current_stream(device.index))));
+    stream_.native = address_in(other.current_stream(device.index));
     scope_ = std::make_unique<AllocatorScope>(device, framework_allocator(device));
   }
 }

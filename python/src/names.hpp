@@ -29,7 +29,12 @@ inline nanobind::object attribute(nanobind::handle object, PyObject* name) {
   return nanobind::steal(result);
 }
 
-/// The address that an integer of Python says.
+/// An integer of Python as a number, and as the address it says.
+inline long long integer_in(nanobind::handle value) {
+  const long long number = PyLong_AsLongLong(value.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) throw nanobind::python_error();
+  return number;
+}
 inline void* address_in(nanobind::handle value) {
   void* address = PyLong_AsVoidPtr(value.ptr());
   if (address == nullptr && PyErr_Occurred() != nullptr) throw nanobind::python_error();

@@ -42,24 +42,22 @@ Exchange& exchange() {
   return the;
 }
 
-std::optional<DType> dtype_of(nb::dlpack::dtype type) {
+/// In the order of DType.
+constexpr std::array kDlpackTypes = [] {
   using Code = nb::dlpack::dtype_code;
-  if (type.lanes != 1) return std::nullopt;
-  switch (static_cast<Code>(type.code)) {
-    case Code::Float:
-      if (type.bits == 32) return DType::f32;
-      if (type.bits == 16) return DType::f16;
-      if (type.bits == 64) return DType::f64;
-      return std::nullopt;
-    case Code::Bfloat: return type.bits == 16 ? std::optional(DType::bf16) : std::nullopt;
-    case Code::Int:
-      if (type.bits == 32) return DType::i32;
-      if (type.bits == 64) return DType::i64;
-      if (type.bits == 16) return DType::i16;
-      return std::nullopt;
-    case Code::UInt: return type.bits == 8 ? std::optional(DType::u8) : std::nullopt;
-    default: return std::nullopt;
+  const auto of = [](Code code, int bits) {
+    return nb::dlpack::dtype{static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(bits), 1};
+  };
+  return std::array{of(Code::Float, 64),  of(Code::Float, 32), of(Code::Float, 16),
+                    of(Code::Bfloat, 16), of(Code::Int, 64),   of(Code::Int, 32),
+                    of(Code::Int, 16),    of(Code::UInt, 8)};
+}();
+
+std::optional<DType> dtype_of(nb::dlpack::dtype type) {
+  for (std::size_t i = 0; i < kDlpackTypes.size(); ++i) {
+    if (kDlpackTypes[i] == type) return static_cast<DType>(i);
   }
+  return std::nullopt;
 }
 
 bool is_contiguous(const nb::dlpack::dltensor& tensor, const Shape& shape) {
@@ -79,8 +77,8 @@ std::optional<TensorLook> look_by_table(nb::handle tensor) {
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr()));
   if (type != way.types[0] && type != way.types[1]) return std::nullopt;
   nb::dlpack::dltensor found;
-  if (way.table->look(tensor.ptr(), &found) !=
-      0) {   // no memory of its own, or on a device unknown to it
+  const bool is_known = way.table->look(tensor.ptr(), &found) == 0;
+  if (!is_known) {   // it has no memory of its own, or is on a device without a name there
     PyErr_Clear();
     return std::nullopt;
   }
@@ -99,12 +97,6 @@ std::optional<TensorLook> look_by_table(nb::handle tensor) {
   return result;
 }
 
-std::int64_t integer(const nb::object& value) {
-  const long long result = PyLong_AsLongLong(value.ptr());
-  if (result == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-  return result;
-}
-
 Shape shape_of(nb::handle tensor) {
   const nb::object extents = attribute(tensor, names().shape);
   const auto rank = static_cast<int>(PyTuple_Size(extents.ptr()));
@@ -120,7 +112,7 @@ Shape shape_of(nb::handle tensor) {
 TensorLook look_by_methods(nb::handle tensor) {
   TensorLook result;
   result.is_contiguous = call_method(tensor, names().is_contiguous).ptr() == Py_True;
-  result.device_index = static_cast<int>(integer(call_method(tensor, names().get_device)));
+  result.device_index = static_cast<int>(integer_in(call_method(tensor, names().get_device)));
   result.data = address_in(call_method(tensor, names().data_ptr));
   result.shape = shape_of(tensor);
   result.dtype = framework().dtype_of(attribute(tensor, names().dtype));
@@ -129,6 +121,10 @@ TensorLook look_by_methods(nb::handle tensor) {
 
 }   // namespace
 
+nb::dlpack::dtype dlpack_type(DType type) {
+  return kDlpackTypes[static_cast<std::size_t>(type)];
+}
+
 TensorLook look_at(nb::handle tensor) {
   if (std::optional<TensorLook> found = look_by_table(tensor)) return *found;
   return look_by_methods(tensor);
@@ -136,7 +132,7 @@ TensorLook look_at(nb::handle tensor) {
 
 int device_index_of(nb::handle tensor) {
   if (const std::optional<TensorLook> found = look_by_table(tensor)) return found->device_index;
-  return static_cast<int>(integer(call_method(tensor, names().get_device)));
+  return static_cast<int>(integer_in(call_method(tensor, names().get_device)));
 }
 
 void use_exchange_table(nb::handle capsule, const nb::sequence& types) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <pumice/core/tensor.hpp>
 
 namespace pumice::python {
@@ -23,6 +24,9 @@ int device_index_of(nb::handle tensor);
 /// to 100 ns), and else the tensor's own methods (450 ns), which a class of tensors may override.
 /// UserError for a type that Pumice does not take.
 TensorLook look_at(nb::handle tensor);
+
+/// DLPack's name of an element type.
+nb::dlpack::dtype dlpack_type(DType type);
 
 /// `capsule` holds the table, as Tensor.__dlpack_c_exchange_api__ has it; `types` are the classes
 /// whose tensors are ordinary ones. What is no such table, or one of another version, is left

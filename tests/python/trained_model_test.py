@@ -65,7 +65,7 @@ def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
         ("roads", '"roads" is no file.*streets'),
         (tmp_path / "net.safetensors", "no such file"),
         ("roads.safetensors", "no such file"),
-        (tmp_path, "no such file|is no file"),
+        (tmp_path, "no such file"),
     ):
         with pytest.raises(pumice.UserError, match=named):
             pretrained(source)

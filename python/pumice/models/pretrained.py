@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Mapping
 
 from .. import _C
-from ..weights import load_weights, read_weights
+from ..weights import load_tensors, read_weights
 from .minkunet import MinkUNet42
 
 _FEATURES = "x,y,z,intensity"
@@ -41,7 +41,7 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
     what the network is.
     """
     path = _path(source)
-    _, metadata = read_weights(path)
+    tensors, metadata = read_weights(path)
     network = _entry(path, metadata, "network")
     features = metadata.get("features", _FEATURES)
     if network != "minkunet42" or features != _FEATURES:
@@ -66,7 +66,7 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
         model = MinkUNet42(len(features.split(",")), len(classes), widths)
     except _C.UserError as error:
         raise _C.UserError(f"{path}: its metadata says what no network is: {error}") from error
-    load_weights(model, path)
+    load_tensors(model, tensors, path)
     return Pretrained(model.eval(), classes, (sizes[0], sizes[1], sizes[2]), metadata)
 
 
@@ -77,8 +77,8 @@ def _path(source: str | os.PathLike[str]) -> pathlib.Path:
     name = os.fspath(source)
     if path.suffix or path.name != name:
         raise _C.UserError(f"{path}: there is no such file")
-    found = [place / f"{name}.safetensors" for place in _PLACES]
-    for file in found:
+    for place in _PLACES:
+        file = place / f"{name}.safetensors"
         if file.is_file():
             return file
     known = sorted(file.stem for place in _PLACES for file in place.glob("*.safetensors"))

@@ -92,9 +92,7 @@ class Chain:
         second = None
         if other is not None:
             second = other.features if dtype is None else other.features.to(dtype)
-        if features.shape[1] != self.links[0].convolution.in_channels or not _C.types_fit(
-            features, second, parameters, dtype is not None
-        ):
+        if not _C.types_fit(features, second, parameters, dtype is not None):
             return None
         found = self._maps(x, other, features, like, least=2 if learns else 0)
         if found is None:
