@@ -86,6 +86,12 @@ void copy_async(void* to, Device to_device, const void* from, Device from_device
       is_cuda(stream.device) && (stream.device == to_device || stream.device == from_device),
       "copy from ", to_string(from_device), " to ", to_string(to_device), " on a stream of ",
       to_string(stream.device), ": the stream is to be of the CUDA device");
+  const bool between_devices = is_cuda(to_device) && is_cuda(from_device);
+  PUMICE_EXPECTS(between_devices || !is_capturing(stream), "a copy ",
+                 is_cuda(to_device) ? "from" : "to", " host memory is recorded into a graph on ",
+                 to_string(stream.device),
+                 ", which would go to that memory at every launch, whether it is still there or "
+                 "not: copy before the recording begins, or after the launch");
   const cuda::ContextGuard guard(stream.device);
   const cuda::StreamHandle handle = cuda::handle_of(stream);
   const cuda::DeviceAddress target = cuda::address_of(to);
@@ -151,6 +157,7 @@ Tensor copy_to(StreamView stream, const ConstTensorView& tensor) {
 
 Tensor copy_to_host(const ConstTensorView& tensor, StreamView stream) {
   if (!tensor.defined()) return {};
+  check_can_wait(stream);
   Tensor result(tensor.shape(), tensor.dtype());
   copy_async(result.view(), tensor, stream);
   wait(stream);
@@ -159,6 +166,7 @@ Tensor copy_to_host(const ConstTensorView& tensor, StreamView stream) {
 
 namespace detail {
 void copy_to_host(void* to, const void* from, std::size_t bytes, StreamView stream) {
+  check_can_wait(stream);
   copy_async(to, Device{}, from, stream.device, bytes, stream);
   wait(stream);
 }

@@ -43,6 +43,7 @@ std::int64_t RowCount::host() const {
 
 std::int64_t RowCount::wait_for_host(StreamView stream) const {
   if (host_knows_) return host();
+  check_can_wait(stream);
   std::int64_t rows = 0;
   copy_async(&rows, Device{}, count_.get(), stream.device, sizeof(rows), stream);
   wait(stream);

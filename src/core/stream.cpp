@@ -45,12 +45,16 @@ void Stream::wait() const {
   pumice::wait(view_);
 }
 
-void wait(StreamView stream) {
-  if (!is_cuda(stream.device)) return;
-  const cuda::ContextGuard guard(stream.device);
+void check_can_wait(StreamView stream) {
   PUMICE_EXPECTS(!is_capturing(stream),
                  "a stream cannot be waited for while it is captured into a graph: read counts and "
                  "copy results after the capture");
+}
+
+void wait(StreamView stream) {
+  if (!is_cuda(stream.device)) return;
+  const cuda::ContextGuard guard(stream.device);
+  check_can_wait(stream);
   const cuda::Result result = cuda::driver().cuStreamSynchronize(cuda::handle_of(stream));
   if (result != cuda::kSuccess) cuda::raise(result, "waiting for " + to_string(stream.device));
   cuda::raise_status(stream);
@@ -62,6 +66,15 @@ bool is_capturing(StreamView stream) {
   int state = cuda::kCaptureNone;
   PUMICE_CUDA(cuStreamIsCapturing(cuda::handle_of(stream), &state));
   return state != cuda::kCaptureNone;
+}
+
+std::uint64_t capture_of(StreamView stream) {
+  if (!is_capturing(stream)) return 0;
+  int state = cuda::kCaptureNone;
+  std::uint64_t id = 0;
+  PUMICE_CUDA(
+      cuStreamGetCaptureInfo_v2(cuda::handle_of(stream), &state, &id, nullptr, nullptr, nullptr));
+  return id;
 }
 
 Event::Event(Device device, bool timed) : device_(device) {

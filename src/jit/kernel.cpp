@@ -36,6 +36,10 @@ KernelLimits& LoadedKernel::limits(Device device) const {
   DeviceSlot& slot = slots_[static_cast<std::size_t>(device.index)];
   std::call_once(slot.once, [&] {
     const cuda::ContextGuard guard(device);
+    const cuda::RelaxedCapture relaxed;
+    // Loads it now, and not at its first launch, which may be recorded into a graph.
+    cuda::FunctionHandle loaded = nullptr;
+    PUMICE_CUDA(cuKernelGetFunction(&loaded, handle));
     const auto attribute = [&](cuda::KernelAttribute which) {
       int value = 0;
       PUMICE_CUDA(cuKernelGetAttribute(&value, which, handle, cuda::context_of(device).id));

@@ -34,6 +34,7 @@ Kernel Module::kernel(std::string_view name) const {
   auto found = state_->kernels.find(name);
   if (found == state_->kernels.end()) {
     const std::string text(name);
+    const cuda::RelaxedCapture relaxed;
     cuda::KernelHandle handle = nullptr;
     const cuda::Result result =
         cuda::driver().cuLibraryGetKernel(&handle, state_->library, text.c_str());
@@ -136,6 +137,7 @@ const Module& load(Device device, const Source& source) {
   const std::lock_guard lock(entry.mutex);
   if (entry.module == nullptr) {
     const cuda::ContextGuard guard(device);
+    const cuda::RelaxedCapture relaxed;
     auto state = std::make_unique<Module::State>();
     state->name = source.name;
     state->reports = obtain_and_load(source, architecture, &state->library).result.kernels;

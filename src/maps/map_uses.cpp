@@ -33,7 +33,7 @@ void MapUses::learn(std::span<const KernelMap* const> maps) {
   auto uses = std::make_shared<std::vector<Use>>(maps.size());
   for (std::size_t i = 0; i < maps.size(); ++i) {
     if (cuda::MapStructures* structures = structures_at(maps, i))
-      (*uses)[i].of_map = structures->uses();
+      (*uses)[i].of_map = structures->here(maps[i]->in()->stream()).uses();
   }
   uses_ = std::move(uses);
 }
@@ -54,7 +54,8 @@ void MapUses::prepare(std::span<const KernelMap* const> maps) const {
       PUMICE_ENSURES(maps[i]->in()->stream().native == stream.native,
                      "maps of several streams are prepared together");
       const std::size_t before = requests.size();
-      for (cuda::MapRequest& request : structures->missing(*maps[i], (*uses)[i].of_map))
+      cuda::MapStructures& those = structures->here(stream);
+      for (cuda::MapRequest& request : those.missing(*maps[i], (*uses)[i].of_map))
         requests.push_back(std::move(request));
       if (requests.size() > before) of_map.emplace_back(i, requests.size() - before);
     }
@@ -64,7 +65,8 @@ void MapUses::prepare(std::span<const KernelMap* const> maps) const {
     std::size_t next = 0;
     for (const auto& [place, count] : of_map) {
       for (std::size_t n = 0; n < count; ++n, ++next)
-        maps[place]->structures()->keep(*maps[place], requests[next], std::move(made[next]));
+        maps[place]->structures()->here(stream).keep(*maps[place], requests[next],
+                                                     std::move(made[next]));
     }
   }
 }

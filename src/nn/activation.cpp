@@ -23,6 +23,7 @@ std::string_view name_of(Activation activation) {
 }
 
 SparseTensor Activate::forward(SparseTensor x, Context& context) {
+  close_tail(x);
   LayerTimer timer(context, path(), x, 0);
   Tensor y = activate(x.features, activation_, slope_);
   NodePtr node;
@@ -34,6 +35,7 @@ SparseTensor Activate::forward(SparseTensor x, Context& context) {
         });
   }
   SparseTensor result = x.with(std::move(y), std::move(node));
+  result.has_open_tail = false;
   timer.finish(std::string(name_of(activation_)), result);
   return result;
 }

@@ -126,13 +126,16 @@ TileWeights* Convolution::tile_weights() {
   return &tile_weights_;
 }
 
-const ScaleShift& Convolution::affine(const BatchNorm* norm) {
+ScaleShift Convolution::affine(const BatchNorm* norm) {
   const std::uint64_t version =
       (norm != nullptr ? norm->version() : 0) + (bias_ != nullptr ? bias_->version() : 0);
   if (norm == folded_norm_ && version == folded_version_) return folded_affine_;
   const Tensor bias = bias_ != nullptr ? std::as_const(*bias_).value() : Tensor();
-  folded_affine_ = norm != nullptr ? norm->affine(bias.defined() ? bias.view() : ConstTensorView{})
-                                   : ScaleShift{.scale = {}, .shift = bias};
+  ScaleShift made = norm != nullptr ? norm->affine(bias.defined() ? bias.view() : ConstTensorView{})
+                                    : ScaleShift{.scale = {}, .shift = bias};
+  // What a graph works out is there when it has run, and not for calls before that.
+  if (is_capturing(weight_->value().stream())) return made;
+  folded_affine_ = std::move(made);
   folded_norm_ = norm;
   folded_version_ = version;
   tile_weights_.clear();   // beside a shortcut they hold the scale
@@ -140,13 +143,15 @@ const ScaleShift& Convolution::affine(const BatchNorm* norm) {
   return folded_affine_;
 }
 
-const Tensor& Convolution::joint_shift(const Fused& fused) {
-  const Tensor& own = affine(fused.norm).shift;
-  const Tensor& other = fused.shortcut->affine(fused.shortcut_norm).shift;
+Tensor Convolution::joint_shift(const Fused& fused) {
+  const Tensor own = affine(fused.norm).shift;
+  const Tensor other = fused.shortcut->affine(fused.shortcut_norm).shift;
   if (!own.defined() || !other.defined()) return own.defined() ? own : other;
   const std::uint64_t version = folds_ + fused.shortcut->folds_;
   if (joint_shortcut_ == fused.shortcut && joint_version_ == version) return joint_shift_;
-  joint_shift_ = add(own, other);
+  Tensor made = add(own, other);
+  if (is_capturing(made.stream())) return made;
+  joint_shift_ = std::move(made);
   joint_shortcut_ = fused.shortcut;
   joint_version_ = version;
   return joint_shift_;
@@ -184,19 +189,23 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
   const bool inverse = spec_.mode == ConvolutionMode::inverse;
   const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
 
-  const ScaleShift& affine = this->affine(fused.norm);
+  const ScaleShift affine = this->affine(fused.norm);
   Epilogue epilogue{.scale = view_of(affine.scale),
                     .shift = view_of(affine.shift),
                     .residual = view_of(fused.residual),
                     .activation = fused.activation,
                     .slope = fused.slope};
   Shortcut shortcut;
+  Tensor shift;   // of both, as long as it is enqueued
+  ScaleShift shortcut_affine;
   if (fused.shortcut != nullptr) {
-    epilogue.shift = view_of(joint_shift(fused));
+    shift = joint_shift(fused);
+    shortcut_affine = fused.shortcut->affine(fused.shortcut_norm);
+    epilogue.shift = view_of(shift);
     shortcut = {.features = fused.shortcut_features,
                 .second = view_of(fused.shortcut_second),
                 .weight = fused.shortcut->weight_->value(),
-                .scale = view_of(fused.shortcut->affine(fused.shortcut_norm).scale),
+                .scale = view_of(shortcut_affine.scale),
                 .tile_weights = fused.shortcut->tile_weights()};
   }
   const ConvolutionProblem problem{.in_rows = view.in_rows,

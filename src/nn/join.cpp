@@ -36,6 +36,12 @@ NodePtr record(const Context& context, const SparseTensor& left, const SparseTen
   return std::make_shared<Node>(std::vector{left.node, right.node}, std::move(backward));
 }
 
+/// Of copies, which share their features.
+void close_tails(SparseTensor left, SparseTensor right) {
+  close_tail(left);
+  if (right.features.raw() != left.features.raw()) close_tail(right);
+}
+
 void pass_on(const NodePtr& left, const NodePtr& right, Tensor to_left, Tensor to_right) {
   if (left != nullptr) left->accumulate(std::move(to_left));
   if (right != nullptr) right->accumulate(std::move(to_right));
@@ -50,6 +56,7 @@ void check_concatenable(const SparseTensor& left, const SparseTensor& right) {
 
 SparseTensor concatenate(const SparseTensor& left, const SparseTensor& right, Context& context) {
   check_concatenable(left, right);
+  close_tails(left, right);
   LayerTimer timer(context, "", left, 0);
   const std::array<std::int64_t, 2> channels{left.channels(), right.channels()};
   NodePtr node = record(context, left, right,
@@ -59,6 +66,7 @@ SparseTensor concatenate(const SparseTensor& left, const SparseTensor& right, Co
                         });
   SparseTensor result =
       left.with(pumice::concatenate(left.features.view(), right.features.view()), std::move(node));
+  result.has_open_tail = false;
   timer.finish("concatenate", result);
   return result;
 }
@@ -67,6 +75,7 @@ SparseTensor add(const SparseTensor& left, const SparseTensor& right, Context& c
   check_same_sites("add", left, right);
   check_types("add", left, right);
   check_channels("add", left, right);
+  close_tails(left, right);
   LayerTimer timer(context, "", left, 0);
   NodePtr node = record(context, left, right,
                         [to_left = left.node, to_right = right.node](const Tensor& grad) {
@@ -74,6 +83,7 @@ SparseTensor add(const SparseTensor& left, const SparseTensor& right, Context& c
                         });
   SparseTensor result =
       left.with(pumice::add(left.features.view(), right.features.view()), std::move(node));
+  result.has_open_tail = false;
   timer.finish("add", result);
   return result;
 }

@@ -28,10 +28,10 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   LayerTimer timer(context, path(), x, 1);
   if (training() || tile_version_ != weight_->version()) tile_weights_.clear();
   tile_version_ = weight_->version();
-  Tensor y =
-      linear_transposed(x.features, stored,
-                        bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{},
-                        {.kept = &tile_weights_, .tf32 = context.tf32});
+  Tensor y = linear_transposed(
+      x.features, stored,
+      bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{},
+      {.kept = &tile_weights_, .tf32 = context.tf32, .rows = &x.coordinates->rows()});
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(

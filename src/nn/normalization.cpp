@@ -40,6 +40,7 @@ BatchNorm::BatchNorm(std::int64_t channels, double epsilon, double momentum)
 
 SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
+  close_tail(x);
   LayerTimer timer(context, path(), x, 0);
   Tensor y;
   Backward backward;
@@ -72,6 +73,7 @@ SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   NodePtr node =
       backward ? std::make_shared<Node>(std::vector{x.node}, std::move(backward)) : nullptr;
   SparseTensor result = x.with(std::move(y), std::move(node));
+  result.has_open_tail = false;
   timer.finish("batch norm", result);
   return result;
 }
@@ -95,6 +97,7 @@ LayerNorm::LayerNorm(std::int64_t channels, double epsilon)
 
 SparseTensor LayerNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
+  close_tail(x);
   LayerTimer timer(context, path(), x, 0);
   Normalized normal = layer_norm(x.features, weight_->value(), bias_->value(), epsilon_);
   NodePtr node;
@@ -108,6 +111,7 @@ SparseTensor LayerNorm::forward(SparseTensor x, Context& context) {
         });
   }
   SparseTensor result = x.with(std::move(normal.output), std::move(node));
+  result.has_open_tail = false;
   timer.finish("layer norm", result);
   return result;
 }

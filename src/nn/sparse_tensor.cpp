@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <pumice/ops/rows.hpp>
+
 namespace pumice::nn {
 
 SparseTensor::SparseTensor(CoordinateSetPtr sites, Tensor values, std::shared_ptr<MapCache> cache)
@@ -24,7 +26,13 @@ SparseTensor SparseTensor::with(CoordinateSetPtr sites, Tensor values,
                                 NodePtr gradient_node) const {
   SparseTensor result(std::move(sites), std::move(values), maps);
   result.node = std::move(gradient_node);
+  result.has_open_tail = !result.coordinates->rows().host_knows();
   return result;
+}
+
+void close_tail(SparseTensor& x) {
+  if (x.has_open_tail) clear_tail(x.features.view(), x.coordinates->rows());
+  x.has_open_tail = false;
 }
 
 NodePtr require_gradient(SparseTensor& input) {

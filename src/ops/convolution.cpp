@@ -1,10 +1,13 @@
 // Sparse convolution and its gradients: describe the problem, ask for a plan, run it.
 #include <pumice/ops/convolution.hpp>
 
+#include <optional>
+
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 
+#include "maps/cuda/map_structures.hpp"
 #include "ops/checks.hpp"
 #include "ops/convolution_checks.hpp"
 #include "ops/convolution_steps.hpp"
@@ -95,6 +98,12 @@ void report(const ConvolutionPlan& plan, const ConvolutionOptions& options) {
   if (logging(LogTopic::plan)) log(LogTopic::plan, plan.name() + ": " + plan.reason);
 }
 
+/// Of a product without a map.
+std::optional<RowCountRef> used_rows(const KernelMapView& map, const ConvolutionProblem& problem) {
+  if (!problem.identity) return std::nullopt;
+  return cuda::MapStructures::output_rows(map);
+}
+
 /// The kernel that runs.
 std::string run_on_device(Dataflow dataflow, const cuda::TileProduct& product,
                           const KernelMapView& map, const ConvolutionProblem& problem) {
@@ -136,7 +145,8 @@ Tensor multiply_on_device(ConstTensorView input, ConstTensorView weight, const K
                                .epilogue = options.epilogue,
                                .tf32 = options.tf32,
                                .deterministic = options.deterministic,
-                               .output = output.view()},
+                               .output = output.view(),
+                               .rows = used_rows(map, problem)},
                               map, problem);
   report(plan, options);
   return output;

@@ -2,16 +2,31 @@
 #include "ops/convolution_steps.hpp"
 
 #include <array>
+#include <initializer_list>
 #include <numeric>
 #include <vector>
 
+#include <pumice/coords/coordinate_set.hpp>
 #include <pumice/ops/elementwise.hpp>
 
 #include "ops/checks.hpp"
 #include "ops/cuda/convolution.hpp"
+#include "ops/cuda/rows.hpp"
+#include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
+
+/// Before a step that goes over all rows of a set, instead of those that are in use.
+void close_tails(const CoordinateSetPtr& set, std::initializer_list<ConstTensorView> features) {
+  const RowCount& rows = set->rows();
+  if (rows.host_knows()) return;
+  for (const ConstTensorView& each : features) {
+    if (!each.defined()) continue;
+    jit::DeviceRunner runner = cuda::runner_for(each);
+    cuda::clear_tail(runner, rows.ref(), each);
+  }
+}
 
 /// Every row meets itself.
 Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
@@ -45,15 +60,19 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
 }
 
 /// The sum of a shortcut, in an output's place, and the residual on top.
-Tensor shortcut_residual(const ConvolutionOptions& options) {
+Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& options) {
   const Shortcut& shortcut = options.shortcut;
+  const ConstTensorView residual = options.epilogue.residual;
+  if (checks::on_cuda(shortcut.features)) {
+    const CoordinateSetPtr& out = map.is_transposed ? map.map->in() : map.map->out();
+    close_tails(out, {shortcut.features, shortcut.second, residual});
+  }
   Tensor joined;
   if (shortcut.second.defined()) joined = concatenate(shortcut.features, shortcut.second);
-  return multiply_rows(
-      joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
-      {.epilogue = {.scale = shortcut.scale, .residual = options.epilogue.residual},
-       .tile_weights = shortcut.tile_weights,
-       .tf32 = options.tf32});
+  return multiply_rows(joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
+                       {.epilogue = {.scale = shortcut.scale, .residual = residual},
+                        .tile_weights = shortcut.tile_weights,
+                        .tf32 = options.tf32});
 }
 
 }   // namespace
@@ -63,12 +82,14 @@ Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
   Tensor joined;
   Tensor residual;
   if (options.second.defined()) {
+    if (checks::on_cuda(features))
+      close_tails(map.is_transposed ? map.map->out() : map.map->in(), {features, options.second});
     joined = concatenate(features, options.second);
     features = joined.view();
     options.second = {};
   }
   if (options.shortcut.features.defined()) {
-    residual = shortcut_residual(options);
+    residual = shortcut_residual(map, options);
     options.epilogue.residual = residual.view();
     options.shortcut = {};
   }

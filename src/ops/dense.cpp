@@ -8,6 +8,7 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
 
+#include "coords/cuda/device_set.hpp"
 #include "coords/cuda/set_within.hpp"
 #include "ops/checks.hpp"
 #include "ops/cpu/dense.hpp"
@@ -216,7 +217,7 @@ CoordinateSetPtr sites_on_device(ConstTensorView dense, const FromDenseOptions& 
                                  const cpu::DenseLayout& layout, int dimension) {
   jit::DeviceRunner runner = cuda::runner_for(dense);
   cuda::OccupiedCells occupied(runner, dense, options.mask, placement_of(layout, dimension));
-  const std::int64_t sites = copy_to_host(occupied.count(), 1, dense.stream()).front();
+  const std::int64_t sites = cuda::wait_for_sites(occupied.count(), dense.stream(), "from_dense");
   check_sites(sites);
   Tensor coordinates({sites, dimension + 1}, DType::i32, dense.stream());
   if (sites > 0) occupied.write(runner, coordinates.view());

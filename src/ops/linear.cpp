@@ -1,6 +1,8 @@
 // Checks the arguments of linear layers and hands them to the back end.
 #include <pumice/ops/linear.hpp>
 
+#include <optional>
+
 #include "ops/checks.hpp"
 #include "ops/cpu/linear.hpp"
 #include "ops/cuda/columns.hpp"
@@ -26,6 +28,14 @@ void check_tf32(const LinearOptions& options, ConstTensorView rows, const char* 
                  "; leave tf32 out, or convert them");
 }
 
+std::optional<RowCountRef> used_rows(const LinearOptions& options, ConstTensorView features) {
+  if (options.rows == nullptr) return std::nullopt;
+  PUMICE_EXPECTS(options.rows->capacity() == features.rows(), "linear: rows counts within ",
+                 options.rows->capacity(), " and features have ", features.rows(),
+                 " rows; give the count of these features");
+  return options.rows->ref();
+}
+
 /// A convolution of one offset whose rows meet themselves.
 void run_on_device(ConstTensorView features, ConstTensorView weight, bool transpose,
                    ConstTensorView bias, const LinearOptions& options, TensorView output) {
@@ -37,7 +47,8 @@ void run_on_device(ConstTensorView features, ConstTensorView weight, bool transp
              .kept = options.kept,
              .epilogue = {.shift = bias},
              .tf32 = options.tf32,
-             .output = output},
+             .output = output,
+             .rows = used_rows(options, features)},
             nullptr);
 }
 

@@ -58,6 +58,15 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
 
 }   // namespace
 
+void clear_tail(TensorView features, const RowCount& rows) {
+  if (rows.host_knows() || !checks::on_cuda(features)) return;
+  PUMICE_EXPECTS(features.rank() >= 1 && features.rows() == rows.capacity(),
+                 "clear_tail: features ", to_string(features.shape()), " for a count within ",
+                 rows.capacity(), "; give the count of these features");
+  jit::DeviceRunner runner = cuda::runner_for(features);
+  cuda::clear_tail(runner, rows.ref(), features);
+}
+
 Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
   PUMICE_EXPECTS(features.rank() >= 1, "take_rows: features is undefined; pass a tensor with rows");
   checks::same_device(rows, features, "take_rows", "rows", "features");

@@ -36,6 +36,7 @@ Result release(cuda::DeviceAddress address) {
   if (found == all.blocks.end()) return cuda::kInvalidValue;
   all.used_bytes -= found->second.bytes;
   all.reserved_bytes += found->second.bytes;
+  drop_block(reinterpret_cast<void*>(address));
   operator delete(reinterpret_cast<void*>(address), kAlignment);
   all.blocks.erase(found);
   return cuda::kSuccess;
@@ -49,14 +50,20 @@ template <class T>
 Result fill(cuda::DeviceAddress address, T value, std::size_t pitch, std::size_t count,
             cuda::StreamHandle stream) {
   enqueue(stream, [=] {
-    for (std::size_t i = 0; i < count; ++i)
-      std::memcpy(static_cast<char*>(pointer(address)) + i * pitch, &value, sizeof(T));
+    for (std::size_t i = 0; i < count; ++i) {
+      char* const to = static_cast<char*>(pointer(address)) + i * pitch;
+      std::memcpy(to, &value, sizeof(T));
+      mark_written(to, sizeof(T));
+    }
   });
   return cuda::kSuccess;
 }
 
 Result copy(void* to, const void* from, std::size_t bytes, cuda::StreamHandle stream) {
-  enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+  enqueue(stream, [=] {
+    std::memcpy(to, from, bytes);
+    mark_copied(to, from, bytes);
+  });
   return cuda::kSuccess;
 }
 
@@ -138,6 +145,7 @@ Result cuCtxPopCurrent_v2(ContextHandle* context) {
   return kSuccess;
 }
 Result cuCtxSynchronize() {
+  if (is_unsafe()) return kCaptureUnsupported;
   return kSuccess;
 }
 Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
@@ -147,6 +155,7 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return kSuccess;
 }
 Result cuMemPoolCreate(PoolHandle* pool, const PoolProperties* properties) {
+  if (is_unsafe()) return kCaptureUnsupported;
   if (properties->allocation_type != 1 || properties->location.type != 1) return kInvalidValue;
   *pool = reinterpret_cast<PoolHandle>(static_cast<std::uintptr_t>(properties->location.id) + 1);
   return kSuccess;
@@ -173,6 +182,7 @@ Result cuMemAllocFromPoolAsync(DeviceAddress* address, std::size_t bytes, PoolHa
   if (bytes > kMemoryBytes - all.used_bytes - all.reserved_bytes) return kOutOfMemory;
   void* data = operator new(bytes, kAlignment);
   std::memset(data, 0xa5, std::min(bytes, kPoisonedBytes));
+  track_block(data, bytes);
   *address = reinterpret_cast<DeviceAddress>(data);
   all.blocks[*address] = {bytes, is_capturing(stream)};
   all.used_bytes += bytes;
@@ -185,6 +195,7 @@ Result cuMemFreeAsync(DeviceAddress address, StreamHandle stream) {
   return found != state().blocks.end() && found->second.of_graph ? kSuccess : kInvalidValue;
 }
 Result cuMemHostAlloc(void** data, std::size_t bytes, unsigned) {
+  if (is_unsafe()) return kCaptureUnsupported;
   *data = operator new(bytes, kAlignment);
   return kSuccess;
 }

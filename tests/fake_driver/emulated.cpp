@@ -70,7 +70,7 @@ Emulated find_emulated(void* library, const std::string& name) {
   return kernel;
 }
 
-Work emulated_work(const Emulated& kernel, const void* arguments,
+Work emulated_work(const std::string& name, const Emulated& kernel, const void* arguments,
                    const cuda::LaunchConfig& config) {
   std::vector<std::uint64_t> copy((kernel.argument_bytes + 7) / 8);
   std::memcpy(copy.data(), arguments, kernel.argument_bytes);
@@ -78,9 +78,11 @@ Work emulated_work(const Emulated& kernel, const void* arguments,
                                   .blocks_y = static_cast<int>(config.grid_y),
                                   .threads = static_cast<int>(config.block_x),
                                   .shared_bytes = static_cast<int>(config.shared_bytes)};
-  return [thread = kernel.thread, copy = std::move(copy), shape] {
+  return [name, thread = kernel.thread, copy = std::move(copy), shape] {
     test::emulate_threads(shape, [&] { thread(copy.data()); },
                           {test::RunOrder::shuffled, test::RunOrder::shuffled});
+    const std::string bad = take_bad_reads();
+    if (!bad.empty()) throw std::runtime_error("kernel " + name + ": " + bad);
   };
 }
 

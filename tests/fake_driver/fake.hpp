@@ -19,6 +19,8 @@ using cuda::Result;
 using Work = std::function<void()>;
 
 struct Graph {
+  std::uint64_t id = 0;
+  bool lost = false;   // by a call that is refused meanwhile
   std::vector<Work> nodes;
 };
 
@@ -42,8 +44,18 @@ struct State {
 };
 State& state();
 
-/// What PUMICE_FAKE_DRIVER holds: "old", "no device", "broken", "fault", or nothing.
+/// What PUMICE_FAKE_DRIVER holds: "old", "no device", "broken", "fault", "initcheck", or nothing.
 std::string behaviour();
+
+/// With "initcheck", which bytes of its memory somebody wrote is known, and a kernel of the fake
+/// compiler that reads others fails. The compiler has to be told by the same variable.
+bool tracks_memory();
+void track_block(const void* data, std::size_t bytes);
+void drop_block(const void* data);
+void mark_written(const void* data, std::size_t bytes);
+void mark_copied(const void* to, const void* from, std::size_t bytes);
+/// What was read since the last call though nobody wrote it, in words; empty: nothing.
+std::string take_bad_reads();
 
 /// 90, or what PUMICE_FAKE_COMPUTE holds.
 int compute_capability();
@@ -54,6 +66,10 @@ bool has_context();
 /// Runs `work`, or keeps it for the graph that `stream` is captured into.
 void enqueue(cuda::StreamHandle stream, Work work);
 bool is_capturing(cuda::StreamHandle stream);
+/// Whether this thread may not take memory from the system, since it records a graph and has not
+/// asked for more with cuThreadExchangeStreamCaptureMode. As a real driver's, the recording is
+/// lost.
+bool is_unsafe();
 
 /// A kernel of the tests, done on the host: `arguments` is the struct, `name` its name.
 Work work_of(const std::string& name, const void* arguments, const cuda::LaunchConfig& config);
@@ -68,7 +84,8 @@ struct Emulated {
 /// The library that the fake compiler made, opened; null for code that it did not make.
 void* load_emulated(const void* code);
 Emulated find_emulated(void* library, const std::string& name);
-Work emulated_work(const Emulated& kernel, const void* arguments, const cuda::LaunchConfig& config);
+Work emulated_work(const std::string& name, const Emulated& kernel, const void* arguments,
+                   const cuda::LaunchConfig& config);
 
 /// What the emulator said of the last launch of this thread that failed.
 std::string& last_failure();

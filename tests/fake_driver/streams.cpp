@@ -1,9 +1,11 @@
 // Streams, events, graphs, libraries and launches of the fake driver.
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "fake_driver/fake.hpp"
 
@@ -41,7 +43,26 @@ Kernel& kernel_of(cuda::KernelHandle handle) {
   return *reinterpret_cast<Kernel*>(handle);
 }
 
+/// Of this thread.
+struct Recordings {
+  std::vector<Graph*> open;
+  int mode = 0;   // global, as threads begin
+};
+
+Recordings& recordings() {
+  thread_local Recordings mine;
+  return mine;
+}
+
 }   // namespace
+
+bool is_unsafe() {
+  const Recordings& mine = recordings();
+  if (mine.open.empty() || mine.mode == cuda::kCaptureRelaxed) return false;
+  for (Graph* graph : mine.open)
+    graph->lost = true;
+  return true;
+}
 
 bool is_capturing(cuda::StreamHandle stream) {
   return stream != nullptr && stream_of(stream)->capture != nullptr;
@@ -82,13 +103,31 @@ Result cuStreamIsCapturing(StreamHandle stream, int* state) {
   return kSuccess;
 }
 Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
-  if (stream == nullptr) return 900;
-  stream_of(stream)->capture = new pumice::fake::Graph;
+  if (stream == nullptr) return kCaptureUnsupported;
+  static std::atomic<std::uint64_t> next = 1;
+  auto* const graph = new pumice::fake::Graph;
+  graph->id = next++;
+  stream_of(stream)->capture = graph;
+  recordings().open.push_back(graph);
   return kSuccess;
 }
 Result cuStreamEndCapture(StreamHandle stream, GraphHandle* graph) {
-  *graph = reinterpret_cast<GraphHandle>(std::exchange(stream_of(stream)->capture, nullptr));
-  return *graph == nullptr ? 903 : kSuccess;
+  auto* const made = std::exchange(stream_of(stream)->capture, nullptr);
+  std::erase(recordings().open, made);
+  *graph = reinterpret_cast<GraphHandle>(made);
+  if (made == nullptr) return 903;
+  return made->lost ? 901 : kSuccess;
+}
+Result cuStreamGetCaptureInfo_v2(StreamHandle stream, int* state, std::uint64_t* id, GraphHandle*,
+                                 const GraphNodeHandle**, std::size_t*) {
+  const auto* const graph = stream == nullptr ? nullptr : stream_of(stream)->capture;
+  *state = graph == nullptr ? kCaptureNone : 1;
+  if (graph != nullptr) *id = graph->id;
+  return kSuccess;
+}
+Result cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, recordings().mode);
+  return kSuccess;
 }
 Result cuEventCreate(EventHandle* event, unsigned) {
   *event = reinterpret_cast<EventHandle>(new pumice::fake::Event);
@@ -137,6 +176,7 @@ Result cuGraphDestroy(GraphHandle graph) {
 
 Result cuLibraryLoadData(LibraryHandle* library, const void* code, int*, void**, unsigned, int*,
                          void**, unsigned) {
+  if (is_unsafe()) return kCaptureUnsupported;
   if (std::memcmp(code, "\177ELF", 4) != 0) return kInvalidImage;
   return guarded([&] {
     void* const emulated = load_emulated(code);
@@ -158,6 +198,7 @@ Result cuLibraryGetKernel(KernelHandle* kernel, LibraryHandle library, const cha
   return kSuccess;
 }
 Result cuKernelGetFunction(FunctionHandle* function, KernelHandle kernel) {
+  if (is_unsafe()) return kCaptureUnsupported;
   *function = reinterpret_cast<FunctionHandle>(kernel);
   return kSuccess;
 }
@@ -186,9 +227,10 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   if (!has_context()) return 201;
   const auto& kernel = kernel_of(reinterpret_cast<KernelHandle>(function));
   return guarded([&] {
-    enqueue(config->stream, kernel.emulated.thread == nullptr
-                                ? work_of(kernel.name, arguments[0], *config)
-                                : emulated_work(kernel.emulated, arguments[0], *config));
+    enqueue(config->stream,
+            kernel.emulated.thread == nullptr
+                ? work_of(kernel.name, arguments[0], *config)
+                : emulated_work(kernel.name, kernel.emulated, arguments[0], *config));
   });
 }
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, FunctionHandle, int threads,

@@ -304,6 +304,18 @@ void Emulator::spoil_shared() {
 
 }   // namespace
 
+namespace {
+ReadListener read_listener = nullptr;
+}   // namespace
+
+void listen_to_reads(ReadListener listener) {
+  read_listener = listener;
+}
+
+void note_read(const void* from, std::size_t bytes) {
+  if (read_listener != nullptr) read_listener(from, bytes);
+}
+
 void emulate_threads(const EmulatedShape& shape, const std::function<void()>& thread,
                      const EmulatorOptions& options) {
   thread_local Emulator emulator;

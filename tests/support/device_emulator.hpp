@@ -10,6 +10,7 @@
 // threads at a barrier and others gone, lanes of a warp at different collectives.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -31,6 +32,12 @@ struct EmulatorOptions {
   RunOrder threads = RunOrder::ascending;
   std::uint64_t seed = 1;
 };
+
+/// Told of what is read from global memory by instructions of the emulator, rather than by code of
+/// a kernel; null: nobody.
+using ReadListener = void (*)(const void* from, std::size_t bytes);
+void listen_to_reads(ReadListener listener);
+void note_read(const void* from, std::size_t bytes);
 
 /// Runs `thread` once for each thread of the grid.
 void emulate_threads(const EmulatedShape& shape, const std::function<void()>& thread,

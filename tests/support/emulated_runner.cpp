@@ -18,6 +18,7 @@
 #include <pumice/coords/voxelize.h>
 #include <pumice/grid/fill.h>
 #include <pumice/grid/radix_sort.h>
+#include <pumice/grid/upload.h>
 #include <pumice/maps/gray_order.h>
 #include <pumice/maps/identity_pairs.h>
 #include <pumice/maps/match.h>
@@ -54,6 +55,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(begin_batches),
       PUMICE_EMULATED(bound_groups),
       PUMICE_EMULATED(build_blocks),
+      PUMICE_EMULATED(clear_tail),
       PUMICE_EMULATED(column_maxima),
       PUMICE_EMULATED(column_moments),
       PUMICE_EMULATED(column_sums),
@@ -117,6 +119,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(write_kept_rows),
       PUMICE_EMULATED(write_occupied),
       PUMICE_EMULATED(write_pairs),
+      PUMICE_EMULATED(write_words),
   };
   return all;
 }

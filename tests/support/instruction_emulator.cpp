@@ -7,6 +7,8 @@
 #include <pumice/instructions_host.h>
 #include <pumice/core/half.hpp>
 
+#include "support/device_emulator.hpp"
+
 namespace pumice::emulator {
 namespace {
 
@@ -61,6 +63,7 @@ void store_shared(uint32_t to, uint16_t value) {
 }
 
 void copy_async(uint32_t to, const void* from, int bytes, bool there) {
+  if (there) test::note_read(from, static_cast<std::size_t>(bytes));
   copies_of_thread().open.push_back({to, from, bytes, there});
 }
 

@@ -6,6 +6,8 @@
 
 #include <pumice/instructions_host.h>
 
+#include "support/device_emulator.hpp"
+
 namespace pumice::emulator {
 namespace {
 
@@ -142,6 +144,7 @@ void barrier_wait(uint32_t barrier, uint32_t parity) {
 void copy_bulk(uint32_t to, const void* from, int bytes, uint32_t barrier) {
   if (to % 16 != 0 || bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
     throw std::runtime_error("bulk copies take addresses and sizes that are multiples of 16");
+  test::note_read(from, static_cast<std::size_t>(bytes));
   std::memcpy(shared_memory(to), from, static_cast<std::size_t>(bytes));
   change(barrier, 0, -bytes);
 }

@@ -52,7 +52,10 @@ PUMICE_KERNEL PUMICE_THREADS(kPairPlanThreads) void plan_pair_tiles(
 PUMICE_KERNEL PUMICE_THREADS(kPairTileThreads) void fill_pair_tiles(
     PUMICE_ARGUMENT(PairTilesArguments) a) {
   const int32_t tile = block_index();
-  if (tile >= a.tile_begin[a.pairs.offsets]) return;
+  if (tile >= a.tile_begin[a.pairs.offsets]) {   // asked for before its block knows that
+    if (thread_index() == 0) a.tile_order[tile] = {0, 0, 0, 0};
+    return;
+  }
   const int32_t offset = last_begin(a.tile_begin, a.pairs.offsets, tile);
   const int64_t first =
       a.pairs.offset_begin[offset] + (tile - a.tile_begin[offset]) * int64_t{a.tile_rows};

@@ -151,6 +151,13 @@ PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles
   }
 }
 
+/// Every block of a launch asks for its run before it knows the count of tiles (tile_walk.h): past
+/// the last one it gets a run without entries instead of what lay there before.
+PUMICE_DEVICE void clear_runs(const MapTask& task, int64_t from) {
+  for (int64_t tile = from + thread_index(); tile < task.tile_capacity; tile += kPlanThreads)
+    task.tile_order[tile] = {0, 0, 0, 0};
+}
+
 /// One block a task.
 PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
   const MapTask& task = batch.task[block_index()];
@@ -169,7 +176,9 @@ PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBa
       report(batch.status, kOverCapacity, task.entry_site, entries, task.entry_capacity);
     }
   }
-  if (poisoned || !fits || entries > task.entry_capacity) return;
+  const bool is_whole = !poisoned && fits && entries <= task.entry_capacity;
+  clear_runs(task, is_whole ? tiles : 0);
+  if (!is_whole) return;
   block_sync();   // entry_begin is read by other threads than wrote it
   order_tiles(task, tiles, of_split);
 }

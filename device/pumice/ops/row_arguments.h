@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pumice/shared/coordinate_set_ref.h>
+#include <pumice/shared/row_count.h>
 #include <pumice/shared/status.h>
 #include <pumice/shared/tile_spec.h>
 #include <pumice/shared/types.h>
@@ -28,6 +29,14 @@ struct TakeArguments {
   int64_t to_pitch = 0;
   int64_t width = 0;         // bytes copied of each row
   int32_t copy_bytes = 16;   // that all addresses, pitches and the width are a multiple of
+};
+
+/// Rows at and past the count become zeros; nothing happens where the count is poison.
+struct ClearTailArguments {
+  RowCountRef rows{};
+  void* data = nullptr;
+  int64_t pitch = 0;         // bytes of a row, all of them
+  int32_t copy_bytes = 16;   // that the pitch is a multiple of
 };
 
 /// inverse[rows[i]] = i, of distinct rows; the others are left as they are.

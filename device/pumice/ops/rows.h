@@ -34,6 +34,26 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void take_rows(PUMICE_ARGUMENT(TakeArg
   }
 }
 
+template <class Piece> PUMICE_DEVICE void clear_pieces(const ClearTailArguments& a) {
+  const int64_t pieces = a.pitch / static_cast<int64_t>(sizeof(Piece));
+  const int64_t end = a.rows.capacity * pieces;
+  const int64_t step = int64_t{grid_size()} * kRowThreads;
+  PUMICE_ROLLED
+  for (int64_t i = a.rows.rows() * pieces + global_thread_index(); i < end; i += step)
+    static_cast<Piece*>(a.data)[i] = Piece{};
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void clear_tail(PUMICE_ARGUMENT(ClearTailArguments) a) {
+  if (a.rows.poisoned()) return;
+  switch (a.copy_bytes) {
+    case 16: return clear_pieces<Words<4>>(a);
+    case 8: return clear_pieces<Words<2>>(a);
+    case 4: return clear_pieces<uint32_t>(a);
+    case 2: return clear_pieces<uint16_t>(a);
+    default: return clear_pieces<uint8_t>(a);
+  }
+}
+
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void invert_rows(PUMICE_ARGUMENT(InvertArguments) a) {
   const int64_t i = global_thread_index();
   if (i >= a.rows.size) return;

@@ -45,7 +45,8 @@ static_assert(sizeof(TileRun) == 16);
 /// list; each split has its own positions, in which every output row occurs, and the results of
 /// splits are added in fp32.
 struct TileMapRef {
-  const TileRun* tile_order = nullptr;   // [tiles], most entries first: the longest starts first
+  /// [capacity of tiles], most entries first: the longest starts first. Zeros past the last tile.
+  const TileRun* tile_order = nullptr;
   /// [entries], a tile's in ascending order of offset; in descending order where the tiles are
   /// those of a centred map, of which this is the transpose.
   const TileEntry* entry = nullptr;

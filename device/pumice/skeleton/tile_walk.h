@@ -40,7 +40,7 @@ template <TileSpec S> PUMICE_DEVICE TileStart start_tile(const TileArguments& ar
             poisoned,
             int64_t{block_index()} * S.tile_rows < out_rows};
   } else {
-    const TileRun run = map.tile_order[block_index()];   // garbage past the last tile
+    const TileRun run = map.tile_order[block_index()];   // empty past the last tile
     const int64_t tiles = count_of(map.tiles);
     const bool any_poisoned = poisoned | exceeds(tiles, map.tiles);
     return {run, any_poisoned ? 0 : out_rows, any_poisoned, block_index() < tiles};

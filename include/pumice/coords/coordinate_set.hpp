@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <pumice/shared/key_layout.h>
 #include <pumice/core/key_layout.hpp>
@@ -142,7 +143,9 @@ class CoordinateSet {
   RowCount rows_{};
   mutable Tensor coordinates_{};
   mutable std::mutex decoding_{};
-  bool decodes_ = false;   // coordinates_ follow from keys on the device
+  mutable std::uint64_t decoded_in_ = 0;     // the recording that does it; 0: none
+  mutable std::vector<Tensor> recorded_{};   // what graphs fill
+  bool decodes_ = false;                     // coordinates_ follow from keys on the device
   Buffer<std::uint64_t> keys_{};
   Buffer<std::int32_t> order_{};
   Buffer<std::uint64_t> block_key_{};

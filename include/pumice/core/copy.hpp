@@ -14,7 +14,7 @@ namespace pumice {
 /// Enqueues a copy of `bytes` on `stream`, which is of one of the two devices unless both are the
 /// CPU. Ordinary host memory may be changed again after the call; `to` on the host is complete
 /// after the next wait. In a captured graph the copy reads and writes where it was told at each
-/// launch.
+/// launch; UserError there for a copy from or to host memory, which may be gone by then.
 void copy_async(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
                 StreamView stream);
 /// Between tensors of one shape and type.

@@ -1,6 +1,7 @@
 // Queues of work on a device, and the order between them.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include <pumice/core/device.hpp>
@@ -34,8 +35,13 @@ class Stream {
 /// Error for CUDA's own errors. UserError while the stream is being captured.
 void wait(StreamView stream);
 
+/// UserError where `wait` would refuse, for those who enqueue something before they wait.
+void check_can_wait(StreamView stream);
+
 /// Whether what is enqueued on `stream` is recorded into a graph instead of run.
 bool is_capturing(StreamView stream);
+/// The number of the recording that `stream` takes part in, another for each; 0: none.
+std::uint64_t capture_of(StreamView stream);
 
 /// A point in a stream's work.
 class Event {

@@ -70,9 +70,9 @@ class Convolution final : public Module {
   /// Where a device keeps its packed weights; null while they change each step.
   TileWeights* tile_weights();
   /// What the epilogue applies for the bias and the norm behind; folded again when they change.
-  const ScaleShift& affine(const BatchNorm* norm);
+  ScaleShift affine(const BatchNorm* norm);
   /// The shift of the norm and that of a shortcut, added.
-  const Tensor& joint_shift(const Fused& fused);
+  Tensor joint_shift(const Fused& fused);
 
   ConvolutionSpec spec_;
   ParameterPtr weight_;

@@ -16,6 +16,9 @@ struct SparseTensor {
   Tensor features;                  // [coordinates->rows().capacity(), C]
   std::shared_ptr<MapCache> maps;   // shared by all tensors of one forward pass
   NodePtr node{};                   // where the gradient of `features` gathers; null: not wanted
+  /// Whether rows past a count that only the device knows may hold what lay there before. Kernels
+  /// that know the count neither read nor write them; see `close_tail`.
+  bool has_open_tail = false;
 
   SparseTensor() = default;
   /// The input of a network, with a map cache of its own. UserError when the rows differ.
@@ -30,6 +33,10 @@ struct SparseTensor {
   SparseTensor with(Tensor values, NodePtr gradient_node) const;
   SparseTensor with(CoordinateSetPtr sites, Tensor values, NodePtr gradient_node) const;
 };
+
+/// Before a layer that goes over all rows there is room for: those past the count become zeros,
+/// where they may hold anything else. What such a layer makes has a closed tail too.
+void close_tail(SparseTensor& x);
 
 /// Asks for the gradient of a network's input: makes its node a leaf, and returns it.
 NodePtr require_gradient(SparseTensor& input);

@@ -1,6 +1,7 @@
 // A dense product of every row with one matrix: a 1×1 convolution without a map.
 #pragma once
 
+#include <pumice/core/row_count.hpp>
 #include <pumice/core/tensor.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 
@@ -15,6 +16,9 @@ struct LinearOptions {
   /// f32 features: products of numbers rounded to tf32, sums in f32. UserError for other types and
   /// on the CPU.
   bool tf32 = false;
+  /// Products on a device: how many of the rows are in use. The others are not read, and what the
+  /// result holds there is undefined. Null: all. Not for weight gradients.
+  const RowCount* rows = nullptr;
 };
 
 /// y = x · W + b. features: [N, C_in]; weight: [C_in, C_out] of the same dtype; bias: compute type

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include <pumice/core/row_count.hpp>
 #include <pumice/core/tensor.hpp>
 #include <pumice/points/voxelize.hpp>
 
@@ -18,6 +19,11 @@ Tensor take_rows(ConstTensorView features, ConstTensorView rows);
 /// Its gradient: [in_rows, …], row r the sum of grad_output[i] over all i with rows[i] == r, in
 /// ascending i, summed in float (double for f64, and on a device).
 Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows);
+
+/// Rows of `features` [capacity of rows, …] at and past the count become zeros, in place, before an
+/// operator that goes over all rows there is room for. One launch where only the device knows the
+/// count, nothing elsewhere; rows that follow from too many stay NaN.
+void clear_tail(TensorView features, const RowCount& rows);
 
 struct ReducedRows {
   Tensor output;   // [out_rows, C]; 0 for a row that nothing fell into

@@ -11,6 +11,7 @@
 
 #include "coords/cuda/create_sets.hpp"
 #include "coords/cuda/decode.hpp"
+#include "coords/cuda/upload.hpp"
 
 namespace pumice {
 
@@ -34,7 +35,11 @@ CoordinateSetPtr DeviceSetBuilder::build(Parts parts, StreamView stream) {
 
 void CoordinateSet::decode_on_device() const {
   const std::scoped_lock lock(decoding_);
-  if (coordinates_.defined() && rows_.host_knows()) return;
+  if (coordinates_.defined() && rows_.host_knows()) {
+    if (decoded_in_ == 0 || decoded_in_ == capture_of(stream_)) return;
+    recorded_.push_back(std::exchange(coordinates_, {}));   // of a graph, which may not have run
+  }
+  decoded_in_ = rows_.host_knows() ? capture_of(stream_) : 0;
   if (!coordinates_.defined())
     coordinates_ = Tensor({rows_.capacity(), 1 + dimension()}, DType::i32, stream_);
   jit::DeviceRunner runner(stream_, default_allocator(stream_.device));
@@ -87,7 +92,11 @@ CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream) {
                  to_string(set.device()), " already; make it from coordinates on ",
                  to_string(stream.device));
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  Tensor coordinates = pumice::copy_to(stream, set.coordinates());
+  const Tensor& on_host = set.coordinates();
+  Tensor coordinates(on_host.shape(), DType::i32, stream);
+  upload(runner, static_cast<std::uint32_t*>(coordinates.raw()),
+         {static_cast<const std::uint32_t*>(on_host.raw()),
+          static_cast<std::size_t>(on_host.elements())});
   const SetCapacity capacity = capacity_for_rows(set.size());
   CreatedSets made = create_sets(
       runner,
@@ -118,7 +127,7 @@ CoordinateSetPtr finish_set(jit::KernelRunner& runner, DeviceSet made, const Coo
                             const Room& room) {
   const StreamView stream = runner.stream();
   std::optional<std::int64_t> rows;
-  if (!room) rows = copy_to_host(made.rows().count, 1, stream).front();
+  if (!room) rows = wait_for_sites(made.rows().count, stream, "a set that is made of another");
   return DeviceSetBuilder::build({.set = std::move(made),
                                   .rows = rows,
                                   .batch_size = from.batch_size(),

@@ -90,7 +90,7 @@ UnionSet unite(const CoordinateSet& left, const CoordinateSet& right,
   UnionSet result{{},
                   row_list(row_of, left.size(), stream),
                   row_list(row_of + united.right_begin, right.size(), stream)};
-  const std::int64_t rows = copy_to_host(united.set.rows().count, 1, stream).front();
+  const std::int64_t rows = wait_for_sites(united.set.rows().count, stream, "a union of sets");
   result.set = DeviceSetBuilder::build({.set = std::move(united.set),
                                         .rows = rows,
                                         .batch_size = batch_size,
@@ -107,7 +107,7 @@ PrunedSet prune(const CoordinateSet& set, const ConstTensorView& keep) {
   const StreamView stream = runner.stream();
   DevicePruned pruned = prune_set(runner, ref_of(set), keep.data<std::uint8_t>(),
                                   capacity_for_rows(set.size()), "kept sites");
-  const std::int64_t rows = copy_to_host(pruned.set.rows().count, 1, stream).front();
+  const std::int64_t rows = wait_for_sites(pruned.set.rows().count, stream, "a pruned set");
   PrunedSet result{{}, row_list(pruned.kept.data(), rows, stream)};
   result.set = DeviceSetBuilder::build({.set = std::move(pruned.set),
                                         .rows = rows,

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 
 #include "core/cuda/status.hpp"
 
@@ -66,6 +68,13 @@ Level DeviceSet::level(int shift) {
           .shift = shift,
           .row_site = row_site_,
           .block_site = block_site_};
+}
+
+std::int64_t wait_for_sites(const std::int64_t* count, StreamView stream, const char* what) {
+  PUMICE_EXPECTS(!is_capturing(stream), what,
+                 ": the number of its sites is read back from the device, which cannot be waited "
+                 "for while a graph is recorded; make it before the recording begins");
+  return copy_to_host(count, 1, stream).front();
 }
 
 }   // namespace pumice::cuda

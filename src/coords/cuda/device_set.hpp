@@ -57,4 +57,8 @@ class DeviceSet {
   std::int32_t block_site_ = 0;
 };
 
+/// A count that kernels write, read back: how many sites `what` has. Waits for the stream;
+/// UserError while that is recorded into a graph.
+std::int64_t wait_for_sites(const std::int64_t* count, StreamView stream, const char* what);
+
 }   // namespace pumice::cuda

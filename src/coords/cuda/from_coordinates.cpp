@@ -63,7 +63,8 @@ UniqueCoordinates unique_coordinates(const ConstTensorView& coordinates,
        .columns = {.low = allowed.low, .high = allowed.high},
        .repeats = Repeats::merge,
        .capacities = {capacity_for_rows(rows)}});
-  const std::int64_t distinct = copy_to_host(made.sets.front().rows().count, 1, stream).front();
+  const std::int64_t distinct =
+      wait_for_sites(made.sets.front().rows().count, stream, "a coordinate set");
   return {DeviceSetBuilder::build({.set = std::move(made.sets.front()),
                                    .rows = distinct,
                                    .batch_size = *options.batch_size,

@@ -76,7 +76,7 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
                 .shape = options.spatial_shape,
                 .layout = roomy_layout(3, wide, options.batch_size),
                 .capacities = {capacity_for_rows(std::max<std::int64_t>(count, 1))}});
-  const std::int64_t voxels = copy_to_host(made.sets.front().rows().count, 1, stream).front();
+  const std::int64_t voxels = wait_for_sites(made.sets.front().rows().count, stream, "voxel_sites");
   Tensor row_of({count}, DType::i32, stream);
   copy_async(row_of.raw(), stream.device, made.point_to_voxel.data(), stream.device, row_of.bytes(),
              stream);

@@ -55,4 +55,12 @@ ContextGuard::~ContextGuard() {
   if (pushed_) driver().cuCtxPopCurrent_v2(&popped);
 }
 
+RelaxedCapture::RelaxedCapture() {
+  PUMICE_CUDA(cuThreadExchangeStreamCaptureMode(&mode_));
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  driver().cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 }   // namespace pumice::cuda

@@ -30,6 +30,20 @@ class ContextGuard {
   bool pushed_ = false;   // it was not current already
 };
 
+/// What takes memory from the system, as loading a kernel does, is refused to a thread that records
+/// a graph, and ends the recording; not while one of these lives. For what the graph has no part
+/// in.
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture();
+
+ private:
+  int mode_ = kCaptureRelaxed;   // of the thread before
+};
+
 inline StreamHandle handle_of(StreamView stream) {
   return static_cast<StreamHandle>(stream.native);
 }

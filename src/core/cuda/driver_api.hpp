@@ -30,6 +30,7 @@ inline constexpr Result kInvalidImage = 200;
 inline constexpr Result kNoBinaryForGpu = 209;
 inline constexpr Result kNotFound = 500;
 inline constexpr Result kNotReady = 600;
+inline constexpr Result kCaptureUnsupported = 900;
 
 enum DeviceAttribute : int {
   kWarpSize = 10,
@@ -59,6 +60,7 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostPortable = 1;
 inline constexpr unsigned kHostDeviceMap = 2;
 inline constexpr int kCaptureThreadLocal = 1;
+inline constexpr int kCaptureRelaxed = 2;
 inline constexpr int kCaptureNone = 0;
 
 struct MemoryLocation {
@@ -139,6 +141,9 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(cuStreamIsCapturing, (StreamHandle, int* state))                                           \
   X(cuStreamBeginCapture_v2, (StreamHandle, int mode))                                         \
   X(cuStreamEndCapture, (StreamHandle, GraphHandle*))                                          \
+  X(cuStreamGetCaptureInfo_v2, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,     \
+                                const GraphNodeHandle**, std::size_t*))                        \
+  X(cuThreadExchangeStreamCaptureMode, (int* mode))                                            \
   X(cuEventCreate, (EventHandle*, unsigned flags))                                             \
   X(cuEventDestroy_v2, (EventHandle))                                                          \
   X(cuEventRecord, (EventHandle, StreamHandle))                                                \

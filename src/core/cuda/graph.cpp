@@ -1,12 +1,10 @@
 // Stream capture.
 #include "core/cuda/graph.hpp"
 
-#include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 
 #include "core/cuda/context.hpp"
-#include "core/cuda/status.hpp"
 #include "core/environment.hpp"
 
 namespace pumice::cuda {
@@ -17,9 +15,6 @@ Graph Graph::capture(StreamView stream, const std::function<void()>& work) {
   PUMICE_EXPECTS(stream.native != nullptr,
                  "the default stream cannot be recorded into a graph: make a Stream");
   const ContextGuard guard(stream.device);
-  // What takes memory from the system at its first use cannot do so during a capture.
-  device_status(stream);
-  cuda_allocator(stream.device.index);
   Graph graph(stream);
   PUMICE_CUDA(cuStreamBeginCapture_v2(handle_of(stream), kCaptureThreadLocal));
   try {

@@ -21,6 +21,7 @@ class PoolAllocator final : public Allocator {
  public:
   explicit PoolAllocator(int index) : context_(cuda::context_of({DeviceKind::cuda, index})) {
     const cuda::ContextGuard guard(context_);
+    const cuda::RelaxedCapture relaxed;
     cuda::PoolProperties properties;
     properties.location.id = context_.id;
     PUMICE_CUDA(cuMemPoolCreate(&pool_, &properties));

@@ -51,6 +51,7 @@ class Records {
     std::vector<Slot>& free = free_[device.index];
     if (free.empty()) {
       const ContextGuard guard(device);
+      const RelaxedCapture relaxed;
       void* memory = nullptr;
       PUMICE_CUDA(
           cuMemHostAlloc(&memory, kSlab * sizeof(PaddedRecord), kHostPortable | kHostDeviceMap));

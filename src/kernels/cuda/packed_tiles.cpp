@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <pumice/core/stream.hpp>
+
 #include "kernels/cuda/architecture.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
@@ -45,9 +47,10 @@ const jit::Source& packing_source() {
   return packing;
 }
 
-const PackedTiles::Entry* PackedTiles::find(const PackUse& use) const {
+const PackedTiles::Entry* PackedTiles::find(const PackUse& use, StreamView stream) const {
   const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return same(entry.use.layout, use.layout) && entry.use.order == use.order;
+    return same(entry.use.layout, use.layout) && entry.use.order == use.order &&
+           (entry.recording == 0 || entry.recording == capture_of(stream));
   });
   return found == entries_.end() ? nullptr : &*found;
 }
@@ -55,7 +58,7 @@ const PackedTiles::Entry* PackedTiles::find(const PackUse& use) const {
 const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layout,
                              const ConstTensorView& weight, PackOrder order) {
   const PackUse use{layout, order};
-  if (const Entry* entry = find(use)) return entry->data.data();
+  if (const Entry* entry = find(use, runner.stream())) return entry->data.data();
   const PackWeightArguments arguments = add(runner, use, weight);
   runner.run({&packing_source(), kPackKernel},
              {.blocks = pack_blocks(runner, layout), .threads = kPackThreads}, arguments);
@@ -64,7 +67,8 @@ const void* PackedTiles::get(jit::KernelRunner& runner, const WeightLayout& layo
 
 PackWeightArguments PackedTiles::add(jit::KernelRunner& runner, const PackUse& use,
                                      const ConstTensorView& weight) {
-  entries_.push_back({use, runner.make<std::byte>(packed_bytes(use.layout))});
+  entries_.push_back(
+      {use, runner.make<std::byte>(packed_bytes(use.layout)), capture_of(runner.stream())});
   return {.layout = use.layout,
           .weight = weight.raw(),
           .packed = entries_.back().data.data(),
@@ -77,7 +81,10 @@ PackWeightArguments PackedTiles::add(jit::KernelRunner& runner, const PackUse& u
 std::vector<PackUse> PackedTiles::uses() const {
   std::vector<PackUse> result;
   for (const Entry& entry : entries_) {
-    if (entry.use.order.scale == nullptr) result.push_back(entry.use);
+    const bool is_known = std::any_of(result.begin(), result.end(), [&](const PackUse& use) {
+      return same(use.layout, entry.use.layout) && use.order == entry.use.order;
+    });
+    if (entry.use.order.scale == nullptr && !is_known) result.push_back(entry.use);
   }
   return result;
 }
@@ -85,7 +92,7 @@ std::vector<PackUse> PackedTiles::uses() const {
 std::optional<PackWeightArguments> PackedTiles::make_room(jit::KernelRunner& runner,
                                                           const PackUse& use,
                                                           const ConstTensorView& weight) {
-  if (find(use) != nullptr || !holds(use, weight)) return std::nullopt;
+  if (find(use, runner.stream()) != nullptr || !holds(use, weight)) return std::nullopt;
   return add(runner, use, weight);
 }
 
@@ -97,11 +104,10 @@ void launch_packing(jit::KernelRunner& runner, std::span<const PackWeightArgumen
     std::int64_t blocks = 1;
     for (const PackWeightArguments& weight : taken)
       blocks = std::max(blocks, pack_blocks(runner, weight.layout));
-    runner.run({&packing_source(), kPackManyKernel},
-               {.blocks = blocks,
-                .blocks_y = static_cast<int>(taken.size()),
-                .threads = kPackThreads},
-               arguments);
+    runner.run(
+        {&packing_source(), kPackManyKernel},
+        {.blocks = blocks, .blocks_y = static_cast<int>(taken.size()), .threads = kPackThreads},
+        arguments);
     weights = weights.subspan(taken.size());
   }
 }

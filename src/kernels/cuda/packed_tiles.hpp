@@ -48,8 +48,9 @@ class PackedTiles {
   struct Entry {
     PackUse use;
     Buffer<std::byte> data;
+    std::uint64_t recording;   // whose graph packs it, for itself alone; 0: none
   };
-  const Entry* find(const PackUse& use) const;
+  const Entry* find(const PackUse& use, StreamView stream) const;
   PackWeightArguments add(jit::KernelRunner& runner, const PackUse& use,
                           const ConstTensorView& weight);
 

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <optional>
 
-#include <pumice/core/copy.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 
+#include "coords/cuda/upload.hpp"
 #include "maps/cuda/block_moves.hpp"
 
 namespace pumice::cuda {
@@ -55,6 +55,12 @@ struct DeviceWindow::Tables {
     bytes.resize(place + values.size() * sizeof(T));
     std::memcpy(bytes.data() + place, values.data(), values.size() * sizeof(T));
     return static_cast<Place>(place);
+  }
+  /// All of them, with nothing read behind the last.
+  std::vector<std::uint32_t> words() const {
+    std::vector<std::uint32_t> result((bytes.size() + 3) / 4);
+    if (!bytes.empty()) std::memcpy(result.data(), bytes.data(), bytes.size());
+    return result;
   }
 };
 
@@ -113,9 +119,9 @@ DeviceWindow::DeviceWindow(jit::KernelRunner& runner, const KernelWindow& window
     finer_moves_ = moves_of(tables, window.dimension, shifts, 2, 1);
   if (volume_ <= kWordOffsets && has_stride(2)) sort_by_parity(tables, shifts);
   if (has_stride(2)) name_children(tables, shifts);
-  tables_ = runner.make<std::byte>(static_cast<std::int64_t>(tables.bytes.size()));
-  copy_async(tables_.data(), runner.stream().device, tables.bytes.data(), {}, tables_.bytes(),
-             runner.stream());
+  const std::vector<std::uint32_t> words = tables.words();
+  tables_ = runner.make<std::uint32_t>(static_cast<std::int64_t>(words.size()));
+  upload(runner, tables_.data(), words);
 }
 
 DeviceWindow::Moves DeviceWindow::moves_of(Tables& tables, int dimension,

@@ -50,14 +50,14 @@ class DeviceWindow {
   void name_children(Tables& tables, const std::vector<std::int32_t>& shifts);
   void sort_by_parity(Tables& tables, const std::vector<std::int32_t>& shifts);
   template <class T> const T* at(Place place) const {
-    return reinterpret_cast<const T*>(tables_.data() + place);
+    return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(tables_.data()) + place);
   }
 
   KernelWindow window_;
   std::int64_t volume_ = 0;
   std::array<std::int64_t, kMaxDimension> low_{};
   std::array<std::int64_t, kMaxDimension> high_{};
-  Buffer<std::byte> tables_;
+  Buffer<std::uint32_t> tables_;
   Place shift_ = kNone;
   std::array<Moves, 2> level_moves_;   // stride 1, by reach
   Moves finer_moves_;                  // stride 2, from coarser outputs

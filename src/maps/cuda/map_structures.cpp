@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <pumice/core/copy.hpp>
@@ -34,11 +35,23 @@ bool is_centred(const KernelMap& map) {
 
 }   // namespace
 
+MapStructures& MapStructures::here(StreamView stream) {
+  const std::uint64_t recording = older_ != nullptr ? 0 : capture_of(stream);
+  if (recording == 0) return *this;
+  const std::scoped_lock lock(mutex_);
+  for (const auto& those : recorded_) {
+    if (those->recording_ == recording) return *those;
+  }
+  recorded_.push_back(std::unique_ptr<MapStructures>(new MapStructures(*this, recording, window_)));
+  return *recorded_.back();
+}
+
 const DeviceWindow* MapStructures::window_of(const KernelMap& map) {
   {
     const std::scoped_lock lock(mutex_);
     if (window_ != nullptr) return window_.get();
   }
+  if (MapStructures& those = here(map.in()->stream()); &those != this) return those.window_of(map);
   std::shared_ptr<const DeviceWindow> made = DeviceWindow::on(map.in()->stream(), map.window());
   const std::scoped_lock lock(mutex_);
   if (window_ == nullptr) window_ = std::move(made);
@@ -93,6 +106,13 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
     made->asked = true;
     return mirrors ? &made->mirrored : &made->ref;
   };
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const TileMapRef* made = find()) return *made;
+  }
+  const StreamView stream = map.in()->stream();
+  if (MapStructures& those = here(stream); &those != this)
+    return those.tiles(view, tile_rows, splits, order);
   std::array<MapRequest, 1> requests{};
   const DeviceWindow* window = window_of(map);
   {
@@ -103,7 +123,6 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
     if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
   }
   requests[0].keeps_match = true;
-  const StreamView stream = map.in()->stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   keep(map, requests[0], std::move(build_maps(runner, requests).front()));
   const std::scoped_lock lock(mutex_);
@@ -119,6 +138,12 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
     if (view.is_transposed) std::swap(result.in, result.out);
     return result;
   };
+  {
+    const std::scoped_lock lock(mutex_);
+    if (pairs_.offset_begin != nullptr) return find();
+  }
+  const StreamView stream = map.in()->stream();
+  if (MapStructures& those = here(stream); &those != this) return those.pairs(view);
   const DeviceWindow* window = is_identity ? nullptr : window_of(map);
   std::array<MapRequest, 1> requests{};
   {
@@ -126,7 +151,6 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
     if (pairs_.offset_begin != nullptr) return find();
     if (!is_identity) requests[0] = pair_request(window, map);
   }
-  const StreamView stream = map.in()->stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   if (is_identity) {
     const CoordinateSetRef set = ref_of(*map.out());
@@ -158,8 +182,9 @@ const TileMapRef& MapStructures::pair_tiles(const KernelMapView& view,
     const std::scoped_lock lock(mutex_);
     if (const TileMapRef* made = find()) return *made;
   }
-  const PairListRef pairs_of_view = pairs(view);
   const StreamView stream = view.map->in()->stream();
+  if (MapStructures& those = here(stream); &those != this) return those.pair_tiles(view, options);
+  const PairListRef pairs_of_view = (older_ != nullptr ? *older_ : *this).pairs(view);
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   auto made = std::make_unique<TilesOfPairs>(TilesOfPairs{
       view.is_transposed, options, PairTiles(runner, pairs_of_view, rows_of(view), options)});
@@ -174,8 +199,9 @@ const std::int32_t* MapStructures::pair_index(const KernelMapView& view) {
     const std::scoped_lock lock(mutex_);
     if (index.data() != nullptr) return index.data();
   }
-  const PairListRef pairs_of_view = pairs(view);
   const StreamView stream = view.map->in()->stream();
+  if (MapStructures& those = here(stream); &those != this) return those.pair_index(view);
+  const PairListRef pairs_of_view = (older_ != nullptr ? *older_ : *this).pairs(view);
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   Buffer<std::int32_t> made = index_pairs(runner, pairs_of_view, rows_of(view).out.capacity);
   const std::scoped_lock lock(mutex_);
@@ -214,25 +240,41 @@ std::vector<MapStructures::Asked> MapStructures::asked() {
 }
 
 MapStructures::Uses MapStructures::uses() {
+  Uses result = older_ == nullptr ? Uses{} : older_->uses();
   const std::scoped_lock lock(mutex_);
-  Uses result{{}, pairs_asked_ && identity_ == nullptr};   // an identity's cost next to nothing
+  result.pairs |= pairs_asked_ && identity_ == nullptr;   // an identity's cost next to nothing
   for (const auto& made : tiles_) {
     if (made->asked) result.tiles.push_back(made->wanted);
   }
   return result;
 }
 
+bool MapStructures::has_tiles(const TilesWanted& wanted) {
+  if (older_ != nullptr && older_->has_tiles(wanted)) return true;
+  const std::scoped_lock lock(mutex_);
+  return made_tiles(wanted) != nullptr;
+}
+
+bool MapStructures::has_pairs() {
+  if (older_ != nullptr && older_->has_pairs()) return true;
+  const std::scoped_lock lock(mutex_);
+  return pairs_.offset_begin != nullptr;
+}
+
 std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses& uses) {
   if (uses.tiles.empty() && !uses.pairs) return {};
+  std::vector<TilesWanted> tiles;
+  std::copy_if(uses.tiles.begin(), uses.tiles.end(), std::back_inserter(tiles),
+               [this](const TilesWanted& wanted) { return !has_tiles(wanted); });
+  const bool is_identity = map.view().offsets == 1 && is_centred(map);
+  bool lists_pairs = uses.pairs && !is_identity && !has_pairs();
   const DeviceWindow* window = window_of(map);
   const std::scoped_lock lock(mutex_);
   std::vector<MapRequest> requests;
-  const bool is_identity = map.view().offsets == 1 && is_centred(map);
-  bool lists_pairs = uses.pairs && !is_identity && pairs_.offset_begin == nullptr;
   std::array<bool, 2> searches{};   // a direction, in one of these requests
-  for (const TilesWanted& wanted : uses.tiles) {
+  for (const TilesWanted& wanted : tiles) {
     const std::size_t direction = wanted.is_transposed ? 1 : 0;
-    if (made_tiles(wanted) != nullptr || searches[direction]) continue;
+    if (searches[direction]) continue;
     MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
     request.keeps_match = true;
     const std::shared_ptr<MatchedMap>& matched = matched_[direction];

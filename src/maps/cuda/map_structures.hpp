@@ -38,6 +38,9 @@ enum class OffsetOrder : unsigned char { any, ascending };
 /// Any thread may ask; work is enqueued on the stream of the map's sets. What is missing is made
 /// without the mutex, since an allocator may wait for a lock that somebody holds who waits for it
 /// (Python's); what two threads made at once one of them gives back.
+///
+/// What is made while a graph is recorded is there once that graph has run, and not before: it is
+/// kept apart, for those who ask in the same recording. They find what was made before it, too.
 class MapStructures {
  public:
   /// `window`: where it is on the device already; null: copied there when needed.
@@ -62,6 +65,8 @@ class MapStructures {
   const std::vector<std::int64_t>& wait_for_pair_counts(const KernelMapView& view);
 
   bool outputs_are_finer() const { return outputs_are_finer_; }
+  /// Those to ask, and to keep something in, for work on `stream`: others while it is recorded.
+  MapStructures& here(StreamView stream);
 
   /// For those who build the tiles of many maps at once. What `tiles` was asked for so far:
   /// (Tiles of a centred map count as those of the map itself, whoever asked.)
@@ -101,6 +106,14 @@ class MapStructures {
     PairTiles tiles;
   };
 
+  /// Of a recording, beside those `older` than it.
+  MapStructures(MapStructures& older, std::uint64_t recording,
+                std::shared_ptr<const DeviceWindow> window)
+      : outputs_are_finer_(older.outputs_are_finer_),
+        older_(&older),
+        recording_(recording),
+        window_(std::move(window)) {}
+
   /// Where it is not there yet it is copied to the device, without the mutex.
   const DeviceWindow* window_of(const KernelMap& map);
   MapRequest request_through(const DeviceWindow* window, const KernelMap& map,
@@ -108,9 +121,15 @@ class MapStructures {
   // With the mutex held.
   MapRequest pair_request(const DeviceWindow* window, const KernelMap& map) const;
   Tiles* made_tiles(const TilesWanted& wanted) const;
+  // Without it: here, or before this recording.
+  bool has_tiles(const TilesWanted& wanted);
+  bool has_pairs();
 
   const bool outputs_are_finer_;
+  MapStructures* const older_ = nullptr;   // null but for those of a recording
+  const std::uint64_t recording_ = 0;
   std::mutex mutex_;
+  std::vector<std::unique_ptr<MapStructures>> recorded_;   // as long as graphs may run
   std::shared_ptr<const DeviceWindow> window_;
   std::vector<std::unique_ptr<Tiles>> tiles_;            // a handful
   std::array<std::shared_ptr<MatchedMap>, 2> matched_;   // of the map itself, of its transpose

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct TileProduct {
   bool tf32 = false;            // f32 is multiplied as tf32, but for depthwise products
   bool deterministic = false;   // of dataflows that add in memory
   TensorView output;            // [out rows, C_out]
+  /// Without a map: how many rows are in use; the others are neither read nor written. None: all.
+  std::optional<RowCountRef> rows{};
 };
 
 /// Whether every channel meets itself alone, for which there are kernels of their own.

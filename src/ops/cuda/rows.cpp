@@ -1,6 +1,7 @@
 // Launches of the kernels that work on whole rows.
 #include "ops/cuda/rows.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 #include <utility>
@@ -88,6 +89,23 @@ void take_rows(jit::KernelRunner& runner, ConstTensorView features, ConstTensorV
   const std::int64_t bytes =
       features.row_elements() * static_cast<std::int64_t>(size_of(features.dtype()));
   take_rows(runner, {features.raw(), bytes, bytes}, rows, features.rows(), output.raw(), bytes);
+}
+
+void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features) {
+  constexpr std::int64_t kMostBlocks = 512;   // most often there is little to clear
+  const std::int64_t pitch =
+      features.row_elements() * static_cast<std::int64_t>(size_of(features.dtype()));
+  if (rows.count == nullptr || pitch == 0) return;
+  PUMICE_ENSURES(rows.capacity == features.rows(), "a count within ", rows.capacity, " for ",
+                 features.rows(), " rows");
+  const std::int32_t copy_bytes = widest_access(pitch);
+  jit::LaunchShape shape = thread_each(rows.capacity * (pitch / copy_bytes));
+  shape.blocks = std::min(shape.blocks, kMostBlocks);
+  runner.run(ops_kernel("clear_tail"), shape,
+             ClearTailArguments{.rows = rows,
+                                .data = const_cast<void*>(features.raw()),
+                                .pitch = pitch,
+                                .copy_bytes = copy_bytes});
 }
 
 Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, ConstTensorView rows,

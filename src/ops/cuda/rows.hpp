@@ -25,6 +25,9 @@ void take_rows(jit::KernelRunner& runner, const RowColumns& from, ConstTensorVie
 void take_rows(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView rows,
                TensorView output);
 
+/// Rows of `features` at and past the count become zeros. A launch; none where the count is exact.
+void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features);
+
 /// For distinct rows: which position names row r, or -1. A fill and a launch.
 Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, ConstTensorView rows,
                                  std::int64_t limit);

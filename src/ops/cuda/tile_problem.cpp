@@ -55,8 +55,8 @@ EpilogueArguments epilogue_of(const Epilogue& epilogue) {
 
 TileMapRef identity_map(const TileProduct& product) {
   TileMapRef map;
-  map.in_rows = {nullptr, product.input.rows()};
-  map.out_rows = {nullptr, product.output.rows()};
+  map.in_rows = product.rows.value_or(RowCountRef{nullptr, product.input.rows()});
+  map.out_rows = product.rows.value_or(RowCountRef{nullptr, product.output.rows()});
   map.offsets = 1;
   return map;
 }
