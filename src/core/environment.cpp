@@ -1,7 +1,9 @@
 // Reads each environment variable once.
 #include "core/environment.hpp"
 
+#include <charconv>
 #include <cstdlib>
+#include <system_error>
 
 #include <pumice/core/error.hpp>
 
@@ -65,6 +67,19 @@ const std::string& cache_mebibytes() {
 
 const std::string& bundle() {
   static const std::string value = read("PUMICE_BUNDLE");
+  return value;
+}
+
+std::int64_t kernel_rows() {
+  static const std::int64_t value = [] {
+    const std::string text = read("PUMICE_KERNEL_ROWS", "1");
+    std::int64_t factor = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), factor);
+    PUMICE_EXPECTS(failure == std::errc() && end == text.data() + text.size() && factor >= 1 &&
+                       factor <= 1'000'000,
+                   "PUMICE_KERNEL_ROWS = \"", text, "\": give a number from 1 to 1000000");
+    return factor;
+  }();
   return value;
 }
 

@@ -1,6 +1,7 @@
 // Every environment variable Pumice reads. Each is read once and empty when unset.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace pumice::environment {
@@ -23,6 +24,11 @@ const std::string& cache_folder();
 const std::string& cache_mebibytes();
 /// PUMICE_BUNDLE: a file of kernels compiled ahead, or a folder of such files.
 const std::string& bundle();
+
+/// PUMICE_KERNEL_ROWS: 1, or how many times the rows there are tiles are picked for, so that a
+/// small scan runs the kernels of a large one. UserError for what is no number from 1 to 1,000,000,
+/// at every call.
+std::int64_t kernel_rows();
 
 /// CUDA_VISIBLE_DEVICES, for messages: the driver obeys it.
 const std::string& cuda_visible_devices();

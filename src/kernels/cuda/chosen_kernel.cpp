@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <unordered_map>
 
+#include "core/environment.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 
@@ -44,7 +45,8 @@ const ChosenKernel<Spec>& remember(const Problem& problem, Choose&& choose) {
 }   // namespace
 
 const ChosenKernel<TileSpec>& chosen_tile(TileProblem problem) {
-  problem.rows = rounded_rows(problem.rows);   // all that the choice of a spec looks at
+  // All that the choice of a spec looks at.
+  problem.rows = rounded_rows(problem.rows * environment::kernel_rows());
   return remember<TileSpec>(problem, [](const TileProblem& p) { return choose_tile(p).spec; });
 }
 

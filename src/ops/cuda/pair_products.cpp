@@ -4,6 +4,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 
+#include "core/environment.hpp"
 #include "kernels/cuda/architecture.hpp"
 #include "kernels/cuda/gather_gemm_scatter.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
@@ -77,7 +78,7 @@ std::string fetch_on_demand(const TileProduct& product, const KernelMapView& map
   TileProblem problem =
       describe(product, Gather::map, architecture_bit(product.input.device()), write);
   problem.output = problem.operand == ElementType::tf32 ? ElementType::f32 : problem.operand;
-  problem.rows *= std::min(problem.offsets, kLikelyPairs);
+  problem.rows *= std::min(problem.offsets, kLikelyPairs) * environment::kernel_rows();
   const TileSpec spec = choose_tile(problem).spec;
   if (product.output.elements() == 0) return tile_name(spec);
   jit::DeviceRunner runner = runner_for(product.input);
