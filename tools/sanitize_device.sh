@@ -49,7 +49,7 @@ limit=${LIMIT:-540}
 # What a small scan has to be told, so that each of its levels gets the tiles of a whole one's: the
 # factors cover what `kernels` finds.
 declare -A small_voxel=([minkunet42]=2 [centerpoint]=1.6 [second]=1.6)
-read -ra factors <<<"${FACTORS:-16 64}"
+read -ra factors <<<"${FACTORS:-32 96}"
 
 # command NETWORK PRECISION MODE SIZE: the words of a run.
 command_of() {
