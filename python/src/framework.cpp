@@ -140,19 +140,14 @@ void Call::expect_no_more() const {
 
 nb::object Call::give(Tensor result) const {
   MadeTensor found = tensor_at(stream_.device, result.raw());
-  nb::object& made = found.tensor;
-  if (!made.is_valid()) {
+  if (!found.tensor.is_valid()) {
     return result.elements() == 0 ? new_empty(like_, result.shape(), result.dtype())
                                   : share(result);
   }
-  // Results of one size are told apart here: memory is handed out by its size alone.
-  const nb::handle type = framework().dtypes[static_cast<std::size_t>(result.dtype())];
-  if (found.dtype != result.dtype()) {
-    made = made.attr("view")(type);
-    found.shape = look_at(made).shape;
-  }
-  if (found.shape != result.shape()) made = made.attr("view")(tuple_of(result.shape()));
-  return made;
+  PUMICE_ENSURES(found.shape == result.shape() && found.dtype == result.dtype(), "a result of ",
+                 to_string(result.shape()), " lies in a tensor that was made for ",
+                 to_string(found.shape));
+  return std::move(found.tensor);
 }
 
 nb::object share(const Tensor& tensor) {

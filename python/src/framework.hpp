@@ -64,7 +64,7 @@ class Call {
     return view_of(tensor, name, stream_);
   }
 
-  /// A result of this shape and type is expected: memory of its size is made as a tensor of the
+  /// A result of this shape and type is expected: tensors of just these are made as tensors of the
   /// framework, so that the result needs no copy.
   void expect(const Shape& shape, DType dtype);
   /// No more results of the shapes expected so far will be made.

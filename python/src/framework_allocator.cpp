@@ -11,6 +11,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/core/tensor_request.hpp>
 
 #include "names.hpp"
 #include "tensor_look.hpp"
@@ -25,10 +26,7 @@ class FrameworkAllocator final : public Allocator {
   explicit FrameworkAllocator(Device device) : device_(device) {}
 
   void* allocate(std::size_t bytes, StreamView stream) override {
-    for (const Expected& result : expected()) {
-      const auto size = static_cast<std::size_t>(result.shape.elements()) * size_of(result.dtype);
-      if (size == bytes) return make_tensor(result);
-    }
+    if (const Expected* result = requested(bytes); result != nullptr) return make_tensor(*result);
     if (device_.kind == DeviceKind::cpu) return cpu_allocator()->allocate(bytes, stream);
     const nb::gil_scoped_acquire gil;
     if (!BlockCache::takes(bytes)) return allocate_raw(bytes, stream);
@@ -82,6 +80,20 @@ class FrameworkAllocator final : public Allocator {
     Shape shape;
     DType dtype;
   };
+
+  /// The expected result that is being made: a tensor of its shape and its type becomes a tensor of
+  /// the framework of just these, so that nothing is left to be told apart when it is handed out.
+  static const Expected* requested(std::size_t bytes) {
+    const TensorRequest* const request = tensor_request();
+    if (request == nullptr || expected().empty()) return nullptr;
+    // An allocator in between may ask for a slab instead.
+    const auto own = static_cast<std::size_t>(request->shape.elements()) * size_of(request->dtype);
+    if (own != bytes) return nullptr;
+    for (const Expected& result : expected()) {
+      if (result.shape == request->shape && result.dtype == request->dtype) return &result;
+    }
+    return nullptr;
+  }
 
   void* allocate_raw(std::size_t bytes, StreamView stream) {
     const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
@@ -141,6 +153,13 @@ const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
   return allocator;
 }
 
+nb::object tuple_of(const Shape& shape) {
+  nb::object extents = nb::steal(PyTuple_New(shape.rank()));
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    PyTuple_SetItem(extents.ptr(), axis, PyLong_FromLongLong(shape[axis]));
+  return extents;
+}
+
 }   // namespace
 
 std::vector<Expected>& expected() {
@@ -169,13 +188,6 @@ std::size_t kept_device_bytes() {
   for (const auto& [index, allocator] : allocators())
     bytes += allocator->kept_bytes();
   return bytes;
-}
-
-nb::object tuple_of(const Shape& shape) {
-  nb::object extents = nb::steal(PyTuple_New(shape.rank()));
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    PyTuple_SetItem(extents.ptr(), axis, PyLong_FromLongLong(shape[axis]));
-  return extents;
 }
 
 nb::object new_empty(nb::handle like, const Shape& shape, DType dtype) {

@@ -19,9 +19,9 @@ struct Expected {
 std::vector<Expected>& expected();
 
 /// On a device: temporary memory and maps from the framework's caching allocator (small blocks are
-/// kept, see pumice/core/block_cache.hpp), and what has the size of an expected result from a
-/// tensor of the framework, which then can be handed out. On the CPU all else comes from Pumice's
-/// own.
+/// kept, see pumice/core/block_cache.hpp), and tensors of the shape and type of an expected result
+/// from a tensor of the framework, which then can be handed out. On the CPU all else comes from
+/// Pumice's own.
 std::shared_ptr<Allocator> framework_allocator(Device device);
 
 /// Gives the kept blocks of all devices back to the framework.
@@ -37,7 +37,6 @@ struct MadeTensor {
 /// The tensor that memory handed out by `framework_allocator` lies in.
 MadeTensor tensor_at(Device device, const void* data);
 
-nb::object tuple_of(const Shape& shape);
 /// like.new_empty(shape, dtype=dtype)
 nb::object new_empty(nb::handle like, const Shape& shape, DType dtype);
 

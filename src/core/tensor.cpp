@@ -3,6 +3,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
+#include <pumice/core/tensor_request.hpp>
 
 namespace pumice {
 namespace {
@@ -17,7 +18,22 @@ template <class From, class To> void convert(const From* from, To* to, std::int6
   });
 }
 
+thread_local const TensorRequest* current_request = nullptr;
+
+/// For as long as it lives, the memory that is asked for is that of a tensor.
+class Asking {
+ public:
+  explicit Asking(const TensorRequest& request) { current_request = &request; }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+  ~Asking() { current_request = nullptr; }
+};
+
 }   // namespace
+
+const TensorRequest* tensor_request() {
+  return current_request;
+}
 
 Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
@@ -64,6 +80,8 @@ Tensor::Tensor(Shape shape, DType dtype, StreamView stream, std::shared_ptr<Allo
   PUMICE_EXPECTS(
       !__builtin_mul_overflow(shape.elements(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
       "tensor of shape ", to_string(shape), ": more than 2^63 bytes");
+  const TensorRequest request{shape, dtype};
+  const Asking asking(request);
   storage_ = std::make_shared<Buffer<std::byte>>(bytes, stream, std::move(allocator));
 }
 

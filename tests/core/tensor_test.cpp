@@ -1,9 +1,12 @@
 // Tensors: shapes are checked, copies share, clones do not, conversions round once.
 #include <pumice/core/tensor.hpp>
 
+#include <optional>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <pumice/core/tensor_request.hpp>
 
 namespace pumice {
 namespace {
@@ -57,6 +60,38 @@ TEST(Tensor, EmptyOnesAreOrdinary) {
   EXPECT_EQ(empty.clone().shape(), empty.shape());
   EXPECT_EQ(empty.reshaped({16, 0}).extent(0), 16);
   EXPECT_THROW((void)empty.reshaped({1}), UserError);
+}
+
+/// Remembers which tensors it was asked for.
+class AskedFor final : public Allocator {
+ public:
+  void* allocate(std::size_t bytes, StreamView stream) override {
+    const TensorRequest* const request = tensor_request();
+    requests.push_back(request == nullptr ? std::nullopt : std::optional(*request));
+    if (refuses) throw std::bad_alloc();
+    return cpu_allocator()->allocate(bytes, stream);
+  }
+  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
+    cpu_allocator()->deallocate(data, bytes, stream);
+  }
+  std::vector<std::optional<TensorRequest>> requests;
+  bool refuses = false;
+};
+
+TEST(Tensor, SaysToItsAllocatorWhatItIs) {
+  const auto allocator = std::make_shared<AskedFor>();
+  const Tensor tensor({3, 5}, DType::bf16, {}, allocator);
+  const Buffer<float> buffer(7, {}, allocator);   // no tensor
+  allocator->refuses = true;
+  EXPECT_THROW(Tensor({4}, DType::i64, {}, allocator), std::bad_alloc);
+  ASSERT_EQ(allocator->requests.size(), 3u);
+  ASSERT_TRUE(allocator->requests[0]);
+  EXPECT_EQ(allocator->requests[0]->shape, Shape({3, 5}));
+  EXPECT_EQ(allocator->requests[0]->dtype, DType::bf16);
+  EXPECT_FALSE(allocator->requests[1]);
+  ASSERT_TRUE(allocator->requests[2]);
+  EXPECT_EQ(allocator->requests[2]->shape, Shape({4}));
+  EXPECT_EQ(tensor_request(), nullptr);
 }
 
 TEST(DType, NamesGoBothWays) {
