@@ -195,7 +195,7 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
   for (std::size_t i = 0; i < chain.size(); ++i)
     values.set(i, record->links[i].normalized.output);
   const ConstTensorView last = call.view(output, "output");
-  const ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters);
+  ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters);
   PackedLinks packed(chain.backward_weights, parameters, call.stream());
   Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
   nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
@@ -361,8 +361,8 @@ void bind_chain(nb::module_& module) {
           "parameters"_a, "running"_a,
           "Whether they were made of these tensors, and nobody has written into them since. The "
           "caller keeps alive what they were made of.");
-  module.def("types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a, "rounds"_a,
-             "Whether kernels take these types, for a chain.");
+  module.def("types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a, "running"_a,
+             "rounds"_a, "Whether kernels take these types, for a chain.");
   module.def(
       "chain_training",
       [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,

@@ -4,6 +4,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/ops/elementwise.hpp>
 
 #include "framework_allocator.hpp"
 #include "names.hpp"
@@ -50,8 +51,10 @@ std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t 
   return all;
 }
 
-bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds) {
-  const Items items(parameters, "parameters");
+bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, nb::handle running,
+               bool rounds) {
+  const Items learned(parameters, "parameters");
+  const Items statistics(running, "running statistics");
   try {
     const TensorLook x = look_at(features);
     const bool on_device = x.device_index >= 0;
@@ -59,13 +62,21 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, boo
     if (!is_floating(x.dtype) || (is_double && on_device)) return false;
     if (!other.is_none() && look_at(other).dtype != x.dtype) return false;
     const DType sums = is_double ? DType::f64 : DType::f32;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      const TensorLook one = look_at(items[i]);
-      const bool is_weight = i % kParameters == 0;
-      const bool fits = is_weight
-                            ? one.dtype == x.dtype || (on_device && rounds && one.dtype == sums)
-                            : one.dtype == sums;
-      if (!fits || !one.is_contiguous) return false;
+    // Two of a norm: of the type of sums, or of the features' type, as after model.half().
+    const auto pair_fits = [&](nb::handle first, nb::handle second) {
+      const TensorLook one = look_at(first);
+      const TensorLook two = look_at(second);
+      return (one.dtype == sums || one.dtype == x.dtype) && two.dtype == one.dtype &&
+             one.is_contiguous && two.is_contiguous;
+    };
+    for (std::size_t i = 0; i < learned.size(); i += kParameters) {
+      const TensorLook weight = look_at(learned[i]);
+      const bool fits = weight.dtype == x.dtype || (on_device && rounds && weight.dtype == sums);
+      if (!fits || !weight.is_contiguous || !pair_fits(learned[i + 1], learned[i + 2]))
+        return false;
+    }
+    for (std::size_t i = 0; i < statistics.size(); i += kRunning) {
+      if (!pair_fits(statistics[i], statistics[i + 1])) return false;
     }
   } catch (const UserError&) {   // a type that no kernel takes
     return false;
@@ -108,44 +119,66 @@ std::vector<TileWeights*> PackedLinks::all() {
   return result;
 }
 
-ParameterGradients::ParameterGradients(const Call& call, nb::handle like,
-                                       nb::handle parameters_given,
-                                       const std::vector<Parameters>& parameters) {
+ParameterGradients::ParameterGradients(Call& call, nb::handle like, nb::handle parameters_given,
+                                       const std::vector<Parameters>& parameters)
+    : call_(call) {
   const Items items(parameters_given, kParameters * parameters.size(), "parameters");
-  const DType wide = parameters.front().scale.dtype();
-  std::vector<Shape> shapes;
-  for (const Parameters& of_link : parameters) {
-    for (const ConstTensorView& parameter : {of_link.weight, of_link.scale, of_link.shift}) {
-      // Kernels write sixteen bytes at once.
-      const bool fits =
-          parameter.dtype() == wide && parameter.elements() > 0 && parameter.elements() % 4 == 0;
-      if (fits) likes_.append(items[places_.size()]);
-      places_.push_back({.offset = fits ? elements_ : -1, .view = {}});
-      shapes.push_back(parameter.shape());
-      if (fits) elements_ += parameter.elements();
-    }
+  std::vector<ConstTensorView> all;
+  for (const Parameters& of_link : parameters)
+    all.insert(all.end(), {of_link.weight, of_link.scale, of_link.shift});
+  places_.resize(all.size());
+  std::vector<Piece*> piece_of(all.size(), nullptr);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const ConstTensorView& parameter = all[i];
+    const bool is_wide = parameter.dtype() == DType::f32 || parameter.dtype() == DType::f64;
+    const bool is_weight = i % kParameters == 0;
+    Piece& piece = is_wide ? wide_ : is_weight ? rounded_ : narrow_;
+    const auto bytes = static_cast<std::size_t>(parameter.elements()) * size_of(parameter.dtype());
+    if (piece.elements == 0) piece.dtype = parameter.dtype();
+    // Kernels, and optimisers, read and write sixteen bytes at once.
+    if (bytes == 0 || bytes % 16 != 0 || parameter.dtype() != piece.dtype) continue;
+    places_[i].offset = piece.elements;
+    piece.elements += parameter.elements();
+    piece.holds_sums |= is_weight;
+    piece.members.push_back(i);
+    piece.likes.append(items[i]);
+    piece_of[i] = &piece;
   }
-  if (elements_ == 0) return;
-  pieces_ = new_empty(like, Shape({elements_}), wide);
-  const TensorView all = mutable_view_of(pieces_, "gradients", call.stream());
-  auto* const begin = static_cast<std::byte*>(all.raw());
-  const std::size_t bytes = size_of(wide);
-  fill_bytes_async(begin, std::byte{0}, static_cast<std::size_t>(elements_) * bytes, call.stream());
+  for (Piece* piece : {&wide_, &narrow_}) {
+    if (piece->elements == 0) continue;
+    piece->tensor = new_empty(like, Shape({piece->elements}), piece->dtype);
+    piece->memory = mutable_view_of(piece->tensor, "gradients", call.stream());
+  }
+  if (rounded_.elements > 0) {
+    sums_ = Tensor(Shape({rounded_.elements}), DType::f32, call.stream());
+    rounded_.memory = sums_.view();
+  }
+  for (const Piece* piece : {&wide_, &rounded_}) {
+    if (!piece->holds_sums) continue;
+    const auto bytes = static_cast<std::size_t>(piece->elements) * size_of(piece->memory.dtype());
+    fill_bytes_async(piece->memory.raw(), std::byte{0}, bytes, call.stream());
+  }
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    Place& place = places_[i];
-    if (place.offset < 0) continue;
-    std::byte* const data = begin + static_cast<std::size_t>(place.offset) * bytes;
-    place.view = {data, wide, shapes[i], call.stream()};
+    if (piece_of[i] == nullptr) continue;
+    const TensorView& memory = piece_of[i]->memory;
+    std::byte* const data = static_cast<std::byte*>(memory.raw()) +
+                            static_cast<std::size_t>(places_[i].offset) * size_of(memory.dtype());
+    places_[i].view = {data, memory.dtype(), all[i].shape(), call.stream()};
   }
 }
 
-std::vector<nb::object> ParameterGradients::tensors() const {
+std::vector<nb::object> ParameterGradients::tensors() {
+  if (rounded_.elements > 0) {
+    call_.expect(sums_.shape(), rounded_.dtype);
+    rounded_.tensor = call_.give(call_.run([&] { return convert(sums_, rounded_.dtype); }));
+    call_.expect_no_more();
+  }
   std::vector<nb::object> result(places_.size());
-  if (elements_ == 0) return result;
-  const nb::object made = framework().cut(pieces_, likes_);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (places_[i].offset >= 0) result[i] = nb::object(made[next++]);
+  for (const Piece* piece : {&wide_, &rounded_, &narrow_}) {
+    if (piece->elements == 0) continue;
+    const nb::object made = framework().cut(piece->tensor, piece->likes);
+    for (std::size_t i = 0; i < piece->members.size(); ++i)
+      result[piece->members[i]] = nb::object(made[i]);
   }
   return result;
 }

@@ -49,9 +49,11 @@ std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t 
 
 /// Whether kernels take these types: features and `other` (None, or of the same type) floating, and
 /// in double precision on the host alone; weights of the type of the features, or, where `rounds`
-/// says that autocast asked for that type, on a device wider ones; norms of the type of sums. All
-/// of `parameters` (as in parameters_in) contiguous.
-bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, bool rounds);
+/// says that autocast asked for that type, on a device wider ones; what norms learn, and what they
+/// keep, of the type of sums or of the features. All of `parameters` and `running` (as in
+/// parameters_in and running_in) contiguous.
+bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, nb::handle running,
+               bool rounds);
 
 /// The tensors that something was made of, to tell whether it would be the same today: which they
 /// are, where they lie, and how often they were written into. Whoever asks keeps them alive, or
@@ -93,31 +95,44 @@ class PackedLinks {
   std::vector<TileWeights> packed_;
 };
 
-/// Gradients of the parameters that sums are kept in the type of, in one piece of memory: made,
-/// cleared and handed out at once. The others' gradients are tensors of their own.
+/// Gradients of the parameters of a chain, in one piece of memory for each type: made, cleared and
+/// handed out at once. Those of weights in half precision are added up in float32 and rounded at
+/// the end, all of them at once. What does not fit there has a gradient that is a tensor of its
+/// own.
 class ParameterGradients {
  public:
-  ParameterGradients(const Call& call, nb::handle like, nb::handle parameters_given,
+  ParameterGradients(Call& call, nb::handle like, nb::handle parameters_given,
                      const std::vector<Parameters>& parameters);
 
-  /// Zeros for the gradient of a link's parameter (0: weight, 1: scale, 2: shift); undefined: it
-  /// has no room here.
+  /// Where the gradient of a link's parameter goes: of its weight (0) zeros to add sums to, of the
+  /// norm's scale (1) and shift (2) memory of their type. Undefined: it has no room here.
   TensorView of(std::size_t link, std::size_t parameter) const {
     return places_[kParameters * link + parameter].view;
   }
-  /// In the order of the parameters; null where one has no room here.
-  std::vector<nb::object> tensors() const;
+  /// In the order of the parameters; null where one has no room here. Once, when all are there.
+  std::vector<nb::object> tensors();
 
  private:
   struct Place {
-    std::int64_t offset = -1;   // elements from the start; below 0: no room
+    std::int64_t offset = 0;   // elements from the start of its piece
     TensorView view;
   };
+  struct Piece {
+    DType dtype = DType::f32;   // of the gradients that are handed out
+    std::int64_t elements = 0;
+    bool holds_sums = false;            // which have to start at zero
+    std::vector<std::size_t> members;   // which parameters, in the order of their places
+    nb::list likes;                     // these
+    TensorView memory;
+    nb::object tensor;
+  };
 
+  Call& call_;
   std::vector<Place> places_;   // in the order of the parameters
-  std::int64_t elements_ = 0;
-  nb::list likes_;
-  nb::object pieces_;
+  Piece wide_;                  // of the type of sums
+  Piece rounded_;               // weights in half precision
+  Piece narrow_;                // what norms learn in half precision
+  Tensor sums_;                 // before they are rounded
 };
 
 }   // namespace pumice::python

@@ -16,11 +16,6 @@ DType compute_type(const ConstTensorView& view) {
   return view.dtype() == DType::f64 ? DType::f64 : DType::f32;
 }
 
-void expect_channels(Call& call, const ConstTensorView& x, int count) {
-  for (int i = 0; i < count; ++i)
-    call.expect({x.extent(1)}, compute_type(x));
-}
-
 ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
   const ConstTensorView view = call.view(tensor, name);
   PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
@@ -39,7 +34,7 @@ nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::han
   const TensorView variance = mutable_view_of(running_variance, "running_variance", call.stream());
   const AfterNorm after{.residual = call.view(residual, "residual"), .relu = relu};
   call.expect(x.shape(), x.dtype());
-  expect_channels(call, x, 2);
+  call.expect({x.extent(1)}, compute_type(x));   // the mean, and the inverse deviation
   const BatchNormOptions options{
       .epsilon = epsilon,
       .momentum = momentum,
@@ -60,7 +55,7 @@ nb::tuple gradient(nb::handle features, nb::handle grad_output, nb::handle weigh
   const ConstTensorView d = call.view(inverse_deviation, "inverse_deviation");
   const BeforeNormGradient before{.output = call.view(output, "output"), .residual = of_residual};
   call.expect(x.shape(), x.dtype());
-  expect_channels(call, x, 2);
+  call.expect({x.extent(1)}, w.defined() ? w.dtype() : compute_type(x));
   NormGradients made =
       call.run([&] { return batch_norm_training_gradient(x, g, w, m, d, before); });
   nb::object passed = nb::none();
@@ -77,7 +72,7 @@ nb::tuple fold(nb::handle mean, nb::handle variance, nb::handle weight, nb::hand
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const ConstTensorView before = call.view(added_before, "added_before");
-  call.expect(m.shape(), m.dtype());
+  call.expect(m.shape(), compute_type(m));
   ScaleShift made = call.run([&] { return fold_batch_norm(m, v, w, b, before, epsilon); });
   return nb::make_tuple(call.give(std::move(made.scale)), call.give(std::move(made.shift)));
 }

@@ -55,15 +55,41 @@ inline void extent(ConstTensorView tensor, int axis, std::int64_t expected, std:
                  expected_is);
 }
 
-/// A vector of `size` values of the compute type of `storage`, or undefined.
+/// A vector of `size` values.
+inline void one_a_channel(ConstTensorView tensor, std::int64_t size, std::string_view op,
+                          std::string_view name) {
+  PUMICE_EXPECTS(tensor.rank() == 1 && tensor.extent(0) == size, op, ": ", name, " has shape ",
+                 to_string(tensor.shape()), "; it must be [", size, "], one value a channel");
+}
+
+/// The same of the compute type of `storage`, or undefined.
 inline void parameter(ConstTensorView tensor, std::int64_t size, DType storage, std::string_view op,
                       std::string_view name) {
   if (!tensor.defined()) return;
-  PUMICE_EXPECTS(tensor.rank() == 1 && tensor.extent(0) == size, op, ": ", name, " has shape ",
-                 to_string(tensor.shape()), "; it must be [", size, "], one value a channel");
+  one_a_channel(tensor, size, op, name);
   PUMICE_EXPECTS(tensor.dtype() == compute_dtype(storage), op, ": ", name, " holds ",
                  name_of(tensor.dtype()), "; for features of ", name_of(storage), " it must be ",
                  name_of(compute_dtype(storage)));
+}
+
+/// The same of a batch norm: of the compute type, or of the type of the features itself, as a
+/// network that was converted as a whole has it.
+inline void norm_parameter(ConstTensorView tensor, std::int64_t size, DType storage,
+                           std::string_view op, std::string_view name) {
+  if (!tensor.defined() || tensor.dtype() != storage)
+    parameter(tensor, size, storage, op, name);
+  else
+    one_a_channel(tensor, size, op, name);
+}
+
+/// Two of them, of one type.
+inline void norm_parameters(ConstTensorView first, ConstTensorView second, std::int64_t size,
+                            DType storage, std::string_view op, std::string_view first_name,
+                            std::string_view second_name) {
+  norm_parameter(first, size, storage, op, first_name);
+  norm_parameter(second, size, storage, op, second_name);
+  if (first.defined() && second.defined())
+    same_dtype(second, first.dtype(), op, second_name, first_name);
 }
 
 inline void same_shape(ConstTensorView tensor, ConstTensorView other, std::string_view op,

@@ -31,6 +31,16 @@ void check_input(ConstTensorView features, ConstTensorView weight, ConstTensorVi
   check_epsilon(epsilon, op);
 }
 
+/// The same for batch norm in training, whose parameters may be of the features' type.
+void check_batch_input(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
+                       double epsilon, const char* op) {
+  checks::matrix(features, op, "features");
+  checks::norm_parameters(weight, bias, features.extent(1), features.dtype(), op, "weight", "bias");
+  checks::same_device(weight, features, op, "weight", "features");
+  checks::same_device(bias, features, op, "bias", "features");
+  check_epsilon(epsilon, op);
+}
+
 void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, const char* op,
                      const char* name) {
   PUMICE_EXPECTS(tensor.shape() == shape && tensor.dtype() == checks::compute_dtype(storage), op,
@@ -61,10 +71,8 @@ void check_set(const CoordinateSet& set, ConstTensorView features, const char* o
   checks::same_device(features, set, op, "features");
 }
 
-void check_gradient(ConstTensorView features, ConstTensorView grad_output, ConstTensorView weight,
-                    ConstTensorView mean, ConstTensorView inverse_deviation,
-                    const Shape& statistics, const char* op) {
-  check_input(features, weight, {}, 0, op);
+void check_gradient(ConstTensorView features, ConstTensorView grad_output, ConstTensorView mean,
+                    ConstTensorView inverse_deviation, const Shape& statistics, const char* op) {
   checks::same_shape(grad_output, features, op, "grad_output", "features");
   checks::same_device(grad_output, features, op, "grad_output", "features");
   check_statistics(mean, inverse_deviation, features, statistics, op, "inverse_deviation");
@@ -89,23 +97,25 @@ std::vector<double> inverse_deviations(std::vector<double> variance, double epsi
   return variance;
 }
 
-template <class C>
-void move_towards(TensorView running, const std::vector<double>& target, double momentum,
-                  double correction) {
-  for (std::size_t c = 0; c < target.size(); ++c) {
-    C& value = running.data<C>()[c];
-    value = static_cast<C>((1.0 - momentum) * static_cast<double>(value) +
-                           momentum * correction * target[c]);
-  }
-}
-
 void move_towards(TensorView running, const std::vector<double>& target, double momentum,
                   double correction) {
   if (!running.defined()) return;
-  if (running.dtype() == DType::f64)
-    move_towards<double>(running, target, momentum, correction);
-  else
-    move_towards<float>(running, target, momentum, correction);
+  dispatch_floating(running.dtype(), "running statistics", [&]<class T>(T) {
+    for (std::size_t c = 0; c < target.size(); ++c) {
+      T& value = running.data<T>()[c];
+      value = narrow<T>(static_cast<compute_t<T>>((1.0 - momentum) * double{widen(value)} +
+                                                  momentum * correction * target[c]));
+    }
+  });
+}
+
+/// A vector of parameters on the host in the compute type, in `room` where it is of another one.
+ConstTensorView widened(ConstTensorView parameter, DType compute, Tensor& room) {
+  if (!parameter.defined() || parameter.dtype() == compute) return parameter;
+  room = Tensor(parameter.shape(), parameter.dtype());
+  copy_async(room.view(), parameter, room.stream());
+  room = room.to(compute);
+  return room;
 }
 
 NormGradients empty_gradients(ConstTensorView features) {
@@ -189,11 +199,11 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                TensorView running_variance, const BatchNormOptions& options,
                                const AfterNorm& after) {
   const char* op = "batch_norm_training";
-  check_input(features, weight, bias, options.epsilon, op);
+  check_batch_input(features, weight, bias, options.epsilon, op);
   const std::int64_t rows = features.rows();
   const std::int64_t channels = features.extent(1);
-  checks::parameter(running_mean, channels, features.dtype(), op, "running_mean");
-  checks::parameter(running_variance, channels, features.dtype(), op, "running_variance");
+  checks::norm_parameters(running_mean, running_variance, channels, features.dtype(), op,
+                          "running_mean", "running_variance");
   checks::same_device(running_mean, features, op, "running_mean", "features");
   checks::same_device(running_variance, features, op, "running_variance", "features");
   check_batches(options.batches, features, op);
@@ -222,7 +232,11 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   const cpu::Moments moments = cpu::moments(features, chunks);
   store(moments.mean, result.mean.view());
   store(inverse_deviations(moments.variance, options.epsilon), result.inverse_deviation.view());
-  cpu::normalize(features, chunks, result.mean, result.inverse_deviation, weight, bias,
+  Tensor wide_weight;
+  Tensor wide_bias;
+  const DType compute = result.mean.dtype();
+  cpu::normalize(features, chunks, result.mean, result.inverse_deviation,
+                 widened(weight, compute, wide_weight), widened(bias, compute, wide_bias),
                  result.output.view());
   apply_on_host(after, result.output.view());
   if (rows > 0) {
@@ -239,20 +253,23 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
                                            ConstTensorView inverse_deviation,
                                            const BeforeNormGradient& before) {
   const char* op = "batch_norm_training_gradient";
-  check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.row_elements()},
-                 op);
+  check_batch_input(features, weight, {}, 0, op);
+  check_gradient(features, grad_output, mean, inverse_deviation, {features.row_elements()}, op);
   if (before.output.defined()) {
     checks::same_shape(before.output, features, op, "output", "features");
     checks::same_device(before.output, features, op, "output", "features");
   }
   const DType compute = checks::compute_dtype(features.dtype());
+  const DType of_parameters = weight.defined() ? weight.dtype() : compute;
   NormGradients result{Tensor(features.shape(), features.dtype(), features.stream()), {}, {}};
   const auto room = [&](TensorView given, Tensor& made, const char* name) -> TensorView {
-    if (!given.defined())
-      made = Tensor({features.extent(1)}, compute, features.stream());
-    else
-      checks::parameter(given, features.extent(1), compute, op, name);
-    return given.defined() ? given : made.view();
+    if (!given.defined()) {
+      made = Tensor({features.extent(1)}, of_parameters, features.stream());
+      return made.view();
+    }
+    checks::norm_parameter(given, features.extent(1), features.dtype(), op, name);
+    checks::same_dtype(given, of_parameters, op, name, "weight");
+    return given;
   };
   const TensorView of_weight = room(before.of_weight, result.weight, "of_weight");
   const TensorView of_bias = room(before.of_bias, result.bias, "of_bias");
@@ -277,9 +294,20 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
     }
     result.residual = passed;
   }
+  Tensor wide_weight;
+  Tensor sums[2];
+  const bool is_narrow = of_parameters != compute;
+  for (Tensor& one : sums) {
+    if (is_narrow) one = Tensor({features.extent(1)}, compute);
+  }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
-                          inverse_deviation, weight, false, result.features.view(), of_weight,
-                          of_bias);
+                          inverse_deviation, widened(weight, compute, wide_weight), false,
+                          result.features.view(), is_narrow ? sums[0].view() : of_weight,
+                          is_narrow ? sums[1].view() : of_bias);
+  if (is_narrow) {
+    copy_async(of_weight, sums[0].to(of_parameters), {});
+    copy_async(of_bias, sums[1].to(of_parameters), {});
+  }
   return result;
 }
 
@@ -306,8 +334,8 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
                                             ConstTensorView mean, ConstTensorView variance,
                                             ConstTensorView weight, double epsilon) {
   const char* op = "batch_norm_inference_gradient";
-  check_gradient(features, grad_output, weight, mean, variance, {features.row_elements()}, op);
-  check_epsilon(epsilon, op);
+  check_input(features, weight, {}, epsilon, op);
+  check_gradient(features, grad_output, mean, variance, {features.row_elements()}, op);
   NormGradients result = empty_gradients(features);
   const Tensor deviation = inverse_deviation_of(variance, epsilon);
   if (checks::on_cuda(features)) {
@@ -327,17 +355,26 @@ ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, Const
   const char* op = "fold_batch_norm";
   const std::int64_t channels = mean.elements();
   check_epsilon(epsilon, op);
-  check_statistic(mean, {channels}, mean.dtype(), op, "mean");
-  check_statistic(variance, {channels}, mean.dtype(), op, "variance");
-  checks::parameter(weight, channels, mean.dtype(), op, "weight");
-  checks::parameter(bias, channels, mean.dtype(), op, "bias");
-  checks::parameter(added_before, channels, mean.dtype(), op, "added_before");
-  checks::same_device(variance, mean, op, "variance", "mean");
-  checks::same_device(weight, mean, op, "weight", "mean");
-  checks::same_device(bias, mean, op, "bias", "mean");
-  checks::same_device(added_before, mean, op, "added_before", "mean");
-  ScaleShift folded{Tensor(mean.shape(), mean.dtype(), mean.stream()),
-                    Tensor(mean.shape(), mean.dtype(), mean.stream())};
+  PUMICE_EXPECTS(is_floating(mean.dtype()), op, ": mean holds ", name_of(mean.dtype()),
+                 "; convert it to f64, f32, f16 or bf16");
+  const DType compute = checks::compute_dtype(mean.dtype());
+  const auto check = [&](ConstTensorView tensor, const char* name) {
+    // Each may be of a type of its own: a layer in half precision before a norm that is not.
+    const bool is_narrow = tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
+    const DType storage = is_narrow && compute == DType::f32 ? tensor.dtype() : compute;
+    checks::norm_parameter(tensor, channels, storage, op, name);
+    checks::same_device(tensor, mean, op, name, "mean");
+  };
+  check(mean, "mean");
+  check(variance, "variance");
+  check(weight, "weight");
+  check(bias, "bias");
+  check(added_before, "added_before");
+  checks::same_dtype(variance, mean.dtype(), op, "variance", "mean");
+  if (weight.defined() && bias.defined())
+    checks::same_dtype(bias, weight.dtype(), op, "bias", "weight");
+  ScaleShift folded{Tensor(mean.shape(), compute, mean.stream()),
+                    Tensor(mean.shape(), compute, mean.stream())};
   if (checks::on_cuda(mean)) {
     cuda::fold_norm({.weight = weight,
                      .bias = bias,
@@ -373,8 +410,9 @@ Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTen
 NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                   ConstTensorView weight, ConstTensorView mean,
                                   ConstTensorView inverse_deviation) {
-  check_gradient(features, grad_output, weight, mean, inverse_deviation, {features.rows()},
-                 "layer_norm_gradient");
+  const char* op = "layer_norm_gradient";
+  check_input(features, weight, {}, 0, op);
+  check_gradient(features, grad_output, mean, inverse_deviation, {features.rows()}, op);
   NormGradients result = empty_gradients(features);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
@@ -427,7 +465,8 @@ NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView g
                                      const CoordinateSet& set, ConstTensorView weight,
                                      ConstTensorView mean, ConstTensorView inverse_deviation) {
   const char* op = "instance_norm_gradient";
-  check_gradient(features, grad_output, weight, mean, inverse_deviation,
+  check_input(features, weight, {}, 0, op);
+  check_gradient(features, grad_output, mean, inverse_deviation,
                  {set.batch_size(), features.row_elements()}, op);
   check_set(set, features, op);
   NormGradients result = empty_gradients(features);

@@ -141,6 +141,46 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, TrainABatchNorm) {
   }
 }
 
+/// Of the features' type: the same bits as of the same numbers in fp32, rounded where written.
+PUMICE_DEVICE_TEST(DeviceNorms, ReadAndWriteParametersOfTheFeaturesType) {
+  for (const Size& size : {Size{31, 33}, {900, 36}}) {
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const auto runner = make_runner();
+      const Shape channels{size.channels};
+      const Tensor x = distant(size, type, 1);
+      const Tensor dy = chance_tensor(x.shape(), type, 2);
+      const DeviceTensor gpu_x(*runner, x), gpu_dy(*runner, dy);
+      const RowItems rows = cuda::all_rows(gpu_x.view());
+      std::vector<Tensor> made[2];
+      for (const bool wide : {true, false}) {
+        const auto parameter = [&](std::uint64_t seed) {
+          const Tensor narrow = chance_tensor(channels, type, seed, 0.5, 1);
+          return DeviceTensor(*runner, wide ? narrow.to(DType::f32) : narrow);
+        };
+        const DeviceTensor weight = parameter(91), bias = parameter(92);
+        const DeviceTensor running_mean = parameter(93), running_variance = parameter(94);
+        const DeviceTensor mean(*runner, channels, DType::f32);
+        const DeviceTensor deviation(*runner, channels, DType::f32);
+        const DeviceTensor y(*runner, x.shape(), type), dx(*runner, x.shape(), type);
+        cuda::OwnStatistics own = own_statistics(mean, deviation);
+        own.running = {running_mean.view(), running_variance.view(), {}, 0.3};
+        cuda::normalize_by_own(*runner, rows, gpu_x.view(), own, weight.view(), bias.view(),
+                               y.view());
+        const DType kind = weight.view().dtype();
+        const DeviceTensor of_weight(*runner, channels, kind), of_bias(*runner, channels, kind);
+        cuda::normalize_gradient(*runner, rows, gpu_x.view(), gpu_dy.view(), mean.view(),
+                                 deviation.view(), weight.view(), false,
+                                 {dx.view(), of_weight.view(), of_bias.view()});
+        made[wide] = {y.host(), dx.host()};
+        for (const DeviceTensor* one : {&running_mean, &running_variance, &of_weight, &of_bias})
+          made[wide].push_back(one->host().to(type));
+      }
+      for (std::size_t i = 0; i < made[0].size(); ++i)
+        EXPECT_TRUE(same_bits(made[0][i], made[1][i])) << name_of(type) << ", result " << i;
+    }
+  }
+}
+
 PUMICE_DEVICE_TEST(DeviceNorms, CountEveryBatchAndMoveEveryTime) {
   const auto runner = make_runner();
   const Tensor x = distant({2100, 36}, DType::f16, 1);

@@ -133,6 +133,17 @@ TEST(DeviceElementwise, FoldsANormAsTheCpuDoesAndAppliesIt) {
                         shift.data<float>(), 1e-3, static_cast<std::int32_t>(channels)});
   expect_same_bits(scale, expected.scale);
   expect_same_bits(shift, expected.shift);
+  const Tensor narrow[] = {weight.to(DType::f16), bias.to(DType::f16), mean.to(DType::bf16),
+                           variance.to(DType::bf16), before.to(DType::f16)};
+  const ScaleShift of_narrow =
+      fold_batch_norm(narrow[2], narrow[3], narrow[0], narrow[1], narrow[4], 1e-3);
+  emulate({.blocks = 1, .threads = kElementThreads}, fold_norm,
+          FoldArguments{narrow[0].raw(), narrow[1].raw(), narrow[2].raw(), narrow[3].raw(),
+                        narrow[4].raw(), scale.data<float>(), shift.data<float>(), 1e-3,
+                        static_cast<std::int32_t>(channels), ElementType::f16, ElementType::bf16,
+                        ElementType::f16});
+  expect_same_bits(scale, of_narrow.scale);
+  expect_same_bits(shift, of_narrow.shift);
 
   const std::int64_t elements = 113 * channels;
   const Tensor in = values(elements, DType::f32, 11);

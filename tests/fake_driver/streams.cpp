@@ -68,7 +68,10 @@ bool is_capturing(cuda::StreamHandle stream) {
   return stream != nullptr && stream_of(stream)->capture != nullptr;
 }
 
+std::atomic<unsigned long> enqueued_so_far = 0;
+
 void enqueue(cuda::StreamHandle stream, Work work) {
+  ++enqueued_so_far;
   if (is_capturing(stream)) {
     stream_of(stream)->capture->nodes.push_back(std::move(work));
   } else {
@@ -82,6 +85,11 @@ void enqueue(cuda::StreamHandle stream, Work work) {
 extern "C" {
 using namespace pumice::fake;
 using namespace pumice::cuda;
+
+/// For tests: how many kernels, copies and fills streams were given.
+unsigned long pumice_fake_driver_enqueued() {
+  return enqueued_so_far;
+}
 
 Result cuStreamCreate(StreamHandle* stream, unsigned) {
   *stream = reinterpret_cast<StreamHandle>(new pumice::fake::Stream);

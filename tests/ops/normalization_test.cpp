@@ -236,6 +236,50 @@ TEST(Normalization, absent_parameters_are_one_and_zero) {
                matrix_of(batch_norm_training(x, one, zero, {}, {}).output), "batch");
 }
 
+/// Of the features' type: the same as the same numbers in the compute type, rounded where written.
+TEST(BatchNorm, parameters_of_the_features_type_are_those_widened) {
+  for (const DType type : {DType::f16, DType::bf16}) {
+    const Tensor x = chance_tensor({33, 5}, type, 1, 2, 6);
+    const Tensor g = chance_tensor({33, 5}, type, 2);
+    const Tensor weight = chance_tensor({5}, type, 3, 0.5, 2);
+    const Tensor bias = chance_tensor({5}, type, 4);
+    Tensor mean = chance_tensor({5}, type, 5);
+    Tensor variance = chance_tensor({5}, type, 6, 0.5, 2);
+    const Tensor wide_weight = weight.to(DType::f32);
+    Tensor wide_mean = mean.to(DType::f32);
+    Tensor wide_variance = variance.to(DType::f32);
+    const Tensor before = chance_tensor({5}, type, 7);
+    const ScaleShift folded = fold_batch_norm(mean, variance, weight, bias, before);
+    const ScaleShift wide_folded =
+        fold_batch_norm(wide_mean, wide_variance, wide_weight, bias.to(DType::f32), before);
+    EXPECT_EQ(folded.scale.dtype(), DType::f32);
+    expect_equal(folded.scale, matrix_of(wide_folded.scale), "scale");
+    expect_equal(folded.shift, matrix_of(wide_folded.shift), "shift");
+    const Normalized got = batch_norm_training(x, weight, bias, mean.view(), variance.view());
+    const Normalized wide = batch_norm_training(x, wide_weight, bias.to(DType::f32),
+                                                wide_mean.view(), wide_variance.view());
+    expect_equal(got.output, matrix_of(wide.output), "output");
+    expect_equal(mean, matrix_of(wide_mean.to(type)), "running mean");
+    expect_equal(variance, matrix_of(wide_variance.to(type)), "running variance");
+    const NormGradients of =
+        batch_norm_training_gradient(x, g, weight, got.mean, got.inverse_deviation);
+    const NormGradients wide_of =
+        batch_norm_training_gradient(x, g, wide_weight, got.mean, got.inverse_deviation);
+    EXPECT_EQ(of.weight.dtype(), type);
+    expect_equal(of.features, matrix_of(wide_of.features), "gradient");
+    expect_equal(of.weight, matrix_of(wide_of.weight.to(type)), "gradient of the weight");
+    expect_equal(of.bias, matrix_of(wide_of.bias.to(type)), "gradient of the bias");
+    Tensor places[2] = {Tensor({5}, type), Tensor({5}, type)};
+    batch_norm_training_gradient(x, g, weight, got.mean, got.inverse_deviation,
+                                 {.of_weight = places[0].view(), .of_bias = places[1].view()});
+    expect_equal(places[0], matrix_of(of.weight), "gradient of the weight, placed");
+    expect_equal(places[1], matrix_of(of.bias), "gradient of the bias, placed");
+    expect_sentence([&] { batch_norm_training(x, weight, wide_weight, {}, {}); }, {"bias", "f32"});
+    expect_sentence([&] { batch_norm_training(x, {}, {}, mean.view(), wide_mean.view()); },
+                    {"running_variance", "f32"});
+  }
+}
+
 TEST(Normalization, threads_do_not_change_a_bit) {
   const CoordinateSetPtr set = chance_set(65537, 8);
   const Tensor x = chance_tensor({65537, 7}, DType::f32, 1);

@@ -531,20 +531,31 @@ def test_a_layer_that_finds_its_map_otherwise_is_asked(device: torch.device, one
 
 
 def test_types_that_kernels_take_together() -> None:
-    f16, f32, f64 = torch.float16, torch.float32, torch.float64
+    f16, f32, f64, bf16 = torch.float16, torch.float32, torch.float64, torch.bfloat16
 
-    def fit(features: torch.dtype, weight: torch.dtype, norm: torch.dtype, other=None) -> bool:  # noqa: ANN001
-        tensors = [torch.ones(27, 4, 4, dtype=weight), *(torch.ones(4, dtype=norm) for _ in range(2))]
+    def fit(
+        features: torch.dtype, weight: torch.dtype, *norm: torch.dtype, other: torch.dtype | None = None
+    ) -> bool:
+        """`norm`: of its weight, its bias, its running mean and variance; one stands for all."""
+        kinds = norm * 4 if len(norm) == 1 else norm
+        parameters = [torch.ones(27, 4, 4, dtype=weight), *(torch.ones(4, dtype=d) for d in kinds[:2])]
+        running = [*(torch.ones(4, dtype=d) for d in kinds[2:]), torch.tensor(0)]
         second = None if other is None else torch.ones(3, 4, dtype=other)
-        return _C.types_fit(torch.ones(3, 4, dtype=features), second, tuple(tensors), False)
+        given = torch.ones(3, 4, dtype=features)
+        return _C.types_fit(given, second, tuple(parameters), tuple(running), False)
 
-    assert fit(f32, f32, f32) and fit(f64, f64, f64) and fit(f16, f16, f32) and fit(f16, f16, f32, f16)
+    assert fit(f32, f32, f32) and fit(f64, f64, f64) and fit(f16, f16, f32)
+    assert fit(f16, f16, f32, other=f16)
     assert not fit(f16, f32, f32)  # nobody says which of the two
-    assert not fit(f16, f16, f16) and not fit(f64, f64, f32)  # norms are of the type of sums
-    assert not fit(f32, f32, f32, f16)
+    # Norms are of the type of sums, or of the features', as after half().
+    assert fit(f16, f16, f16) and fit(bf16, bf16, bf16) and fit(f16, f16, f32, f32, f16, f16)
+    assert not fit(f16, f16, f16, f32, f32, f32) and not fit(f16, f16, f32, f32, f16, f32)
+    assert not fit(f64, f64, f32) and not fit(f32, f32, f16) and not fit(f16, f16, bf16)
+    assert not fit(f32, f32, f32, other=f16)
     assert not fit(torch.int32, torch.int32, f32) and not fit(torch.bool, f32, f32)
-    transposed = torch.ones(27, 4, 8).transpose(1, 2)
-    assert not _C.types_fit(torch.ones(3, 4), None, (transposed, *[torch.ones(8)] * 2), False)
+    transposed, ones = torch.ones(27, 4, 8).transpose(1, 2), [torch.ones(8)] * 2
+    running = (*ones, torch.tensor(0))
+    assert not _C.types_fit(torch.ones(3, 4), None, (transposed, *ones), running, False)
 
 
 def test_weights_made_once_know_what_they_were_made_of() -> None:

@@ -5,6 +5,7 @@ driver there is is decided once."""
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable
 
@@ -19,6 +20,8 @@ libc = ctypes.CDLL(None)
 libc.aligned_alloc.restype = ctypes.c_void_p
 libc.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
 libc.free.argtypes = [ctypes.c_void_p]
+fake_driver = ctypes.CDLL(os.environ["PUMICE_CUDA_DRIVER"])
+fake_driver.pumice_fake_driver_enqueued.restype = ctypes.c_ulong
 in_use: set[int] = set()
 
 
@@ -111,16 +114,23 @@ def sites_of(cells: torch.Tensor) -> object:
     return _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
 
 
+def enqueued() -> int:
+    """How many kernels, copies and fills the device was given so far."""
+    return fake_driver.pumice_fake_driver_enqueued()
+
+
 def chains(cells: torch.Tensor) -> None:
     """A residual block with a shortcut of its own, and what is given as a second value added at the
-    end; then in half precision beside weights in float32, which only a device takes. There without
+    end; then in half precision beside weights and norms in float32, as under autocast, which only a
+    device takes, beside norms alone in float32, and with everything in half precision. There without
     a ReLU, since inputs that change sides change gradients by more than rounding does. Twice, since
-    maps of a second pass are made at once of what the first one asked of its own."""
+    maps of a second pass are made at once of what the first one asked of its own. What is converted
+    as a whole takes no more launches than autocast, but for one that rounds the gradients of weights."""
     x = pumice.SparseTensor(cells, torch.randn(len(cells), 8), batch_size=2)
     wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
     windows = [wide, narrow, wide, wide]
-    shapes = [(27, 8, 16), (1, 8, 16), (27, 16, 16), (27, 16, 4)]
-    other = torch.randn(len(cells), 4)
+    shapes = [(27, 8, 16), (1, 8, 16), (27, 16, 16), (27, 16, 8)]
+    other = torch.randn(len(cells), 8)
     parameters, running = [], []
     for offsets, cin, cout in shapes:
         parameters += [torch.randn(offsets, cin, cout), torch.rand(cout) + 0.5, torch.randn(cout)]
@@ -131,31 +141,56 @@ def chains(cells: torch.Tensor) -> None:
         return _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
                          (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
 
-    def run(place: object, maps: tuple, chain: _C.Chain, *given: torch.Tensor) -> tuple:
+    def run(place: object, maps: tuple, chain: _C.Chain, kinds: tuple, *given: torch.Tensor) -> tuple:
+        """(results, launches of each call); `kinds`: of weights, of norms."""
         features, second, g = map(place, given)
-        learned, moving = tuple(map(place, parameters)), tuple(map(place, running))
+        learned = tuple(
+            place(t.to(kinds[0] if index % 3 == 0 else kinds[1])) for index, t in enumerate(parameters)
+        )
+        moving = tuple(place(t.to(kinds[1]) if t.is_floating_point() else t) for t in running)
+        counts = [enqueued()]
         weights = _C.ChainWeights(chain, features, learned, moving)
         result = [_C.chain_inference(features, second, chain, maps, weights, False, False)]
+        counts.append(enqueued())
         call = (features, second, chain, maps, learned)
         output, record = _C.chain_training(*call, moving, False, False)
+        counts.append(enqueued())
         back = _C.chain_gradients(g, output, *call, record, False, False, True, True)
-        return (*result, output, *back, *moving)
+        counts.append(enqueued())
+        taken = [after - before for before, after in zip(counts, counts[1:])]
+        return (*result, output, *back, *moving), taken
 
     here = tuple(pumice.ops.submanifold_map(x.coords, window) for window in windows)
     given = (x.features, other, gradient)
-    for dtype, relu, bound in ((torch.float32, True, 2e-5), (torch.float16, False, 1e-2)):
-        expected = run(torch.Tensor.clone, here, chain_of(relu), *given)
+    f32, f16 = torch.float32, torch.float16
+    taken = {}
+    for dtype, kinds, relu, bound in (
+        (f32, (f32, f32), True, 2e-5), (f16, (f32, f32), False, 1e-2), (f16, (f16, f32), False, 1e-2),
+        (f16, (f16, f16), False, 1e-2), (torch.bfloat16, (torch.bfloat16,) * 2, False, 8e-2),
+    ):  # fmt: skip
+        expected, _ = run(torch.Tensor.clone, here, chain_of(relu), (f32, f32), *given)
         chain = chain_of(relu)
         for turn in ("first", "second"):
             sites = sites_of(cells)
             there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
-            made = run(OnDevice.of, there, chain, *(t.to(dtype) for t in given))
+            made, taken[dtype, kinds] = run(
+                OnDevice.of, there, chain, kinds, *(t.to(dtype) for t in given)
+            )
             for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
                 error = (mine.host().float() - exact.float()).norm() / exact.float().norm()
                 assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
-                kind = dtype if index < 4 else exact.dtype  # of what is learned, and counted
+                kind = dtype  # of values, then of what is learned and of what is kept
+                if index >= 4:
+                    kind = kinds[0] if index < 16 and index % 3 == 1 else kinds[1]
+                if exact.dtype == torch.int64:
+                    kind = exact.dtype
                 assert type(mine) is OnDevice and mine.host().dtype == kind, index
-            print(f"chain in {dtype} agrees the {turn} time", flush=True)
+            print(f"chain in {dtype} beside {kinds} agrees the {turn} time", flush=True)
+    autocast, mixed = taken[f16, (f32, f32)], taken[f16, (f16, f32)]
+    for kinds, allowed in ((mixed, (0, 0, 2)), (taken[f16, (f16, f16)], (0, 0, 1))):
+        for mine, theirs, more in zip(kinds, autocast, allowed):
+            assert mine <= theirs + more, f"{kinds} launches, {autocast} under autocast"
+    print(f"launches of a chain: {taken}", flush=True)
 
 
 def threads(cells: torch.Tensor) -> None:

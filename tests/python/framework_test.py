@@ -105,7 +105,7 @@ class Astray(torch.Tensor):
 
 def test_an_address_that_is_none_is_said_so() -> None:
     with pytest.raises(TypeError, match="int"):
-        _C.types_fit(torch.ones(3, 4).as_subclass(Astray), None, (), False)
+        _C.types_fit(torch.ones(3, 4).as_subclass(Astray), None, (), (), False)
 
 
 @pytest.mark.parametrize("exchange", ["None", "7", "'a table'"])

@@ -43,7 +43,7 @@ struct ColumnShape {
   RowItems rows{};
   int32_t channels = 0;
   int32_t shares = 1;
-  ElementType type = ElementType::f32;   // of features and gradients; the rest is fp32
+  ElementType type = ElementType::f32;   // of features and gradients
 };
 
 /// Mean and sum of squared distances to it, of each share.
@@ -64,12 +64,13 @@ struct NewStatistics {
   const float* partial = nullptr;       // null: there are none, statistics are given
   float* mean = nullptr;                // [items, channels]
   float* inverse_deviation = nullptr;   // 1 / sqrt(variance + epsilon)
-  float* running_mean = nullptr;        // null: nobody keeps them; of one item
-  float* running_variance = nullptr;    // moves towards the unbiased variance
+  void* running_mean = nullptr;         // of `running_type`; null: nobody keeps them; of one item
+  void* running_variance = nullptr;     // moves towards the unbiased variance
   int64_t* batches = nullptr;           // one more, where there are rows; null: nobody counts
   double epsilon = 0;
   double momentum = 0;
   EmptyItem empty = EmptyItem::mean_and_deviation;
+  ElementType running_type = ElementType::f32;
 };
 
 /// out = (in − mean) · inverse_deviation · weight + bias, statistics of the row's item.
@@ -80,10 +81,11 @@ struct NormalizeArguments {
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
   NewStatistics own{};              // in place of those two
-  const float* weight = nullptr;    // null: 1
-  const float* bias = nullptr;      // null: 0
+  const void* weight = nullptr;     // of `parameter_type`; null: 1
+  const void* bias = nullptr;       // null: 0
   const void* residual = nullptr;   // [rows, channels], added; null: 0
   bool relu = false;                // behind all that
+  ElementType parameter_type = ElementType::f32;
 };
 
 /// What the terms of the second of two sums are, beside the gradients g themselves.
@@ -137,11 +139,13 @@ struct FeatureGradientArguments {
   void* passed = nullptr;   // g behind the ReLU, which a residual gets; null: nobody does
   const float* mean = nullptr;
   const float* inverse_deviation = nullptr;
-  const float* weight = nullptr;    // null: 1
+  const void* weight = nullptr;     // of `parameter_type`; null: 1
   const float* partial = nullptr;   // shares of Σ g and of Σ g · (x − mean)
   bool constant = false;            // statistics do not depend on x: dx = g · factor
-  float* grad_weight = nullptr;     // [channels], of one item; null: `NormGradientArguments`
-  float* grad_bias = nullptr;
+  // [channels], of one item, of `parameter_type`; null: `NormGradientArguments`
+  void* grad_weight = nullptr;
+  void* grad_bias = nullptr;
+  ElementType parameter_type = ElementType::f32;
 };
 
 /// The largest value and its row, of each share; -1 for a share without rows.

@@ -37,6 +37,16 @@ template <ElementType kElement, int32_t kColumns> struct Access {
     for (int32_t i = 0; i < kCount; ++i)
       value[i] = data == nullptr ? otherwise : data[element + i];
   }
+  /// The same of parameters of any type, one by one: they may lie at any address.
+  PUMICE_DEVICE static void load_or(ElementType type, const void* data, int64_t element,
+                                    float otherwise, Chunk& value) {
+    if (data == nullptr) return fill(value, otherwise);
+    switch (type) {
+      case ElementType::f16: return load_chunk<ElementType::f16, 2>(data, element, value, kCount);
+      case ElementType::bf16: return load_chunk<ElementType::bf16, 2>(data, element, value, kCount);
+      default: return load_chunk<ElementType::f32, 4>(data, element, value, kCount);
+    }
+  }
 };
 
 /// Calls Body::run<Access> for rows of so many channels.
@@ -65,25 +75,6 @@ PUMICE_DEVICE void pass_relu(const void* relu, int64_t element, typename Access:
   PUMICE_UNROLL
   for (int32_t i = 0; i < Access::kCount; ++i)
     gradient[i] = output[i] > 0.0f ? gradient[i] : 0.0f;
-}
-
-PUMICE_DEVICE void store_element(ElementType type, void* out, int64_t element, float value) {
-  const float one[1] = {value};
-  switch (type) {
-    case ElementType::f16: return Access<ElementType::f16, 1>::store(out, element, one);
-    case ElementType::bf16: return Access<ElementType::bf16, 1>::store(out, element, one);
-    default: return Access<ElementType::f32, 1>::store(out, element, one);
-  }
-}
-
-PUMICE_DEVICE float load_element(ElementType type, const void* data, int64_t element) {
-  float one[1];
-  switch (type) {
-    case ElementType::f16: Access<ElementType::f16, 1>::load(data, element, one); break;
-    case ElementType::bf16: Access<ElementType::bf16, 1>::load(data, element, one); break;
-    default: Access<ElementType::f32, 1>::load(data, element, one); break;
-  }
-  return one[0];
 }
 
 PUMICE_DEVICE int64_t item_begin(const RowItems& rows, int32_t item) {

@@ -122,13 +122,17 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void affine_elements(PUMICE_ARGUME
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norm(PUMICE_ARGUMENT(FoldArguments) a) {
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;
-  const double weight = a.weight == nullptr ? 1.0 : static_cast<double>(a.weight[c]);
-  const double bias = a.bias == nullptr ? 0.0 : static_cast<double>(a.bias[c]);
-  const double before = a.before == nullptr ? 0.0 : static_cast<double>(a.before[c]);
-  const double deviation = sqrt(static_cast<double>(a.variance[c]) + a.epsilon);
+  const auto value = [&](ElementType type, const void* data, double absent) {
+    return data == nullptr ? absent : static_cast<double>(load_element(type, data, c));
+  };
+  const double weight = value(a.parameter_type, a.weight, 1.0);
+  const double bias = value(a.parameter_type, a.bias, 0.0);
+  const double before = value(a.before_type, a.before, 0.0);
+  const double mean = value(a.statistic_type, a.mean, 0.0);
+  const double deviation = sqrt(value(a.statistic_type, a.variance, 1.0) + a.epsilon);
   const double scale = weight / deviation;
   a.scale[c] = static_cast<float>(scale);
-  a.shift[c] = static_cast<float>(bias + (before - static_cast<double>(a.mean[c])) * scale);
+  a.shift[c] = static_cast<float>(bias + (before - mean) * scale);
 }
 
 }   // namespace pumice

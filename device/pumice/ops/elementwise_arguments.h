@@ -60,15 +60,18 @@ struct AffineArguments {
 /// A batch norm with given statistics as scale and shift of what it normalises, a bias in front of
 /// it included: scale = weight / sqrt(variance + epsilon), shift = bias + (before − mean) · scale.
 struct FoldArguments {
-  const float* weight = nullptr;   // null: 1
-  const float* bias = nullptr;     // null: 0
-  const float* mean = nullptr;
-  const float* variance = nullptr;
-  const float* before = nullptr;   // null: 0
+  const void* weight = nullptr;   // null: 1
+  const void* bias = nullptr;     // null: 0
+  const void* mean = nullptr;
+  const void* variance = nullptr;
+  const void* before = nullptr;   // null: 0
   float* scale = nullptr;
   float* shift = nullptr;
   double epsilon = 0;
   int32_t channels = 0;
+  ElementType parameter_type = ElementType::f32;   // of weight and bias
+  ElementType statistic_type = ElementType::f32;   // of mean and variance
+  ElementType before_type = ElementType::f32;
 };
 
 inline constexpr int kMaxColumnParts = 8;

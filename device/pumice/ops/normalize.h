@@ -7,10 +7,12 @@
 
 namespace pumice {
 
-PUMICE_DEVICE void move_towards(float* running, int32_t channel, double momentum, double value) {
+PUMICE_DEVICE void move_towards(ElementType type, void* running, int32_t channel, double momentum,
+                                double value) {
   if (running == nullptr) return;
-  running[channel] = static_cast<float>((1.0 - momentum) * static_cast<double>(running[channel]) +
-                                        momentum * value);
+  const double before = static_cast<double>(load_element(type, running, channel));
+  store_element(type, running, channel,
+                static_cast<float>((1.0 - momentum) * before + momentum * value));
 }
 
 /// What becomes of an item's statistics, but for its own use: one thread a channel.
@@ -22,8 +24,8 @@ PUMICE_DEVICE void keep_statistics(const NewStatistics& to, int64_t at, int32_t 
   if (size == 0) return;
   if (to.batches != nullptr && channel == 0) ++*to.batches;
   const double others = size > 1 ? static_cast<double>(size - 1) : 1.0;
-  move_towards(to.running_mean, channel, to.momentum, mean);
-  move_towards(to.running_variance, channel, to.momentum,
+  move_towards(to.running_type, to.running_mean, channel, to.momentum, mean);
+  move_towards(to.running_type, to.running_variance, channel, to.momentum,
                variance * static_cast<double>(size) / others);
 }
 
@@ -75,8 +77,8 @@ struct NormalizeRows {
     Access::load_or(own ? scratch.first + walk.column() : a.mean + walk.statistic(), 0, 0.0f, mean);
     Access::load_or(own ? scratch.second + walk.column() : a.inverse_deviation + walk.statistic(),
                     0, 0.0f, factor);
-    Access::load_or(a.weight, walk.channel(), 1.0f, weight);
-    Access::load_or(a.bias, walk.channel(), 0.0f, bias);
+    Access::load_or(a.parameter_type, a.weight, walk.channel(), 1.0f, weight);
+    Access::load_or(a.parameter_type, a.bias, walk.channel(), 0.0f, bias);
     PUMICE_UNROLL
     for (int32_t i = 0; i < kCount; ++i)
       factor[i] *= weight[i];
@@ -132,8 +134,10 @@ PUMICE_DEVICE void find_slopes(const FeatureGradientArguments& a, ColumnScratch&
         scratch.second[lane_index()] = static_cast<float>(weight * share_of_one * deviation);
         if (a.grad_weight == nullptr || !speaks_for_item(a.shape)) return;
         const bool poisoned = a.shape.rows.rows.poisoned();
-        a.grad_weight[channel] = poisoned ? quiet_nan() : static_cast<float>(weight);
-        a.grad_bias[channel] = poisoned ? quiet_nan() : static_cast<float>(sums[0]);
+        store_element(a.parameter_type, a.grad_weight, channel,
+                      poisoned ? quiet_nan() : static_cast<float>(weight));
+        store_element(a.parameter_type, a.grad_bias, channel,
+                      poisoned ? quiet_nan() : static_cast<float>(sums[0]));
       });
 }
 
@@ -145,7 +149,7 @@ struct NormalizeGradient {
     typename Access::Chunk mean, factor, weight, mean_grad, slope;
     Access::load_or(a.mean, walk.statistic(), 0.0f, mean);
     Access::load_or(a.inverse_deviation, walk.statistic(), 0.0f, factor);
-    Access::load_or(a.weight, walk.channel(), 1.0f, weight);
+    Access::load_or(a.parameter_type, a.weight, walk.channel(), 1.0f, weight);
     Access::load_or(a.constant ? nullptr : scratch.first, walk.column(), 0.0f, mean_grad);
     Access::load_or(a.constant ? nullptr : scratch.second, walk.column(), 0.0f, slope);
     PUMICE_UNROLL

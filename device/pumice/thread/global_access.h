@@ -126,6 +126,27 @@ PUMICE_DEVICE void store_chunk(void* data, int64_t element, const float (&value)
   }
 }
 
+/// One element of an array of any type.
+PUMICE_DEVICE float load_element(ElementType type, const void* data, int64_t element) {
+  float one[1] = {0.0f};
+  switch (type) {
+    case ElementType::f16: load_chunk<ElementType::f16, 2>(data, element, one, 1); break;
+    case ElementType::bf16: load_chunk<ElementType::bf16, 2>(data, element, one, 1); break;
+    default: load_chunk<ElementType::f32, 4>(data, element, one, 1); break;
+  }
+  return one[0];
+}
+
+/// The same, rounded to the type.
+PUMICE_DEVICE void store_element(ElementType type, void* out, int64_t element, float value) {
+  const float one[1] = {value};
+  switch (type) {
+    case ElementType::f16: return store_chunk<ElementType::f16, 2>(out, element, one, 1);
+    case ElementType::bf16: return store_chunk<ElementType::bf16, 2>(out, element, one, 1);
+    default: return store_chunk<ElementType::f32, 4>(out, element, one, 1);
+  }
+}
+
 /// One reduction of 16 bytes where there is such an instruction; the L2 takes 3.1 TB/s either way
 /// (H200), but four times the instructions cost issue slots.
 PUMICE_DEVICE void add_four(float* to, const float (&value)[4]) {

@@ -2,7 +2,10 @@
 //
 // The compute type is f64 for f64 features and f32 for all others. Parameters, running statistics,
 // saved statistics and the gradients of parameters are of the compute type; features, outputs and
-// the gradient of the features are of the storage type. Sums run in double over chunks that depend
+// the gradient of the features are of the storage type. In batch norm's training and fold weight
+// and bias, and the running statistics, may each be of the storage type as well: they are read and
+// written where they are, computed with in the compute type and rounded once, and the parameters'
+// gradients are of the parameters' type. Sums run in double over chunks that depend
 // on the shape alone. On a device the passes over the rows are in float, by Welford's and Chan's
 // recurrences, which subtract no large sums, and only what they leave is added in double; the bits
 // depend on the shape and the device.
@@ -79,7 +82,7 @@ struct ScaleShift {
   Tensor shift;
 };
 /// `batch_norm_inference` as y = x · scale + shift, of a bias [C] (undefined: 0) added before it
-/// too: what a convolution's epilogue applies in its place. All of the compute type.
+/// too: what a convolution's epilogue applies in its place. The result is of the compute type.
 ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
                            ConstTensorView bias, ConstTensorView added_before,
                            double epsilon = kNormEpsilon);

@@ -3,8 +3,8 @@ norm, a residual and a ReLU.
 
 What a call costs the host, an operator's way through Python and autograd, is paid once for a whole
 stage of a network. A chain runs where all its norms are in training and all its parameters learn, and
-where nobody wants gradients and all its norms are in evaluation; else its layers run one by one
-(fused.py), which is the same numbers.
+where none of its tensors wants a gradient and all its norms are in evaluation; else its layers run one
+by one (fused.py), which is the same numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from .convolutions import keeps_sites
 
 _GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
 _hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
-_transformed = torch._C._are_functorch_transforms_active
 
 
 class Link:
@@ -77,22 +76,28 @@ class Chain:
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
         """None where the layers have to run one by one."""
         features = x.features
-        if modes.traced(features) or _transformed():
+        if modes.traced(features):
             return None
-        learns = torch.is_grad_enabled()
-        if learns and _hooks_on_saved is not None and _hooks_on_saved(True) is not None:
-            return None  # who watches saved tensors shall see those of every layer
-        gathered = self._gather(learns)
+        gathered = self._gather()
         if gathered is None:
             return None
-        parameters, running = gathered
+        parameters, running, training = gathered
+        added = None if other is None else other.features
+        learns = modes.wants_gradient(features, added, *parameters, *running)
+        if learns is not training:
+            return None
+        if learns:
+            if not all(parameter.requires_grad for parameter in parameters):
+                return None
+            if _hooks_on_saved is not None and _hooks_on_saved(True) is not None:
+                return None  # who watches saved tensors shall see those of every layer
         dtype = modes.autocast_dtype(features)
         if dtype is not None and features.dtype != dtype:
             features = features.to(dtype)
         second = None
         if other is not None:
             second = other.features if dtype is None else other.features.to(dtype)
-        if not _C.types_fit(features, second, parameters, dtype is not None):
+        if not _C.types_fit(features, second, parameters, running, dtype is not None):
             return None
         found = self._maps(x, other, features, like, least=2 if learns else 0)
         if found is None:
@@ -108,24 +113,25 @@ class Chain:
             )  # fmt: skip
         return SparseTensor._of(coords, result)
 
-    def _gather(self, learns: bool) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]] | None:
+    def _gather(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], bool] | None:
         """(weight, norm's weight, norm's bias) and (running mean, running variance, number of batches) of
-        all links."""
+        all links, and whether their norms are in training, all or none of them."""
         parameters: list[Tensor] = []
         running: list[Tensor] = []
+        training = self.links[0].norm.training
         for link, (eps, momentum) in zip(self.links, self.settings):
             layer, norm = link.convolution, link.norm
-            if norm.training is not learns or (learns and norm.momentum is None):
+            if norm.training is not training or (training and norm.momentum is None):
                 return None
             if norm.eps != eps or norm.momentum != momentum:  # someone changed them
                 self._describe()
-                return self._gather(learns)
+                return self._gather()
             of_layer, of_norm, buffers = layer._parameters, norm._parameters, norm._buffers
             if layer.dataflow is not None or layer.groups != 1 or layer.bias is not None:
                 return None
             mine = (of_layer.get("weight"), of_norm.get("weight"), of_norm.get("bias"))
             for parameter in mine:
-                if parameter is None or (learns and not parameter.requires_grad):
+                if parameter is None:
                     return None
             statistics = (
                 buffers["running_mean"], buffers["running_var"], buffers["num_batches_tracked"]
@@ -134,7 +140,7 @@ class Chain:
                 return None
             parameters += mine
             running += statistics
-        return tuple(parameters), tuple(running)
+        return tuple(parameters), tuple(running), training
 
     def _maps(
         self, x: SparseTensor, other: SparseTensor | None, features: Tensor, like: Any, least: int

@@ -70,17 +70,15 @@ class Step:
         """None where a gradient is wanted, or types are not what the kernels take."""
         layer, norm = self.convolution, self.norm
         features = x.features
+        folds = (norm.running_mean, norm.running_var, norm.weight, norm.bias, layer.bias)
         traced = modes.traced(features)
         if layer.dataflow is not None or (traced and not torch.compiler.is_compiling()):
             return None
         weight = layer._parameters.get("weight")
         if weight is None or features.shape[1] != layer.in_channels:
             return None
-        if torch.is_grad_enabled() and (
-            features.requires_grad
-            or weight.requires_grad
-            or (other is not None and other.features.requires_grad)
-        ):
+        added = None if other is None else other.features
+        if modes.wants_gradient(features, weight, added, *folds):
             return None
         dtype = modes.autocast_dtype(features)
         if dtype is not None and features.dtype != dtype:
@@ -89,11 +87,10 @@ class Step:
             dtype is None or not modes.rounds_weight(features, weight, layer.groups, None)
         ):
             return None
-        wide = torch.float64 if features.dtype == torch.float64 else torch.float32
-        if norm.running_mean.dtype != wide:
+        if not _can_fold(features, folds):
             return None
         kept = None if traced else layer._kept.of(layer.training)
-        scale, shift = self._fold(wide, kept, traced)
+        scale, shift = self._fold(folds, kept, traced)
         found, coords = layer.find(x, like)
         residual = None
         if other is not None:
@@ -106,23 +103,31 @@ class Step:
         return SparseTensor._of(coords, result)
 
     def _fold(
-        self, dtype: torch.dtype, kept: _C.PackedWeights | None, traced: bool
+        self, of: tuple[Tensor | None, ...], kept: _C.PackedWeights | None, traced: bool
     ) -> tuple[Tensor, Tensor]:
         """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
         `.data`, unless the layer is frozen (`kept`, another one each time it is frozen)."""
-        norm, bias = self.norm, self.convolution.bias
-        of = (norm.running_mean, norm.running_var, norm.weight, norm.bias, bias)
         key = None
         if kept is not None:
             key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
             if self.folded is not None and self.folded[0] is kept and self.folded[1] == key:
                 return self.folded[2]
-        with torch.no_grad():
-            cast = [None if t is None else t.to(dtype) for t in of]
-            made = ops.fold_batch_norm(*cast, norm.eps)
+        made = ops.fold_batch_norm(*of, self.norm.eps)
         if not traced:
             self.folded = None if kept is None else (kept, key, made)
         return made
+
+
+def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
+    """Whether kernels take a norm and a bias of these types: of that of sums, or of the features'."""
+    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
+    mean, variance, weight, bias, _ = folds
+    for tensor in folds:
+        if tensor is not None and tensor.dtype not in (wide, features.dtype):
+            return False
+    return mean.dtype == variance.dtype and (
+        weight is None or bias is None or weight.dtype == bias.dtype
+    )
 
 
 def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:

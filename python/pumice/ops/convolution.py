@@ -63,11 +63,7 @@ def _convolve(
         return _ops.convolution(
             features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups, dataflow
         )
-    if torch.is_grad_enabled() and (
-        features.requires_grad
-        or weight.requires_grad
-        or (bias is not None and bias.requires_grad)
-    ):
+    if modes.wants_gradient(features, weight, bias):
         if kept is not None:
             kept.clear()  # a step may change weights in ways that no version tells
         return _apply(features, weight, bias, map, groups, dtype, dataflow)
@@ -122,7 +118,7 @@ def convolution_input_gradient(
             groups,
             dataflow,
         )
-    if torch.is_grad_enabled() and (grad_output.requires_grad or weight.requires_grad):
+    if modes.wants_gradient(grad_output, weight):
         return _InputGradient.apply(grad_output, weight, map, groups, dataflow)
     return _C.convolution_input_gradient(
         grad_output.contiguous(),
@@ -141,7 +137,7 @@ def convolution_weight_gradient(
     if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
-    if torch.is_grad_enabled() and (features.requires_grad or grad_output.requires_grad):
+    if modes.wants_gradient(features, grad_output):
         return _WeightGradient.apply(features, grad_output, map, groups)
     return _C.convolution_weight_gradient(
         features.contiguous(), grad_output.contiguous(), map, groups, *modes.of(features)

@@ -24,8 +24,11 @@ def fused_convolution(
     groups: int = 1,
     kept: _C.PackedWeights | None = None,
 ) -> Tensor:
-    """relu(convolution · scale + shift + residual) in one pass, without gradients; `scale` and `shift`
-    [C_out] as `fold_batch_norm` makes them, `residual` [out rows, C_out]."""
+    """relu(convolution · scale + shift + residual) in one pass; `scale` and `shift` [C_out] as
+    `fold_batch_norm` makes them, `residual` [out rows, C_out].
+
+    It has no gradients: raises UserError where one of the tensors wants one."""
+    modes.refuse_gradient("fused_convolution", features, weight, scale, shift, residual)
     if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.fused_convolution(
@@ -55,8 +58,17 @@ def fold_batch_norm(
     added_before: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """(scale, shift) [C], so that norm(x + added_before) = x · scale + shift."""
+    """(scale, shift) [C], so that norm(x + added_before) = x · scale + shift: float32 (float64 of
+    float64), whatever the types of the norm and of what is added.
+
+    It has no gradients: raises UserError where one of the tensors wants one."""
+    modes.refuse_gradient("fold_batch_norm", mean, variance, weight, bias, added_before)
     if torch.compiler.is_compiling():
+        wide = torch.float64 if mean.dtype == torch.float64 else torch.float32
+        mean, variance, weight, bias, added_before = (
+            None if t is None else t.to(wide)
+            for t in (mean, variance, weight, bias, added_before)
+        )
         scale = torch.rsqrt(variance + eps)
         if weight is not None:
             scale = scale * weight

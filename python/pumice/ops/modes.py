@@ -7,10 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import _C
 
 _float32, _float64 = torch.float32, torch.float64
+_transformed = torch._C._are_functorch_transforms_active
 
 
 def of(features: Tensor) -> tuple[bool, bool]:
@@ -32,13 +34,40 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
 
 
 def traced(features: Tensor) -> bool:
-    """Whether a call has to be seen as an operator of torch.library."""
+    """Whether a call has to be seen as an operator of torch.library. Raises UserError inside of what no
+    operator goes through: transforms of functions, and differentiation in forward mode."""
     if torch.compiler.is_compiling():
         return True
+    if _transformed() or forward_ad._current_level >= 0:
+        raise _C.UserError(
+            "torch.func (grad, vjp, vmap, jvp, jacrev, hessian) and forward-mode differentiation do not "
+            "go through Pumice's operators: call torch.autograd.grad or backward(), with "
+            "create_graph=True for derivatives of derivatives"
+        )
     kind = type(features)
     return (
         kind is not Tensor and kind is not torch.nn.Parameter
     ) or torch._C._len_torch_dispatch_stack() > 0
+
+
+def wants_gradient(*tensors: Tensor | None) -> bool:
+    """Whether one of them wants a gradient. Whoever computes without them asks it of every tensor
+    that takes part, parameters of norms and biases among them."""
+    if not torch.is_grad_enabled():
+        return False
+    for tensor in tensors:
+        if tensor is not None and tensor.requires_grad:
+            return True
+    return False
+
+
+def refuse_gradient(name: str, *tensors: Tensor | None) -> None:
+    """Raises UserError where a gradient would be lost."""
+    if wants_gradient(*tensors):
+        raise _C.UserError(
+            f"{name} is for inference, and one of its tensors wants a gradient: call it under "
+            "torch.no_grad(), or what it computes step by step"
+        )
 
 
 def rounds_weight(
@@ -75,14 +104,8 @@ def version_of(tensor: Tensor) -> int:
 
 
 def function(kind: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """kind.apply without what only transforms of functions (torch.func) need."""
-    plain = super(torch.autograd.Function, kind).apply
-    transformed = torch._C._are_functorch_transforms_active
-
-    def apply(*arguments: Any) -> Any:
-        return kind.apply(*arguments) if transformed() else plain(*arguments)
-
-    return apply
+    """kind.apply without what only transforms of functions (torch.func) need, which `traced` refuses."""
+    return super(torch.autograd.Function, kind).apply
 
 
 def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:

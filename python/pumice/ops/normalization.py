@@ -31,7 +31,7 @@ def batch_norm(
     leaves the running statistics alone. `batches`, an int64 of one element, counts the batches of
     training that have rows: kernels do that on their way.
     """
-    kinds = (weight, bias, running_mean, running_variance)
+    kinds = ((weight, bias), (running_mean, running_variance))
     by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)
     if batches is not None and not (by_kernels and _counts(batches, features)):
         if training:
@@ -62,9 +62,12 @@ def _counts(batches: Tensor, features: Tensor) -> bool:
 
 
 def _fits(
-    features: Tensor, residual: Tensor | None, parameters: tuple[Tensor | None, ...]
+    features: Tensor,
+    residual: Tensor | None,
+    pairs: tuple[tuple[Tensor | None, Tensor | None], ...],
 ) -> bool:
-    """Whether kernels take these types. What they do not goes PyTorch's way."""
+    """Whether kernels take these types: each pair of the type of sums, or of the features'. What they
+    do not goes PyTorch's way."""
     if features.dim() != 2:
         return False
     kind = features.dtype
@@ -73,7 +76,13 @@ def _fits(
     if residual is not None and (residual.dtype != kind or residual.shape != features.shape):
         return False
     wide = kind if kind == torch.float64 else torch.float32
-    return all(p is None or p.dtype == wide for p in parameters)
+    for first, second in pairs:
+        for one in (first, second):
+            if one is not None and one.dtype is not wide and one.dtype is not kind:
+                return False
+        if first is not None and second is not None and first.dtype is not second.dtype:
+            return False
+    return True
 
 
 def _in_graph(
@@ -113,10 +122,11 @@ def _with_running(
     residual: Tensor | None,
     relu: bool,
 ) -> Tensor:
-    scale = torch.rsqrt(variance + eps)
+    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
+    scale = torch.rsqrt(variance.to(wide) + eps)
     if weight is not None:
         scale = scale * weight
-    result = (features - mean) * scale
+    result = (features - mean.to(wide)) * scale
     if bias is not None:
         result = result + bias
     return _followed(result.to(features.dtype), residual, relu)
@@ -134,11 +144,10 @@ def _step_by_step(
     residual: Tensor | None,
     relu: bool,
 ) -> Tensor:
-    result = features
-    if features.shape[0] > 0:
-        result = torch.nn.functional.batch_norm(
-            features, running_mean, running_variance, weight, bias, training, momentum, eps
-        )
+    # No rows too: they are the same afterwards, and what learns has a gradient of 0.
+    result = torch.nn.functional.batch_norm(
+        features, running_mean, running_variance, weight, bias, training, momentum, eps
+    )
     return _followed(result, residual, relu)
 
 

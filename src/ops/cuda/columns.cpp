@@ -54,8 +54,10 @@ Buffer<float> partial_results(jit::KernelRunner& runner, const ColumnShape& shap
 const float* floats(const ConstTensorView& tensor) {
   return tensor.defined() ? tensor.data<float>() : nullptr;
 }
-float* floats_of(const TensorView& tensor) {
-  return tensor.defined() ? tensor.data<float>() : nullptr;
+
+ElementType parameter_type(const ConstTensorView& parameter) {
+  return parameter.defined() ? element_type(parameter.dtype(), "norms", "a parameter")
+                             : ElementType::f32;
 }
 
 void sum_shares(jit::KernelRunner& runner, const ColumnSumArguments& arguments) {
@@ -104,14 +106,16 @@ void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView 
                ConstTensorView bias, TensorView output) {
   if (features.elements() == 0) return;
   const ColumnShape shape = shape_of(runner, rows, features);
-  runner.run(ops_kernel("normalize_rows"), launch_over(shape),
-             NormalizeArguments{.shape = shape,
-                                .in = features.raw(),
-                                .out = output.raw(),
-                                .mean = mean.data<float>(),
-                                .inverse_deviation = inverse_deviation.data<float>(),
-                                .weight = floats(weight),
-                                .bias = floats(bias)});
+  runner.run(
+      ops_kernel("normalize_rows"), launch_over(shape),
+      NormalizeArguments{.shape = shape,
+                         .in = features.raw(),
+                         .out = output.raw(),
+                         .mean = mean.data<float>(),
+                         .inverse_deviation = inverse_deviation.data<float>(),
+                         .weight = weight.raw(),
+                         .bias = bias.raw(),
+                         .parameter_type = parameter_type(weight.defined() ? weight : bias)});
 }
 
 void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
@@ -131,17 +135,19 @@ void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTens
                  .own = {.partial = partial.data(),
                          .mean = own.mean.data<float>(),
                          .inverse_deviation = own.inverse_deviation.data<float>(),
-                         .running_mean = floats_of(running.mean),
-                         .running_variance = floats_of(running.variance),
+                         .running_mean = running.mean.raw(),
+                         .running_variance = running.variance.raw(),
                          .batches = running.batches.defined() ? running.batches.data<std::int64_t>()
                                                               : nullptr,
                          .epsilon = own.epsilon,
                          .momentum = running.momentum,
-                         .empty = own.empty},
-                 .weight = floats(weight),
-                 .bias = floats(bias),
+                         .empty = own.empty,
+                         .running_type = parameter_type(running.mean)},
+                 .weight = weight.raw(),
+                 .bias = bias.raw(),
                  .residual = behind.residual.raw(),
-                 .relu = behind.relu});
+                 .relu = behind.relu,
+                 .parameter_type = parameter_type(weight.defined() ? weight : bias)});
 }
 
 void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
@@ -160,21 +166,21 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
                       .partial = partial.data(),
                       .term = SumTerm::centered});
   const bool one_item = rows.items == 1;
-  runner.run(
-      ops_kernel("normalize_gradient"), launch_over(shape),
-      FeatureGradientArguments{.shape = shape,
-                               .in = features.raw(),
-                               .grad = grad_output.raw(),
-                               .relu = relu.raw(),
-                               .out = gradients.features.raw(),
-                               .passed = gradients.residual.raw(),
-                               .mean = mean.data<float>(),
-                               .inverse_deviation = inverse_deviation.data<float>(),
-                               .weight = floats(weight),
-                               .partial = partial.data(),
-                               .constant = constant_statistics,
-                               .grad_weight = one_item ? gradients.weight.data<float>() : nullptr,
-                               .grad_bias = one_item ? gradients.bias.data<float>() : nullptr});
+  runner.run(ops_kernel("normalize_gradient"), launch_over(shape),
+             FeatureGradientArguments{.shape = shape,
+                                      .in = features.raw(),
+                                      .grad = grad_output.raw(),
+                                      .relu = relu.raw(),
+                                      .out = gradients.features.raw(),
+                                      .passed = gradients.residual.raw(),
+                                      .mean = mean.data<float>(),
+                                      .inverse_deviation = inverse_deviation.data<float>(),
+                                      .weight = weight.raw(),
+                                      .partial = partial.data(),
+                                      .constant = constant_statistics,
+                                      .grad_weight = one_item ? gradients.weight.raw() : nullptr,
+                                      .grad_bias = one_item ? gradients.bias.raw() : nullptr,
+                                      .parameter_type = parameter_type(gradients.weight)});
   if (one_item) return;
   runner.run(ops_kernel("finish_norm_gradient"), launch_to_finish(shape),
              NormGradientArguments{.shape = shape,

@@ -18,14 +18,14 @@ RowItems all_rows(const ConstTensorView& features);
 void invert_deviations(jit::KernelRunner& runner, ConstTensorView variance, double epsilon,
                        TensorView inverse_deviation);
 
-/// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias f32
-/// [C], undefined: 1 and 0. One launch.
+/// (x − mean) · inverse_deviation · weight + bias. Statistics f32 [items, C]; weight and bias [C]
+/// of f32, f16 or bf16, undefined: 1 and 0. One launch.
 void normalize(jit::KernelRunner& runner, const RowItems& rows, ConstTensorView features,
                ConstTensorView mean, ConstTensorView inverse_deviation, ConstTensorView weight,
                ConstTensorView bias, TensorView output);
 
-/// Where a norm's running statistics are, f32 [C], and an i64 number of batches; undefined: nobody
-/// keeps them. Of one item.
+/// Where a norm's running statistics are, [C] of f32, f16 or bf16, and an i64 number of batches;
+/// undefined: nobody keeps them. Of one item.
 struct Running {
   TensorView mean{};
   TensorView variance{};
@@ -52,7 +52,7 @@ void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTens
 
 struct NormGradientViews {
   TensorView features;   // [N, C]
-  TensorView weight;     // f32 [C]
+  TensorView weight;     // [C] of the parameters' type; of several items f32
   TensorView bias;
   TensorView residual{};   // [N, C], of what was added behind the norm; undefined: nothing was
 };

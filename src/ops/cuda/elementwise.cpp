@@ -13,8 +13,9 @@ jit::LaunchShape shape_for(std::int64_t elements) {
           .threads = kElementThreads};
 }
 
-const float* floats_or_null(const ConstTensorView& tensor) {
-  return tensor.defined() ? tensor.data<float>() : nullptr;
+ElementType type_of(const ConstTensorView& parameter) {
+  return parameter.defined() ? element_type(parameter.dtype(), "fold_batch_norm", "a parameter")
+                             : ElementType::f32;
 }
 
 /// Rows of one array laid into, or taken out of, another.
@@ -117,15 +118,18 @@ void fold_norm(const FoldedNorm& norm, TensorView scale, TensorView shift) {
   runner_for(norm.mean).run(
       ops_kernel("fold_norm"),
       {.blocks = (channels + kElementThreads - 1) / kElementThreads, .threads = kElementThreads},
-      FoldArguments{.weight = floats_or_null(norm.weight),
-                    .bias = floats_or_null(norm.bias),
-                    .mean = norm.mean.data<float>(),
-                    .variance = norm.variance.data<float>(),
-                    .before = floats_or_null(norm.before),
+      FoldArguments{.weight = norm.weight.raw(),
+                    .bias = norm.bias.raw(),
+                    .mean = norm.mean.raw(),
+                    .variance = norm.variance.raw(),
+                    .before = norm.before.raw(),
                     .scale = scale.data<float>(),
                     .shift = shift.data<float>(),
                     .epsilon = norm.epsilon,
-                    .channels = channels});
+                    .channels = channels,
+                    .parameter_type = type_of(norm.weight.defined() ? norm.weight : norm.bias),
+                    .statistic_type = type_of(norm.mean),
+                    .before_type = type_of(norm.before)});
 }
 
 void join_columns(std::span<const Columns> parts, TensorView wide) {

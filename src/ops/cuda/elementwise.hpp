@@ -22,11 +22,11 @@ void activation_gradient(ConstTensorView in, ConstTensorView gradient, Activatio
 void affine(ConstTensorView in, ConstTensorView scale, ConstTensorView shift, TensorView out);
 
 struct FoldedNorm {
-  ConstTensorView weight;   // f32 [C], all of them; undefined: 1
-  ConstTensorView bias;     // undefined: 0
+  ConstTensorView weight;   // [C], all of them, f32, f16 or bf16; undefined: 1
+  ConstTensorView bias;     // of the weight's type; undefined: 0
   ConstTensorView mean;
-  ConstTensorView variance;
-  ConstTensorView before;   // bias of what comes before; undefined: 0
+  ConstTensorView variance;   // of the mean's type
+  ConstTensorView before;     // bias of what comes before; undefined: 0
   double epsilon = 0;
 };
 void fold_norm(const FoldedNorm& norm, TensorView scale, TensorView shift);

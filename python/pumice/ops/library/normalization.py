@@ -117,7 +117,8 @@ def _fake_batch_norm_gradient(
     of_residual: bool,
 ) -> _Four:
     passed = features.new_empty(features.shape if of_residual else 0)
-    return features.new_empty(features.shape), torch.empty_like(mean), torch.empty_like(mean), passed
+    of_weight = torch.empty_like(mean if weight is None else weight)
+    return features.new_empty(features.shape), of_weight, torch.empty_like(of_weight), passed
 
 
 def _keep_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
