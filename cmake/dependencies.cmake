@@ -1,34 +1,54 @@
-# Everything Pumice takes from others, and why. Debian/Ubuntu package names are in
-# tools/packages.txt, which `make` reads.
+# Everything Pumice takes from others, and why. tools/packages.txt has the Debian and Ubuntu packages, a row each;
+# what is missing is named at the end, all of it at once (cmake/missing.cmake).
 
 # Threads: work stealing, arenas, and composition with a host program that uses oneTBB too.
-find_package(TBB REQUIRED)
+pumice_find(TBB)
 # SIMD: one source for AVX2, AVX-512 and NEON, the best one picked at run time.
-find_package(hwy REQUIRED)
+pumice_find(hwy)
 # Dense products of gather-GEMM-scatter and linear layers: the winner over OpenBLAS, oneDNN and BLIS
 # in docs/decisions/0003-dense-products.md. Headers only.
-find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+pumice_find(Eigen3 3.4 NO_MODULE)
 # Messages: type-safe formatting in the command line and the log.
-find_package(fmt REQUIRED)
+pumice_find(fmt)
 # Logging behind PUMICE_LOG.
-find_package(spdlog REQUIRED)
+pumice_find(spdlog)
 # JSON of safetensors headers, of `--json` and of benchmark records.
-find_package(nlohmann_json REQUIRED)
+pumice_find(nlohmann_json)
 # Deflate inside .npz archives and PNG pictures.
-find_package(ZLIB REQUIRED)
+pumice_find(ZLIB)
 # Pictures of scans.
-find_package(PNG REQUIRED)
+pumice_find(PNG)
 # Arguments of the command line.
-find_package(CLI11 REQUIRED)
+pumice_find(CLI11)
 if(PUMICE_TESTS)
-  find_package(GTest REQUIRED)
+  pumice_find(GTest)
+  # Checks of the documentation and of the tree.
+  pumice_find(Python3 COMPONENTS Interpreter)
 endif()
 if(PUMICE_BENCHMARKS)
-  find_package(benchmark REQUIRED)
+  pumice_find(benchmark)
 endif()
-# The Python package takes more (pyproject.toml; python/CMakeLists.txt finds what it builds with):
-#   nanobind, nanobind-backend   bindings with the stable ABI: docs/decisions/0006-python-package.md
+if(PUMICE_PYTHON)
+  # CPython's headers.
+  pumice_find(Python 3.10 COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
+  # Bindings with the stable ABI: docs/decisions/0006-python-package.md. From PyPI, since what Debian and Ubuntu have is older.
+  if(Python_FOUND)
+    if(NOT nanobind_DIR AND NOT SKBUILD)
+      execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+        OUTPUT_VARIABLE nanobind_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    endif()
+    find_package(nanobind 3.1 CONFIG QUIET)
+    if(NOT nanobind_FOUND)
+      set_property(GLOBAL APPEND PROPERTY PUMICE_MISSING "nanobind 3.1")
+      set_property(GLOBAL PROPERTY PUMICE_MISSING_MODULES "'nanobind>=3.1,<4' 'nanobind-backend>=1.0,<2'")
+    endif()
+  endif()
+endif()
+pumice_report_missing()
+# The Python package takes more (pyproject.toml):
+#   nanobind-backend             what of nanobind depends on the version of Python
 #   scikit-build-core            makes a wheel of this CMake project
 #   numpy                        arrays where there is no PyTorch
-#   torch, pytest                its tests
-#   python3-dev, python3-venv    CPython's headers, and the environment that `make test` makes
+#   torch, pytest, pytest-xdist  its tests, on several processes where `pytest -n` asks for them
+#   safetensors                  its tests: the documentation reads results with it
+#   python3-venv                 the environment that `make test` makes

@@ -4,12 +4,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "pumice: this is not Debian or Ubuntu; install the equivalents of: $(grep -v '^#' tools/packages.txt | tr '\n' ' ')" >&2
+  echo "pumice: this is not Debian or Ubuntu; install the equivalents of: $(awk '!/^#/ { printf "%s ", $1 }' tools/packages.txt)" >&2
   exit 0   # the configure step names whatever is really missing
 fi
 
 missing=()
-while read -r package; do
+while read -r package _; do
   [[ -z $package || $package == \#* ]] && continue
   dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
 done < tools/packages.txt
