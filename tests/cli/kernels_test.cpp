@@ -100,7 +100,7 @@ TEST_F(KernelsTest, DoctorNamesTheBundlesOfAnInstallation) {
   const std::filesystem::path root = std::filesystem::canonical(folder_);
   const std::string program = (root / "bin" / "pumice").string();
   std::filesystem::create_directories(root / "bin");
-  std::filesystem::copy_file(PUMICE_CLI, program);
+  std::filesystem::copy_file(program_path(), program);
   const std::filesystem::path bundle = root / "share" / "pumice" / "kernels" / "a.bundle";
   write_bytes(bundle, small_bundle());
   const Outcome outcome = run_program(folder_, {"doctor", "--json"}, program);

@@ -147,10 +147,12 @@ TEST_F(MachineTest, TheProgressBarIsSilentInAFile) {
 
 TEST_F(MachineTest, TheProgressBarMovesOnATerminal) {
   int terminal = -1;
+  const std::string program = program_path();
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   ASSERT_GE(child, 0);
   if (child == 0) {
-    execl(PUMICE_CLI, PUMICE_CLI, "run", "second", scan_.c_str(), static_cast<char*>(nullptr));
+    execl(program.c_str(), program.c_str(), "run", "second", scan_.c_str(),
+          static_cast<char*>(nullptr));
     _exit(127);
   }
   std::string shown;

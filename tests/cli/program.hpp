@@ -43,10 +43,15 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   ASSERT_TRUE(file.good()) << path;
 }
 
+/// The `pumice` beside this test program: both may have been carried to another machine.
+inline std::string program_path() {
+  return (std::filesystem::canonical("/proc/self/exe").parent_path() / "pumice").string();
+}
+
 /// Starts the program without a shell; standard output and error go to files in `folder`.
 inline Outcome run_program(const std::filesystem::path& folder,
                            const std::vector<std::string>& arguments,
-                           const std::string& program = PUMICE_CLI) {
+                           const std::string& program = program_path()) {
   const std::string out = (folder / "stdout.txt").string();
   const std::string err = (folder / "stderr.txt").string();
   std::vector<std::string> words{program};

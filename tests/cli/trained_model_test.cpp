@@ -53,7 +53,7 @@ TEST_F(TrainedModelTest, IsFoundByItsName) {
   // As a shell starts it: by its name, from a folder of the user's. A folder of the name of weights
   // there is none of them; a file is.
   const auto from_path = [&] {
-    const std::string programs = std::filesystem::path(PUMICE_CLI).parent_path().string();
+    const std::string programs = std::filesystem::path(program_path()).parent_path().string();
     return run_program(folder_,
                        {"-C", folder_.string(), "PATH=" + programs, "pumice", "run", "minkunet42",
                         "slope.ply", "--weights", "streets", "--json"},

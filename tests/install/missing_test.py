@@ -56,7 +56,8 @@ class Missing(unittest.TestCase):
             self.assertIn(part, " ".join(text.split()))
 
     def test_all_libraries_that_are_missing_are_named_at_once(self):
-        found = [(package, name) for package, name, _ in rows() if name not in ("-", "CXX", "Ninja", "Python", "Python3")]
+        apart = ("-", "CXX", "Ninja", "Python", "Python3")
+        found = [(package, name) for package, name, _ in rows() if name not in apart]
         self.assertGreater(len(found), 9)
         outcome = configure(*without(*(name for _, name in found)))
         self.expect(outcome, [package for package, _ in found], "TBB, hwy, Eigen3 3.4, fmt")
@@ -77,7 +78,8 @@ class Missing(unittest.TestCase):
     def test_a_bare_machine_is_told_of_compiler_ninja_and_libraries(self):
         with tempfile.TemporaryDirectory() as folder:
             dpkg = Path(folder, "dpkg-query")   # knows fmt alone
-            dpkg.write_text('#!/bin/sh\ncase "$3" in libfmt-dev) printf installed ;; *) exit 1 ;; esac\n', encoding="utf-8")
+            text = '#!/bin/sh\ncase "$3" in libfmt-dev) printf installed ;; *) exit 1 ;; esac\n'
+            dpkg.write_text(text, encoding="utf-8")
             dpkg.chmod(0o755)
             outcome = configure(path=folder)
             dpkg.unlink()
