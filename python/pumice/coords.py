@@ -9,6 +9,11 @@ import torch
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 
+NO_TRACING = (
+    "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
+    "use torch.export, or run the network in C++ or with `pumice run`"
+)
+
 
 class Coordinates:
     """Distinct integer sites, one row each; immutable, shared by all tensors on them.
@@ -41,6 +46,8 @@ class Coordinates:
             made = create_sites(indices, spatial_shape, batch_size, stride)
             self._token, self._indices, self._meta = made
             return
+        if torch.jit.is_tracing():   # which would write down the sites of one scan as constants
+            raise _C.UserError(NO_TRACING)
         cells = _as_cells(indices)
         options = _options(cells, spatial_shape, batch_size, stride)
         self._sites = _C.create_sites(cells, *options)

@@ -120,3 +120,26 @@ def test_an_exported_network_refuses_what_the_eager_one_does() -> None:
     twice = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 3]], dtype=torch.int32)
     with pytest.raises(pumice.UserError, match="row"):
         program(twice, torch.zeros(2, 4, dtype=torch.float64))
+
+
+def test_onnx_and_torchscript_are_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, features = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]], dtype=torch.int32), torch.randn(2, 4)
+
+    class Scores(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.SubMConv3d(4, 8, 3)
+
+        def forward(self, coords: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
+            return self.layer(pumice.SparseTensor(coords, features)).features
+
+    model = Scores().eval()
+    with pytest.raises(pumice.UserError, match="ONNX and TorchScript have no sparse tensors"):
+        torch.jit.trace(model, (cells, features))
+    # As torch.onnx.export exports, in both of its ways.
+    monkeypatch.setattr(torch.onnx, "is_in_onnx_export", lambda: True)
+    for strict in (False, True):
+        with pytest.raises(Exception, match="use torch.export, or run the network in C"):
+            torch.export.export(model, (cells, features), strict=strict)
+    monkeypatch.undo()
+    assert torch.export.export(model, (cells, features)).module()(cells, features).shape == (2, 8)

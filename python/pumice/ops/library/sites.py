@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from ...coords import Coordinates
+from ...coords import NO_TRACING, Coordinates
 from .registry import define, differentiate, fake_token, unknown_size
 
 _ops = torch.ops.pumice
@@ -33,6 +33,8 @@ def _items(indices: Tensor, batch_size: Any) -> Tensor:
 def _fake_create_sites(
     indices: Tensor, spatial_shape: Any, batch_size: Any, stride: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
+    if torch.onnx.is_in_onnx_export():   # asked at every way it tries
+        raise _C.UserError(NO_TRACING)
     cells = indices.new_empty(indices.shape, dtype=torch.int32)
     items = _items(indices, unknown_size() if batch_size is None else batch_size)
     return fake_token(indices), cells, items
