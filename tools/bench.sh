@@ -4,8 +4,9 @@
 #     tools/bench.sh [SCAN]                       a simulated sweep, or the scan named
 #     PEER_PYTHON=venv/bin/python tools/bench.sh  also benchmarks/peers/side_by_side.py
 #
-# THREADS (all processors), REPEAT (5) and OUT (out/bench) may be set. Every figure is the median of
-# REPEAT runs after one that warms up; the JSON and CSV records lie in OUT.
+# THREADS (all processors), REPEAT (5), SCALING_REPEAT (3) and OUT (out/bench) may be set, and SCALING_SCAN,
+# of which the last measurement makes copies (a simulated street). Every figure is the median of REPEAT runs after
+# one that warms up; the JSON and CSV records lie in OUT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pumice=build/release/bin/pumice
@@ -39,7 +40,8 @@ echo; echo "== networks, float32"
 echo; echo "== networks, bf16 storage"
 "$pumice" bench networks --scan "$scan" "${common[@]}" --precision bf16 --csv "$out/networks_bf16.csv"
 echo; echo "== time against the number of voxels"
-"$pumice" bench scaling --threads "$threads" --repeat "${SCALING_REPEAT:-3}" --json > "$out/scaling.json"
+"$pumice" bench scaling --threads "$threads" --repeat "${SCALING_REPEAT:-3}" \
+  ${SCALING_SCAN:+--scan "$SCALING_SCAN"} --json > "$out/scaling.json"
 tools/plot_scaling.py "$out/scaling.json" "$out/scaling.svg"
 
 if [[ -n ${PEER_PYTHON:-} ]]; then

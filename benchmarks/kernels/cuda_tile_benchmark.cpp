@@ -177,8 +177,8 @@ int run_layer(const bench::MeasuredLayer& layer, const KernelMap& map, const Opt
 
 int run(const Options& options) {
   if (!cuda_support().available) {
-    std::printf("CUDA cannot be used here: %s\n", cuda_support().reason.c_str());
-    return 0;
+    std::fprintf(stderr, "CUDA is not available: %s\n", cuda_support().reason.c_str());
+    return 1;
   }
   const Device device{DeviceKind::cuda, 0};
   const Stream stream(device);

@@ -281,8 +281,8 @@ void run(double margin) {
 
 int main() {
   if (!pumice::cuda_support().available) {
-    std::printf("no device: %s\n", pumice::cuda_support().reason.c_str());
-    return 0;
+    std::fprintf(stderr, "CUDA is not available: %s\n", pumice::cuda_support().reason.c_str());
+    return 1;
   }
   for (const double margin : {1.1, 4.0})
     pumice::bench::run(margin);

@@ -18,9 +18,13 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
+if not torch.cuda.is_available():
+    sys.exit("side_by_side_cuda.py needs a CUDA device, and PyTorch finds none; side_by_side.py measures on the CPU")
+
 import spconv as spconv_package
 import spconv.pytorch as spconv
-import torch
 from spconv_networks import SPVNAS, CenterPointEncoder, MinkUNet42, pumice_layout
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))

@@ -13,7 +13,9 @@ from spconv.core import ConvAlgo
 from spconv.pytorch import ops
 from torch import nn
 
-from spconv_networks import MinkUNet42, pumice_layout
+from spconv_networks import MinkUNet42, pumice_layout, submanifold
+
+__all__ = ["NAME", "Sites", "pumice_layout", "pumice_weights", "random_network", "submanifold"]
 
 NAME = "spconv " + spconv_package.__version__
 

@@ -8,6 +8,7 @@ Goals on a CUDA device: 15 us a layer in inference, 40 us in training (forward a
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 
@@ -51,6 +52,11 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=50)
     options = parser.parse_args()
     device = torch.device(options.device)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        sys.exit(
+            f"host_time.py: --device {options.device} needs a CUDA device, and PyTorch finds none; "
+            "--device cpu runs on the processor"
+        )
     dtype = getattr(torch, options.dtype)
 
     cells = torch.zeros(options.rows, 4, dtype=torch.int32)

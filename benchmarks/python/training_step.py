@@ -2,16 +2,19 @@
 them, and host time until all is enqueued.
 
     python benchmarks/python/training_step.py [--network minkunet42|centerpoint] [--scan scan.bin ...]
-        [--batch 1] [--factor 1.0]
+        [--batch 1] [--factor 1.0] [--device cuda] [--dtype float16] [--passes 30]
 
 "in a row": passes one after the other, as training does it, so that the host may run ahead. "alone":
 the median of passes each of which begins on an idle device and is waited for.
+
+Without a GPU it runs on the CPU, in float32 and with three passes each, since a pass takes a second there.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -29,7 +32,7 @@ def waiter(device: torch.device) -> Callable[[], None]:
 
 def measure(name: str, run: Callable[[], object], device: torch.device, passes: int) -> None:
     wait = waiter(device)
-    for _ in range(5):
+    for _ in range(min(5, passes)):
         run()
     whole, host = [], []
     for _ in range(passes):
@@ -44,7 +47,7 @@ def measure(name: str, run: Callable[[], object], device: torch.device, passes: 
         run()
     wait()
     row = (time.perf_counter() - start) / passes
-    low, _, high = statistics.quantiles(whole, n=4)
+    low, _, high = statistics.quantiles(whole, n=4) if passes > 1 else whole * 3
     print(
         f"{name:44s} {row * 1e3:7.2f} ms in a row, {statistics.median(whole) * 1e3:7.2f} alone "
         f"({low * 1e3:.2f}-{high * 1e3:.2f}), host {statistics.median(host) * 1e3:7.2f}",
@@ -53,18 +56,23 @@ def measure(name: str, run: Callable[[], object], device: torch.device, passes: 
 
 
 class Trainer:
-    """Mixed precision, SGD with momentum."""
+    """Mixed precision unless `dtype` is float32, SGD with momentum."""
 
-    def __init__(self, net: torch.nn.Module, work: object, device: torch.device) -> None:
+    def __init__(
+        self, net: torch.nn.Module, work: object, device: torch.device, dtype: torch.dtype
+    ) -> None:
         self.net = net
         self.work = work
         self.device = device
-        self.dtype = torch.float16 if device.type == "cuda" else torch.bfloat16
+        self.dtype = dtype
         self.optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=True)
-        self.scaler = torch.amp.GradScaler(device.type, enabled=device.type == "cuda")
+        self.scaler = torch.amp.GradScaler(device.type, enabled=dtype == torch.float16)
+
+    def autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32)
 
     def forward(self) -> torch.Tensor:
-        with torch.autocast(self.device.type, dtype=self.dtype):
+        with self.autocast():
             return self.work.loss(self.net(self.work.sparse()).features)
 
     def forward_and_backward(self) -> None:
@@ -89,12 +97,21 @@ def main() -> None:
     parser.add_argument("--scan", nargs="*", default=[], help="default: simulated ones")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--factor", type=float, default=1.0, help="of MinkUNet42's widths")
-    parser.add_argument("--passes", type=int, default=30)
+    parser.add_argument("--dtype", help="default: float16 on a CUDA device, float32 on the CPU")
+    parser.add_argument("--passes", type=int, help="default: 30 on a CUDA device, 3 on the CPU")
     options = parser.parse_args()
     device = torch.device(options.device)
+    on_gpu = device.type == "cuda"
+    if on_gpu and not torch.cuda.is_available():
+        sys.exit(
+            f"training_step.py: --device {options.device} needs a CUDA device, and PyTorch finds none; "
+            "--device cpu runs on the processor"
+        )
+    dtype = getattr(torch, options.dtype or ("float16" if on_gpu else "float32"))
+    passes = options.passes or (30 if on_gpu else 3)
     work = workload(options.network, options.scan, options.batch, device)
     net = model(options.network, options.factor).to(device)
-    trainer = Trainer(net, work, device)
+    trainer = Trainer(net, work, device, dtype)
     print(
         f"{options.network}, factor {options.factor}, {len(work.features)} voxels, batch "
         f"{options.batch}, {trainer.dtype}, "
@@ -102,7 +119,6 @@ def main() -> None:
         f"PyTorch {torch.__version__}",
         flush=True,
     )
-    passes = options.passes
     measure("coordinates alone", work.sparse, device, passes)
     measure("forward for training", trainer.forward, device, passes)
     measure("forward and backward", trainer.forward_and_backward, device, passes)
@@ -120,7 +136,7 @@ def main() -> None:
         with torch.no_grad():
             net(work.sparse())
 
-    with torch.autocast(device.type, dtype=trainer.dtype):
+    with trainer.autocast():
         measure("inference under autocast", infer, device, passes)
     for module in net.modules():  # statistics stay in float32, as the kernels take them
         if not isinstance(module, torch.nn.BatchNorm1d):
