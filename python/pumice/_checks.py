@@ -37,14 +37,22 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 def number_from(name: str, value: float, least: float, most: float) -> float:
     """`value`, which is no NaN either."""
-    if not least <= value <= most:
+    if not _is_number(value) or not least <= value <= most:
         raise _C.UserError(f"{name} = {value!r}: give a number from {least:g} to {most:g}")
     return value
 
 
 def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
     """Both ends of a range to draw from."""
-    if not least <= low <= high < float("inf"):
+    if not (_is_number(low) and _is_number(high)) or not least <= low <= high < float("inf"):
         above = "" if least == float("-inf") else f", of at least {least:g}"
         raise _C.UserError(f"{names} = {low!r}, {high!r}: give the lower one first{above}")
     return low, high
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, str)

@@ -8,27 +8,43 @@ import torch
 
 from . import _C
 from ._checks import whole_number
+from ._classes import check_classes, check_same_device, check_tensor, counted_rows
 
 
 class Confusion:
     """Counts of (true class, predicted class), and the figures made of them.
 
-    Rows with a true class outside 0 … classes - 1 do not count.
+    classes: how many there are. ignore_index: the true class of rows that do not count, by default
+    `pumice.data.IGNORED`. `matrix`: int64 [classes, classes], a row for each true class.
+
+    Example::
+
+        confusion = Confusion(19)
+        confusion.add(batch.labels, network(x).features.argmax(1))
+        print(confusion.mean_iou())
     """
 
-    def __init__(self, classes: int) -> None:
+    def __init__(self, classes: int, ignore_index: int = -1) -> None:
         self.classes = whole_number("classes", classes, 1)
+        self.ignore_index = ignore_index
         self.matrix = torch.zeros(classes, classes, dtype=torch.int64)
 
     def add(self, truth: torch.Tensor, predicted: torch.Tensor) -> None:
-        """int [N] each, on one device. Waits for the device. Raises UserError for unequal shapes and
-        for predictions outside 0 … classes - 1 where the truth counts."""
+        """Whole numbers [N] each, on one device. Waits for it. Raises UserError, and counts nothing, for
+        unequal shapes, other types, true classes outside 0 … classes - 1 that are not `ignore_index`,
+        and predictions outside 0 … classes - 1 where the truth counts."""
+        check_classes("truth", truth)
+        check_tensor("predicted", predicted)
         if truth.shape != predicted.shape:
+            scores = predicted.dim() == truth.dim() + 1 and predicted.shape[:-1] == truth.shape
             raise _C.UserError(
                 f"truth has shape {tuple(truth.shape)} and predicted {tuple(predicted.shape)}: give "
-                "a prediction for each truth"
+                + ("predicted.argmax(1)" if scores else "a prediction for each truth")
             )
-        known = (truth >= 0) & (truth < self.classes)
+        check_classes("predicted", predicted)
+        check_same_device("truth", truth, "predicted", predicted)
+        truth = truth.long()  # narrow types cannot hold ignore_index, or the number of classes
+        known = counted_rows("truth", truth, self.classes, self.ignore_index)
         found = predicted[known].long()
         if len(found) > 0:
             low, high = (int(value) for value in found.aminmax())
@@ -36,7 +52,7 @@ class Confusion:
                 raise _C.UserError(
                     f"predicted goes from {low} to {high}: give classes from 0 to {self.classes - 1}"
                 )
-        cells = truth[known].long() * self.classes + found
+        cells = truth[known] * self.classes + found
         counts = torch.bincount(cells, minlength=self.classes**2)
         self.matrix = self.matrix.to(counts.device) + counts.reshape(self.matrix.shape)
 
@@ -61,7 +77,9 @@ class Confusion:
         return float(self.matrix.diagonal().sum()) / total if total else 0.0
 
     def table(self, names: Sequence[str]) -> str:
-        """A line for each class that the truth has, then the mean."""
+        """A line for each class that the truth has, then the mean. names: one for each class."""
+        if len(names) != self.classes:
+            raise _C.UserError(f"names are {len(names)} for {self.classes} classes: give one for each")
         iou = self.iou()
         points = self.matrix.sum(1)
         lines = [f"{'class':<16}{'points':>12}{'IoU':>8}"]

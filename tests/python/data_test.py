@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import pathlib
 import shutil
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -244,3 +246,110 @@ def test_workers_beside_cuda() -> None:
     )
     (batch,) = [b.to("cuda", non_blocking=True) for b in loader]
     assert batch.tensor().features.is_cuda
+
+
+def refused(call: Callable[[], object], *words: str) -> None:
+    """One sentence that says what was given and what to do."""
+    with pytest.raises(pumice.UserError) as caught:
+        call()
+    said = str(caught.value)
+    assert all(word in said for word in words), said
+    assert "\n" not in said
+
+
+def test_what_is_no_dataset_is_refused_where_it_is_given(tmp_path: pathlib.Path) -> None:
+    scan, kitti = street(), data.SEMANTIC_KITTI
+    refused(lambda: data.VoxelDataset(scan, kitti), "scans is one PointCloud", "[scan]")
+    refused(lambda: data.VoxelDataset("/kitti", kitti), "scans is a path, /kitti", "SemanticKitti")
+    refused(lambda: data.VoxelDataset(iter([scan]), kitti), "list_iterator", "no length")
+    refused(lambda: data.VoxelDataset(5, kitti), "scans is a int")
+    refused(lambda: data.VoxelDataset([scan], {10: 0}), "labels is a dict", "LabelMap(names, ids)")
+    refused(lambda: data.VoxelDataset([scan], kitti, voxel=0), "size")
+    refused(lambda: data.VoxelDataset([scan], kitti, voxel=[0.1, 0.1]), "size has 2 numbers")
+    refused(lambda: data.VoxelDataset([scan], kitti, range=[0, 1]), "range has 2 numbers")
+    refused(lambda: data.VoxelDataset([scan], kitti, augment=data.Rotate), "class Rotate", "Rotate()")
+    refused(lambda: data.VoxelDataset([scan], kitti, augment=[data.Rotate()]), "Compose(*augment)")
+    refused(lambda: data.VoxelDataset(["a.bin"], kitti)[0], "scans[0] is a str", "read_points")
+    returned = data.VoxelDataset([scan], kitti, augment=lambda scan, random: None)
+    refused(lambda: returned[0], "what augment returned is a NoneType")
+    fewer = pumice.PointCloud(scan.positions, scan.intensity, scan.labels[:-1], None, None)
+    refused(lambda: data.VoxelDataset([fewer], kitti)[0], f"{len(scan)} points and {len(scan) - 1} labels")
+    refused(lambda: data.SimulatedScans(100), "seeds = 100", "range(100)")
+    refused(lambda: data.SimulatedScans([1], beams=48), "beams = 48")
+    refused(lambda: data.SemanticKitti(tmp_path, 8), "sequences = 8", "[8]")
+    refused(lambda: data.SemanticKitti(tmp_path, "08"), "sequences = '08'")
+
+
+def test_augmentations_that_are_none_are_refused() -> None:
+    refused(lambda: data.Compose([data.Flip()]), "steps[0] is a list", "Compose(*steps[0])")
+    refused(lambda: data.Compose(data.Flip(), data.Rotate), "steps[1] is the class Rotate")
+    refused(lambda: data.Compose(0.5), "steps[0] is a float")
+    refused(lambda: data.Sometimes(data.Flip(), 0.5), "probability = ")
+    refused(lambda: data.Sometimes(0.5, data.Flip), "step is the class Flip")
+    refused(lambda: data.Rotate("left", "right"), "low, high = 'left', 'right'")
+    refused(lambda: data.Scale((0.9, 1.1)), "low, high = (0.9, 1.1), 1.05")
+    refused(lambda: data.Mix(street()), "scans is one PointCloud")
+    mixed = data.Mix(["a.bin"])
+    refused(lambda: mixed(street(), np.random.default_rng(0)), "scans[0] is a str")
+
+
+def test_labels_that_are_no_whole_numbers_are_refused() -> None:
+    kitti = data.SEMANTIC_KITTI
+    refused(lambda: kitti(None), "labels are NoneType", "read_labels")
+    refused(lambda: kitti(np.array([10.0])), "labels are float64")
+    refused(lambda: data.LabelMap(("car",), [10]), "ids is a list")
+    assert kitti(torch.tensor([10, 7])).tolist() == [0, -1]
+    assert kitti(np.array([10], np.uint32)).dtype == np.int64
+
+
+def test_votes_for_classes_that_there_are_not_are_refused() -> None:
+    rows = np.array([0, 1, 1])
+    vote = data.majority_labels
+    refused(lambda: vote(np.array([0, 40, 2]), rows, 2, 3), "truth holds 40", "0 to 2", "label map")
+    refused(lambda: vote(np.array([0, -2, 2]), rows, 2, 3), "truth holds -2")
+    refused(lambda: vote(np.array([0, 1, 2]), rows, 1, 3), "point_to_voxel holds 1", "1 voxels")
+    refused(lambda: vote(np.array([0, 1]), rows, 2, 3), "truth has shape (2,)", "point_to_voxel (3,)")
+
+
+def test_batches_of_other_things_are_refused() -> None:
+    sample = data.VoxelDataset([street()], data.SEMANTIC_KITTI, 1.0)[0]
+    refused(lambda: data.collate(sample), "samples is one Sample", "[sample]")
+    refused(lambda: data.collate([sample, sample.tensor()]), "samples[1] is a SparseTensor", "pumice.collate")
+    refused(lambda: data.collate([sample, (1, 2)]), "samples[1] is a tuple", "VoxelDataset")
+    refused(lambda: data.collate([data.collate([sample, sample])]), "samples[0] is a batch of 2 items")
+    narrow = dataclasses.replace(sample, features=sample.features[:, :3])
+    refused(lambda: data.collate([sample, narrow]), "samples[1] has 3 features", "samples[0] 4")
+
+
+def test_a_loader_without_collate_fn_makes_batches() -> None:
+    dataset = data.VoxelDataset([street(), street(1)], data.SEMANTIC_KITTI, 1.0, points=True)
+    (batch,) = torch.utils.data.DataLoader(dataset, batch_size=2)
+    expected = data.collate(list(dataset))
+    assert batch.items == 2
+    for field in dataclasses.fields(expected):
+        mine, theirs = getattr(batch, field.name), getattr(expected, field.name)
+        assert torch.equal(torch.as_tensor(mine), torch.as_tensor(theirs)), field.name
+
+
+def test_damaged_files_are_named(tmp_path: pathlib.Path) -> None:
+    scans = data.SimulatedScans([3], beams=32, cache=tmp_path)
+    kept = tmp_path / "street_32_3.npy"
+    kept.write_bytes(b"\x93NUMPY")
+    refused(lambda: scans[0], "street_32_3.npy is damaged", "delete it")
+    np.save(kept, np.zeros((4, 3)))
+    refused(lambda: scans[0], "street_32_3.npy holds no street")
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "a.npz").write_bytes(b"PK\x03\x04 and no more")
+    refused(lambda: data.Waymo(tmp_path / "w")[0], "a.npz is no .npz file of arrays")
+    (tmp_path / "w" / "a.npz").unlink()
+    np.zeros((2, 4), np.float32).tofile(tmp_path / "w" / "b.bin")
+    (tmp_path / "w" / "b.npy").write_bytes(b"labels")
+    refused(lambda: data.Waymo(tmp_path / "w")[0], "b.npy is no .npy file of labels")
+    tables = tmp_path / "v1.0-mini"
+    tables.mkdir()
+    (tables / "lidarseg.json").write_text("[{}]")
+    refused(lambda: data.NuScenes(tmp_path, "v1.0-mini"), "lidarseg.json is no table", "sample_data_token")
+    (tables / "lidarseg.json").write_text("[")
+    refused(lambda: data.NuScenes(tmp_path, "v1.0-mini"), "lidarseg.json is no JSON")
+    (tables / "lidarseg.json").write_text("[]")
+    refused(lambda: data.NuScenes(tmp_path, "v1.0-mini"), "there is no", "sample_data.json")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,10 +28,51 @@ class Scans(Protocol):
     def __getitem__(self, index: int) -> PointCloud: ...
 
 
+def check_augmentation(name: str, step: Any) -> None:
+    """Raises UserError where `step` cannot be called with a scan."""
+    if isinstance(step, type):
+        raise _C.UserError(f"{name} is the class {step.__name__}: make one of it, {step.__name__}()")
+    if isinstance(step, (list, tuple)):
+        raise _C.UserError(f"{name} is a {type(step).__name__}: give Compose(*{name})")
+    if not callable(step):
+        raise _C.UserError(
+            f"{name} is a {type(step).__name__}: give an augmentation, as Rotate() or a function of a "
+            "scan and a generator"
+        )
+
+
+def check_scans(scans: Any) -> None:
+    """Raises UserError where `scans` is no sequence of scans, or an empty one."""
+    if isinstance(scans, PointCloud):
+        raise _C.UserError("scans is one PointCloud: give a list of them, as [scan]")
+    if isinstance(scans, (str, os.PathLike)):
+        raise _C.UserError(
+            f"scans is a path, {os.fspath(scans)}: give a dataset of it, as pumice.data.SemanticKitti(path), "
+            "or a list of scans"
+        )
+    if not (hasattr(scans, "__len__") and hasattr(scans, "__getitem__")):
+        raise _C.UserError(
+            f"scans is a {type(scans).__name__}, which has no length or no items by number: give a dataset "
+            "of pumice.data, or a list of scans"
+        )
+    at_least_one("scans", scans, "scan")
+
+
+def check_scan(name: str, cloud: Any) -> PointCloud:
+    """`cloud`. Raises UserError where it is none."""
+    if isinstance(cloud, PointCloud):
+        return cloud
+    raise _C.UserError(
+        f"{name} is a {type(cloud).__name__}: give a PointCloud, as pumice.read_points(path) does"
+    )
+
+
 class Compose:
     """One after another."""
 
     def __init__(self, *steps: Augmentation) -> None:
+        for number, step in enumerate(steps):
+            check_augmentation(f"steps[{number}]", step)
         self.steps = steps
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
@@ -44,6 +86,7 @@ class Sometimes:
 
     def __init__(self, probability: float, step: Augmentation) -> None:
         self.probability = number_from("probability", probability, 0, 1)
+        check_augmentation("step", step)
         self.step = step
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
@@ -125,12 +168,13 @@ class Mix:
     """Replaces a sector around the sensor by that of another scan of `scans` (as PolarMix)."""
 
     def __init__(self, scans: Scans, narrowest: float = 0.5, widest: float = math.pi) -> None:
-        at_least_one("scans", scans, "scan")
+        check_scans(scans)
         self.scans = scans
         self.widths = ascending("narrowest, widest", narrowest, widest, least=0)
 
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
-        other = self.scans[int(random.integers(len(self.scans)))]
+        index = int(random.integers(len(self.scans)))
+        other = check_scan(f"scans[{index}]", self.scans[index])
         begin, width = random.uniform(0, 2 * math.pi), random.uniform(*self.widths)
         return join(
             select(cloud, ~_in_sector(cloud, begin, width)),

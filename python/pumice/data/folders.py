@@ -6,12 +6,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from .. import _C
+from .._checks import whole_number
 from ..points import PointCloud, read_labels, read_points
 
 Folder = str | os.PathLike[str]
@@ -53,8 +55,11 @@ class SemanticKitti(_Files):
     `SEMANTIC_KITTI`."""
 
     def __init__(self, root: Folder, sequences: Sequence[int] = SEMANTIC_KITTI_TRAIN) -> None:
+        if isinstance(sequences, (int, str)):
+            raise _C.UserError(f"sequences = {sequences!r}: give a list of numbers, as [8]")
         files = []
         for sequence in sequences:
+            whole_number("sequences", sequence, 0)
             folder = Path(root) / "sequences" / f"{sequence:02d}"
             for path in sorted((folder / "velodyne").glob("*.bin")):
                 files.append((path, _existing(folder / "labels" / f"{path.stem}.label")))
@@ -112,7 +117,12 @@ class Waymo(_Files):
         return dataclasses.replace(cloud, intensity=np.tanh(cloud.intensity))
 
     def read_labels(self, path: Path) -> np.ndarray:
-        return read_labels(path) if path.suffix == ".label" else _classes(np.load(path))
+        if path.suffix == ".label":
+            return read_labels(path)
+        try:
+            return _classes(np.load(path))
+        except (ValueError, EOFError) as error:
+            raise _C.UserError(f"{path} is no .npy file of labels: {error}") from error
 
 
 def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:
@@ -120,24 +130,38 @@ def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:
     tables = root / version
     if not (tables / "lidarseg.json").exists():
         return {}
-    labels = {r["sample_data_token"]: r["filename"] for r in _table(tables / "lidarseg.json")}
+    files = {r["sample_data_token"]: r["filename"] for r in _table(
+        tables / "lidarseg.json", "sample_data_token", "filename")}
     return {
-        Path(record["filename"]).name: root / labels[record["token"]]
-        for record in _table(tables / "sample_data.json")
-        if record["token"] in labels
+        Path(record["filename"]).name: root / files[record["token"]]
+        for record in _table(tables / "sample_data.json", "token", "filename")
+        if record["token"] in files
     }
 
 
-def _table(path: Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+def _table(path: Path, *columns: str) -> list[dict[str, str]]:
+    """The records of a table, each with `columns`."""
+    if not path.exists():
+        raise _C.UserError(f"there is no {path}, which says whose labels are whose")
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise _C.UserError(f"{path} is no JSON: {error}") from error
+    is_table = isinstance(records, list) and all(isinstance(record, dict) for record in records)
+    for column in columns:
+        if not is_table or not all(column in record for record in records):
+            raise _C.UserError(f"{path} is no table of nuScenes: its records have no {column}")
+    return records
 
 
 def _read_npz(path: Path) -> PointCloud:
-    with np.load(path) as arrays:
-        points = _first(arrays, ("points", "coord", "positions"))
-        intensity = _first(arrays, ("strength", "intensity"))
-        labels = _first(arrays, ("labels", "segment"))
+    try:
+        with np.load(path) as arrays:
+            points = _first(arrays, ("points", "coord", "positions"))
+            intensity = _first(arrays, ("strength", "intensity"))
+            labels = _first(arrays, ("labels", "segment"))
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _C.UserError(f"{path} is no .npz file of arrays: {error}") from error
     if points is None or points.ndim != 2 or points.shape[1] < 3:
         raise _C.UserError(f"{path} has no points, coord or positions of shape [P, 3 or more]")
     if intensity is None and points.shape[1] > 3:

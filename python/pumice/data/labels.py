@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .. import _C
 from .._checks import at_least_one, whole_number
 
 IGNORED = -1  # the class of points that no loss and no figure counts
@@ -20,6 +21,11 @@ class LabelMap:
     ids: Mapping[int, int]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.ids, Mapping):
+            raise _C.UserError(
+                f"ids is a {type(self.ids).__name__}: give the class of each number of a label file, as "
+                "{10: 0, 252: 0, 11: 1}"
+            )
         at_least_one("ids", self.ids, "number of a label file")
         for number, index in self.ids.items():
             whole_number("a number of ids", number, 0)
@@ -30,7 +36,11 @@ class LabelMap:
         object.__setattr__(self, "_table", table)
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
-        """int [P] to int64 [P]."""
+        """int [P] to int64 [P]. Raises UserError for what is no array of whole numbers."""
+        if getattr(labels, "dtype", None) is None or np.asarray(labels).dtype.kind not in "iu":
+            given = getattr(labels, "dtype", type(labels).__name__)
+            raise _C.UserError(f"labels are {given}: give an array of whole numbers, as read_labels does")
+        labels = np.asarray(labels)
         table: np.ndarray = self._table  # type: ignore[attr-defined]
         inside = (labels >= 0) & (labels < len(table))
         return table[np.where(inside, labels, len(table) - 1)]

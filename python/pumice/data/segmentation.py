@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from .. import _C
 from .._checks import at_least_one, whole_number
 from ..points import PointCloud, voxelize
 from ..tensor import SparseTensor
-from .augment import Augmentation, Scans
+from .augment import Augmentation, Scans, check_augmentation, check_scan, check_scans
 from .labels import IGNORED, LabelMap
 
 
@@ -54,7 +56,10 @@ class VoxelDataset(torch.utils.data.Dataset):
     An index of len(scans) or more is scan (index mod len) with other random numbers: a sampler that
     counts on from epoch to epoch gets the same samples in every run, whichever worker makes them.
 
-    points: keep what leads from voxels back to points, as measuring needs it.
+    points: keep what leads from voxels back to points, as measuring needs it. Iterating over it makes
+    each sample once.
+
+    Raises UserError for arguments of another kind, and where a sample is made for scans without labels.
     """
 
     def __init__(
@@ -67,7 +72,15 @@ class VoxelDataset(torch.utils.data.Dataset):
         points: bool = False,
         seed: int = 0,
     ) -> None:
-        at_least_one("scans", scans, "scan")
+        check_scans(scans)
+        if not callable(labels) or not hasattr(labels, "names"):
+            raise _C.UserError(
+                f"labels is a {type(labels).__name__}: give a LabelMap, as pumice.data.SEMANTIC_KITTI or "
+                "pumice.data.LabelMap(names, ids)"
+            )
+        if augment is not None:
+            check_augmentation("augment", augment)
+        voxelize(np.zeros((0, 3), np.float32), size=voxel, range=range)  # refuses what no scan can take
         self.scans = scans
         self.labels = labels
         self.voxel = voxel
@@ -81,15 +94,26 @@ class VoxelDataset(torch.utils.data.Dataset):
 
     def __getitem__(self, index: int) -> Sample:
         index = whole_number("index", index, 0)
-        cloud = self.scans[index % len(self.scans)]
+        number = index % len(self.scans)
+        cloud = check_scan(f"scans[{number}]", self.scans[number])
+        if cloud.labels is None:
+            raise _C.UserError(f"scans[{number}] has no labels: training and measuring need them")
         if self.augment is not None:
             cloud = self.augment(cloud, np.random.default_rng((self.seed, index)))
+            check_scan("what augment returned", cloud)
         return self.sample(cloud)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[index] for index in builtins.range(len(self)))
 
     def sample(self, cloud: PointCloud) -> Sample:
         """The voxels of a scan, not augmented. Raises UserError for one without labels."""
         if cloud.labels is None:
-            raise _C.UserError("a scan has no labels: training and measuring need them")
+            raise _C.UserError("the scan has no labels: training and measuring need them")
+        if len(cloud.labels) != len(cloud):
+            raise _C.UserError(
+                f"the scan has {len(cloud)} points and {len(cloud.labels)} labels: give one for each point"
+            )
         truth = self.labels(cloud.labels)
         voxels = voxelize(cloud.positions, cloud.features(), size=self.voxel, range=self.range)
         majority = majority_labels(
@@ -107,7 +131,26 @@ class VoxelDataset(torch.utils.data.Dataset):
 def majority_labels(
     truth: np.ndarray, point_to_voxel: np.ndarray, voxels: int, classes: int
 ) -> np.ndarray:
-    """int64 [voxels]: the class that most points of each voxel have; ignored points do not vote."""
+    """int64 [voxels]: the class that most points of each voxel have; ignored points do not vote.
+
+    truth: whole numbers [P], 0 … classes - 1 or `IGNORED`. point_to_voxel: whole numbers [P], below
+    `voxels`; negative where a point has no voxel. Raises UserError for anything else.
+    """
+    if truth.shape != point_to_voxel.shape or truth.ndim != 1:
+        raise _C.UserError(
+            f"truth has shape {truth.shape} and point_to_voxel {point_to_voxel.shape}: give [P] both"
+        )
+    wrong = (truth != IGNORED) & ((truth < 0) | (truth >= classes))
+    if wrong.any():
+        raise _C.UserError(
+            f"truth holds {truth[wrong][0]} outside the classes 0 to {classes - 1}: bring labels to classes "
+            "with a label map, as pumice.data.SEMANTIC_KITTI is"
+        )
+    if point_to_voxel.max(initial=-1) >= voxels:
+        raise _C.UserError(
+            f"point_to_voxel holds {point_to_voxel.max()}, and there are {voxels} voxels: give both of one "
+            "call of voxelize"
+        )
     votes = (truth != IGNORED) & (point_to_voxel >= 0)
     cells = point_to_voxel[votes] * classes + truth[votes]
     counts = np.bincount(cells, minlength=voxels * classes).reshape(voxels, classes)
@@ -115,8 +158,16 @@ def majority_labels(
 
 
 def collate(samples: Sequence[Sample]) -> Sample:
-    """One batch: sample i becomes item i. Raises UserError for an empty list."""
+    """One batch: sample i becomes item i. A DataLoader without `collate_fn` does this too.
+
+    Raises UserError for an empty list, for other things than samples of one item each, and for samples
+    with different numbers of features.
+    """
+    if isinstance(samples, Sample):
+        raise _C.UserError("samples is one Sample: give a list of them, as [sample]")
     at_least_one("collate: samples", samples, "Sample")
+    for number, sample in enumerate(samples):
+        _check_sample(number, sample, samples[0])
     coordinates = torch.cat([sample.coordinates for sample in samples])
     rows = torch.tensor([len(sample.coordinates) for sample in samples])
     coordinates[:, 0] = torch.repeat_interleave(
@@ -135,6 +186,26 @@ def collate(samples: Sequence[Sample]) -> Sample:
         None if to_voxel is None else torch.cat([sample.point_labels for sample in samples]),
         len(samples),
     )
+
+
+def _check_sample(number: int, sample: object, first: Sample) -> None:
+    if not isinstance(sample, Sample):
+        remedy = "give what a VoxelDataset holds"
+        if isinstance(sample, SparseTensor):
+            remedy = "pumice.collate joins sparse tensors"
+        raise _C.UserError(f"samples[{number}] is a {type(sample).__name__}: {remedy}")
+    if sample.items != 1:
+        raise _C.UserError(
+            f"samples[{number}] is a batch of {sample.items} items already: give samples of one scan each"
+        )
+    if sample.features.shape[1] != first.features.shape[1]:
+        raise _C.UserError(
+            f"samples[{number}] has {sample.features.shape[1]} features a voxel and samples[0] "
+            f"{first.features.shape[1]}: give as many"
+        )
+
+
+default_collate_fn_map[Sample] = lambda samples, *, collate_fn_map=None: collate(samples)
 
 
 def one_thread(worker: int = 0) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import _C
 from ..points import PointCloud, simulate
 
 
@@ -25,6 +26,10 @@ class SimulatedScans:
         beams: int = 64,
         cache: str | os.PathLike[str] | None = None,
     ) -> None:
+        if not (hasattr(seeds, "__len__") and hasattr(seeds, "__getitem__")):
+            raise _C.UserError(f"seeds = {seeds!r}: give a number for each street, as range(100)")
+        if beams not in (32, 64):
+            raise _C.UserError(f"beams = {beams!r}: give 32 or 64")
         self.seeds = seeds
         self.beams = beams
         self.cache = None if cache is None else Path(cache)
@@ -40,7 +45,7 @@ class SimulatedScans:
             return simulate(seed, self.beams)
         path = self.cache / f"street_{self.beams}_{seed}.npy"
         if path.exists():
-            return _unpacked(np.load(path))
+            return _unpacked(_load(path))
         cloud = simulate(seed, self.beams)
         # Whole or not at all: several processes may make the same one.
         part = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.part")
@@ -48,6 +53,17 @@ class SimulatedScans:
             np.save(file, _packed(cloud))
         os.replace(part, path)
         return cloud
+
+
+def _load(path: Path) -> np.ndarray:
+    """float32 [P, 5]"""
+    try:
+        columns = np.load(path)
+    except (ValueError, EOFError) as error:
+        raise _C.UserError(f"{path} is damaged: delete it, and the street is simulated anew") from error
+    if columns.ndim != 2 or columns.shape[1] != 5 or columns.dtype != np.float32:
+        raise _C.UserError(f"{path} holds no street: give a folder of its own as cache")
+    return columns
 
 
 def _packed(cloud: PointCloud) -> np.ndarray:

@@ -1,0 +1,64 @@
+"""Tensors of classes, as losses and figures take them, and what is said of those that hold anything else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C
+
+_SHOWN = 3  # values that a sentence names
+
+
+def check_tensor(name: str, value: Any) -> None:
+    """A tensor of PyTorch."""
+    if isinstance(value, Tensor):
+        return
+    kind = type(value).__name__
+    if hasattr(value, "features"):
+        raise _C.UserError(f"{name} is a {kind}: give the tensor of its rows, {name}.features")
+    raise _C.UserError(f"{name} is a {kind}: give a tensor, as torch.as_tensor({name}) is")
+
+
+def check_classes(name: str, value: Any) -> None:
+    """A tensor of whole numbers."""
+    check_tensor(name, value)
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise _C.UserError(f"{name} is {value.dtype}: give the class of each row, as int64")
+
+
+def check_same_device(first: str, left: Tensor, second: str, right: Tensor) -> None:
+    """`left` and `right` of arguments with these names."""
+    if left.device != right.device:
+        raise _C.UserError(
+            f"{first} is on {left.device} and {second} on {right.device}: bring them together with .to()"
+        )
+
+
+def counted_rows(name: str, truth: Tensor, classes: int, ignore_index: int) -> Tensor:
+    """bool, shaped as `truth`, which is int64: False for rows that are `ignore_index`.
+
+    Raises UserError where another row is outside 0 … classes - 1. On a GPU it waits for that, except
+    in torch.compile and while a graph is captured, where a kernel asserts it.
+    """
+    counted = truth != ignore_index
+    wrong = counted & ((truth < 0) | (truth >= classes))
+    where = f"outside the classes 0 to {classes - 1}"
+    remedy = (
+        "bring labels to classes with a label map, as pumice.data.SEMANTIC_KITTI is, and rows without "
+        f"a class to ignore_index, which is {ignore_index}"
+    )
+    if torch.compiler.is_compiling() or (
+        truth.is_cuda and torch.cuda.is_current_stream_capturing()
+    ):
+        torch._assert_async(~wrong.any(), f"{name} holds values {where}: {remedy}")
+    elif not truth.is_meta and wrong.any():
+        values = torch.unique(truth[wrong]).tolist()
+        shown = ", ".join(map(str, values[:_SHOWN]))
+        if len(values) > _SHOWN:
+            shown += f" and {len(values) - _SHOWN} more values"
+        rows = f"{int(wrong.sum())} of {wrong.numel()} rows"
+        raise _C.UserError(f"{name} holds {shown} {where}, in {rows}: {remedy}")
+    return counted
