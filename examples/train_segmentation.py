@@ -3,24 +3,42 @@ r"""Trains MinkUNet42 to name the class of every point, on simulated streets.
     python examples/train_segmentation.py --minutes 8 --out run
     pumice run minkunet42 scan.bin --weights run/model.safetensors --picture classes.png
 
-Writes model.safetensors (the best weights so far, float16), checkpoint.pt (for --resume),
-curves.csv and iou.txt. For data of your own put another dataset of `pumice.data` in `make_loaders`.
+Writes model.safetensors (the best weights so far, float16), checkpoint.pt (for --resume), curves.csv
+and iou.txt. Ctrl-C ends the step under way and writes the checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import dataclasses
 import os
-import pickle
-import shutil
-import tempfile
-import time
-from collections.abc import Iterator
-from pathlib import Path
+import sys
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+import training_options
+from training_data import (
+    LABELS,
+    Batches,
+    Draws,
+    class_weights,
+    streets,
+    training_set,
+    with_scales,
+    without_scales,
+)
 from training_log import TrainingLog
+from training_run import (
+    WEIGHTS,
+    CannotBegin,
+    Stop,
+    check_unchanged,
+    check_unused,
+    make_folder,
+    stopped,
+)
+from training_state import State, one_cycle
 
 import pumice
 from pumice import data
@@ -28,312 +46,242 @@ from pumice.losses import lovasz_softmax
 from pumice.metrics import Confusion
 from pumice.models import MinkUNet42
 
-START = time.monotonic()
-LABELS = data.SEMANTIC_KITTI
-# x, y, z, intensity have very different sizes. The network learns with them scaled, and the scales
-# are multiplied into the weights of its first layer when they are written.
-SCALES = (1 / 50, 1 / 50, 1 / 2, 2.0)
+SCRIPT = State.SCRIPT
 VALIDATION_SEED, TEST_SEED = 1_000_000, 2_000_000
+FIXED = ("widths", "voxel", "beams", "scans", "seed")  # for as long as a training is gone on with
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    add = parser.add_argument
-    add("--out", type=Path, default=Path("run"), help="folder for everything that is written")
-    add("--minutes", type=float, help="stop in time to be finished after this long")
-    add("--steps", type=int, help="stop after so many steps (default: 5000 without --minutes)")
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    add("--amp", choices=["off", "f16", "bf16"], default=None, help="default: f16 on a GPU")
-    add("--widths", default="32,32,32,48,48,48,48,32,32", help="spvnas, driving or nine numbers")
-    add("--voxel", type=float, default=0.1, help="metres")
-    add("--beams", type=int, choices=[32, 64], default=64, help="of the simulated sensor")
-    add("--scans", type=int, default=2000, help="streets to train on")
-    add("--validation", type=int, default=16, help="other streets, measured now and then")
-    add("--test", type=int, default=48, help="still others, measured at the end")
-    add("--batch", type=int, default=8, help="scans a step")
-    add("--rate", type=float, default=4e-3, help="highest learning rate")
-    add("--mix", type=float, default=0.0, help="probability of a sector from another scan")
-    add("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) - 2))
-    add("--every", type=float, default=60, help="seconds between validations")
-    add("--cache", type=Path, default=Path(tempfile.gettempdir()) / "pumice_streets")
-    add("--seed", type=int, default=0)
-    add("--resume", action="store_true", help="go on from the checkpoint in --out")
-    arguments = parser.parse_args()
-    if arguments.minutes is None and arguments.steps is None:
-        arguments.steps = 5000
-    if arguments.amp is None:
-        arguments.amp = "f16" if arguments.device.startswith("cuda") else "off"
-    return arguments
+@dataclasses.dataclass
+class Since:
+    """The last report, and the sum of the losses after it."""
+
+    step: int
+    seconds: float
+    loss: torch.Tensor
 
 
-class Draws(torch.utils.data.Sampler):
-    """Numbers of samples without end: every scan once an epoch, from where a run had stopped."""
+class Training(State):
+    """The state of a training and its streets: what is done with them."""
 
-    def __init__(self, scans: int, seed: int, first: int = 0) -> None:
-        self.scans, self.seed, self.first = scans, seed, first
+    def __init__(
+        self, options: argparse.Namespace, model: MinkUNet42, saved: dict[str, Any] | None, stop: Stop
+    ) -> None:
+        super().__init__(options, model, saved)
+        self.stop, self.out = stop, options.out
+        self.log = TrainingLog(self.out, append=saved is not None)
 
-    def __iter__(self) -> Iterator[int]:
-        epoch, skipped = divmod(self.first, self.scans)
-        while True:
-            order = torch.Generator().manual_seed(self.seed + epoch)
-            for index in torch.randperm(self.scans, generator=order)[skipped:].tolist():
-                yield epoch * self.scans + index
-            epoch, skipped = epoch + 1, 0
+        def unchanged(first: int, count: int) -> data.VoxelDataset:
+            scans = streets(first, count, options.beams, options.cache)
+            return data.VoxelDataset(scans, LABELS, options.voxel, points=True)
 
+        scans = streets(options.seed, options.scans, options.beams, options.cache)
+        self.training = training_set(scans, options.voxel, options.mix, options.seed)
+        few, device = min(4, options.workers), options.device
+        self.validation = Batches(unchanged(VALIDATION_SEED, options.validation), device, few)
+        self.test = Batches(unchanged(TEST_SEED, options.test), device, min(8, options.workers))
 
-def pickled(samples: list[data.Sample]) -> bytes:
-    """A batch by value, where shared memory is too small for tensors."""
-    return pickle.dumps(data.collate(samples), protocol=5)
-
-
-class Batches:
-    """A DataLoader over a dataset, its batches on the device."""
-
-    def __init__(self, arguments, dataset, workers: int, sampler=None, batch: int = 1) -> None:
-        # Free shared memory tells whether a queue of batches fits into it.
-        shared = os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 4 << 30
-        self._by_value = workers > 0 and not shared
-        self._device = arguments.device
-        context = None
-        if workers > 0:
-            context = torch.multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload(["torch", "pumice.data"])
-        self._loader = torch.utils.data.DataLoader(
-            dataset,
-            batch_size=batch,
-            sampler=sampler,
-            num_workers=workers,
-            collate_fn=pickled if self._by_value else data.collate,
-            pin_memory=self._device.startswith("cuda") and not self._by_value,
-            multiprocessing_context=context,
-            worker_init_fn=data.one_thread,
-            persistent_workers=workers > 0,
-            prefetch_factor=3 if workers > 0 else None,
+    def train(self) -> None:
+        """Steps until there is no time left, with a validation now and then."""
+        options = self.options
+        weights = self.weigh_classes()
+        draws = Draws(len(self.training), options.seed, self.drawn)
+        batches = iter(
+            Batches(self.training, options.device, options.workers, draws, options.batch)
         )
+        fresh = self.step == 0
+        last_validation = self.seconds
+        since = Since(self.step, self.seconds, torch.zeros((), device=options.device))
+        self.log.progress(self.progress, "waiting for the first batch")
+        while (progress := self.progress) < 1 and not self.stop.asked:
+            loss, rate = self.train_on(next(batches), weights, one_cycle(progress, options.rate))
+            since.loss += loss
+            if self.step == 3 and fresh:
+                self.schedule_began = self.seconds  # kernels are compiled and workers run
+            if self.seconds - since.seconds > 1 or self.step == 1:
+                since = self.report(since, rate, self.progress)
+            if self.seconds - last_validation > options.every and self.progress < 1:
+                self.validate()
+                self.save(self.out)
+                last_validation = self.seconds
+                since = Since(self.step, last_validation, torch.zeros_like(since.loss))
+        if not self.stop.asked:
+            self.report(since, one_cycle(1, options.rate), 1)
 
-    def __iter__(self) -> Iterator[data.Sample]:
-        for batch in self._loader:
-            batch = pickle.loads(batch) if self._by_value else batch
-            batch = batch.to(self._device, non_blocking=True)
-            batch.features = batch.features * batch.features.new_tensor(SCALES)
-            yield batch
+    def report(self, since: Since, rate: float, progress: float) -> Since:
+        """A point of the curves and the bar. Waits for the device."""
+        now, steps = self.seconds, self.step - since.step
+        text = f"step {self.step}"
+        if steps > 0:
+            mean, speed = float(since.loss) / steps, steps * self.options.batch / (now - since.seconds)
+            self.log.add(self.step, now, loss=mean, rate=rate, scans_per_s=speed)
+            text += f", loss {mean:.3f}, {speed:.1f} scans/s"
+        self.log.progress(progress, f"{text}, {now:.0f} s")
+        return Since(self.step, self.seconds, torch.zeros_like(since.loss))
 
-
-def make_datasets(arguments) -> tuple[data.VoxelDataset, data.VoxelDataset, data.VoxelDataset]:
-    def streets(first: int, count: int) -> data.SimulatedScans:
-        seeds = range(first, first + count)
-        return data.SimulatedScans(seeds, arguments.beams, cache=arguments.cache)
-
-    def unchanged(first: int, count: int) -> data.VoxelDataset:
-        return data.VoxelDataset(streets(first, count), LABELS, arguments.voxel, points=True)
-
-    training = streets(arguments.seed, arguments.scans)
-    steps = [data.Rotate(), data.Flip(), data.Scale(), data.Shift(), data.Jitter()]
-    if arguments.mix > 0:
-        steps.insert(0, data.Sometimes(arguments.mix, data.Mix(training)))
-    return (
-        data.VoxelDataset(
-            training, LABELS, arguments.voxel, data.Compose(*steps), seed=arguments.seed
-        ),
-        unchanged(VALIDATION_SEED, arguments.validation),
-        unchanged(TEST_SEED, arguments.test),
-    )
-
-
-def class_weights(dataset: data.VoxelDataset, scans: int = 24) -> torch.Tensor:
-    """float32 [classes]: rare classes count more, as the inverse root of how often they occur."""
-    classes = len(LABELS.names)
-    counts = torch.zeros(classes)
-    for index in range(min(scans, len(dataset))):
-        labels = dataset[index].labels
-        counts += torch.bincount(labels[labels >= 0], minlength=classes)
-    present = counts > 0
-    weights = (counts.sum() / counts.clamp(min=counts.sum() * 3e-4)).sqrt()
-    return weights / weights[present].mean()
-
-
-def one_cycle(progress: float, highest: float, rise: float = 0.15) -> float:
-    """Cosines from highest / 25 up to the highest rate and down to 1 / 1000 of it."""
-    if progress < rise:
-        low, high, part = highest / 25, highest, progress / rise
-    else:
-        low, high, part = highest, highest / 1000, (progress - rise) / (1 - rise)
-    return low + (high - low) * (1 - math.cos(math.pi * min(1.0, part))) / 2
-
-
-def autocast(arguments) -> torch.autocast:
-    dtype = torch.float16 if arguments.amp == "f16" else torch.bfloat16
-    return torch.autocast(
-        torch.device(arguments.device).type, dtype=dtype, enabled=arguments.amp != "off"
-    )
-
-
-@torch.no_grad()
-def measure(model: MinkUNet42, batches: Batches, arguments) -> Confusion:
-    """Over points, not voxels."""
-    model.eval()
-    confusion = Confusion(len(LABELS.names))
-    for batch in batches:
-        with autocast(arguments):
-            scores = model(batch.tensor()).features
-        confusion.add(batch.point_labels, scores.argmax(1)[batch.point_to_voxel])
-    model.train()
-    return confusion
-
-
-def write_model(model: MinkUNet42, path: Path, arguments, confusion: Confusion) -> None:
-    state = model.state_dict()
-    first = state["stem.0.weight"]
-    state["stem.0.weight"] = first * first.new_tensor(SCALES)[None, :, None]
-    metadata = {
-        "network": "minkunet42",
-        "widths": ",".join(map(str, model.widths)),
-        "voxel_size": str(arguments.voxel),
-        "features": "x,y,z,intensity",
-        **LABELS.metadata(),
-        "trained_on": f"simulated streets, {arguments.beams} beams",
-        "mean_iou": f"{confusion.mean_iou():.4f}",
-    }
-    pumice.save_weights(state, path, torch.float16, metadata)
-
-
-def train(arguments) -> None:
-    torch.manual_seed(arguments.seed)
-    out: Path = arguments.out
-    out.mkdir(parents=True, exist_ok=True)
-    log = TrainingLog(out, append=arguments.resume)
-    widths = arguments.widths
-    if "," in widths:
-        widths = [int(width) for width in widths.split(",")]
-    model = MinkUNet42(4, len(LABELS.names), widths).to(arguments.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=arguments.rate, weight_decay=0.01)
-    scaler = torch.amp.GradScaler(
-        torch.device(arguments.device).type, enabled=arguments.amp == "f16"
-    )
-    step, before, best = 0, 0.0, -1.0
-    if arguments.resume:
-        saved = torch.load(out / "checkpoint.pt", map_location="cpu", weights_only=True)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        scaler.load_state_dict(saved["scaler"])
-        step, before, best = saved["step"], saved["seconds"], saved["best"]
-
-    training, validation, test = make_datasets(arguments)
-    few = min(4, arguments.workers)
-    draws = Draws(len(training), arguments.seed, step * arguments.batch)
-    batches = iter(Batches(arguments, training, arguments.workers, draws, arguments.batch))
-    validation_batches = Batches(arguments, validation, few)
-    weights = class_weights(training).to(arguments.device)
-    parameters = sum(p.numel() for p in model.parameters())
-    log.say(
-        f"MinkUNet42 of {parameters} parameters on {arguments.device}, {arguments.amp}; "
-        f"{arguments.batch} scans a step, {arguments.workers} workers"
-    )
-
-    def seconds() -> float:
-        return before + time.monotonic() - START
-
-    begun = seconds() if before == 0 else 0.0  # when the schedule began
-    reserve = 30.0  # for the last measurements; known better after the first validation
-    last_validation = last_report = seconds()
-    reported, loss_sum = step, torch.zeros((), device=arguments.device)
-    while True:
-        progress = 0.0 if arguments.steps is None else step / arguments.steps
-        if arguments.minutes is not None:
-            end = 60 * arguments.minutes - reserve
-            progress = max(progress, (seconds() - begun) / max(1.0, end - begun))
-        if progress >= 1:
-            break
-        batch = next(batches)
-        rate = one_cycle(progress, arguments.rate)
-        for group in optimizer.param_groups:
+    def train_on(
+        self, batch: data.Sample, weights: torch.Tensor, rate: float
+    ) -> tuple[torch.Tensor, float]:
+        """One step: its loss and its learning rate."""
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
-        with autocast(arguments):
-            scores = model(batch.tensor()).features
+        with self.autocast:
+            scores = self.model(batch.tensor()).features
         scores = scores.float()
         loss = torch.nn.functional.cross_entropy(
             scores, batch.labels, weights, ignore_index=data.IGNORED
         ) + lovasz_softmax(scores, batch.labels)
-        optimizer.zero_grad(set_to_none=True)
-        scaler.scale(loss).backward()
-        scaler.unscale_(optimizer)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 10.0)
-        scaler.step(optimizer)
-        scaler.update()
-        loss_sum += loss.detach()
-        step += 1
-        if step == 3 and before == 0:
-            begun = seconds()  # kernels are compiled and workers run
-        if step % 20 == 0 or step == 1:
-            now = seconds()
-            mean = float(loss_sum) / (step - reported)  # waits for the device
-            speed = (step - reported) * arguments.batch / (now - last_report)
-            log.add(step, now, loss=mean, rate=rate, scans_per_s=speed)
-            log.progress(
-                progress,
-                f"step {step}, loss {mean:.3f}, {speed:.0f} scans/s, {now:.0f} s",
-            )
-            last_report, reported = seconds(), step
-            loss_sum.zero_()
-        if seconds() - last_validation > arguments.every:
-            started = seconds()
-            confusion = measure(model, validation_batches, arguments)
-            found = confusion.mean_iou()
-            log.add(step, seconds(), miou=found)
-            log.say(f"step {step}: mIoU {found:.3f} on {arguments.validation} unseen streets")
-            if found > best:
-                best = found
-                write_model(model, out / "model.safetensors", arguments, confusion)
-            save_checkpoint(out, model, optimizer, scaler, step, seconds(), best)
-            last_validation = last_report = seconds()
-            reported = step
-            loss_sum.zero_()
-            each = (seconds() - started) / max(1, arguments.validation)
-            reserve = 15 + 1.5 * each * (arguments.test + arguments.validation)
+        self.optimizer.zero_grad(set_to_none=True)
+        self.scaler.scale(loss).backward()
+        self.scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step += 1
+        self.drawn += batch.items
+        return loss.detach(), rate
 
-    del batches  # ends its workers
-    finish(arguments, log, model, validation_batches, test, step, seconds, best)
-    save_checkpoint(out, model, optimizer, scaler, step, seconds(), best)
-    log.close()
+    def weigh_classes(self) -> torch.Tensor:
+        """float32 [classes], of the first scans."""
+        count = min(24, len(self.training))
+        labels = []
+        for index in range(count):
+            if self.stop.asked:
+                break
+            self.log.progress(0, f"counting classes, street {index + 1} of {count}")
+            labels.append(self.training[index].labels)
+        return class_weights(labels).to(self.options.device)
+
+    @torch.no_grad()
+    def measure(self, batches: Batches, what: str) -> Confusion | None:
+        """Over points, not voxels. None where it was stopped."""
+        self.log.say(f"step {self.step}: {what}")
+        self.model.eval()
+        confusion = Confusion(len(LABELS.names))
+        for number, batch in enumerate(batches):
+            if self.stop.asked:
+                break
+            text = f"{what}, street {number + 1} of {len(batches)}"
+            self.log.progress(number / len(batches), text)
+            with self.autocast:
+                scores = self.model(batch.tensor()).features
+            confusion.add(batch.point_labels, scores.argmax(1)[batch.point_to_voxel])
+        else:
+            self.log.progress(1, f"{what} done, streets: {len(batches)}")
+        self.model.train()
+        return None if self.stop.asked else confusion
+
+    def validate(self) -> None:
+        """Writes the weights where they are the best so far."""
+        started = self.seconds
+        confusion = self.measure(self.validation, "validation")
+        if confusion is None:
+            return
+        found = confusion.mean_iou()
+        self.log.add(self.step, self.seconds, miou=found)
+        self.log.say(f"step {self.step}: mIoU {found:.3f}")
+        if found > self.best or not (self.out / WEIGHTS).exists():
+            self.best = found
+            self.write_model(confusion)
+        each = (self.seconds - started) / len(self.validation)
+        self.reserve = 15 + 1.5 * each * (len(self.test) + len(self.validation))
+
+    def finish(self) -> None:
+        """Measures the best weights on streets that nothing was chosen by."""
+        self.validate()
+        if self.stop.asked:
+            return
+        # What was written is what is measured: rounded to float16, its scales taken out again.
+        last = {name: value.clone() for name, value in self.model.state_dict().items()}
+        state, _ = pumice.read_weights(self.out / WEIGHTS)
+        self.model.load_state_dict(without_scales(state), strict=False)
+        confusion = self.measure(self.test, "test")
+        self.model.load_state_dict(last)  # --resume with more steps goes on from the last weights
+        if confusion is None:
+            return
+        table = confusion.table(LABELS.names)
+        self.log.say(
+            f"Points of streets never seen ({len(self.test)}), accuracy {confusion.accuracy():.4f}"
+        )
+        self.log.say(table)
+        (self.out / "iou.txt").write_text(table + "\n")
+        self.log.say(f"{self.out / WEIGHTS}: {os.path.getsize(self.out / WEIGHTS)} bytes")
+        self.log.say(f"{self.step} steps in {self.seconds:.0f} s")
+        self.finished = True
+
+    def write_model(self, confusion: Confusion) -> None:
+        metadata = {
+            "network": "minkunet42",
+            "widths": ",".join(map(str, self.model.widths)),
+            "voxel_size": str(self.options.voxel),
+            "features": "x,y,z,intensity",
+            **LABELS.metadata(),
+            "trained_on": f"simulated streets, {self.options.beams} beams",
+            "mean_iou": f"{confusion.mean_iou():.4f}",
+        }
+        state = with_scales(self.model.state_dict())
+        pumice.save_weights(state, self.out / WEIGHTS, torch.float16, metadata)
 
 
-def save_checkpoint(out, model, optimizer, scaler, step, seconds, best) -> None:
-    """Whole or not at all: a run may be ended at any time."""
-    content = {
-        "model": model.state_dict(),
-        "optimizer": optimizer.state_dict(),
-        "scaler": scaler.state_dict(),
-        "step": step,
-        "seconds": seconds,
-        "best": best,
-    }
-    torch.save(content, out / "checkpoint.part")
-    os.replace(out / "checkpoint.part", out / "checkpoint.pt")
+def make_model(widths: str) -> MinkUNet42:
+    """Of a name, or of numbers with commas. Raises CannotBegin for anything else."""
+    try:
+        numbers = [int(width) for width in widths.split(",")] if "," in widths else widths
+    except ValueError as error:
+        raise CannotBegin(f"--widths {widths}: give a name, or nine numbers with commas") from error
+    try:
+        return MinkUNet42(4, len(LABELS.names), numbers)
+    except pumice.UserError as error:
+        raise CannotBegin(f"--widths {widths}: {error}") from error
 
 
-def finish(arguments, log, model, validation_batches, test, step, seconds, best) -> None:
-    """Measures the best weights on streets that nothing was chosen by."""
-    out: Path = arguments.out
-    confusion = measure(model, validation_batches, arguments)
-    log.add(step, seconds(), miou=confusion.mean_iou())
-    log.say(f"step {step}: mIoU {confusion.mean_iou():.3f} at the end")
-    if confusion.mean_iou() > best:
-        write_model(model, out / "model.safetensors", arguments, confusion)
-    # What was written is what is measured: rounded to float16, its scales taken out again.
-    state, _ = pumice.read_weights(out / "model.safetensors")
-    first = state["stem.0.weight"].float()
-    state["stem.0.weight"] = first / first.new_tensor(SCALES)[None, :, None]
-    model.load_state_dict(state, strict=False)
-    confusion = measure(model, Batches(arguments, test, min(8, arguments.workers)), arguments)
-    table = confusion.table(LABELS.names)
-    log.say(f"Points of {arguments.test} streets never seen, accuracy {confusion.accuracy():.4f}")
-    log.say(table)
-    (out / "iou.txt").write_text(table + "\n")
-    log.say(f"{out / 'model.safetensors'}: {os.path.getsize(out / 'model.safetensors')} bytes")
-    log.say(f"{step} steps in {seconds():.0f} s")
+def begin(arguments: Sequence[str] | None, stop: Stop) -> Training:
+    """A new training, or with --resume the one of the folder. Raises CannotBegin."""
+    options, saved = training_options.parse(arguments, __doc__.splitlines()[0], SCRIPT)
+    torch.manual_seed(options.seed)
+    model = make_model(options.widths)
+    options.widths = ",".join(map(str, model.widths))
+    if saved is None:
+        check_unused(options.out)
+        make_folder(options.out)
+    else:
+        check_unchanged(options.out, saved["options"], {n: getattr(options, n) for n in FIXED})
+    training = Training(options, model, saved, stop)
+    if training.finished and training.progress >= 1:
+        raise CannotBegin(
+            f"the training in {options.out} has ended after {training.step} steps: give more --steps "
+            "or --minutes to go on with it"
+        )
+    training.finished = False
+    return training
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 done, 2 it could not begin, 130 stopped by Ctrl-C."""
+    with Stop() as stop:
+        try:
+            training = begin(arguments, stop)
+        except CannotBegin as error:
+            print(f"{SCRIPT}: {error}", file=sys.stderr)
+            return 2
+        log, options = training.log, training.options
+        parameters = sum(p.numel() for p in training.model.parameters())
+        log.say(
+            f"MinkUNet42 of {parameters} parameters on {options.device}, {options.amp}; "
+            f"{options.batch} scans a step, {options.workers} workers"
+        )
+        try:
+            training.train()
+            if not stop.asked:
+                training.finish()
+            training.save(options.out)
+            if stop.asked:
+                log.say(stopped(options.out, training.step))
+        except KeyboardInterrupt:
+            log.say(f"Stopped at once; the checkpoint in {options.out} is an earlier one, if any.")
+        finally:
+            log.close()
+    return stop.exit_code
 
 
 if __name__ == "__main__":
-    train(parse_arguments())
+    sys.exit(main())

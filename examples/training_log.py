@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -20,6 +21,7 @@ class TrainingLog:
         self._rows = csv.DictWriter(self._file, self.COLUMNS)
         if fresh:
             self._rows.writeheader()
+        self._terminal = sys.stdout.isatty()
         self._last_line = 0.0
         self._open_line = False
         try:
@@ -39,18 +41,24 @@ class TrainingLog:
                 self._board.add_scalar(name, value, step)
 
     def progress(self, done: float, text: str) -> None:
-        """On a terminal one line that is written over, elsewhere a line every ten seconds."""
-        terminal = sys.stdout.isatty()
+        """A bar, full where `done` is 1. On a terminal it is one line that is written over, at most
+        five times a second; elsewhere a line at most every ten seconds. A full bar is always shown."""
         now = time.monotonic()
-        if now - self._last_line < (0.2 if terminal else 10):
+        if done < 1 and now - self._last_line < (0.2 if self._terminal else 10):
             return
         self._last_line = now
-        full = int(24 * min(1.0, done))
-        line = f"[{'#' * full}{'.' * (24 - full)}] {100 * min(1.0, done):3.0f} % {text}"
-        print(f"\r{line:<110}" if terminal else line, end="" if terminal else "\n", flush=True)
-        self._open_line = terminal
+        done = min(1.0, done)
+        full = int(24 * done)
+        line = f"[{'#' * full}{'.' * (24 - full)}] {int(100 * done):3} % {text}"
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1  # a longer line could not be written over
+            print(f"\r{line[:width]:<{width}}", end="", flush=True)
+        else:
+            print(line, flush=True)
+        self._open_line = self._terminal
 
     def say(self, text: str) -> None:
+        """A line that stays."""
         if self._open_line:
             print()
             self._open_line = False

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import socket
+import sys
 
 import pytest
 import torch
@@ -51,6 +52,8 @@ def network() -> models.MinkUNet42:
 def example():  # noqa: ANN201
     spec = importlib.util.spec_from_file_location("train_distributed", EXAMPLE)
     module = importlib.util.module_from_spec(spec)
+    if str(EXAMPLE.parent) not in sys.path:
+        sys.path.append(str(EXAMPLE.parent))  # its neighbours
     spec.loader.exec_module(module)
     return module
 

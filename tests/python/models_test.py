@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -116,24 +114,3 @@ def test_minkunet_learns(device: torch.device) -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < 0.3 * losses[0], losses
-
-
-def test_the_training_example_runs_and_resumes(tmp_path: pathlib.Path) -> None:
-    example = GOLDEN.parent.parent.parent / "examples" / "train_segmentation.py"
-    if not example.exists():
-        pytest.skip("the examples are not here")
-    common = [
-        sys.executable, str(example),
-        "--out", str(tmp_path / "run"), "--cache", str(tmp_path / "streets"),
-        "--device", "cpu", "--beams", "32", "--voxel", "0.8", "--widths", "4,4,4,4,4,4,4,4,4",
-        "--scans", "3", "--validation", "1", "--test", "1", "--batch", "1", "--workers", "0",
-        "--mix", "0.5",
-    ]  # fmt: skip
-    first = subprocess.run([*common, "--steps", "2"], capture_output=True, text=True)
-    assert first.returncode == 0, first.stderr
-    second = subprocess.run([*common, "--steps", "3", "--resume"], capture_output=True, text=True)
-    assert second.returncode == 0, second.stderr
-    assert "3 steps" in second.stdout and "vegetation" in second.stdout
-    tensors, metadata = pumice.read_weights(tmp_path / "run" / "model.safetensors")
-    assert metadata["widths"] == "4,4,4,4,4,4,4,4,4"
-    assert tensors["stem.0.weight"].dtype == torch.float16

@@ -17,14 +17,19 @@ def run(
     program: str | pathlib.Path, *paths: pathlib.Path, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """A text or a file. It finds what this process finds, and before that what lies in `paths`."""
-    search = [str(path) for path in paths] + [path for path in sys.path if path]
     command = [str(program)] if isinstance(program, pathlib.Path) else ["-c", program]
     return subprocess.run(
         [sys.executable, *command],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(search), **environment},
+        env=surroundings(*paths, **environment),
         capture_output=True,
         text=True,
     )
+
+
+def surroundings(*paths: pathlib.Path, **environment: str) -> dict[str, str]:
+    """The environment of a process that finds what this one finds, and before that what lies in `paths`."""
+    search = [str(path) for path in paths] + [path for path in sys.path if path]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(search), **environment}
 
 
 def shim(library: str) -> pathlib.Path:

@@ -1,0 +1,110 @@
+"""Trains MinkUNet42 to name the class of every point.
+
+    python train_network.py /data/semantickitti      # without a folder: on simulated streets
+    pumice run minkunet42 scan.bin --weights model.safetensors --picture classes.png
+"""
+
+import argparse
+import os
+
+import torch
+
+import pumice
+from pumice import data, losses, metrics, models
+
+LABELS = data.SEMANTIC_KITTI
+
+
+def make_scans(folder):
+    if folder is None:
+        return data.SimulatedScans(range(200)), data.SimulatedScans(range(1000, 1010))
+    validation = data.SemanticKitti(folder, data.SEMANTIC_KITTI_VALIDATION)
+    return data.SemanticKitti(folder), validation
+
+
+def make_loader(dataset, options, shuffle):
+    return torch.utils.data.DataLoader(
+        dataset,
+        batch_size=options.batch,
+        shuffle=shuffle,
+        collate_fn=data.collate,
+        num_workers=options.workers,
+        multiprocessing_context="forkserver" if options.workers else None,
+        worker_init_fn=data.one_thread if options.workers else None,
+    )
+
+
+def train(model, loader, optimizer, scaler, device):
+    model.train()
+    for step, batch in enumerate(loader, 1):
+        batch = batch.to(device)
+        with torch.autocast(device, torch.float16, enabled=device == "cuda"):
+            scores = model(batch.tensor()).features
+        loss = losses.lovasz_softmax(scores, batch.labels)
+        loss = loss + torch.nn.functional.cross_entropy(
+            scores.float(), batch.labels, ignore_index=data.IGNORED
+        )
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        print(f"\r  step {step} of {len(loader)}, loss {loss.item():.3f}", end="", flush=True)
+    print()
+
+
+@torch.no_grad()
+def validate(model, loader, device):
+    model.eval()
+    confusion = metrics.Confusion(len(LABELS.names))
+    for step, batch in enumerate(loader, 1):
+        batch = batch.to(device)
+        scores = model(batch.tensor()).features
+        confusion.add(batch.point_labels, scores.argmax(1)[batch.point_to_voxel])
+        print(f"\r  validation {step} of {len(loader)}", end="", flush=True)
+    print(f", mIoU {confusion.mean_iou():.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", help="of SemanticKITTI; default: simulated streets")
+    parser.add_argument("--out", default="model.safetensors")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--voxel", type=float, default=0.1, help="metres")
+    parser.add_argument("--width-factor", type=float, default=0.5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+    if os.path.exists(options.out):
+        parser.error(f"{options.out} is there already: name another file with --out")
+
+    scans, others = make_scans(options.folder)
+    augment = data.Compose(
+        data.Sometimes(0.5, data.Mix(scans)),  # a sector of another scan
+        data.Rotate(), data.Flip(), data.Scale(0.95, 1.05), data.Jitter(0.01),
+    )  # fmt: skip
+    training = data.VoxelDataset(scans, LABELS, options.voxel, augment)
+    validation = data.VoxelDataset(others, LABELS, options.voxel, points=True)
+    model = models.MinkUNet42(4, len(LABELS.names), width_factor=options.width_factor)
+    model = model.to(options.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+    scaler = torch.amp.GradScaler(options.device, enabled=options.device == "cuda")
+    card = {  # what running it has to know
+        "network": "minkunet42",
+        "widths": ",".join(map(str, model.widths)),
+        "voxel_size": str(options.voxel),
+        **LABELS.metadata(),
+    }
+    try:
+        for epoch in range(1, options.epochs + 1):
+            print(f"epoch {epoch} of {options.epochs}")
+            train(model, make_loader(training, options, True), optimizer, scaler, options.device)
+            validate(model, make_loader(validation, options, False), options.device)
+            pumice.save_weights(model, options.out, torch.float16, card)
+            print(f"  the weights are in {options.out}")
+    except KeyboardInterrupt:
+        raise SystemExit(f"\nstopped in epoch {epoch}; weights are written after each") from None
+
+
+if __name__ == "__main__":  # the loader's workers import this file too
+    main()
