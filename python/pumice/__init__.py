@@ -14,9 +14,10 @@ With PyTorch there are sparse tensors and layers::
 
 from __future__ import annotations
 
-import importlib
-import importlib.metadata
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import importlib.metadata as _metadata
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from . import view
 from ._C import Error, InternalError, UserError
@@ -24,10 +25,22 @@ from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxe
 
 # The extension's exceptions come without a text for help().
 Error.__doc__ = "The base of what Pumice raises, a RuntimeError; by itself, what a device or a file refused."
-UserError.__doc__ = "A wrong argument, a ValueError: says which, its value, and what to do."
+UserError.__doc__ = """A wrong argument, a ValueError: says which, its value, and what to do.
+
+    Example:
+        >>> try:
+        ...     pumice.simulate(beams=0)
+        ... except pumice.UserError as error:
+        ...     print(type(error).__module__)
+        pumice
+    """
+# They are this package's names, and tracebacks say so.
+for _error in (Error, UserError, InternalError):
+    _error.__module__ = "pumice"
+
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from . import data, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .joining import cat, collate
@@ -36,7 +49,7 @@ if TYPE_CHECKING:
     from .voxels import TensorVoxels
     from .weights import load_weights, read_weights, save_weights
 
-__version__ = importlib.metadata.version("pumice")
+__version__ = _metadata.version("pumice")
 
 # What needs PyTorch is brought in when first asked for, so that `import pumice` is quick and works
 # without it.
@@ -59,25 +72,39 @@ _WITH_TORCH = {
 }
 
 __all__ = [
+    "Coordinates",
     "Error",
     "InternalError",
     "PointCloud",
+    "SparseTensor",
+    "TensorVoxels",
     "UserError",
     "Voxels",
+    "cat",
+    "collate",
+    "data",
+    "explain",
+    "load_weights",
+    "losses",
+    "metrics",
+    "models",
+    "nn",
+    "ops",
     "read_labels",
     "read_points",
+    "read_weights",
+    "save_weights",
     "simulate",
     "view",
     "voxelize",
-    *_WITH_TORCH,
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _WITH_TORCH:
         raise AttributeError(f"module 'pumice' has no attribute {name!r}")
     try:
-        module = importlib.import_module(_WITH_TORCH[name])
+        module = _importlib.import_module(_WITH_TORCH[name])
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
@@ -90,4 +117,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_WITH_TORCH))
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

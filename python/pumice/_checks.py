@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+import sys
+import warnings
 from collections.abc import Sized
 from typing import Any
 
@@ -56,3 +59,23 @@ def _is_number(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return not isinstance(value, str)
+
+
+_warned: set[str] = set()
+
+
+def warn_once(key: str, text: str) -> None:
+    """A UserWarning at the line outside of this package that led here, once a process for each `key`."""
+    if key in _warned:
+        return
+    _warned.add(key)
+    here = os.path.dirname(__file__)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _passed(frame.f_code.co_filename, here):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def _passed(file: str, here: str) -> bool:
+    """Whether a frame of `file` is no user's: one of this package, or of PyTorch's modules."""
+    return file.startswith(here) or os.path.join("torch", "nn", "modules") in file

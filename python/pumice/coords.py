@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
+from ._checks import warn_once
 
 NO_TRACING = (
     "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
@@ -20,6 +21,22 @@ class Coordinates:
 
     It is the identity by which kernel maps are found again: tensors with the same `Coordinates`
     share their maps, and no others do.
+
+    Args:
+        indices: int32 or int64 [N, 1 + D], batch index first, D = 1 to 4, on the CPU or a GPU.
+        spatial_shape: cells an axis, D numbers; default: the grid has no bounds.
+        batch_size: number of batch items; default: the largest batch index and one.
+        stride: length of a cell in cells of the finest level, D numbers; default: 1.
+    Raises:
+        UserError: for a site that occurs twice (`Coordinates.unique` merges them), outside
+            `spatial_shape`, or of a negative batch index. Where a GPU does not wait, the next call that
+            does raises it.
+    Waits:
+        On a GPU twice; where `spatial_shape` and `batch_size` are both given not at all.
+    Example:
+        >>> sites = pumice.Coordinates(torch.tensor([[0, 1, 2, 3], [1, 4, 5, 6]]))
+        >>> len(sites), sites.dimension, sites.batch_size
+        (2, 3, 2)
     """
 
     __slots__ = ("_indices", "_meta", "_sites", "_token")
@@ -32,13 +49,6 @@ class Coordinates:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
-        """indices: int32 or int64 [N, 1 + D], batch first, D = 1 to 4, on the CPU or a GPU.
-
-        Raises UserError for a site that occurs twice (`Coordinates.unique` merges them), outside
-        `spatial_shape`, or of a negative batch index. On a GPU that takes two waits for the device;
-        where `spatial_shape` and `batch_size` are both given there is none, and a mistake is raised
-        by the next call that waits, as making the sites of a strided convolution does.
-        """
         if torch.compiler.is_compiling():
             from .ops.graph import create_sites
 
@@ -51,6 +61,8 @@ class Coordinates:
         cells = _as_cells(indices)
         options = _options(cells, spatial_shape, batch_size, stride)
         self._sites = _C.create_sites(cells, *options)
+        if batch_size is None and self._sites.batch_size > _MANY_ITEMS:
+            _warn_of_a_batch_column_at_the_end(cells)
         if cells.is_cuda and (spatial_shape is None or batch_size is None):
             _C.wait(self._sites.device)
         # The caller may write into a tensor of its own afterwards; the sites stay as they are.
@@ -77,7 +89,8 @@ class Coordinates:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> tuple[Coordinates, torch.Tensor, torch.Tensor]:
-        """(sites, int32 [P] row of each given site, int32 [N] first given site of each row)."""
+        """The sites of indices that may repeat: (sites, int32 [P] row of each given site, int32 [N] first
+        given site of each row). Takes what `Coordinates` takes; waits for a GPU."""
         cells = _as_cells(indices)
         options = _options(cells, spatial_shape, batch_size, stride)
         sites, row_of, first = _C.unique_sites(cells, *options)
@@ -203,6 +216,24 @@ def _rebuild(
     return Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
 
 
+# Batches of more items are rare enough to look twice.
+_MANY_ITEMS = 64
+
+
+def _warn_of_a_batch_column_at_the_end(cells: torch.Tensor) -> None:
+    """Once, where the first column is in no order and the last one counts up from 0, as the batch index of
+    scans that were joined does."""
+    first, last = cells[:, 0], cells[:, -1]
+    ordered = (last[1:] >= last[:-1]).all() & (last[:1] == 0).all() & (first[1:] < first[:-1]).any()
+    if bool(ordered):
+        warn_once(
+            "batch column",
+            f"coords have batch indices up to {int(first.max())} in no order, and a last column that counts up "
+            f"from 0 to {int(last[-1])}: the batch index is the first column, and coords.roll(1, 1) brings the "
+            "last one there; give batch_size where this is right as it is",
+        )
+
+
 def _as_cells(indices: torch.Tensor) -> torch.Tensor:
     if not isinstance(indices, torch.Tensor):
         raise _C.UserError(
@@ -219,7 +250,7 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
             raise _C.UserError("coords hold values that int32 does not: move them towards 0")
         indices = cells
     if indices.dtype != torch.int32:
-        raise _C.UserError(f"coords are {indices.dtype}: give int32, as coords.int() is")
+        raise _C.UserError(f"coords are {indices.dtype}: give int32 or int64, as coords.int() makes")
     return indices.contiguous()
 
 
@@ -260,3 +291,7 @@ def _axes(values: Sequence[int] | None, dimension: int) -> list[int] | None:
             f"{numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
         )
     return numbers
+
+
+# What torch.save writes of sites, torch.load takes back without `weights_only=False`.
+torch.serialization.add_safe_globals([Coordinates, _rebuild])

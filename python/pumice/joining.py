@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from . import _C
 from ._checks import at_least_one
@@ -12,8 +14,21 @@ from .tensor import SparseTensor, check_sparse, features_on
 
 
 def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """Channels side by side: [N, C1], [N, C2], … to [N, C1 + C2 + …]. Raises UserError for an empty
-    list, and unless all are on the same sites."""
+    """Channels side by side.
+
+    Args:
+        tensors: [N, C1], [N, C2], … on the same sites.
+    Returns:
+        A sparse tensor [N, C1 + C2 + …] on these sites.
+    Raises:
+        UserError: for an empty list, and unless all are on the same sites.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3]]), torch.ones(1, 4))
+        >>> pumice.cat([x, x * 2]).features
+        tensor([[1., 1., 1., 1., 2., 2., 2., 2.]])
+    """
     at_least_one("cat: tensors", tensors, "SparseTensor")
     first = tensors[0]
     check_sparse("cat", first)
@@ -22,10 +37,23 @@ def cat(tensors: Sequence[SparseTensor]) -> SparseTensor:
 
 
 def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
-    """A batch of tensors of one batch item each: item i becomes batch index i.
+    """A batch of tensors of one batch item each: item i becomes batch index i. A DataLoader's own collate
+    does the same with sparse tensors, alone or inside tuples and dicts.
 
-    Raises UserError for an empty list, for a tensor of several batch items, and unless all have as
-    many axes and channels, and the same stride.
+    Args:
+        tensors: of one batch item each.
+    Returns:
+        A sparse tensor of batch_size len(tensors).
+    Raises:
+        UserError: for an empty list, for a tensor of several batch items, and unless all have as many axes
+            and channels, and the same stride.
+    Waits:
+        For a GPU where the tensors are on one and have no spatial shape.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3]]), torch.ones(1, 4))
+        >>> pumice.collate([x, x]).indices
+        tensor([[0, 1, 2, 3],
+                [1, 1, 2, 3]], dtype=torch.int32)
     """
     at_least_one("collate: tensors", tensors, "SparseTensor")
     first = tensors[0]
@@ -41,6 +69,13 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
         batch_size=len(tensors),
         stride=first.stride,
     )
+
+
+def _collate_by_default(batch: Sequence[SparseTensor], **_: Any) -> SparseTensor:
+    return collate(batch)
+
+
+default_collate_fn_map[SparseTensor] = _collate_by_default
 
 
 def _check_item(first: SparseTensor, x: SparseTensor, item: int) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -21,7 +21,19 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class PointCloud:
-    """What a sensor saw. What a scan does not have is None."""
+    """What a sensor saw. What a scan does not have is None.
+
+    Args:
+        positions: float32 [P, 3], metres.
+        intensity: float32 [P].
+        labels: int32 [P], as the scan's file numbers classes.
+        time: float32 [P], seconds before the last sweep.
+        ring: int32 [P], the beam.
+    Example:
+        >>> scan = pumice.simulate(seed=1, beams=32)
+        >>> scan.positions.shape == (len(scan), 3), scan.ring is None
+        (True, True)
+    """
 
     positions: np.ndarray  # float32 [P, 3], metres
     intensity: np.ndarray | None  # float32 [P]
@@ -42,7 +54,17 @@ class PointCloud:
 
 @dataclasses.dataclass
 class Voxels:
-    """Occupied cells, one row each."""
+    """Occupied cells, one row each.
+
+    Args:
+        coordinates: int32 [N, 4], batch (0), x, y, z.
+        features: float32 [N, C].
+        point_to_voxel: int64 [P], row of each point's voxel, -1 out of range.
+    Example:
+        >>> voxels = pumice.voxelize(np.array([[0.1, 0.2, 0.3], [1.5, 0.2, 0.3]]), size=1.0)
+        >>> voxels.coordinates.tolist()
+        [[0, 0, 0, 0], [0, 1, 0, 0]]
+    """
 
     coordinates: np.ndarray  # int32 [N, 4]: batch (0), x, y, z
     features: np.ndarray  # float32 [N, C]
@@ -55,20 +77,86 @@ class Voxels:
 def read_points(path: str | os.PathLike[str], layout: str = "") -> PointCloud:
     """Reads .bin, .pcd.bin, .pcd, .ply, .npy or .npz, by name.
 
-    `layout`: columns of a raw file whose name does not tell, as in "f32x5".
+    Args:
+        path: of the file.
+        layout: columns of a raw file whose name does not tell, as in "f32x5".
+    Returns:
+        A `PointCloud`.
+    Raises:
+        UserError: for a file that is not what its name says, in a sentence.
+    Waits:
+        Never.
+    Example:
+        >>> np.save("scan.npy", np.zeros((5, 4), np.float32))
+        >>> len(pumice.read_points("scan.npy"))
+        5
     """
     return PointCloud(**_C.read_points(os.fspath(path), layout))
 
 
 def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
-    """The class of every point of a SemanticKITTI .label file: int32 [P]."""
+    """The class of every point of a SemanticKITTI .label file.
+
+    Args:
+        path: of the file.
+    Returns:
+        int32 [P], the lower 16 bits of each number; the upper ones name instances.
+    Raises:
+        UserError: for a file that cannot be read, or has a part of a number at its end.
+    Waits:
+        Never.
+    Example:
+        >>> np.array([40, 10], np.uint32).tofile("scan.label")
+        >>> pumice.read_labels("scan.label").tolist()
+        [40, 10]
+    """
     return _C.read_labels(os.fspath(path))
 
 
 def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:
-    """A LiDAR scan of a made-up street with labels; the same bits for the same seed."""
+    """A LiDAR scan of a made-up street with labels; the same bits for the same seed.
+
+    Args:
+        seed: from 0 to 2^64 - 1, which street.
+        beams: of the sensor, one above the other.
+        sweeps: rounds of the sensor that are put together.
+    Returns:
+        A `PointCloud`.
+    Raises:
+        UserError: for numbers out of range.
+    Waits:
+        Never.
+    Example:
+        >>> pumice.simulate(seed=1, beams=32).features().shape[1]
+        4
+    """
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     return PointCloud(**_C.simulate(seed, beams, sweeps))
+
+
+@overload
+def voxelize(
+    points: np.ndarray,
+    features: np.ndarray | None = None,
+    *,
+    size: float | Sequence[float],
+    range: Sequence[float] | None = None,
+    reduction: str = "mean",
+) -> Voxels: ...
+
+
+@overload
+def voxelize(
+    points: Tensor,
+    features: Tensor | None = None,
+    *,
+    size: float | Sequence[float],
+    range: Sequence[float] | None = None,
+    reduction: str = "mean",
+    batch: Tensor | None = None,
+    batch_size: int | None = None,
+    spatial_shape: Sequence[int] | None = None,
+) -> TensorVoxels: ...
 
 
 def voxelize(
@@ -82,17 +170,30 @@ def voxelize(
     batch_size: int | None = None,
     spatial_shape: Sequence[int] | None = None,
 ) -> Voxels | TensorVoxels:
-    """Points [P, 3 + more], x, y, z first, into cells of `size` metres; features [P, C] (default: all
-    columns of the points) reduced.
+    """Points into cells, and their features reduced. Cells are found in float32.
 
-    `range`: x0, y0, z0, x1, y1, z1; points outside are left out, and cell 0 begins at its low
-    corner. `reduction`: "mean", "first", "max" or "sum". Cells are found in float32.
-
-    Of tensors of PyTorch it gives `TensorVoxels`, made where the tensors are, and the features have
-    gradients. There `batch` is the batch item of each point, integers [P] in any order, and points
-    whose cell is outside `spatial_shape` are left out too. On a GPU it waits for how many voxels
-    there are; without `range` and `spatial_shape` once more for the extent of the points, and
-    without `batch_size` for the largest item.
+    Args:
+        points: [P, 3 + more], x, y, z first, in metres; an array of NumPy or a tensor of PyTorch.
+        features: [P, C]; default: all columns of the points.
+        size: of a cell, metres, one number or one each for x, y and z.
+        range: x0, y0, z0, x1, y1, z1; points outside are left out, and cell 0 begins at its low corner.
+        reduction: "mean", "first", "max" or "sum" of the points in a cell.
+        batch: of tensors, the batch item of each point, integers [P] in any order; default: all 0.
+        batch_size: of tensors, the number of batch items; default: the largest item and one.
+        spatial_shape: of tensors, cells an axis; points whose cell is outside are left out.
+    Returns:
+        `Voxels` of arrays; of tensors `TensorVoxels`, made where the tensors are, with gradients to the
+        features.
+    Raises:
+        UserError: for shapes, sizes and numbers that do not fit, by name.
+    Waits:
+        On a GPU for how many voxels there are; without `range` and `spatial_shape` once more for the extent
+        of the points, and without `batch_size` for the largest item.
+    Example:
+        >>> scan = pumice.simulate(seed=1, beams=32)
+        >>> voxels = pumice.voxelize(scan.positions, scan.features(), size=0.2)
+        >>> voxels.coordinates.shape == (len(voxels), 4)
+        True
     """
     # NumPy is asked last: in a graph it is not there to be asked.
     one = isinstance(size, (int, float)) or (
@@ -113,13 +214,13 @@ def voxelize(
         )
     if not (batch is None and batch_size is None and spatial_shape is None):
         raise _C.UserError("batch, batch_size and spatial_shape are for tensors of PyTorch")
-    points = _matrix(points, "points")
-    features = points if features is None else _matrix(features, "features")
-    positions = np.ascontiguousarray(points[:, :3])
-    return Voxels(**_C.voxelize(positions, features, sizes, bounds, reduction))
+    given = _matrix(points, "points")
+    values = given if features is None else _matrix(features, "features")
+    positions = np.ascontiguousarray(given[:, :3])
+    return Voxels(**_C.voxelize(positions, values, sizes, bounds, reduction))
 
 
-def _matrix(values: np.ndarray, name: str) -> np.ndarray:
+def _matrix(values: Any, name: str) -> np.ndarray:
     matrix = np.ascontiguousarray(values, dtype=np.float32)
     if matrix.ndim != 2:
         raise _C.UserError(f"{name} have shape {matrix.shape}: give [points, columns]")

@@ -42,8 +42,18 @@ class Layer:
     reason: str  # why the planner took it, in a sentence
 
 
+@dataclasses.dataclass
+class Kind:
+    """The sum over calls of one kind of layer."""
+
+    calls: int
+    ms: float
+    map_ms: float
+    gflop: float
+
+
 class Explanation(list[Layer]):
-    """A list of layers that prints as a table."""
+    """A list of layers that prints as a table, with a sum for each kind."""
 
     @property
     def ms(self) -> float:
@@ -54,6 +64,24 @@ class Explanation(list[Layer]):
     def map_ms(self) -> float:
         """Of finding all maps."""
         return sum(layer.map_ms for layer in self)
+
+    def by_kind(self) -> dict[str, Kind]:
+        """The sum of the calls of each kind of layer, the slowest first."""
+        kinds = {layer.kind: Kind(0, 0.0, 0.0, 0.0) for layer in self}
+        for layer in self:
+            of = kinds[layer.kind]
+            of.calls += 1
+            of.ms += layer.ms
+            of.map_ms += layer.map_ms
+            of.gflop += layer.gflop
+        return dict(sorted(kinds.items(), key=lambda item: -item[1].ms))
+
+    def sorted_by(self, column: str = "ms") -> Explanation:
+        """The same calls, those with the largest numbers of a column of `Layer` first."""
+        known = [field.name for field in dataclasses.fields(Layer) if field.type in ("int", "float")]
+        if column not in known:
+            raise _C.UserError(f"column = {column!r}: there are {', '.join(known)}")
+        return Explanation(sorted(self, key=lambda layer: -getattr(layer, column)))
 
     def __str__(self) -> str:
         width = max([5, *(len(layer.name) for layer in self)])
@@ -75,6 +103,12 @@ class Explanation(list[Layer]):
         lines.append(
             f"all layers {self.ms:.3f} ms, their maps {self.map_ms:.3f} ms, {gflop:.3f} GFLOP"
         )
+        for kind, of in self.by_kind().items():
+            calls = f"{of.calls} call" if of.calls == 1 else f"{of.calls} calls"
+            lines.append(
+                f"  {kind:<{max(16, width - 1)}} {calls:>10} {of.ms:>9.3f} ms, maps {of.map_ms:.3f} ms, "
+                f"{of.gflop:.3f} GFLOP"
+            )
         return "\n".join(lines)
 
 
@@ -83,11 +117,33 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
     """Runs `model(x)` twice (the first time unmeasured, so that kernels are ready; its maps are not
     kept) and says of every layer that is called what it did, by which plan, and how long it took: by
     the clock on the CPU, by events on a GPU, which is given a pause before each layer so that the
-    host's own time does not count. x: a sparse tensor, or `models.PointTensor`.
+    host's own time does not count.
 
     Each layer runs by itself, where the network runs a convolution, its norm and its ReLU as one. What
     layers have no module for, as adding and joining, is not in it. The mode of the model stays as it
-    is; statistics of norms are put back."""
+    is; statistics of norms are put back.
+
+    Args:
+        model: a network of sparse tensors.
+        x: a sparse tensor, or `models.PointTensor`.
+    Returns:
+        A list of layers in the order of their calls, which prints as a table; `by_kind()` sums it up,
+        `sorted_by("ms")` puts the slowest first.
+    Raises:
+        UserError: for another input, and what the network refuses.
+    Waits:
+        For a GPU, at each layer.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> found = pumice.explain(nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.ReLU()), x)
+        >>> [(layer.name, layer.kind, layer.pairs) for layer in found]
+        [('0', 'SubMConv3d', 4), ('1', 'ReLU', 0)]
+    """
+    if not isinstance(x, SparseTensor) and not (hasattr(x, "positions") and hasattr(x, "features")):
+        raise _C.UserError(
+            f"explain takes a sparse tensor or a PointTensor, and got a {type(x).__name__}: make one with "
+            "pumice.SparseTensor(coords, features)"
+        )
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     model(_fresh(x))
     calls: list[LayerCall] = []

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import _C
-from ._checks import check_floating
+from . import _C, _torch_functions
+from ._checks import check_floating, warn_once
 from .coords import Coordinates
+from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
+
+_set = object.__setattr__
 
 
-class SparseTensor:
+class SparseTensor(Values):
     """Features of distinct sites: row i of `features` belongs to row i of `indices`.
 
-    coords: int32 [N, 1 + D], batch first, or the `Coordinates` of another tensor.
-    features: floating [N, C], on the same device.
+    `+`, `-`, `*` and `/` of tensors on the same sites, `*` and `/` by a number or by a tensor that
+    broadcasts to [N, C]; `x[mask]` keeps the rows where a bool [N] is true. Functions of torch that look at
+    each number alone, as torch.relu, give a sparse tensor; others take `x.features`.
+
+    Args:
+        coords: int32 or int64 [N, 1 + D], batch index first, or the `Coordinates` of another tensor,
+            whose kernel maps it then shares.
+        features: floating [N, C], on the same device.
+        spatial_shape: cells an axis, D numbers; default: the grid has no bounds.
+        batch_size: number of batch items; default: the largest batch index and one.
+        stride: length of a cell in cells of the finest level, D numbers; default: 1.
+    Raises:
+        UserError: rows of both that differ, other devices or types, a site that occurs twice or is
+            outside of spatial_shape.
+    Waits:
+        On a GPU for the extent of new sites, twice; not where `spatial_shape` and `batch_size` are
+        both given, nor with `Coordinates`.
+    Example:
+        >>> coords = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]])
+        >>> x = pumice.SparseTensor(coords, torch.randn(2, 8))
+        >>> x.shape, x.batch_size
+        (torch.Size([2, 8]), 1)
     """
 
-    __slots__ = ("coords", "features")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -33,7 +56,10 @@ class SparseTensor:
         if not isinstance(features, torch.Tensor):
             raise _C.UserError(
                 f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+                if not isinstance(features, Coordinates)
+                else "features are Coordinates: SparseTensor takes (coords, features), in this order"
             )
+        _check_order(coords, features)
         if features.dim() != 2:
             raise _C.UserError(
                 f"features have shape {tuple(features.shape)}: give [rows, channels]"
@@ -57,19 +83,64 @@ class SparseTensor:
                 f"features have {features.shape[0]} rows and coords {len(coords)}: "
                 "give one row for each site"
             )
-        self.coords = coords
-        self.features = features
+        _set(self, "coords", coords)
+        _set(self, "features", features)
 
     @classmethod
     def _of(cls, coords: Coordinates, features: torch.Tensor) -> SparseTensor:
         """Unchecked: what operators return."""
-        self = cls.__new__(cls)
+        self: Any = _Fields()
         self.coords = coords
         self.features = features
+        self.__class__ = cls  # in the time that __new__ takes
         return self
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "features":
+            value = self.replace(features=value).features
+        elif name == "coords":
+            if not isinstance(value, Coordinates):
+                raise _C.UserError(
+                    f"x.coords = a {type(value).__name__}: give Coordinates, or make another tensor with "
+                    "pumice.SparseTensor(coords, x.features)"
+                )
+            if len(value) != len(self):
+                raise _C.UserError(
+                    f"x.coords = {len(value)} sites for {len(self)} rows of features: make another tensor "
+                    "with pumice.SparseTensor(coords, features)"
+                )
+        elif not isinstance(getattr(type(self), name, None), property):
+            raise AttributeError(f"a SparseTensor keeps coords and features alone, no {name!r}")
+        else:
+            raise AttributeError(
+                f"{name!r} follows from coords and features: make another tensor with "
+                "pumice.SparseTensor(coords, features)"
+            )
+        _set(self, name, value)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(_torch_functions.missing(name), name=name, obj=self)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return _torch_functions.call(cls, function, args, kwargs or {})
+
     def replace(self, *, features: torch.Tensor) -> SparseTensor:
-        """Other features on the same sites, with the same maps."""
+        """Other features on the same sites, with the same maps.
+
+        Args:
+            features: floating [N, C'], with as many rows as there are sites.
+        Raises:
+            UserError: other numbers of rows or axes, and types that are not floating.
+        """
+        if not isinstance(features, torch.Tensor):
+            raise _C.UserError(
+                f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+            )
         if torch.compiler.is_compiling():
             torch._check(features.shape[0] == self.features.shape[0])
         elif features.dim() != 2 or features.shape[0] != self.features.shape[0]:
@@ -117,6 +188,16 @@ class SparseTensor:
         return self.coords.dimension
 
     @property
+    def shape(self) -> torch.Size:
+        """That of the features: [N, C]."""
+        return self.features.shape
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients go back to the features."""
+        return self.features.requires_grad
+
+    @property
     def device(self) -> torch.device:
         """Where features and sites are."""
         return self.features.device
@@ -129,47 +210,41 @@ class SparseTensor:
     def __len__(self) -> int:
         return self.features.shape[0]
 
-    def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """As torch.Tensor.to: the features change type, to a floating one, and both move."""
-        features = self.features.to(*args, **kwargs)
-        if features is self.features:
-            return self
-        check_floating(features)
-        return SparseTensor._of(self.coords.to(features.device), features)
-
-    def cpu(self) -> SparseTensor:
-        """Both on the host; waits for a GPU."""
-        return self.to("cpu")
-
-    def cuda(self, device: int | torch.device | None = None) -> SparseTensor:
-        """Both on a GPU, the current one by default."""
-        return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
-                       if isinstance(device, int) else device)
-
-    def detach(self) -> SparseTensor:
-        """The same values, through which no gradient goes back."""
-        return SparseTensor._of(self.coords, self.features.detach())
-
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
               crop: bool = False) -> torch.Tensor:
-        """[batch_size, C, shape…], 0 where no site is. Default: the spatial shape, else the box
-        around the sites."""
+        """[batch_size, C, shape…], 0 where no site is.
+
+        Args:
+            shape: cells an axis; default: the spatial shape, else the box around the sites, whose extent
+                and first cell are those of these very sites (a warning says so once).
+            low: the first cell of the grid; default: 0.
+            crop: leave out rows outside of the grid instead of refusing them.
+        Waits:
+            On a GPU where neither shape nor spatial shape is known.
+        """
         from .ops import to_dense
 
+        if shape is None and not torch.compiler.is_compiling() and self.spatial_shape is None:
+            warn_once(
+                "dense",
+                "dense() without a grid is the box around the sites, which differs from scan to scan: give "
+                "dense(shape=…, low=…), or the tensor a spatial_shape",
+            )
         return to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
 
     @classmethod
     def from_dense(cls, dense: torch.Tensor, mask: torch.Tensor | None = None) -> SparseTensor:
-        """dense [B, C, shape…] to the sites where any channel is not 0, or where `mask` [B,
-        shape…] says."""
+        """The sites where any channel of a grid is not 0.
+
+        Args:
+            dense: floating [B, C, shape…].
+            mask: bool [B, shape…], the sites instead.
+        Waits:
+            On a GPU for how many sites there are.
+        """
         from .ops import from_dense
 
         return cls._of(*from_dense(dense, mask))
-
-    def __add__(self, other: SparseTensor) -> SparseTensor:
-        """On the same sites; `ops.union_add` is for different ones."""
-        features = features_on(self.coords, other, "+")
-        return SparseTensor._of(self.coords, self.features + features)
 
     def __repr__(self) -> str:
         return (
@@ -178,33 +253,43 @@ class SparseTensor:
             f"spatial_shape={self.spatial_shape}, device={self.device})"
         )
 
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        rows = {
+            "sites": f"{len(self):,}",
+            "channels": self.features.shape[1],
+            "dtype": self.dtype,
+            "batch size": self.batch_size,
+            "stride": self.stride,
+            "spatial shape": self.spatial_shape,
+            "device": self.device,
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
+        return f"<table><caption>SparseTensor</caption>{cells}</table>"
+
     def __getstate__(self) -> tuple[Coordinates, torch.Tensor]:
         return self.coords, self.features
 
     def __setstate__(self, state: tuple[Coordinates, torch.Tensor]) -> None:
-        self.coords, self.features = state
+        for name, value in zip(("coords", "features"), state):
+            _set(self, name, value)
 
 
-def check_sparse(what: str, x: Any) -> None:
-    """Raises UserError, in the name of `what`, unless `x` is a SparseTensor."""
-    if not isinstance(x, SparseTensor):
+def _check_order(coords: Any, features: torch.Tensor) -> None:
+    """Raises UserError where the two were given the other way round."""
+    if (
+        isinstance(coords, torch.Tensor)
+        and coords.is_floating_point()
+        and features.dim() == 2
+        and not features.is_floating_point()
+        and not features.is_complex()
+        and 2 <= features.shape[1] <= 5
+    ):
         raise _C.UserError(
-            f"{what} takes sparse tensors, and got a {type(x).__name__}: "
-            "x.replace(features=…) makes one of features on the sites of x"
+            f"coords are {coords.dtype} {list(coords.shape)} and features {features.dtype} "
+            f"{list(features.shape)}, the other way round: give SparseTensor(coords, features)"
         )
 
 
-def features_on(coords: Coordinates, x: Any, what: str) -> torch.Tensor:
-    """The features of `x`. Raises UserError, in the name of `what`, unless it is a SparseTensor on
-    `coords`."""
-    check_sparse(what, x)
-    if x.coords is coords or x.coords.is_same(coords):
-        return x.features
-    if torch.compiler.is_compiling():  # the graph finds out when it runs
-        from .ops.graph import on_sites
-
-        return on_sites(x.features, x.coords, coords, what)
-    raise _C.UserError(
-        f"{what}: the tensors have {len(coords)} and {len(x)} rows on different sites; "
-        "use pumice.ops.union_add, or give one the Coordinates of the other"
-    )
+# What torch.save writes, torch.load takes back without `weights_only=False`.
+torch.serialization.add_safe_globals([SparseTensor])

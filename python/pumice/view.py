@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _C
-from .points import PointCloud
+from .points import PointCloud, Voxels
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from .tensor import SparseTensor
+    from .voxels import TensorVoxels
 
     Array = Union[np.ndarray, Tensor]
 
 
 def log_rerun(
     path: str,
-    what: PointCloud | SparseTensor | Array,
+    what: PointCloud | Voxels | TensorVoxels | SparseTensor | Array,
     *,
     labels: Array | None = None,
     names: Sequence[str] | Mapping[int, str] | None = None,
@@ -38,16 +39,30 @@ def log_rerun(
     radius: float | None = None,
     recording: Any = None,
 ) -> None:
-    """Logs points at the entity `path`.
+    """Logs points at an entity of Rerun. Cells are spheres as wide as a cell; items of a batch of several
+    are at path/0, path/1, …
 
-    what: a cloud; positions [P, 3 or more] in metres; or a sparse tensor of three axes, whose cells
-    are spheres as wide as a cell. `size` (metres a cell of the finest level) and `origin` (where cell
-    0 begins) are for these; items of a batch of several are at path/0, path/1, …
-    labels: integers of at least 0, [P], the class of each; by default those of the cloud; `names` are the
-    classes' names, by number. colors: [P, 3 or 4], uint8, or floats from 0 to 1.
-    radius: metres; by default Rerun's own, and half a cell. recording: by default the current one.
-
-    Raises ImportError where rerun-sdk is not installed.
+    Args:
+        path: of the entity.
+        what: a cloud; positions [P, 3 or more] in metres; voxels; or a sparse tensor of three axes.
+        labels: integers of at least 0, [P], the class of each; default: those of the cloud.
+        names: the classes' names, by number.
+        colors: [P, 3 or 4], uint8, or floats from 0 to 1.
+        size: of voxels, metres a cell of the finest level, one number or one an axis.
+        origin: of voxels, where cell 0 begins.
+        radius: metres; default: Rerun's own, and half a cell.
+        recording: default: the current one.
+    Returns:
+        None.
+    Raises:
+        UserError: for shapes that do not fit each other.
+        ImportError: where rerun-sdk is not installed.
+    Waits:
+        For a GPU, where `what` lies there.
+    Example:
+        >>> import rerun                                                      # doctest: +SKIP
+        >>> rerun.init("street", spawn=True)                                  # doctest: +SKIP
+        >>> pumice.view.log_rerun("scan", pumice.simulate(seed=1))            # doctest: +SKIP
     """
     rerun = _rerun()
     items, positions, cell = _positions(what, size, origin)
@@ -91,6 +106,9 @@ def _positions(
     """(batch item of each, where there are several; float32 [P, 3]; radius of a cell)."""
     if isinstance(what, PointCloud):
         return None, what.positions, None
+    if isinstance(what, Voxels):
+        return _cells(what.coordinates, (1, 1, 1), size, origin)  # of one item
+    what = getattr(what, "tensor", what)  # of TensorVoxels
     if not hasattr(what, "coords"):
         positions = _array(what)
         if positions.ndim != 2 or positions.shape[1] < 3:
@@ -99,10 +117,17 @@ def _positions(
     if what.dimension != 3:
         raise _C.UserError(f"a tensor of {what.dimension} axes: Rerun shows those of 3")
     cells = _array(what.indices)
-    sides = np.broadcast_to(np.asarray(size, np.float32), 3) * np.asarray(what.stride, np.float32)
+    _, positions, radius = _cells(cells, what.stride, size, origin)
+    return cells[:, 0] if what.batch_size > 1 else None, positions, radius
+
+
+def _cells(
+    cells: np.ndarray, stride: Sequence[int], size: float | Sequence[float], origin: Sequence[float]
+) -> tuple[np.ndarray | None, np.ndarray, float | None]:
+    """What `_positions` gives, of the middles of cells [N, 4]."""
+    sides = np.broadcast_to(np.asarray(size, np.float32), 3) * np.asarray(stride, np.float32)
     positions = (cells[:, 1:] + np.float32(0.5)) * sides + np.asarray(origin, np.float32)
-    items = cells[:, 0] if what.batch_size > 1 else None
-    return items, positions.astype(np.float32), float(sides.min()) / 2
+    return None, positions.astype(np.float32), float(sides.min()) / 2
 
 
 def _rows(values: Any, name: str, rows: int, axes: int) -> np.ndarray | None:

@@ -15,7 +15,18 @@ IGNORED = -1  # the class of points that no loss and no figure counts
 
 @dataclasses.dataclass(frozen=True)
 class LabelMap:
-    """`ids`: class of each number of a label file; numbers that are not there are `IGNORED`."""
+    """From the numbers of a label file to classes 0, 1, ….
+
+    Args:
+        names: of the classes.
+        ids: class of each number of a label file; numbers that are not there are `IGNORED`.
+    Raises:
+        UserError: for classes without a name, and for negative numbers.
+    Example:
+        >>> roads = pumice.data.LabelMap(("road", "car"), {40: 0, 10: 1})
+        >>> roads(np.array([10, 40, 99]))
+        array([ 1,  0, -1])
+    """
 
     names: tuple[str, ...]
     ids: Mapping[int, int]
@@ -35,8 +46,11 @@ class LabelMap:
             table[number] = index
         object.__setattr__(self, "_table", table)
 
-    def __call__(self, labels: np.ndarray) -> np.ndarray:
-        """int [P] to int64 [P]. Raises UserError for what is no array of whole numbers."""
+    def __call__(self, labels: np.ndarray | None) -> np.ndarray:
+        """int [P] to int64 [P]. Raises UserError for None, which is what a scan without labels has, and
+        for what is no array of whole numbers."""
+        if labels is None:
+            raise _C.UserError("the scan has no labels: read them with pumice.read_labels, or take a scan that has")
         if getattr(labels, "dtype", None) is None or np.asarray(labels).dtype.kind not in "iu":
             given = getattr(labels, "dtype", type(labels).__name__)
             raise _C.UserError(f"labels are {given}: give an array of whole numbers, as read_labels does")

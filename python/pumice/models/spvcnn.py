@@ -58,6 +58,11 @@ class SPVCNN(UNet):
         be waited for."""
         if isinstance(x, SparseTensor):
             return SparseTensor._of(x.coords, self._scores(PointTensor.at_sites(x), x))
+        if not isinstance(x, PointTensor):
+            raise _C.UserError(
+                f"SPVCNN takes a PointTensor or a SparseTensor, and got a {type(x).__name__}: make one with "
+                "pumice.models.PointTensor.of(points, size=…) or pumice.SparseTensor(coords, features)"
+            )
         return self._scores(x, x.voxels(batch_size))
 
     def _scores(self, points: PointTensor, voxels: SparseTensor) -> Tensor:

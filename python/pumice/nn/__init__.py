@@ -3,6 +3,7 @@
 An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 """
 
+from . import init
 from .activation import (
     ELU,
     GELU,
@@ -46,4 +47,57 @@ from .linear import Linear
 from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
 from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
-__all__ = [name for name in dir() if name[0].isupper()] + ["freeze", "in_order", "residual"]
+__all__ = [
+    "Add",
+    "AvgPool",
+    "BatchNorm",
+    "Cat",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "Conv4d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "ConvTranspose4d",
+    "Convolution",
+    "Dropout",
+    "ELU",
+    "GELU",
+    "GenerativeConvTranspose1d",
+    "GenerativeConvTranspose2d",
+    "GenerativeConvTranspose3d",
+    "GenerativeConvTranspose4d",
+    "GlobalPool",
+    "Identity",
+    "InstanceNorm",
+    "InverseConv1d",
+    "InverseConv2d",
+    "InverseConv3d",
+    "InverseConv4d",
+    "LayerNorm",
+    "LeakyReLU",
+    "Linear",
+    "MaxPool",
+    "OnFeatures",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "Residual",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "SubMConv1d",
+    "SubMConv2d",
+    "SubMConv3d",
+    "SubMConv4d",
+    "SumPool",
+    "SyncBatchNorm",
+    "Tanh",
+    "ToBEV",
+    "ToDense",
+    "freeze",
+    "in_order",
+    "init",
+    "residual",
+]

@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+if TYPE_CHECKING:
+    from typing import overload
+
+    from torch import Tensor
+
+    from ..coords import Coordinates
+
+from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 from .chain import INSIDE, Inside
 from .fused import Plan, Step, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
-    """Applies `module` to the features, row for row."""
+    """Applies `module` to the features, row for row.
+
+    Args:
+        module: takes [N, C] and gives [N, C'].
+    Returns:
+        Of a call with a sparse tensor [N, C], one [N, C'] on the same sites.
+    Raises:
+        UserError: where `module` gives other numbers of rows, or integers.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.OnFeatures(torch.nn.Softmax(dim=1))(x).features[0]
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     def __init__(self, module: torch.nn.Module) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.module = module
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [N, C']."""
+        if not isinstance(x, SparseTensor):
+            raise not_sparse(self, x)
         return x.replace(features=self.module(x.features))
 
 
@@ -29,9 +59,35 @@ class Sequential(torch.nn.Sequential):
 
     A convolution, a batch norm and a ReLU that follow each other run as one (see fused.py).
     `like` is given to the first module, a convolution: the sites it shall lead to.
+
+    Args:
+        args: modules, or one OrderedDict of them by name, as torch.nn.Sequential takes.
+    Returns:
+        Of a call with a sparse tensor what the last module makes: a sparse tensor, or a tensor where that
+        is a pooling of whole items or a dense grid. Plain tensors go through too.
+    Raises:
+        UserError: what a module refuses, with its path in the network.
+    Waits:
+        As its modules do.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> net = nn.Sequential(nn.SubMConv3d(4, 8, 3), torch.nn.BatchNorm1d(8), torch.nn.ReLU())
+        >>> net(x).shape
+        torch.Size([2, 8])
     """
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, x: SparseTensor, like: SparseTensor | Coordinates | None = None) -> SparseTensor: ...
+
+        @overload
+        def __call__(self, x: Tensor) -> Tensor: ...
+
+        def __call__(self, x: Any, like: Any = None) -> Any: ...
+
     def forward(self, x: Any, like: Any = None) -> Any:
+        """The modules one after the other."""
         if not isinstance(x, SparseTensor):
             return super().forward(x)
         return in_order(self, x, like=like)
@@ -39,14 +95,36 @@ class Sequential(torch.nn.Sequential):
 
 class Residual(torch.nn.Module):
     """relu(body(x) + shortcut(x)) on the sites of `body(x)`; without a shortcut x is added itself.
-    Where `body` ends with a batch norm, sum and ReLU are part of its pass."""
+    Where `body` ends with a batch norm, sum and ReLU are part of its pass.
+
+    Args:
+        body: layers one after the other.
+        shortcut: what makes of x something of the shape, and on the sites, of body(x).
+    Returns:
+        Of a call with a sparse tensor [N, C], one [M, C'] on the sites of body(x).
+    Raises:
+        UserError: where both sides differ in channels or sites.
+    Waits:
+        As its modules do.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> block = nn.Residual(nn.Sequential(nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4)))
+        >>> block(x).shape
+        torch.Size([2, 4])
+    """
 
     def __init__(self, body: Sequential, shortcut: torch.nn.Module | None = None) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.body = body
         self.shortcut = shortcut
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [M, C']."""
         other = x if self.shortcut is None else self.shortcut(x)
         return residual(self.body, x, other)
 
@@ -56,16 +134,49 @@ INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
 
 
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
-    """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with."""
+    """relu(body(x) + other), in one pass with the batch norm that a Sequential `body` ends with.
+
+    Args:
+        body: a module of sparse tensors, best a `Sequential`.
+        x: what goes through it.
+        other: what is added, on the sites of body(x).
+    Returns:
+        A sparse tensor on the sites of body(x).
+    Raises:
+        UserError: where both sides differ in channels or sites.
+    Waits:
+        As `body` does.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.residual(nn.Sequential(nn.SubMConv3d(4, 4, 3)), x, x).shape
+        torch.Size([2, 4])
+    """
     if isinstance(body, Sequential) and not has_hooks(body):
         return in_order(body, x, other)
     return _sum(body(x), other)
 
 
 class Identity(torch.nn.Module):
-    """Its input, as it is."""
+    """Its input, as it is.
+
+    Returns:
+        Of a call with a sparse tensor, that one.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.Identity()(x) is x
+        True
+    """
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
 
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """Its input."""
         return x
 
 
@@ -84,7 +195,25 @@ def in_order(
     body: torch.nn.Module, x: SparseTensor, other: SparseTensor | None = None, like: Any = None
 ) -> Any:
     """The children of `body` one after the other, as Sequential runs its own: for a module of named
-    stages. With `other`, relu(that + other); `like` is given to the first of them."""
+    stages.
+
+    Args:
+        body: a module with children.
+        x: what goes into the first.
+        other: is added in the end, relu(that + other).
+        like: the sites that the first child, a convolution, shall lead to.
+    Returns:
+        What the last child makes.
+    Raises:
+        UserError: what a child refuses, with its path in the network.
+    Waits:
+        As the children do.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> stages = torch.nn.ModuleDict({"first": nn.SubMConv3d(4, 8, 3), "second": nn.SubMConv3d(8, 2, 3)})
+        >>> nn.in_order(stages, x).shape
+        torch.Size([2, 2])
+    """
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
         return _run_steps(steps, x, other, like)
@@ -95,14 +224,20 @@ def in_order(
     if not parts:
         return x if other is None else _sum(x, other)
     last = len(parts) - 1
-    for index, part in enumerate(parts):
-        onto = like if index == 0 else None
-        added = other if index == last else None
-        chain = part.chain if added is None else part.adding_chain
-        made = None
-        if chain is not None and isinstance(x, SparseTensor) and (onto is None or part.takes_like):
-            made = chain.run(x, added, onto)
-        x = _run_steps(part.steps, x, added, onto) if made is None else made
+    try:
+        for index, part in enumerate(parts):
+            onto = like if index == 0 else None
+            added = other if index == last else None
+            chain = part.chain if added is None else part.adding_chain
+            made = None
+            if chain is not None and isinstance(x, SparseTensor) and (onto is None or part.takes_like):
+                made = chain.run(x, added, onto)
+            x = _run_steps(part.steps, x, added, onto) if made is None else made
+    except (ValueError, RuntimeError, AttributeError, TypeError) as error:
+        better = explained(error)
+        if better is error:
+            raise
+        raise better from None
     return x
 
 

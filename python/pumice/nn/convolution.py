@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from .. import _C, ops
+from .._where import explained, not_sparse
 from ..coords import Coordinates
 from ..tensor import SparseTensor
 from ..window import Window, per_axis
@@ -18,10 +19,33 @@ from .kept import Kept
 
 class Convolution(torch.nn.Module):
     """The base of the layers: `weight` [K, in / groups, out], offsets in lexicographic order (last
-    axis fastest), nothing flipped; `bias` [out].
+    axis fastest), nothing flipped; `bias` [out]. Layers of your own make it with a window and say in
+    `find` which rows meet.
 
     Groups: channels [g · in / groups, …) of the input make channels [g · out / groups, …) of the
-    output. `dataflow`: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+    output.
+
+    Args:
+        dimension: D, the number of axes, 1 to 4.
+        in_channels: channels of the features that go in.
+        out_channels: channels of those that come out.
+        window: the kernel's size, stride, padding and dilation on every axis.
+        groups: a divisor of both numbers of channels.
+        bias: whether a number is added to each channel.
+        dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        device: where the parameters are made.
+        dtype: their type.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], one [M, out_channels]; `like` names the sites to
+        go to, where a layer can be told.
+    Raises:
+        UserError: channels, axes or types that do not fit, with the layer's path in the network.
+    Waits:
+        A GPU is waited for where a layer makes sites, once a set of sites and window, not on known maps.
+    Example:
+        >>> layer: nn.Convolution = nn.SubMConv3d(4, 8, 3)
+        >>> tuple(layer.weight.shape), layer.window.volume
+        ((27, 4, 8), 27)
     """
 
     def __init__(
@@ -66,30 +90,36 @@ class Convolution(torch.nn.Module):
         """The map from the sites of `x`, and the sites it leads to."""
         raise NotImplementedError
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor, like: SparseTensor | Coordinates | None = None) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor, like: Any = None) -> SparseTensor:
+        """[N, in_channels] to [M, out_channels], on the sites that `find` leads to."""
         try:
             features = x.features
-        except AttributeError:
-            raise _C.UserError(
-                f"{type(self).__name__} takes a sparse tensor, and got a {type(x).__name__}: make one "
-                "with pumice.SparseTensor(coords, features)"
-            ) from None
-        if features.shape[1] != self.in_channels:
-            raise _C.UserError(
-                f"{type(self).__name__}: features have {features.shape[1]} channels, the layer "
-                f"takes {self.in_channels}"
-            )
-        map, coords = self.find(x, like)
-        # Looked up where they are, since finding them by name takes longer.
-        parameters = self._parameters
-        weight = parameters.get("weight")
-        if weight is None:  # parametrised: another one at each call
-            weight, kept = self.weight, None
-        else:
-            kept = self._kept.of(self.training)
-        bias = parameters["bias"] if "bias" in parameters else self.bias
-        result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
-        return SparseTensor._of(coords, result)
+            if features.shape[1] != self.in_channels:
+                raise _C.UserError(
+                    f"features have {features.shape[1]} channels, the layer takes {self.in_channels}"
+                )
+            map, coords = self.find(x, like)
+            # Looked up where they are, since finding them by name takes longer.
+            parameters = self._parameters
+            weight = parameters.get("weight")
+            if weight is None:  # parametrised: another one at each call
+                weight, kept = self.weight, None
+            else:
+                kept = self._kept.of(self.training)
+            bias = parameters["bias"] if "bias" in parameters else self.bias
+            result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
+            return SparseTensor._of(coords, result)
+        except (AttributeError, ValueError, RuntimeError) as error:
+            if not isinstance(x, SparseTensor):
+                raise not_sparse(self, x) from None
+            better = explained(error)
+            if better is error:
+                raise
+            raise better from None
 
     def dense_weight(self) -> Tensor:
         """The weight as torch.nn.ConvNd has it: [out, in / groups, size…]."""
@@ -134,10 +164,14 @@ def make_window(
     padding: int | Sequence[int],
     dilation: int | Sequence[int],
 ) -> Window:
-    """Of one number for all axes, or one each; raises UserError for other counts."""
+    """Of one number for all axes, or one each; raises UserError for other counts, and for a padding
+    below 0."""
+    paddings = per_axis(padding, dimension, "padding")
+    if min(paddings) < 0:
+        raise _C.UserError(f"padding = {padding}: give at least 0; pumice.ops.prune crops sites")
     return Window(
         per_axis(kernel_size, dimension, "kernel_size"),
         per_axis(stride, dimension, "stride"),
-        per_axis(padding, dimension, "padding"),
+        paddings,
         per_axis(dilation, dimension, "dilation"),
     )

@@ -1,22 +1,94 @@
-"""The convolution layers, for one to four dimensions."""
+"""Submanifold convolution, and the names of all convolution layers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
-from .. import _C, ops
+import torch
+
+from .. import ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
-from ..window import Window, per_axis
-from .convolution import Convolution, make_window, sites_of
-from .dimensions import for_dimensions
+from .convolution import Convolution
+from .strided import Conv, Conv1d, Conv2d, Conv3d, Conv4d
+from .submanifold import Numbers, no_indice_key, submanifold_window
+from .transposed import (
+    ConvTranspose,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    ConvTranspose4d,
+    GenerativeConvTranspose,
+    GenerativeConvTranspose1d,
+    GenerativeConvTranspose2d,
+    GenerativeConvTranspose3d,
+    GenerativeConvTranspose4d,
+    InverseConv,
+    InverseConv1d,
+    InverseConv2d,
+    InverseConv3d,
+    InverseConv4d,
+)
 
-Numbers = Union[int, Sequence[int]]
+__all__ = [
+    "Conv",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "Conv4d",
+    "ConvTranspose",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "ConvTranspose4d",
+    "GenerativeConvTranspose",
+    "GenerativeConvTranspose1d",
+    "GenerativeConvTranspose2d",
+    "GenerativeConvTranspose3d",
+    "GenerativeConvTranspose4d",
+    "InverseConv",
+    "InverseConv1d",
+    "InverseConv2d",
+    "InverseConv3d",
+    "InverseConv4d",
+    "SubMConv",
+    "SubMConv1d",
+    "SubMConv2d",
+    "SubMConv3d",
+    "SubMConv4d",
+    "keeps_sites",
+]
 
 
-class _SubMConv(Convolution):
-    """Outputs are the inputs: a window of stride 1, centred on its output."""
+class SubMConv(Convolution):
+    """Submanifold convolution, for 1 to 4 axes by the class's name: outputs are the inputs, a window of
+    stride 1 centred on its output. An even axis has no centre and begins at its output.
+
+    Args:
+        in_channels: channels of the features that go in.
+        out_channels: channels of those that come out.
+        kernel_size: cells an axis, one number or one for each.
+        dilation: distance of the cells that are looked at.
+        groups: a divisor of both numbers of channels.
+        bias: whether a number is added to each channel.
+        stride: 1, which other layers take; any other is refused.
+        padding: kernel_size // 2 (times dilation), which other layers take; any other is refused.
+        indice_key: refused: maps are found by the sites.
+        dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        device: where the parameters are made.
+        dtype: their type.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], one [N, out_channels] on the same sites.
+    Raises:
+        UserError: a stride, a padding or a key; channels, axes or types that do not fit, with the layer's
+            path in the network.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.randn(2, 4))
+        >>> nn.SubMConv3d(4, 8, 3, padding=1)(x).shape
+        torch.Size([2, 8])
+    """
 
     _dimension: int
 
@@ -28,117 +100,47 @@ class _SubMConv(Convolution):
         dilation: Numbers = 1,
         groups: int = 1,
         bias: bool = True,
-        **options: Any,
+        *,
+        stride: Numbers = 1,
+        padding: Numbers | None = None,
+        indice_key: None = None,
+        dataflow: str | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        window = Window.centred(
-            per_axis(kernel_size, self._dimension, "kernel_size"),
-            per_axis(dilation, self._dimension, "dilation"),
-        )
+        """The arguments are those of the class."""
+        name = type(self).__name__
+        no_indice_key(name, indice_key)
+        window = submanifold_window(name, self._dimension, kernel_size, dilation, stride, padding)
         super().__init__(
-            self._dimension, in_channels, out_channels, window, groups, bias, **options
+            self._dimension, in_channels, out_channels, window, groups, bias, dataflow, device, dtype
         )
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
+        """The map from the sites of `x` to themselves."""
         return ops.submanifold_map(x.coords, self.window), x.coords
 
 
 def keeps_sites(layer: Convolution) -> bool:
     """Whether its outputs are its inputs, so that sites and window alone say which map it takes."""
-    return type(layer).find is _SubMConv.find and "find" not in layer.__dict__
+    return type(layer).find is SubMConv.find and "find" not in layer.__dict__
 
 
-class _StridedArguments(Convolution):
-    _dimension: int
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        bias: bool = True,
-        **options: Any,
-    ) -> None:
-        window = make_window(self._dimension, kernel_size, stride, padding, dilation)
-        super().__init__(
-            self._dimension, in_channels, out_channels, window, groups, bias, **options
-        )
+class SubMConv1d(SubMConv):
+    __doc__ = SubMConv.__doc__
+    _dimension = 1
 
 
-class _Conv(_StridedArguments):
-    """Makes its own output sites: every one that an offset reaches (outputs="dilating", as spconv),
-    or every occupied coarse cell (outputs="cell", as MinkowskiEngine and TorchSparse)."""
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: Numbers,
-        stride: Numbers = 1,
-        padding: Numbers = 0,
-        dilation: Numbers = 1,
-        groups: int = 1,
-        bias: bool = True,
-        *,
-        outputs: str = "dilating",
-        **options: Any,
-    ) -> None:
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, **options
-        )
-        if outputs not in ("dilating", "cell"):
-            raise _C.UserError(f"outputs = {outputs!r}: there are 'dilating' and 'cell'")
-        self.outputs = outputs
-
-    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
-        return ops.strided_map(x.coords, self.window, self.outputs == "cell")
+class SubMConv2d(SubMConv):
+    __doc__ = SubMConv.__doc__
+    _dimension = 2
 
 
-class _InverseConv(_StridedArguments):
-    """Back to the sites that a strided convolution of the same window came from, through its map:
-    forward(x), or forward(x, like) where several lead to the sites of x."""
-
-    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
-        return ops.inverse_map(x.coords, self.window, sites_of(like))
+class SubMConv3d(SubMConv):
+    __doc__ = SubMConv.__doc__
+    _dimension = 3
 
 
-class _ConvTranspose(_StridedArguments):
-    """Onto finer sites that are there: forward(x, like), `like` a sparse tensor or Coordinates. Without
-    `like`, back to those from which a strided layer of the same stride led to the sites of x, whatever
-    its kernel."""
-
-    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
-        fine = ops.finer_sites(x.coords, self.window) if like is None else sites_of(like)
-        if fine is None:
-            raise _C.UserError(
-                f"{type(self).__name__}: no layer of stride {self.window.stride} led to the sites of "
-                "its input: pass the tensor that has the sites to go to, or use "
-                "GenerativeConvTranspose for every site it reaches"
-            )
-        return ops.transposed_map(x.coords, fine, self.window), fine
-
-
-class _GenerativeConvTranspose(_StridedArguments):
-    """Onto every finer site that it reaches."""
-
-    def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
-        return ops.generative_map(x.coords, self.window)
-
-
-SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d = for_dimensions(_SubMConv, "SubMConv")
-Conv1d, Conv2d, Conv3d, Conv4d = for_dimensions(_Conv, "Conv")
-InverseConv1d, InverseConv2d, InverseConv3d, InverseConv4d = for_dimensions(
-    _InverseConv, "InverseConv"
-)
-ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTranspose4d = for_dimensions(
-    _ConvTranspose, "ConvTranspose"
-)
-(
-    GenerativeConvTranspose1d,
-    GenerativeConvTranspose2d,
-    GenerativeConvTranspose3d,
-    GenerativeConvTranspose4d,
-) = for_dimensions(_GenerativeConvTranspose, "GenerativeConvTranspose")
+class SubMConv4d(SubMConv):
+    __doc__ = SubMConv.__doc__
+    _dimension = 4

@@ -44,10 +44,21 @@ class Kept:
 def freeze(model: torch.nn.Module) -> torch.nn.Module:
     """Promises that weights of `model` do not change from here on, so that its convolutions on a
     GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
-    changing weights. Returns `model`.
+    changing weights.
 
     Without the promise weights are packed at each call, since PyTorch does not tell who writes into
     `weight.data`.
+
+    Args:
+        model: with convolutions of `pumice.nn` or `pumice.compat` at any depth.
+    Returns:
+        `model` itself.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> net = nn.freeze(nn.Sequential(nn.SubMConv3d(4, 8, 3)).eval())
     """
     for layer in model.modules():
         kept = getattr(layer, "_kept", None)

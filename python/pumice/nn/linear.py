@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
+from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 
 
 class Linear(torch.nn.Linear):
-    """torch.nn.Linear of the features."""
+    """torch.nn.Linear of the features.
+
+    Args:
+        in_features: channels of the features that go in.
+        out_features: channels of those that come out.
+        bias: whether a number is added to each channel.
+        device: where the parameters are made.
+        dtype: their type.
+    Returns:
+        Of a call with a sparse tensor [N, in_features], one [N, out_features] on the same sites.
+    Raises:
+        UserError: other channels, with the layer's path in the network.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.Linear(4, 2)(x).shape
+        torch.Size([2, 2])
+    """
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
 
     def forward(self, x: SparseTensor) -> SparseTensor:
-        return SparseTensor._of(
-            x.coords, torch.nn.functional.linear(x.features, self.weight, self.bias)
-        )
+        """[N, in_features] to [N, out_features], on the same sites."""
+        try:
+            return SparseTensor._of(
+                x.coords, torch.nn.functional.linear(x.features, self.weight, self.bias)
+            )
+        except (AttributeError, RuntimeError) as error:
+            if not isinstance(x, SparseTensor):
+                raise not_sparse(self, x) from None
+            better = explained(error)
+            if better is error:
+                raise
+            raise better from None

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import ops
+from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 
 
 class BatchNorm(torch.nn.BatchNorm1d):
     """torch.nn.BatchNorm1d of the features. A batch without rows stays as it is.
 
-    forward(x, residual, relu) is relu(norm(x) + residual) in one pass; `residual` are features.
+    norm(x, residual, relu) is relu(norm(x) + residual) in one pass; `residual` are features [N, C].
+
+    Args:
+        num_features: C, channels of the features.
+        eps: is added to the variance.
+        momentum: share of a new batch in the running statistics; None: the mean of all batches.
+        affine: whether scale and shift of each channel are learnt.
+        track_running_stats: whether there are running statistics, for evaluation.
+        device: where parameters and statistics are made.
+        dtype: their type.
+    Returns:
+        Of a call with a sparse tensor [N, C], one [N, C] on the same sites.
+    Raises:
+        UserError: other channels, with the layer's path in the network.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.BatchNorm(4)(x).shape
+        torch.Size([2, 4])
     """
+
+    if TYPE_CHECKING:
+
+        def __call__(
+            self, x: SparseTensor, residual: torch.Tensor | None = None, relu: bool = False
+        ) -> SparseTensor: ...
 
     def forward(
         self, x: SparseTensor, residual: torch.Tensor | None = None, relu: bool = False
     ) -> SparseTensor:
-        return SparseTensor._of(x.coords, batch_norm(self, x.features, residual, relu))
+        """[N, C] to [N, C], on the same sites."""
+        try:
+            return SparseTensor._of(x.coords, batch_norm(self, x.features, residual, relu))
+        except (AttributeError, ValueError, RuntimeError) as error:
+            if not isinstance(x, SparseTensor):
+                raise not_sparse(self, x) from None
+            better = explained(error)
+            if better is error:
+                raise
+            raise better from None
 
 
 def batch_norm(
@@ -97,6 +132,24 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
     may have different numbers of them, and none. On GPUs and on the CPU.
 
     PyTorch's own SyncBatchNorm works on GPUs alone.
+
+    Args:
+        num_features: C, channels of the features.
+        eps: is added to the variance.
+        momentum: share of a new batch in the running statistics; None: the mean of all batches.
+        affine: whether scale and shift of each channel are learnt.
+        track_running_stats: whether there are running statistics, for evaluation.
+        process_group: the processes that share statistics; default: all.
+    Returns:
+        Of a call with a sparse tensor [N, C], one [N, C] on the same sites.
+    Raises:
+        UserError: other channels, with the layer's path in the network.
+    Waits:
+        For the other processes.
+    Example:
+        >>> net = nn.SyncBatchNorm.convert(nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.BatchNorm(8)))
+        >>> type(net[1]).__name__
+        'SyncBatchNorm'
     """
 
     def __init__(
@@ -108,10 +161,18 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
         track_running_stats: bool = True,
         process_group: Any = None,
     ) -> None:
+        """The arguments are those of the class."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
         self.process_group = process_group
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [N, C], on the same sites."""
+        if not isinstance(x, SparseTensor):
+            raise not_sparse(self, x)
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         if distributed and (self.training or not self.track_running_stats):
             return SparseTensor._of(x.coords, self._over_processes(x.features))
@@ -175,22 +236,72 @@ def _sum_over_processes(values: torch.Tensor, group: Any) -> torch.Tensor:
 
 
 class LayerNorm(torch.nn.LayerNorm):
-    """torch.nn.LayerNorm over the channels of each row."""
+    """torch.nn.LayerNorm over the channels of each row.
+
+    Args:
+        normalized_shape: C, channels of the features.
+        eps: is added to the variance.
+        elementwise_affine: whether scale and shift of each channel are learnt.
+        bias: whether there is a shift.
+        device: where the parameters are made.
+        dtype: their type.
+    Returns:
+        Of a call with a sparse tensor [N, C], one [N, C] on the same sites.
+    Raises:
+        RuntimeError: PyTorch's, for other channels.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.LayerNorm(4)(x).features[0]
+        tensor([0., 0., 0., 0.], grad_fn=<SelectBackward0>)
+    """
+
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
 
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [N, C], on the same sites."""
+        if not isinstance(x, SparseTensor):
+            raise not_sparse(self, x)
         return SparseTensor._of(x.coords, super().forward(x.features))
 
 
 class InstanceNorm(torch.nn.Module):
-    """Normalises every channel over the rows of each batch item (biased variance)."""
+    """Normalises every channel over the rows of each batch item (biased variance).
+
+    Args:
+        channels: C, channels of the features.
+        eps: is added to the variance.
+        affine: whether scale and shift of each channel are learnt.
+    Returns:
+        Of a call with a sparse tensor [N, C], one [N, C] on the same sites.
+    Raises:
+        RuntimeError: PyTorch's, for other channels.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> nn.InstanceNorm(4)(x).shape
+        torch.Size([2, 4])
+    """
 
     def __init__(self, channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.eps = eps
         self.weight = torch.nn.Parameter(torch.ones(channels)) if affine else None
         self.bias = torch.nn.Parameter(torch.zeros(channels)) if affine else None
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, C] to [N, C], on the same sites."""
+        if not isinstance(x, SparseTensor):
+            raise not_sparse(self, x)
         # In float32 at least: a sum of many halves is none.
         features = x.features.float() if x.features.dtype.itemsize < 4 else x.features
         mean = ops.global_pool(features, x.coords, "average")

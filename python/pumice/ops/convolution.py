@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .. import _C
 from . import modes
+from .library import flops
 from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
@@ -58,6 +59,7 @@ def _convolve(
         modes.check_weight(features, weight)
     # A map of a graph may come out of it, where a graph is broken between map and convolution.
     if modes.traced(features) or type(map) is TracedMap:
+        flops.announce()
         traced = as_traced(map)
         used = weight if dtype is None else weight.to(dtype)
         return _ops.convolution(

@@ -57,6 +57,11 @@ def to_bev(
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
     axis %= dimension
+    if shape is None and not torch.compiler.is_compiling() and coords.spatial_shape is None:
+        raise _C.UserError(
+            "the sites have no spatial_shape, so that the channels of a view from above would depend on the scan: "
+            "give shape (and low, its first cell), or the tensor a spatial_shape"
+        )
     if modes.traced(features):
         dense = to_dense(features, coords, shape=shape, low=low, crop=crop)
         return dense.movedim(2 + axis, 2).flatten(1, 2)

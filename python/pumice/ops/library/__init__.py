@@ -9,6 +9,7 @@ from . import (  # noqa: F401  (registers the operators)
     convolution,
     convolution_gradients,
     dense,
+    flops,
     maps,
     normalization,
     pooling,

@@ -1,0 +1,92 @@
+"""What functions and methods of PyTorch do with sparse tensors: those that look at each number alone
+work on the features, the others say what to call instead."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from . import _C
+from ._where import place_of, torch_module
+
+if TYPE_CHECKING:
+    from .tensor import SparseTensor
+
+# By name, since a function has several: torch.relu, torch.nn.functional.relu, torch.Tensor.relu.
+ELEMENTWISE = frozenset(
+    (
+        "abs celu clamp dropout elu gelu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish neg "
+        "prelu relu relu6 selu sigmoid silu softplus softsign sqrt square tanh"
+    ).split()
+)
+ARITHMETIC = frozenset("add sub mul div multiply subtract divide true_divide".split())
+_SHORT = {"multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div"}
+
+_REMEDIES = {
+    "cat": "pumice.cat puts channels side by side, pumice.collate makes a batch",
+    "concat": "pumice.cat puts channels side by side, pumice.collate makes a batch",
+    "stack": "pumice.collate makes a batch of them",
+    "linear": "pumice.nn.Linear takes it, and so does pumice.nn.Sequential, which gives a torch.nn.Linear the features",
+    "batch_norm": "pumice.nn.BatchNorm takes it",
+    "layer_norm": "pumice.nn.LayerNorm takes it",
+    "cross_entropy": "give the loss x.features, [N, classes]",
+    "mse_loss": "give the loss x.features, [N, C]",
+    "max_pool3d": "pumice.nn.MaxPool takes it",
+    "avg_pool3d": "pumice.nn.AvgPool takes it",
+    "conv3d": "pumice.nn.Conv3d and pumice.nn.SubMConv3d take it",
+}
+_OTHERWISE = "give it x.features [N, C]; x.replace(features=…) puts a result of N rows back on the sites"
+
+
+def call(kind: type[SparseTensor], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What `__torch_function__` does."""
+    name = getattr(function, "__name__", str(function)).strip("_")
+    if args and isinstance(args[0], kind):
+        x = args[0]
+        if name in ELEMENTWISE:
+            return kind._of(x.coords, function(x.features, *args[1:], **kwargs))
+        if name in ARITHMETIC and len(args) == 2 and not kwargs:
+            return _arithmetic(name, x, args[1])
+    elif name in ("mul", "multiply", "rmul") and len(args) == 2 and isinstance(args[1], kind):
+        return args[1] * args[0]
+    module = torch_module(sys._getframe(2))
+    if module is not None:
+        raise _C.UserError(given_to(module))
+    raise _C.UserError(
+        f"torch's {name} takes tensors, and got a SparseTensor: {_REMEDIES.get(name, _OTHERWISE)}"
+    )
+
+
+def missing(name: str) -> str:
+    """Of an attribute that a sparse tensor does not have."""
+    if not hasattr(torch.Tensor, name):
+        return f"'SparseTensor' object has no attribute {name!r}"
+    module = torch_module(sys._getframe(2))
+    if module is not None:
+        return given_to(module)
+    return (
+        f"a SparseTensor has no {name!r}: x.features.{name} is that of its features [N, C], x.indices.{name} of "
+        "its sites; x.replace(features=…) puts features back on the sites"
+    )
+
+
+def given_to(module: torch.nn.Module) -> str:
+    """Of a module of torch.nn, which takes tensors."""
+    name = type(module).__name__
+    own = {"BatchNorm1d": "BatchNorm", "BatchNorm3d": "BatchNorm", "SyncBatchNorm": "SyncBatchNorm",
+           "Conv3d": "Conv3d, or SubMConv3d", "MaxPool3d": "MaxPool", "AvgPool3d": "AvgPool"}.get(name)  # fmt: skip
+    if own is None and name in ("Linear", "LayerNorm", "Dropout"):
+        own = name
+    return (
+        f"{place_of(module, sys._getframe(1))} takes a tensor, and got a SparseTensor: build the network with "
+        "pumice.nn.Sequential, which gives modules of torch.nn the features, in place of torch.nn.Sequential"
+        + ("" if own is None else f"; or use pumice.nn.{own}")
+    )
+
+
+def _arithmetic(name: str, x: Any, other: Any) -> Any:
+    short = _SHORT.get(name, name)
+    return {"add": x.__add__, "sub": x.__sub__, "mul": x.__mul__, "div": x.__truediv__}[short](other)

@@ -1,0 +1,147 @@
+"""Where in a network something went wrong. Found when an error is raised; nothing is recorded before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+
+from . import _C
+
+# What functions that run a layer call it.
+_NAMES = ("self", "layer", "module", "norm")
+_INPUTS = ("x", "features", "input")
+
+
+def explained(error: Exception) -> Exception:
+    """`error`, which a layer is letting through, with the path of the innermost layer in the outermost
+    network that is running ("stem.0"), and what that layer takes where it was given something else. To be
+    raised from an except clause; an error that has its path already stays as it is."""
+    if getattr(error, "_pumice_place", None) is not None or torch.compiler.is_compiling():
+        return error
+    found = _failed(error)
+    if found is None:
+        return error
+    frame, layer = found
+    place = place_of(layer, frame)
+    text = str(error)
+    given = _given(frame)
+    if isinstance(error, _C.UserError):
+        text = text.removeprefix(f"{type(layer).__name__}: ")
+    else:
+        text = ""
+    text = _dimensions(layer, given) or _channels(layer, given) or text
+    if not text:  # an error of PyTorch's stays what it is
+        if hasattr(error, "add_note"):  # Python 3.11
+            error.add_note(f"in {place}")
+        error._pumice_place = place  # type: ignore[attr-defined]
+        return error
+    if not isinstance(error, _C.UserError):
+        error = _C.UserError(text)
+    error.args = (f"{place}: {text}",)
+    error._pumice_place = place  # type: ignore[attr-defined]
+    return error
+
+
+def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:
+    """What to raise where a layer got something else than a sparse tensor."""
+    kind = type(x).__name__
+    error = _C.UserError(
+        f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got a {kind}: make one with "
+        "pumice.SparseTensor(coords, features)"
+        + (", or apply the layer of torch.nn" if kind == "Tensor" and _is_rowwise(layer) else "")
+    )
+    error._pumice_place = ""  # type: ignore[attr-defined]
+    return error
+
+
+def place_of(layer: torch.nn.Module, frame: FrameType | None) -> str:
+    """"stem.0 (SubMConv3d)": path and class of `layer`, in the outermost module among the callers of
+    `frame` that has it; the class alone where it was called by itself."""
+    kind = type(layer).__name__
+    if type(layer).__module__.startswith("torch.nn."):
+        kind = f"torch.nn.{kind}"
+    for module in reversed(list(_modules(frame))):
+        for name, inside in module.named_modules():
+            if inside is layer:
+                return f"{name} ({kind})" if name else kind
+    return kind
+
+
+def torch_module(frame: FrameType | None, depth: int = 4) -> torch.nn.Module | None:
+    """The module of torch.nn that runs in one of the `depth` innermost frames."""
+    for _ in range(depth):
+        if frame is None:
+            return None
+        module = frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module) and type(module).__module__.startswith("torch.nn."):
+            return module
+        frame = frame.f_back
+    return None
+
+
+def _modules(frame: FrameType | None) -> Iterator[torch.nn.Module]:
+    """Modules that run, innermost first."""
+    while frame is not None:
+        module = frame.f_locals.get("self")
+        if isinstance(module, torch.nn.Module):
+            yield module
+        frame = frame.f_back
+
+
+def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module] | None:
+    """The innermost frame that `error` went through and that ran a layer."""
+    found = None
+    trace = error.__traceback__
+    while trace is not None:
+        for name in _NAMES:
+            layer = trace.tb_frame.f_locals.get(name)
+            if isinstance(layer, torch.nn.Module):
+                found = trace.tb_frame, layer
+                break
+        trace = trace.tb_next
+    return found
+
+
+def _given(frame: FrameType) -> Any:
+    for name in _INPUTS:
+        value = frame.f_locals.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def _dimensions(layer: torch.nn.Module, x: Any) -> str:
+    """Of sites that have other axes than the layer's kernel."""
+    wanted, given = getattr(layer, "dimension", None), getattr(x, "dimension", None)
+    if not isinstance(wanted, int) or not isinstance(given, int) or wanted == given:
+        return ""
+    said = (
+        f"the sites have {given} axes, since their indices are [N, {1 + given}] with the batch index first, "
+        f"and the kernel has {wanted}"
+    )
+    if given == wanted - 1:
+        return said + (
+            ": where these columns are the axes themselves, the batch column is missing, and "
+            "torch.nn.functional.pad(coords, (1, 0)) puts one of zeros in front"
+        )
+    return said + f": give indices of {1 + wanted} columns, or take the layer of {given} axes"
+
+
+def _channels(layer: torch.nn.Module, x: Any) -> str:
+    """Of features of other widths than the layer's."""
+    shape = getattr(getattr(x, "features", x), "shape", None)
+    if shape is None or len(shape) != 2:
+        return ""
+    for name in ("in_channels", "in_features", "num_features"):
+        wanted = getattr(layer, name, None)
+        if isinstance(wanted, int) and wanted != shape[1]:
+            return f"features have {shape[1]} channels, the layer takes {wanted}"
+    return ""
+
+
+def _is_rowwise(layer: torch.nn.Module) -> bool:
+    return hasattr(torch.nn, type(layer).__name__)
