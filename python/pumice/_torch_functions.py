@@ -60,17 +60,33 @@ def call(kind: type[SparseTensor], function: Callable[..., Any], args: Any, kwar
     )
 
 
-def missing(name: str) -> str:
-    """Of an attribute that a sparse tensor does not have."""
-    if not hasattr(torch.Tensor, name):
-        return f"'SparseTensor' object has no attribute {name!r}"
-    module = torch_module(sys._getframe(2))
-    if module is not None:
-        return given_to(module)
-    return (
-        f"a SparseTensor has no {name!r}: x.features.{name} is that of its features [N, C], x.indices.{name} of "
-        "its sites; x.replace(features=…) puts features back on the sites"
-    )
+# Methods and properties that people try first, and modules of torch.nn ask for.
+MISSING = tuple(
+    (
+        "argmax argmin backward clone contiguous dim expand flatten grad item log_softmax matmul max mean min "
+        "ndim norm numel permute repeat reshape size softmax squeeze sum t tolist transpose unsqueeze view"
+    ).split()
+)
+
+
+class Missing:
+    """An attribute of tensors that a sparse tensor does not have, and says so."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__doc__ = f"Not there: it is x.features.{name} of the features [N, C]."
+
+    def __get__(self, x: Any, kind: Any = None) -> Any:
+        if x is None:
+            return self
+        module = torch_module(sys._getframe(1))
+        if module is not None:
+            raise AttributeError(given_to(module))
+        name = self.name
+        raise AttributeError(
+            f"a SparseTensor has no {name!r}: x.features.{name} is that of its features [N, C], x.indices.{name} "
+            "of its sites; x.replace(features=…) puts features back on the sites"
+        )
 
 
 def given_to(module: torch.nn.Module) -> str:

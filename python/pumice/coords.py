@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from . import _C, _framework  # noqa: F401  (connects PyTorch)
+from . import _C, _framework, window  # noqa: F401  (connects PyTorch)
 from ._checks import warn_once
 
 NO_TRACING = (
@@ -294,4 +294,4 @@ def _axes(values: Sequence[int] | None, dimension: int) -> list[int] | None:
 
 
 # What torch.save writes of sites, torch.load takes back without `weights_only=False`.
-torch.serialization.add_safe_globals([Coordinates, _rebuild])
+torch.serialization.add_safe_globals([Coordinates, _rebuild, window._rebuild])

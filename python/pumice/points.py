@@ -31,8 +31,8 @@ class PointCloud:
         ring: int32 [P], the beam.
     Example:
         >>> scan = pumice.simulate(seed=1, beams=32)
-        >>> scan.positions.shape == (len(scan), 3), scan.ring is None
-        (True, True)
+        >>> scan.positions.shape == (len(scan), 3), scan.labels.dtype
+        (True, dtype('int32'))
     """
 
     positions: np.ndarray  # float32 [P, 3], metres

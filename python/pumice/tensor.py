@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -13,6 +13,7 @@ from .coords import Coordinates
 from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
 
 _set = object.__setattr__
+_compiling = torch.compiler.is_dynamo_compiling  # a graph is made by tracing; in a call that is no more than a call
 
 
 class SparseTensor(Values):
@@ -83,19 +84,30 @@ class SparseTensor(Values):
                 f"features have {features.shape[0]} rows and coords {len(coords)}: "
                 "give one row for each site"
             )
+        if _compiling():
+            self.coords, self.features = coords, features
+            return
         _set(self, "coords", coords)
         _set(self, "features", features)
 
     @classmethod
     def _of(cls, coords: Coordinates, features: torch.Tensor) -> SparseTensor:
         """Unchecked: what operators return."""
-        self: Any = _Fields()
+        self: Any
+        if _compiling():
+            self = cls.__new__(cls)
+            self.coords, self.features = coords, features
+            return self
+        self = _Fields()
         self.coords = coords
         self.features = features
         self.__class__ = cls  # in the time that __new__ takes
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if _compiling():
+            super().__setattr__(name, value)
+            return
         if name == "features":
             value = self.replace(features=value).features
         elif name == "coords":
@@ -117,11 +129,6 @@ class SparseTensor(Values):
                 "pumice.SparseTensor(coords, features)"
             )
         _set(self, name, value)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            raise AttributeError(_torch_functions.missing(name), name=name, obj=self)
 
     @classmethod
     def __torch_function__(
@@ -246,6 +253,9 @@ class SparseTensor(Values):
 
         return cls._of(*from_dense(dense, mask))
 
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _torch_functions.MISSING]
+
     def __repr__(self) -> str:
         return (
             f"SparseTensor(features=[{len(self)}, {self.features.shape[1]}] {self.dtype}, "
@@ -273,6 +283,11 @@ class SparseTensor(Values):
     def __setstate__(self, state: tuple[Coordinates, torch.Tensor]) -> None:
         for name, value in zip(("coords", "features"), state):
             _set(self, name, value)
+
+
+# Not by __getattr__, with which Python would find every attribute in twice the time.
+for _name in _torch_functions.MISSING:
+    setattr(SparseTensor, _name, _torch_functions.Missing(_name))
 
 
 def _check_order(coords: Any, features: torch.Tensor) -> None:

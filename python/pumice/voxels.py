@@ -17,7 +17,18 @@ from .tensor import SparseTensor
 
 @dataclasses.dataclass
 class TensorVoxels:
-    """Occupied cells, one row each, and where each point went."""
+    """Occupied cells, one row each, and where each point went.
+
+    Args:
+        tensor: x, y, z; features differentiable in those of the points.
+        point_to_voxel: int64 [P], row of each point's voxel, -1 for one that is left out.
+    Example:
+        >>> voxels = pumice.voxelize(torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), size=1.0)
+        >>> voxels.tensor.indices
+        tensor([[0, 0, 0, 0]], dtype=torch.int32)
+        >>> voxels.at_points(voxels.features).shape
+        torch.Size([2, 3])
+    """
 
     tensor: SparseTensor  # x, y, z; features differentiable in those of the points
     point_to_voxel: Tensor  # int64 [P]: row of each point's voxel, -1 for one that is left out
@@ -36,8 +47,18 @@ class TensorVoxels:
         return len(self.tensor)
 
     def at_points(self, features: Tensor | SparseTensor) -> Tensor:
-        """What a network made of the voxels, [N, C'], for each point: [P, C'], 0 for points that were
-        left out. `ops.interpolate` is what looks at the voxels around a point too."""
+        """What a network made of the voxels, for each point. `ops.interpolate` is what looks at the voxels around a point
+        too.
+
+        Args:
+            features: [N, C'], or the sparse tensor that has them.
+        Returns:
+            [P, C'], 0 for points that were left out.
+        Raises:
+            UserError: for another number of rows.
+        Waits:
+            Never.
+        """
         if isinstance(features, SparseTensor):
             features = features.features
         return ops.take_rows(features, self.point_to_voxel)
@@ -90,3 +111,7 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
         raise _C.UserError(
             f"batch has shape {tuple(batch.shape)} and is {batch.dtype}: give integers [points]"
         )
+
+
+# What torch.save writes, torch.load takes back without `weights_only=False`.
+torch.serialization.add_safe_globals([TensorVoxels])

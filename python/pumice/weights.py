@@ -32,8 +32,25 @@ def save_weights(
     dtype: torch.dtype | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes a module's state (or tensors by name), floats rounded to `dtype` where it is given.
-    The file appears whole or not at all; UserError where there is no such folder."""
+    """Writes a module's state, or tensors by name, into a safetensors file, which appears whole or not at all.
+
+    Args:
+        model: a module, or tensors by name.
+        path: of the file.
+        dtype: what floats are rounded to; default: their own type.
+        metadata: texts by name, which the file carries along.
+    Returns:
+        None.
+    Raises:
+        UserError: where there is no such folder, and for types that such files do not hold.
+    Waits:
+        For a GPU, where the tensors are on one.
+    Example:
+        >>> layer = nn.SubMConv3d(4, 8, 3)
+        >>> pumice.save_weights(layer, "layer.safetensors")
+        >>> pumice.load_weights(layer, "layer.safetensors")
+        {}
+    """
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     if not os.path.isdir(folder):
         raise _C.UserError(f"{os.fspath(path)}: there is no folder {folder}: make it first")
@@ -72,7 +89,21 @@ def save_weights(
 
 
 def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """(tensors by name, metadata) of a safetensors file."""
+    """What a safetensors file holds.
+
+    Args:
+        path: of the file.
+    Returns:
+        (tensors by name, metadata).
+    Raises:
+        UserError: for a file that is none, or one of torch.save.
+    Waits:
+        Never.
+    Example:
+        >>> pumice.save_weights({"a": torch.ones(2)}, "a.safetensors", metadata={"by": "hand"})
+        >>> pumice.read_weights("a.safetensors")
+        ({'a': tensor([1., 1.])}, {'by': 'hand'})
+    """
     with open(path, "rb") as file:
         data = file.read()
     if data[:2] == b"PK" or data[:1] == b"\x80":  # a zip archive, or a pickle
@@ -92,9 +123,22 @@ def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor],
 
 
 def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> dict[str, str]:
-    """Loads what `save_weights` wrote, converted to the types of `model`; returns the metadata.
+    """Loads what `save_weights` wrote, converted to the types of the model.
 
-    Raises UserError for a name too few or too many, and for another shape; nothing is loaded then.
+    Args:
+        model: a module, written in place.
+        path: of the file.
+    Returns:
+        The metadata of the file.
+    Raises:
+        UserError: for a name too few or too many, and for another shape; nothing is loaded then.
+    Waits:
+        For a GPU, where the model is on one.
+    Example:
+        >>> layer = nn.SubMConv3d(4, 8, 3)
+        >>> pumice.save_weights(layer, "layer.safetensors", metadata={"by": "hand"})
+        >>> pumice.load_weights(layer, "layer.safetensors")
+        {'by': 'hand'}
     """
     tensors, metadata = read_weights(path)
     load_tensors(model, tensors, path)

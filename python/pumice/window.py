@@ -73,10 +73,14 @@ class Window:
         return hash(tuple(self.numbers))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Window.of, (self.numbers,)
+        return _rebuild, (self.numbers,)
 
     def __repr__(self) -> str:
         return repr(self.c)
+
+
+def _rebuild(numbers: Sequence[int]) -> Window:
+    return Window.of(numbers)
 
 
 def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from conftest import random_tensor, working_type
 
@@ -44,7 +45,23 @@ def test_minkunet(device: torch.device) -> None:
     assert by_name["stem.0"].plan.startswith(dataflow)
     lines = str(found).splitlines()
     assert by_name["stem.0"].plan in lines[1]
-    assert len(lines) == len(found) + 2 and "stage4.2.net.3" in str(found)
+    assert len(lines) == len(found) + 2 + len(found.by_kind()) and "stage4.2.net.3" in str(found)
+
+
+def test_sums_and_order() -> None:
+    x = random_tensor(extent=32, count=900, dtype=torch.float32)
+    found = models.MinkUNet42(4, 7, (4, 4, 4, 4, 4, 4, 4, 4, 4)).explain(x)
+    kinds = found.by_kind()
+    assert sum(kind.calls for kind in kinds.values()) == len(found)
+    assert abs(sum(kind.ms for kind in kinds.values()) - found.ms) < 1e-9
+    of_convolutions = [layer.gflop for layer in found if layer.kind == "SubMConv3d"]
+    assert kinds["SubMConv3d"].calls == len(of_convolutions)
+    assert abs(kinds["SubMConv3d"].gflop - sum(of_convolutions)) < 1e-12
+    assert [kind.ms for kind in kinds.values()] == sorted((k.ms for k in kinds.values()), reverse=True)
+    slowest = found.sorted_by("ms")
+    assert len(slowest) == len(found) and slowest[0].ms == max(layer.ms for layer in found)
+    with pytest.raises(pumice.UserError, match="column = 'name'"):
+        found.sorted_by("name")
 
 
 def test_ordinary_modules_and_no_rows(device: torch.device) -> None:

@@ -18,7 +18,22 @@ _PACKAGES = {
 
 
 def install(*names: str) -> None:
-    """From here on `import NAME` finds Pumice's package of that interface, in this process."""
+    """From here on `import NAME` finds Pumice's package of that interface, in this process.
+
+    Args:
+        names: of "spconv", "torchsparse" and "MinkowskiEngine".
+    Returns:
+        None.
+    Raises:
+        UserError: for another name.
+    Waits:
+        Never.
+    Example:
+        >>> pumice.compat.install("torchsparse")
+        >>> import torchsparse
+        >>> torchsparse.SparseTensor.__module__
+        'pumice.compat.torchsparse.tensor'
+    """
     for name in names:
         if name not in _PACKAGES:
             raise _C.UserError(f"{name!r} has no equal here: there are {', '.join(_PACKAGES)}")

@@ -15,6 +15,7 @@ class Norms:
     """How the norms of a network are made."""
 
     def __init__(self, eps: float = 1e-5, momentum: float = 0.1) -> None:
+        """The arguments are those of the class."""
         self.eps = eps
         self.momentum = momentum
 
@@ -32,7 +33,21 @@ def submanifold(in_channels: int, out_channels: int, kernel_size: int = 3) -> Co
 
 
 def convolution_block(convolution: Convolution, norms: Norms = PYTORCH_NORMS) -> nn.Sequential:
-    """conv-norm-relu."""
+    """A convolution, its norm and a ReLU, which run as one.
+
+    Args:
+        convolution: a convolution layer, best without bias.
+        norms: how the norm is made; default: as PyTorch's.
+    Returns:
+        A `nn.Sequential` of the three.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> len(models.convolution_block(nn.SubMConv3d(4, 8, 3, bias=False)))
+        3
+    """
     return nn.Sequential(convolution, norms(convolution.out_channels), nn.ReLU(inplace=True))
 
 
@@ -48,6 +63,7 @@ class NamedBlock(torch.nn.Module):
     """A block in a module of its own: its path has the "net" that published weights have."""
 
     def __init__(self, convolution: Convolution) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.net = convolution_block(convolution)
 
@@ -56,12 +72,29 @@ class NamedBlock(torch.nn.Module):
 
 
 class ResidualBlock(torch.nn.Module):
-    """relu(net(x) + shortcut(x)): net is conv-norm-relu-conv-norm of 3³ submanifold convolutions;
-    the shortcut is x, or a 1³ conv-norm named `downsample` where the widths differ."""
+    """relu(net(x) + shortcut(x)): net is conv-norm-relu-conv-norm of 3³ submanifold convolutions; the shortcut is x,
+    or a 1³ conv-norm named `downsample` where the widths differ.
+
+    Args:
+        in_channels: channels of the features that go in.
+        out_channels: channels of those that come out.
+        norms: how norms are made; default: as PyTorch's.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], one [N, out_channels] on the same sites.
+    Raises:
+        UserError: other channels or axes, with the layer's path in the network.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> models.ResidualBlock(4, 8)(x).shape
+        torch.Size([2, 8])
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, norms: Norms = PYTORCH_NORMS
     ) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.net = nn.Sequential(
             submanifold(in_channels, out_channels),

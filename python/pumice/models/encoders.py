@@ -47,13 +47,27 @@ class _Encoder(Network):
 
 
 class CenterPointEncoder(_Encoder):
-    """The sparse encoder of CenterPoint on 0.075 m voxels: 21 convolutions, residual.
+    """The sparse encoder of CenterPoint on 0.075 m voxels: 21 convolutions, residual. Give the input the grid of its
+    range as `spatial_shape` (for 108 m × 108 m × 8 m: [1440, 1440, 41]); the result has 128 channels and 1/8 of it
+    in x and y.
 
-    Give the input the grid of its range as `spatial_shape` (for 108 m × 108 m × 8 m:
-    [1440, 1440, 41]); the result has 128 channels and 1/8 of it in x and y.
+    Args:
+        in_channels: channels of the features that go in.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], one [M, 128] on coarser sites.
+    Raises:
+        UserError: other channels or axes, with the layer's path in the network.
+    Waits:
+        For a GPU, for how many sites each level has.
+    Example:
+        >>> coords = torch.tensor([[0, 10, 20, 30]])
+        >>> x = pumice.SparseTensor(coords, torch.ones(1, 4), spatial_shape=[64, 64, 41])
+        >>> models.CenterPointEncoder(4).eval()(x).spatial_shape
+        (8, 8, 2)
     """
 
     def __init__(self, in_channels: int = 4) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.conv_input = _block(in_channels, 16)
         self.conv1 = nn.Sequential(_residual(16), _residual(16))
@@ -66,13 +80,27 @@ class CenterPointEncoder(_Encoder):
 
 
 class SecondEncoder(_Encoder):
-    """The sparse encoder of SECOND, as in OpenPCDet's VoxelBackBone8x: 12 convolutions.
+    """The sparse encoder of SECOND, as in OpenPCDet's VoxelBackBone8x: 12 convolutions. Give the input the grid of its
+    range as `spatial_shape` (for KITTI's 70.4 m × 80 m × 4 m: [1408, 1600, 41]); the result has 128 channels and
+    1/8 of it in x and y.
 
-    Give the input the grid of its range as `spatial_shape` (for KITTI's 70.4 m × 80 m × 4 m:
-    [1408, 1600, 41]); the result has 128 channels and 1/8 of it in x and y.
+    Args:
+        in_channels: channels of the features that go in.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], one [M, 128] on coarser sites.
+    Raises:
+        UserError: other channels or axes, with the layer's path in the network.
+    Waits:
+        For a GPU, for how many sites each level has.
+    Example:
+        >>> coords = torch.tensor([[0, 10, 20, 30]])
+        >>> x = pumice.SparseTensor(coords, torch.ones(1, 4), spatial_shape=[64, 64, 41])
+        >>> models.SecondEncoder(4).eval()(x).spatial_shape
+        (8, 8, 2)
     """
 
     def __init__(self, in_channels: int = 4) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         self.conv_input = _block(in_channels, 16)
         self.conv1 = nn.Sequential(_block(16, 16))

@@ -28,6 +28,7 @@ class UNet(Network):
     """
 
     def __init__(self, in_channels: int, widths: Sequence[int]) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         width = self.widths = tuple(widths)
         self.stem = nn.Sequential(
@@ -62,13 +63,26 @@ class UNet(Network):
 
 
 class MinkUNet42(UNet):
-    """A U-net of 42 convolutions with kernels above 1: scores [rows, classes] on the sites it got.
-
-    A `spatial_shape` of the input has to be a multiple of 16 on every axis, or absent.
-
-    widths: "spvnas", "driving", or nine numbers. width_factor: multiplies them; the results are
-    rounded to the nearest number, at least 1. `pumice run minkunet42 --weights` takes what
+    """A U-net of 42 convolutions with kernels above 1, for semantic segmentation. A `spatial_shape` of the input has
+    to be a multiple of 16 on every axis, or absent. `pumice run minkunet42 --weights` takes what
     `pumice.save_weights` writes of it.
+
+    Args:
+        in_channels: channels of the features that go in.
+        classes: channels of the scores.
+        widths: "spvnas", "driving", or nine numbers: of the stem, four stages down and four up.
+        width_factor: multiplies them; the results are rounded to the nearest number, at least 1.
+    Returns:
+        Of a call with a sparse tensor [N, in_channels], scores [N, classes] on the same sites.
+    Raises:
+        UserError: widths and factors that leave no channel; other channels or axes, with the layer's path in the
+        network.
+    Waits:
+        For a GPU, for how many sites each level has.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> models.MinkUNet42(4, 19, width_factor=0.25).eval()(x).shape
+        torch.Size([2, 19])
     """
 
     def __init__(
@@ -78,6 +92,7 @@ class MinkUNet42(UNet):
         widths: str | Sequence[int] = "spvnas",
         width_factor: float = 1.0,
     ) -> None:
+        """The arguments are those of the class."""
         super().__init__(in_channels, _scaled(widths, width_factor))
         self.classes = classes
         self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))

@@ -22,23 +22,47 @@ _PLACES = (
 
 @dataclasses.dataclass(frozen=True)
 class Pretrained:
-    """A trained network and what its file says of it."""
+    """A trained network and what its file says of it.
+
+    Args:
+        network: on the CPU, float32, in evaluation mode.
+        classes: names in the order of the outputs.
+        voxel_size: metres along x, y, z.
+        metadata: every entry of the file.
+    Example:
+        >>> trained = models.pretrained("streets")
+        >>> len(trained.classes), trained
+        (19, Pretrained(MinkUNet42 of ... parameters, 19 classes (car, bicycle, motorcycle, …), voxel_size=(0.1, 0.1, 0.1)))
+    """
 
     network: MinkUNet42  # on the CPU, float32, in evaluation mode
     classes: tuple[str, ...]  # names in the order of the outputs
     voxel_size: tuple[float, float, float]  # metres along x, y, z
     metadata: Mapping[str, str]  # every entry of the file
 
+    def __repr__(self) -> str:
+        """In a line: the network itself prints as hundreds."""
+        kind, count = type(self.network).__name__, sum(p.numel() for p in self.network.parameters())
+        classes = ", ".join((*self.classes[:3], "…") if len(self.classes) > 3 else self.classes)
+        return f"Pretrained({kind} of {count:,} parameters, {len(self.classes)} classes ({classes}), voxel_size={self.voxel_size})"
+
 
 def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
     """A network with its trained weights.
 
-    source: a name that comes along, of which "streets" is the only one: a MinkUNet42 of 1.7 million
-    parameters trained on simulated streets, which often errs on recorded ones; or a safetensors file
-    with such metadata, as examples/train_segmentation.py writes.
-
-    Raises UserError for a name that did not come along, and for a file whose metadata does not say
-    what the network is.
+    Args:
+        source: "streets", a MinkUNet42 of 1.7 million parameters trained on simulated streets, which often errs on
+            recorded ones; or a safetensors file with such metadata, as examples/train_segmentation.py writes.
+    Returns:
+        A `Pretrained`.
+    Raises:
+        UserError: for a name that is not there, and for a file whose metadata does not say what the network is.
+    Waits:
+        Never.
+    Example:
+        >>> trained = models.pretrained("streets")
+        >>> trained.classes[:2], trained.voxel_size
+        (('car', 'bicycle'), (0.1, 0.1, 0.1))
     """
     path = _path(source)
     tensors, metadata = read_weights(path)

@@ -15,22 +15,36 @@ from .point_voxel import PointTensor
 
 
 class SPVCNN(UNet):
-    """The sparse point-voxel network of spvnas: MinkUNet42, and features of every point that are
-    interpolated from the voxels after the stem, at the bottom, half way up and at the end, and
-    become the voxels' features again on the way.
+    """The sparse point-voxel network of spvnas: MinkUNet42, and features of every point that are interpolated from the
+    voxels after the stem, at the bottom, half way up and at the end, and become the voxels' features again on the
+    way.
 
-    forward takes `PointTensor`, and gives scores of points [P, classes]; or a sparse tensor, of which
-    every site is a point, and gives scores on its sites, as spvnas does where the resolution of its
-    points is that of its voxels. Its `spatial_shape` has to be a multiple of 16 on every axis, or
-    absent.
+    Of a sparse tensor every site is a point, as spvnas does where the resolution of its points is that of its
+    voxels. Its `spatial_shape` has to be a multiple of 16 on every axis, or absent. Checkpoints of spvnas have its
+    names: `pumice.convert` from "torchsparse".
 
-    Checkpoints of spvnas have its names: `pumice.convert` from "torchsparse". cr: multiplies the
-    channels, which are rounded down as there.
+    Args:
+        in_channels: channels of the features that go in.
+        classes: channels of the scores.
+        cr: multiplies the channels, which are rounded down as in spvnas.
+        dropout: the share of features that become 0 in training.
+    Returns:
+        Of a call with a `PointTensor` scores of its points [P, classes]; with a sparse tensor scores on its sites.
+        `batch_size` is that of points; default: the largest batch index and one.
+    Raises:
+        UserError: for other inputs, and a cr that leaves no channel.
+    Waits:
+        For a GPU, for how many sites each level has, and for the batch size of points where it is not given.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> models.SPVCNN(4, 19, cr=0.25).eval()(x).shape
+        torch.Size([2, 19])
     """
 
     def __init__(
         self, in_channels: int = 4, classes: int = 19, cr: float = 1.0, dropout: float = 0.3
     ) -> None:
+        """The arguments are those of the class."""
         if not (cr > 0 and math.isfinite(cr)) or int(cr * min(WIDTHS["spvnas"])) < 1:
             raise _C.UserError(f"cr = {cr}: it has to leave at least one channel of 32")
         super().__init__(in_channels, [int(cr * width) for width in WIDTHS["spvnas"]])

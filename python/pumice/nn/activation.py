@@ -8,12 +8,11 @@ import torch
 
 from .._where import not_sparse
 from ..tensor import SparseTensor
+from .described import described
 
 _TEXT = """torch.nn.{name} of the features of a sparse tensor.
 
-    Args:
-        {arguments}
-    Returns:
+{arguments}    Returns:
         Of a call with a sparse tensor [N, C], one [N, C] on the same sites.
     Raises:
         UserError: where it is given something else than a sparse tensor.
@@ -35,16 +34,17 @@ def _on_features(base: type[torch.nn.Module], arguments: str) -> type[torch.nn.M
             raise not_sparse(self, x) from None
         return SparseTensor._of(coords, base.forward(self, x.features))
 
-    return type(
+    made = type(
         base.__name__,
         (base,),
         {
             "forward": forward,
             "__module__": __name__,
             "__qualname__": base.__name__,
-            "__doc__": _TEXT.format(name=base.__name__, arguments=arguments),
+            "__doc__": _TEXT.format(name=base.__name__, arguments=f"    Args:\n        {arguments}\n" if arguments else ""),
         },
     )
+    return described(made)
 
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ else:
     ELU = _on_features(torch.nn.ELU, f"alpha: the limit below 0.\n        {_INPLACE}")
     GELU = _on_features(torch.nn.GELU, 'approximate: "none" or "tanh".')
     SiLU = _on_features(torch.nn.SiLU, _INPLACE)
-    Sigmoid = _on_features(torch.nn.Sigmoid, "none.")
-    Tanh = _on_features(torch.nn.Tanh, "none.")
+    Sigmoid = _on_features(torch.nn.Sigmoid, "")
+    Tanh = _on_features(torch.nn.Tanh, "")
     Dropout = _on_features(
         torch.nn.Dropout, f"p: the share of numbers that become 0 in training.\n        {_INPLACE}"
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 from .chain import INSIDE, Inside
+from .described import described
 from .fused import Plan, Step, has_hooks, steps_of
 
 
@@ -52,6 +53,7 @@ class OnFeatures(torch.nn.Module):
         return x.replace(features=self.module(x.features))
 
 
+@described
 class Sequential(torch.nn.Sequential):
     """Layers one after the other. Modules of torch.nn (and containers of them alone) see the
     features; all others see the sparse tensor. Names of parameters are those of
@@ -156,6 +158,7 @@ def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> Spa
     return _sum(body(x), other)
 
 
+@described
 class Identity(torch.nn.Module):
     """Its input, as it is.
 

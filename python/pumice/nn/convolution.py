@@ -60,6 +60,7 @@ class Convolution(torch.nn.Module):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
+        """The arguments are those of the class."""
         super().__init__()
         check_channels(in_channels, out_channels, groups)
         self.dimension = dimension
@@ -108,8 +109,10 @@ class Convolution(torch.nn.Module):
             weight = parameters.get("weight")
             if weight is None:  # parametrised: another one at each call
                 weight, kept = self.weight, None
+            elif self.training:
+                kept = None
             else:
-                kept = self._kept.of(self.training)
+                kept = self._kept.of(False)
             bias = parameters["bias"] if "bias" in parameters else self.bias
             result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
             return SparseTensor._of(coords, result)

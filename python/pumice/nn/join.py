@@ -9,8 +9,10 @@ import torch
 from .._checks import at_least_one
 from ..joining import cat
 from ..tensor import SparseTensor, check_sparse
+from .described import described
 
 
+@described
 class Cat(torch.nn.Module):
     """Channels side by side, on the same sites: [N, C1], [N, C2], … to [N, C1 + C2 + …].
 
@@ -35,6 +37,7 @@ class Cat(torch.nn.Module):
         return cat(tensors)
 
 
+@described
 class Add(torch.nn.Module):
     """The sum, on the same sites, of tensors [N, C].
 

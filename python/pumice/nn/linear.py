@@ -8,8 +8,10 @@ import torch
 
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
+from .described import described
 
 
+@described
 class Linear(torch.nn.Linear):
     """torch.nn.Linear of the features.
 

@@ -9,8 +9,10 @@ import torch
 from .. import ops
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
+from .described import described
 
 
+@described
 class BatchNorm(torch.nn.BatchNorm1d):
     """torch.nn.BatchNorm1d of the features. A batch without rows stays as it is.
 
@@ -22,6 +24,7 @@ class BatchNorm(torch.nn.BatchNorm1d):
         momentum: share of a new batch in the running statistics; None: the mean of all batches.
         affine: whether scale and shift of each channel are learnt.
         track_running_stats: whether there are running statistics, for evaluation.
+        bias: whether there is a shift, where PyTorch's norm takes the argument.
         device: where parameters and statistics are made.
         dtype: their type.
     Returns:
@@ -235,6 +238,7 @@ def _sum_over_processes(values: torch.Tensor, group: Any) -> torch.Tensor:
     return torch.ops.pumice.sum_over_processes(values, "" if group is None else group.group_name)
 
 
+@described
 class LayerNorm(torch.nn.LayerNorm):
     """torch.nn.LayerNorm over the channels of each row.
 

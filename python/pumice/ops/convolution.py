@@ -33,10 +33,28 @@ def convolution(
     kept: _C.PackedWeights | None = None,
     dataflow: str | None = None,
 ) -> Tensor:
-    """[in rows, C_in] and [offsets, C_in / groups, C_out] to [out rows, C_out].
+    """Each output row is the sum, over the map's pairs, of an input row times the weight of the pair's offset. Under
+    autocast it computes in the type that autocast says.
 
-    `kept` keeps packed weights from call to call where no gradient is wanted. Under autocast it
-    computes in the type that autocast says.
+    Args:
+        features: floating [in rows, C_in].
+        weight: [offsets, C_in / groups, C_out], offsets in lexicographic order.
+        map: which rows meet, of `submanifold_map` and its like.
+        bias: [C_out]; default: none.
+        groups: a divisor of both numbers of channels.
+        kept: keeps packed weights from call to call where no gradient is wanted.
+        dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter"; default: the planner chooses.
+    Returns:
+        [out rows, C_out], differentiable as often as one likes.
+    Raises:
+        UserError: shapes, types and devices that do not fit.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> map = ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window)
+        >>> ops.convolution(x.features, torch.ones(27, 4, 8), map)[0, 0]
+        tensor(8.)
     """
     dtype = modes.autocast_dtype(features)
     if dtype is not None and features.dtype != dtype:
@@ -108,7 +126,26 @@ def _run(
 def convolution_input_gradient(
     grad_output: Tensor, weight: Tensor, map: Map, groups: int = 1, dataflow: str | None = None
 ) -> Tensor:
-    """[out rows, C_out] to [in rows, C_in]."""
+    """What `convolution` passes back to its features.
+
+    Args:
+        grad_output: [out rows, C_out].
+        weight: [offsets, C_in / groups, C_out].
+        map: that of the convolution.
+        groups: those of the convolution.
+        dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter"; default: the planner chooses.
+    Returns:
+        [in rows, C_in], differentiable.
+    Raises:
+        UserError: shapes, types and devices that do not fit.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> map = ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window)
+        >>> ops.convolution_input_gradient(torch.ones(2, 8), torch.ones(27, 4, 8), map).shape
+        torch.Size([2, 4])
+    """
     if modes.traced(grad_output) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.convolution_input_gradient(
@@ -135,7 +172,25 @@ def convolution_input_gradient(
 def convolution_weight_gradient(
     features: Tensor, grad_output: Tensor, map: Map, groups: int = 1
 ) -> Tensor:
-    """[in rows, C_in] and [out rows, C_out] to [offsets, C_in / groups, C_out]."""
+    """What `convolution` passes back to its weight.
+
+    Args:
+        features: [in rows, C_in].
+        grad_output: [out rows, C_out].
+        map: that of the convolution.
+        groups: those of the convolution.
+    Returns:
+        [offsets, C_in / groups, C_out], differentiable.
+    Raises:
+        UserError: shapes, types and devices that do not fit.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> map = ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window)
+        >>> ops.convolution_weight_gradient(x.features, torch.ones(2, 8), map).shape
+        torch.Size([27, 4, 8])
+    """
     if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
         return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)

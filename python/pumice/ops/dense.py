@@ -23,8 +23,25 @@ def to_dense(
     low: Sequence[int] | None = None,
     crop: bool = False,
 ) -> Tensor:
-    """[rows, C] to [batch_size, C, shape…], 0 where no site is. `low`: the first cell; `crop`: leave
-    out rows outside the grid instead of refusing them."""
+    """Rows into a dense grid, 0 where no site is.
+
+    Args:
+        features: [rows, C].
+        coords: the sites of the rows.
+        shape: cells an axis; default: the spatial shape, else the box around the sites.
+        low: the first cell; default: 0, or that of the box.
+        crop: leave out rows outside of the grid instead of refusing them.
+    Returns:
+        [batch_size, C, shape…], differentiable.
+    Raises:
+        UserError: sites outside of the grid, and other numbers of axes.
+    Waits:
+        For a GPU where no grid is known.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.to_dense(x.features, x.coords, shape=[2, 4, 5]).shape
+        torch.Size([1, 4, 2, 4, 5])
+    """
     box = _box(coords, shape, low)
     if modes.traced(features):
         low, shape = box
@@ -51,8 +68,26 @@ def to_bev(
     low: Sequence[int] | None = None,
     crop: bool = False,
 ) -> Tensor:
-    """`to_dense` with an axis folded into the channels, channel-major: [rows, C] to [batch_size,
-    C · shape[axis], the other axes in their order]."""
+    """`to_dense` with an axis folded into the channels, channel-major.
+
+    Args:
+        features: [rows, C].
+        coords: the sites of the rows.
+        axis: the one that becomes channels.
+        shape: cells an axis; default: the spatial shape. One of them is needed.
+        low: the first cell; default: 0.
+        crop: leave out rows outside of the grid instead of refusing them.
+    Returns:
+        [batch_size, C · shape[axis], the other axes in their order], differentiable.
+    Raises:
+        UserError: without a grid, for sites outside of it, and for axes that the sites do not have.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.to_bev(x.features, x.coords, shape=[2, 4, 5]).shape
+        torch.Size([1, 20, 2, 4])
+    """
     dimension = coords.dimension
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
@@ -77,8 +112,22 @@ def to_bev(
 
 
 def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, Tensor]:
-    """[B, C, shape…] to the sites where any channel is not 0 (or where `mask` [B, shape…] says), in
-    the order of the array, and their features, differentiable."""
+    """The sites of a dense grid, in the order of the array.
+
+    Args:
+        dense: [B, C, shape…].
+        mask: bool [B, shape…], which cells are sites; default: where any channel is not 0.
+    Returns:
+        (sites, their features [rows, C], differentiable).
+    Raises:
+        UserError: for fewer than three axes.
+    Waits:
+        For a GPU, for how many sites there are.
+    Example:
+        >>> coords, features = ops.from_dense(torch.eye(3)[None, None])
+        >>> coords.indices.tolist()
+        [[0, 0, 0], [0, 1, 1], [0, 2, 2]]
+    """
     if dense.dim() < 3:
         raise _C.UserError(f"dense has shape {tuple(dense.shape)}: give [B, C, shape…]")
     if mask is None:

@@ -24,10 +24,31 @@ def fused_convolution(
     groups: int = 1,
     kept: _C.PackedWeights | None = None,
 ) -> Tensor:
-    """relu(convolution · scale + shift + residual) in one pass; `scale` and `shift` [C_out] as
-    `fold_batch_norm` makes them, `residual` [out rows, C_out].
+    """relu(convolution · scale + shift + residual) in one pass, for inference: without gradients.
 
-    It has no gradients: raises UserError where one of the tensors wants one."""
+    Args:
+        features: floating [in rows, C_in].
+        weight: [offsets, C_in / groups, C_out].
+        map: which rows meet.
+        scale: [C_out], as `fold_batch_norm` makes it.
+        shift: [C_out], as `fold_batch_norm` makes it.
+        residual: [out rows, C_out]; default: none.
+        relu: whether negative results become 0.
+        groups: a divisor of both numbers of channels.
+        kept: keeps packed weights from call to call.
+    Returns:
+        [out rows, C_out].
+    Raises:
+        UserError: shapes, types and devices that do not fit; one of the tensors wants a gradient.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> map = ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window)
+        >>> one, none = torch.ones(8), torch.zeros(8)
+        >>> ops.fused_convolution(x.features, -torch.ones(27, 4, 8), map, one, none, relu=True).sum()
+        tensor(0.)
+    """
     modes.refuse_gradient("fused_convolution", features, weight, scale, shift, residual)
     if modes.traced(features) or type(map) is TracedMap:
         traced = as_traced(map)
@@ -58,10 +79,26 @@ def fold_batch_norm(
     added_before: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor]:
-    """(scale, shift) [C], so that norm(x + added_before) = x · scale + shift: float32 (float64 of
-    float64), whatever the types of the norm and of what is added.
+    """A norm in evaluation as a factor and a summand: norm(x + added_before) = x · scale + shift.
 
-    It has no gradients: raises UserError where one of the tensors wants one."""
+    Args:
+        mean: [C], the running mean.
+        variance: [C], the running variance.
+        weight: [C]; None: 1.
+        bias: [C]; None: 0.
+        added_before: [C], the bias of a convolution in front; None: 0.
+        eps: is added to the variance.
+    Returns:
+        (scale, shift), [C] each: float32 (float64 of float64), whatever the types of the norm are.
+    Raises:
+        UserError: shapes and types that do not fit; one of the tensors wants a gradient.
+    Waits:
+        Never.
+    Example:
+        >>> mean, variance = torch.zeros(2), torch.ones(2)
+        >>> ops.fold_batch_norm(mean, variance, None, None, None, 0.0)
+        (tensor([1., 1.]), tensor([0., 0.]))
+    """
     modes.refuse_gradient("fold_batch_norm", mean, variance, weight, bias, added_before)
     if torch.compiler.is_compiling():
         wide = torch.float64 if mean.dtype == torch.float64 else torch.float32

@@ -16,7 +16,18 @@ _ops = torch.ops.pumice
 
 
 class InterpolationMap(NamedTuple):
-    """Which rows each point sees, and how much of each: for all features on the same sites."""
+    """Which rows each point sees, and how much of each: for all features on the same sites.
+
+    Args:
+        rows: int32 [P, corners], -1 for a cell that is not there.
+        weights: [P, corners], of the points' type.
+        in_rows: how many rows the sites have.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> found = ops.interpolation_map(x.coords, torch.tensor([[0, 1.0, 2.0, 3.5]]))
+        >>> found.weights.sum()
+        tensor(1.)
+    """
 
     rows: Tensor  # int32 [P, corners], -1 for a cell that is not there
     weights: Tensor  # [P, corners], of the points' type
@@ -26,9 +37,25 @@ class InterpolationMap(NamedTuple):
 def interpolation_map(
     coords: Coordinates, points: Tensor, *, nearest: bool = False, renormalize: bool = False
 ) -> InterpolationMap:
-    """`points`: float32 or float64 [P, 1 + D], the batch index, then the position in cells of `coords`,
-    whose centres are at whole numbers. Each sees the 2^D cells around it, or the `nearest` one alone.
-    Absent cells count as 0, or are left out (`renormalize`)."""
+    """How points see the cells around them.
+
+    Args:
+        coords: the sites.
+        points: float32 or float64 [P, 1 + D], the batch index, then the position in cells, whose centres are at
+            whole numbers.
+        nearest: the nearest cell alone, in place of the 2^D around.
+        renormalize: absent cells are left out; else they count as 0.
+    Returns:
+        An `InterpolationMap` of P points.
+    Raises:
+        UserError: for other shapes and types.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.interpolation_map(x.coords, torch.tensor([[0, 1.0, 2.0, 3.0]]), nearest=True).rows
+        tensor([[0]], dtype=torch.int32)
+    """
     points = points.detach()
     if torch.compiler.is_compiling():
         call = (coords.token, points, coords.dimension, nearest, renormalize)
@@ -45,8 +72,25 @@ def interpolate(
     nearest: bool = False,
     renormalize: bool = False,
 ) -> Tensor:
-    """Features [rows, C] at points: [P, C], differentiable in the features. Either a map and nothing
-    else, or what `interpolation_map` takes to make one."""
+    """Features at points. Either a map and nothing else, or what `interpolation_map` takes to make one.
+
+    Args:
+        features: floating [rows, C].
+        coords: the sites of the rows, or an `InterpolationMap`.
+        points: float32 or float64 [P, 1 + D], where `coords` are sites.
+        nearest: as `interpolation_map` has it.
+        renormalize: as `interpolation_map` has it.
+    Returns:
+        [P, C], differentiable in the features.
+    Raises:
+        UserError: for other shapes and types, and where a map and points are given.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.interpolate(x.features, x.coords, torch.tensor([[0, 1.0, 2.0, 3.5]])).shape
+        torch.Size([1, 4])
+    """
     check_floating(features)
     if isinstance(coords, InterpolationMap):
         if points is not None or nearest or renormalize:

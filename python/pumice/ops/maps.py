@@ -25,14 +25,47 @@ def as_traced(map: Map) -> TracedMap:
 
 
 def submanifold_map(coords: Coordinates, window: Window) -> Map:
-    """Outputs are the inputs."""
+    """The map whose outputs are the inputs.
+
+    Args:
+        coords: the sites of the input.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+    Returns:
+        A map, found again for the same sites and window.
+    Raises:
+        UserError: where sites and window have different axes.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window).pairs
+        4
+    """
     if torch.compiler.is_compiling():
         return graph.submanifold_map(coords, window)
     return _C.submanifold_map(coords.sites, window.c)
 
 
 def strided_map(coords: Coordinates, window: Window, cell: bool) -> tuple[Map, Coordinates]:
-    """Onto every output cell that an offset reaches, or (`cell`) every occupied coarse cell."""
+    """The map onto coarser sites.
+
+    Args:
+        coords: the sites of the input.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+        cell: onto every occupied coarse cell; else onto every output cell that an offset reaches.
+    Returns:
+        (map, the sites it leads to).
+    Raises:
+        UserError: where sites and window have different axes.
+    Waits:
+        For a GPU, for how many sites there are; once, as the map is found again.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> window = nn.Conv3d(4, 8, 2, stride=2).window
+        >>> map, coarse = ops.strided_map(x.coords, window, cell=True)
+        >>> map.pairs, coarse.stride
+        (2, (2, 2, 2))
+    """
     if torch.compiler.is_compiling():
         return graph.strided_map(coords, window, cell)
     map = _C.strided_map(coords.sites, window.c, cell)
@@ -40,14 +73,47 @@ def strided_map(coords: Coordinates, window: Window, cell: bool) -> tuple[Map, C
 
 
 def transposed_map(coords: Coordinates, fine: Coordinates, window: Window) -> Map:
-    """From coarse sites onto given finer ones."""
+    """The map from coarse sites onto given finer ones.
+
+    Args:
+        coords: the sites of the input.
+        fine: the sites to go to.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+    Returns:
+        A map.
+    Raises:
+        UserError: where sites and window have different axes, or strides that do not fit.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> window = nn.Conv3d(4, 8, 2, stride=2).window
+        >>> _, coarse = ops.strided_map(x.coords, window, cell=True)
+        >>> ops.transposed_map(coarse, x.coords, window).out_rows
+        2
+    """
     if torch.compiler.is_compiling():
         return graph.transposed_map(coords, fine, window)
     return _C.transposed_map(coords.sites, fine.sites, window.c)
 
 
 def generative_map(coords: Coordinates, window: Window) -> tuple[Map, Coordinates]:
-    """Onto every finer site it reaches."""
+    """The map onto every finer site it reaches.
+
+    Args:
+        coords: the sites of the input.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+    Returns:
+        (map, the sites it leads to).
+    Raises:
+        UserError: where sites and window have different axes.
+    Waits:
+        For a GPU, for how many sites there are; once, as the map is found again.
+    Example:
+        >>> coarse = pumice.Coordinates(torch.tensor([[0, 1, 1, 1]]), stride=[2, 2, 2])
+        >>> len(ops.generative_map(coarse, nn.Conv3d(4, 8, 2, stride=2).window)[1])
+        8
+    """
     if torch.compiler.is_compiling():
         return graph.generative_map(coords, window)
     map = _C.generative_map(coords.sites, window.c)
@@ -57,7 +123,25 @@ def generative_map(coords: Coordinates, window: Window) -> tuple[Map, Coordinate
 def inverse_map(
     coords: Coordinates, window: Window, fine: Coordinates | None = None
 ) -> tuple[Map, Coordinates]:
-    """The strided map of `window` that led to these sites, from the other side."""
+    """The strided map of `window` that led to these sites, from the other side.
+
+    Args:
+        coords: the sites of the input.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+        fine: the sites to go back to, where several led here.
+    Returns:
+        (map, the sites it leads back to).
+    Raises:
+        UserError: where no map, or more than one, fits.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> window = nn.Conv3d(4, 8, 2, stride=2).window
+        >>> map, coarse = ops.strided_map(x.coords, window, cell=True)
+        >>> ops.inverse_map(coarse, window)[1].is_same(x.coords)
+        True
+    """
     if torch.compiler.is_compiling():
         return graph.inverse_map(coords, window, fine)
     map = _C.inverse_map(coords.sites, window.c, None if fine is None else fine.sites)
@@ -65,8 +149,24 @@ def inverse_map(
 
 
 def finer_sites(coords: Coordinates, window: Window) -> Coordinates | None:
-    """The sites from which a strided map of the stride of `window`, whatever its size, led to
-    `coords`; None where none did. Raises UserError where several did from different sites."""
+    """The sites from which a strided map of the stride of `window`, whatever its size, led to `coords`.
+
+    Args:
+        coords: the sites of the input.
+        window: size, stride, padding and dilation of the kernel, as `layer.window`.
+    Returns:
+        The sites; None where no map led here.
+    Raises:
+        UserError: where several did, from different sites.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> window = nn.Conv3d(4, 8, 2, stride=2).window
+        >>> _, coarse = ops.strided_map(x.coords, window, cell=True)
+        >>> ops.finer_sites(coarse, window).is_same(x.coords)
+        True
+    """
     if torch.compiler.is_compiling():
         return graph.finer_sites(coords, window)
     found = _C.finer_sites(coords.sites, window.stride)

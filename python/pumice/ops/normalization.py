@@ -25,11 +25,31 @@ def batch_norm(
     relu: bool = False,
     batches: Tensor | None = None,
 ) -> Tensor:
-    """torch.nn.functional.batch_norm of [rows, C], then `+ residual` [rows, C] and a ReLU.
+    """torch.nn.functional.batch_norm, then `+ residual` and a ReLU. In training a batch of one row raises, as
+    PyTorch's does; a batch of none stays as it is and leaves the running statistics alone.
 
-    In training a batch of one row raises, as PyTorch's does; a batch of none stays as it is and
-    leaves the running statistics alone. `batches`, an int64 of one element, counts the batches of
-    training that have rows: kernels do that on their way.
+    Args:
+        features: floating [rows, C].
+        weight: [C]; None: 1.
+        bias: [C]; None: 0.
+        running_mean: [C], written in training; needed in evaluation.
+        running_variance: [C], written in training; needed in evaluation.
+        training: whether statistics are those of the rows.
+        momentum: share of these rows in the running statistics.
+        eps: is added to the variance.
+        residual: [rows, C], added before the ReLU; default: none.
+        relu: whether negative results become 0.
+        batches: int64 of one element that counts the batches of training that have rows.
+    Returns:
+        [rows, C], differentiable.
+    Raises:
+        ValueError: for one row in training; UserError for shapes and types that do not fit.
+    Waits:
+        Never.
+    Example:
+        >>> ops.batch_norm(torch.tensor([[1.0], [3.0]]), None, None, eps=0.0)
+        tensor([[-1.],
+                [ 1.]])
     """
     kinds = ((weight, bias), (running_mean, running_variance))
     by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)

@@ -17,8 +17,24 @@ _ops = torch.ops.pumice
 
 
 def pool(features: Tensor, map: Map, kind: str) -> Tensor:
-    """[in rows, C] to [out rows, C]; `kind`: "max", "average" or "sum". An output that no input
-    meets is 0."""
+    """Over the pairs of a map, in windows. An output that no input meets is 0.
+
+    Args:
+        features: [in rows, C].
+        map: which rows meet.
+        kind: "max", "average" or "sum".
+    Returns:
+        [out rows, C], differentiable.
+    Raises:
+        UserError: for another kind.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> map, _ = ops.strided_map(x.coords, nn.Conv3d(4, 4, 2, stride=2).window, cell=True)
+        >>> ops.pool(x.features, map, "sum").shape
+        torch.Size([2, 4])
+    """
     if modes.traced(features) or type(map) is TracedMap:
         token, in_rows, out_rows, _ = as_traced(map)
         return _in_graph(features, token, in_rows, out_rows, kind, False)
@@ -26,7 +42,23 @@ def pool(features: Tensor, map: Map, kind: str) -> Tensor:
 
 
 def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
-    """[rows, C] to [batch_size, C]; 0 for a batch item without rows."""
+    """Over the rows of each batch item.
+
+    Args:
+        features: [rows, C].
+        coords: the sites of the rows.
+        kind: "max", "average" or "sum".
+    Returns:
+        [batch_size, C], 0 for a batch item without rows; differentiable.
+    Raises:
+        UserError: for another kind.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.global_pool(x.features, x.coords, "sum")
+        tensor([[2., 2., 2., 2.]])
+    """
     if modes.traced(features):
         return _in_graph(features, coords.token, coords.rows, coords.batch_size, kind, True)
     return _run(features, coords.sites, kind, True)

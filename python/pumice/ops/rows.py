@@ -16,17 +16,45 @@ _REDUCTIONS = ("mean", "sum", "max", "first")
 
 
 def take_rows(features: Tensor, rows: Tensor) -> Tensor:
-    """[N, C] and int32 or int64 [M] to [M, C]: the row that each asks for, zeros for -1. The gradient
-    is the sum over those that asked, in their order."""
+    """The row that each number asks for. The gradient is the sum over those that asked, in their order.
+
+    Args:
+        features: [N, C].
+        rows: int32 or int64 [M], -1 for none.
+    Returns:
+        [M, C], zeros for -1; differentiable.
+    Raises:
+        UserError: for other shapes and types.
+    Waits:
+        Never.
+    Example:
+        >>> ops.take_rows(torch.tensor([[1.0], [2.0]]), torch.tensor([1, -1]))
+        tensor([[2.],
+                [0.]])
+    """
     if modes.traced(features):
         return _ops.take_rows(features, rows)
     return _Take.apply(features, rows.contiguous())
 
 
 def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "mean") -> Tensor:
-    """[P, C] merged by row_of (int32 or int64 [P], -1 leaves one out) to [rows, C]; 0 where nothing
-    falls. `reduction`: "mean", "sum", "max" or "first", which is the one of smallest index. Sums run
-    in float64, in order."""
+    """Rows merged. Sums run in float64, in order.
+
+    Args:
+        features: [P, C].
+        row_of: int32 or int64 [P], where each goes; -1 leaves one out.
+        rows: how many come out.
+        reduction: "mean", "sum", "max" or "first", which is the one of smallest index.
+    Returns:
+        [rows, C], 0 where nothing falls; differentiable.
+    Raises:
+        UserError: for another reduction, and other shapes and types.
+    Waits:
+        Never.
+    Example:
+        >>> ops.reduce_rows(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 0]), 1)
+        tensor([[2.]])
+    """
     if reduction not in _REDUCTIONS:
         raise _C.UserError(f"reduction = {reduction!r}: choose {', '.join(_REDUCTIONS)}")
     if modes.traced(features):

@@ -12,7 +12,22 @@ from . import graph
 
 
 def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
-    """The rows where `keep` [N] is true, in their order."""
+    """The rows that are kept, in their order, on sites of their own.
+
+    Args:
+        x: the sparse tensor.
+        keep: bool or numbers [N], kept where not 0.
+    Returns:
+        A sparse tensor [M, C].
+    Raises:
+        UserError: where there is not one value a row.
+    Waits:
+        For a GPU, for how many rows there are.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> ops.prune(x, torch.tensor([True, False])).indices
+        tensor([[0, 1, 2, 3]], dtype=torch.int32)
+    """
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
     if torch.compiler.is_compiling():
@@ -24,8 +39,23 @@ def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
 
 
 def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
-    """The sum of tensors of C channels, on the sites of either; a row that one side lacks counts as
-    0 there."""
+    """The sum on the sites of either; a row that one side lacks counts as 0 there.
+
+    Args:
+        left: a sparse tensor [N, C].
+        right: another [M, C].
+    Returns:
+        A sparse tensor [rows of either, C].
+    Raises:
+        UserError: for other channels, axes and strides.
+    Waits:
+        For a GPU, for how many rows there are.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> y = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3]]), torch.ones(1, 4))
+        >>> ops.union_add(x, y).features[:, 0]
+        tensor([2., 1.])
+    """
     if left.coords.is_same(right.coords):
         return left + right
     if left.features.shape[1] != right.features.shape[1]:

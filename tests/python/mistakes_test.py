@@ -1,0 +1,306 @@
+"""Usual mistakes: a sentence names the layer's path, what was given, and what to do."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from conftest import random_sites, random_tensor
+
+import pumice
+from pumice import _checks, models, nn
+
+CELLS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]], dtype=torch.int32)
+ROWS = torch.ones(2, 4)
+
+
+@pytest.fixture(autouse=True)
+def _warned_of_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(_checks, "_warned", set())
+    yield
+
+
+@pytest.fixture
+def x() -> pumice.SparseTensor:
+    return pumice.SparseTensor(CELLS, ROWS)
+
+
+@pytest.fixture
+def flat() -> pumice.SparseTensor:
+    """Of sites whose batch column somebody forgot."""
+    return pumice.SparseTensor(CELLS[:, 1:], ROWS)
+
+
+def said(call: Callable[[], Any], kind: type[Exception] = pumice.UserError) -> str:
+    with pytest.raises(kind) as raised:
+        call()
+    return str(raised.value)
+
+
+class Net(torch.nn.Module):
+    """Layers by hand, in a list, and in a chain."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.SubMConv3d(4, 4, 3)
+        self.stages = torch.nn.ModuleList(
+            [nn.Sequential(nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4), nn.ReLU(), nn.Linear(4, 4))]
+        )
+
+    def forward(self, x: Any) -> Any:
+        x = self.stem(x)
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+
+def test_modules_of_pytorch_in_a_sequential_of_pytorch(x: pumice.SparseTensor) -> None:
+    conv = nn.SubMConv3d(4, 8, 3)
+    norm = torch.nn.Sequential(conv, torch.nn.BatchNorm1d(8))
+    text = said(lambda: norm(x), AttributeError)
+    assert text.startswith("1 (torch.nn.BatchNorm1d) takes a tensor, and got a SparseTensor")
+    assert "pumice.nn.Sequential" in text and "pumice.nn.BatchNorm" in text
+    linear = torch.nn.ModuleDict({"head": torch.nn.Sequential(conv, torch.nn.Linear(8, 2))})
+    text = said(lambda: linear["head"](x))
+    assert text.startswith("1 (torch.nn.Linear) takes a tensor") and "pumice.nn.Linear" in text
+    assert torch.nn.Sequential(conv, torch.nn.ReLU(), nn.BatchNorm(8))(x).shape == (2, 8)
+
+
+def test_channels_with_the_path(x: pumice.SparseTensor) -> None:
+    net = models.MinkUNet42(4, 5, width_factor=0.25)
+    wide = x.replace(features=torch.ones(2, 5))
+    assert said(lambda: net(wide)) == "stem.0 (SubMConv3d): features have 5 channels, the layer takes 4"
+    net.stage2[1].net[3] = nn.SubMConv3d(3, 12, 3, bias=False)
+    for training in (True, False):
+        assert said(lambda: net.train(training)(x)).startswith("stage2.1.net.3 (SubMConv3d): features have ")
+    for layer, path in (
+        (nn.Linear(5, 2), "0 (Linear)"),
+        (nn.BatchNorm(5), "0 (BatchNorm)"),
+        (torch.nn.Linear(5, 2), "0 (torch.nn.Linear)"),
+        (torch.nn.BatchNorm1d(5), "0 (torch.nn.BatchNorm1d)"),
+    ):
+        sequential = nn.Sequential(layer)
+        assert said(lambda: sequential(x)) == f"{path}: features have 4 channels, the layer takes 5"
+    assert said(lambda: nn.Linear(5, 2)(x)) == "Linear: features have 4 channels, the layer takes 5"
+
+
+def test_every_layer_that_sees_wrong_channels_is_named() -> None:
+    """In any place of a network, in training and evaluation: the path is that of the layer that was broken."""
+    x = random_tensor(extent=32, count=300, dtype=torch.float32)
+    net = models.MinkUNet42(4, 5, (4, 4, 4, 4, 4, 4, 4, 4, 4))
+    layers = {n: m for n, m in net.named_modules() if isinstance(m, nn.Convolution)}
+    for index, (name, layer) in enumerate(layers.items()):
+        layer.in_channels += 1
+        net.train(index % 2 == 0)
+        assert said(lambda: net(x)).startswith(f"{name} ({type(layer).__name__}): features have "), name
+        layer.in_channels -= 1
+    net(x)
+
+
+def test_types_and_maps_with_the_path(x: pumice.SparseTensor) -> None:
+    net = Net()
+    assert said(lambda: net(x.half())).startswith("stem (SubMConv3d): weight is f32 but the features are f16")
+    up = nn.Sequential(nn.SubMConv3d(4, 4, 3), nn.InverseConv3d(4, 4, 2, 2))
+    assert said(lambda: up(x)).startswith("1 (InverseConv3d): no convolution of window")
+
+
+def test_no_path_is_given_twice_or_to_foreign_errors(x: pumice.SparseTensor) -> None:
+    class Breaks(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            raise KeyError("mine")
+
+    assert said(lambda: nn.Sequential(nn.Sequential(Breaks()))(x), KeyError) == "'mine'"
+    inner = nn.Sequential(nn.Sequential(nn.Sequential(nn.SubMConv3d(5, 4, 3))))
+    assert said(lambda: inner(x)) == "0.0.0 (SubMConv3d): features have 4 channels, the layer takes 5"
+
+
+def test_a_missing_batch_column_is_named(flat: pumice.SparseTensor) -> None:
+    for call in (
+        lambda: Net()(flat),
+        lambda: models.MinkUNet42(4, 5, width_factor=0.25)(flat),
+        lambda: nn.Sequential(nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4))(flat),
+        lambda: nn.Conv3d(4, 8, 2, 2)(flat),
+    ):
+        text = said(call)
+        assert "indices are [N, 3]" in text and "the kernel has 3" in text
+        assert "batch column is missing" in text and "pad(coords, (1, 0))" in text
+    padded = torch.nn.functional.pad(flat.indices, (1, 0))
+    Net()(pumice.SparseTensor(padded, flat.features))
+    text = said(lambda: nn.SubMConv2d(4, 4, 3)(pumice.SparseTensor(CELLS, ROWS)))
+    assert "give indices of 3 columns" in text and "batch column" not in text
+
+
+def scan(seed: int) -> torch.Tensor:
+    return random_sites(3, 200, 500, batch=1, seed=seed)[:, 1:]
+
+
+def test_a_batch_column_at_the_end_is_warned_of() -> None:
+    parts = [torch.nn.functional.pad(scan(item), (0, 1), value=item) for item in range(3)]
+    cells = torch.cat(parts)
+    with pytest.warns(UserWarning, match=r"counts up from 0 to 2.*roll\(1, 1\)"):
+        pumice.SparseTensor(cells, torch.ones(len(cells), 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pumice.SparseTensor(cells.roll(1, 1), torch.ones(len(cells), 1))
+        many = torch.cat([torch.nn.functional.pad(scan(item), (1, 0), value=item) for item in range(70)])
+        pumice.SparseTensor(many, torch.ones(len(many), 1))
+        _checks._warned.clear()
+        pumice.SparseTensor(cells, torch.ones(len(cells), 1), batch_size=200)
+
+
+def test_arguments_the_other_way_round(x: pumice.SparseTensor) -> None:
+    text = said(lambda: pumice.SparseTensor(ROWS, CELLS))
+    assert "the other way round" in text and "SparseTensor(coords, features)" in text
+    assert "in this order" in said(lambda: pumice.SparseTensor(ROWS, x.coords))
+
+
+def test_functions_of_torch(x: pumice.SparseTensor) -> None:
+    assert "pumice.cat" in said(lambda: torch.cat([x, x]))
+    assert "pumice.collate" in said(lambda: torch.stack([x, x]))
+    assert "x.features" in said(lambda: torch.nn.functional.cross_entropy(x, torch.zeros(2).long()))
+    assert "x.features" in said(lambda: torch.softmax(x, 1))
+    assert "pumice.nn.Linear" in said(lambda: torch.nn.functional.linear(x, torch.ones(4, 4)))
+    assert "x.features.clone" in said(lambda: x.clone(), AttributeError)
+    assert not hasattr(x, "size") and "size" not in dir(x) and "features" in dir(x)
+
+
+def test_elementwise_functions_of_torch_keep_the_sites(x: pumice.SparseTensor) -> None:
+    y = x * -0.5
+    for call in (torch.relu, torch.sigmoid, torch.nn.functional.silu, torch.nn.ReLU(), torch.nn.GELU(), torch.abs):
+        result = call(y)
+        assert result.coords is y.coords and torch.equal(result.features, call(y.features))
+    assert torch.equal(torch.add(x, y).features, x.features + y.features)
+    assert torch.equal(torch.mul(x, 2).features, 2 * x.features)
+    dropped = torch.nn.functional.dropout(x, 0.5, training=False)
+    assert torch.equal(dropped.features, x.features)
+
+
+def test_what_is_written_into_a_tensor(x: pumice.SparseTensor) -> None:
+    assert "SparseTensor(coords, x.features)" in said(lambda: setattr(x, "coords", CELLS))
+    assert "give 2 rows" in said(lambda: setattr(x, "features", ROWS[:1]))
+    assert "torch.as_tensor" in said(lambda: setattr(x, "features", [[1.0]]))
+    assert "features.float()" in said(lambda: setattr(x, "features", CELLS))
+    assert "1 sites for 2 rows" in said(lambda: setattr(x, "coords", pumice.Coordinates(CELLS[:1])))
+    assert "follows from" in said(lambda: setattr(x, "stride", (2, 2, 2)), AttributeError)
+    assert "keeps coords and features alone" in said(lambda: setattr(x, "colour", 1), AttributeError)
+    x.features = ROWS * 3
+    assert torch.equal(x.features, ROWS * 3)
+    x.coords = pumice.Coordinates(CELLS)
+
+
+def test_dense_results_without_a_grid(x: pumice.SparseTensor) -> None:
+    assert "give shape" in said(lambda: nn.Sequential(nn.ToBEV())(x))
+    assert "give shape" in said(lambda: pumice.ops.to_bev(x.features, x.coords))
+    assert nn.ToBEV(shape=[8, 8, 8])(x).shape == (1, 32, 8, 8)
+    with pytest.warns(UserWarning, match="give dense"):
+        nn.ToDense()(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x.dense()  # once
+        assert nn.ToDense([8, 8, 8])(x).shape == x.dense([8, 8, 8]).shape == (1, 4, 8, 8, 8)
+
+
+@pytest.mark.parametrize("layer", [nn.SubMConv1d, nn.SubMConv2d, nn.SubMConv3d, nn.SubMConv4d])
+def test_arguments_of_other_libraries(layer: Any) -> None:
+    name, dimension = layer.__name__, int(layer.__name__[-2])
+    assert f"Conv{dimension}d" in said(lambda: layer(4, 8, 3, stride=2))
+    assert f"{name}: padding = 0" in said(lambda: layer(4, 8, 3, padding=0))
+    assert "leave it out" in said(lambda: layer(4, 8, 3, indice_key="subm1"))
+    same = layer(4, 8, 3)
+    for options in ({"stride": 1}, {"padding": 1}, {"stride": [1] * dimension, "padding": [1] * dimension}):
+        assert layer(4, 8, 3, **options).window == same.window
+    assert layer(4, 8, 3, 2, padding=2).window == layer(4, 8, 3, dilation=2).window
+    assert layer(4, 8, 5, padding=2).window == layer(4, 8, 5).window
+    with pytest.raises(TypeError, match="algo"):
+        layer(4, 8, 3, algo=1)
+
+
+def test_keys_of_other_layers() -> None:
+    for layer in (nn.Conv3d, nn.InverseConv3d, nn.ConvTranspose3d):
+        assert "indice_key = 'a'" in said(lambda layer=layer: layer(4, 8, 2, 2, indice_key="a"))
+
+
+def test_negative_padding_is_refused() -> None:
+    for make in (nn.Conv3d, nn.GenerativeConvTranspose3d):
+        assert "padding = -1" in said(lambda make=make: make(4, 8, 3, padding=-1))
+    assert "padding = (0, 0, -1)" in said(lambda: nn.MaxPool(2, padding=(0, 0, -1)))
+
+
+def test_even_submanifold_kernels_warn_once() -> None:
+    with pytest.warns(UserWarning, match="itself is the first") as caught:
+        nn.SubMConv3d(4, 8, 2)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nn.SubMConv3d(4, 8, (2, 3, 3))
+        _checks._warned.clear()
+        nn.SubMConv3d(4, 8, 3)
+        nn.SubMConv3d(4, 8, 1)
+        nn.Conv3d(4, 8, 2, 2)
+
+
+def test_even_kernels_of_other_interfaces_are_silent() -> None:
+    import pumice.compat.minkowski as ME
+    import pumice.compat.spconv as spconv
+    import pumice.compat.torchsparse as torchsparse
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spconv.SparseConv3d(4, 8, 2)
+        torchsparse.nn.Conv3d(4, 8, 2)
+        ME.MinkowskiConvolution(4, 8, 2, dimension=3)
+
+
+def test_the_centre_of_an_even_kernel_is_where_the_warning_says() -> None:
+    with pytest.warns(UserWarning, match="itself is the first"):
+        layer = nn.SubMConv1d(1, 1, 2, bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor([10.0, 1.0]).reshape(2, 1, 1))
+    x = pumice.SparseTensor(torch.tensor([[0, 5], [0, 6]]), torch.tensor([[1.0], [2.0]]))
+    assert layer(x).features.flatten().tolist() == [12, 20]
+
+
+def test_other_things_than_sparse_tensors() -> None:
+    points = torch.ones(2, 4)
+    for layer in (
+        nn.SubMConv3d(4, 8, 3), nn.ReLU(), nn.Linear(4, 4), nn.BatchNorm(4), nn.LayerNorm(4), nn.InstanceNorm(4),
+        nn.SyncBatchNorm(4), nn.MaxPool(2), nn.GlobalPool(), nn.ToDense(), nn.ToBEV(), nn.Dropout(),
+        nn.OnFeatures(torch.nn.ReLU()),
+    ):  # fmt: skip
+        text = said(lambda layer=layer: layer(points))
+        assert text.startswith(f"{type(layer).__name__} takes a sparse tensor, and got a Tensor"), text
+    assert said(lambda: Net()(points)).startswith("stem (SubMConv3d) takes a sparse tensor, and got a Tensor")
+    assert "got a ndarray" in said(lambda: models.SPVCNN(cr=0.25)(np.ones((2, 4))))
+    assert "got a Tensor" in said(lambda: pumice.explain(nn.Sequential(nn.SubMConv3d(4, 8, 3)), points))
+    assert "has no labels" in said(lambda: pumice.data.SEMANTIC_KITTI(None))
+
+
+def test_a_loader_collates_sparse_tensors_by_itself(x: pumice.SparseTensor) -> None:
+    loader = torch.utils.data.DataLoader([(x, 1), (x, 2)], batch_size=2)
+    batch, labels = next(iter(loader))
+    assert batch.batch_size == 2 and torch.equal(batch.indices, pumice.collate([x, x]).indices)
+    assert labels.tolist() == [1, 2]
+
+
+def test_errors_have_the_package_s_name() -> None:
+    for kind in (pumice.Error, pumice.UserError, pumice.InternalError):
+        assert kind.__module__ == "pumice"
+    run = subprocess.run(
+        [sys.executable, "-c", "import pumice; pumice.simulate(beams=0)"],
+        capture_output=True, text=True, cwd=pathlib.Path(pumice.__file__).parents[1],
+    )  # fmt: skip
+    assert run.stderr.splitlines()[-1].startswith("pumice.UserError: beams = 0")
+
+
+def test_what_dir_lists() -> None:
+    own = [name for name in dir(pumice) if not name.startswith("__")]
+    assert own == sorted(pumice.__all__)
+    for module in (nn, pumice.ops, models, pumice.data):
+        assert set(module.__all__) <= set(dir(module))
