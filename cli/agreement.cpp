@@ -8,9 +8,15 @@
 
 #include <pumice/core/error.hpp>
 
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
+namespace {
+
+constexpr std::size_t kNameColumns = 40;   // of a class in a table
+
+}   // namespace
 
 double ClassAgreement::iou() const {
   const std::int64_t either = labelled + found - right;
@@ -32,7 +38,7 @@ double Agreement::mean_iou() const {
   return labelled_classes() == 0 ? 0 : sum / static_cast<double>(labelled_classes());
 }
 
-std::optional<Agreement> compare(const ModelCard& card, std::span<const std::int32_t> found,
+std::optional<Agreement> compare(const nn::ModelCard& card, std::span<const std::int32_t> found,
                                  std::span<const std::int32_t> labels) {
   PUMICE_ENSURES(found.size() == labels.size(), found.size(), " classes for ", labels.size(),
                  " labels");
@@ -40,7 +46,7 @@ std::optional<Agreement> compare(const ModelCard& card, std::span<const std::int
   std::unordered_map<std::int32_t, std::int32_t> known;   // label: class
   Agreement result;
   for (std::size_t i = 0; i < card.classes.size(); ++i) {
-    result.classes.push_back({.name = card.classes[i].name});
+    result.classes.push_back({.name = card.classes[i]});
     for (const std::int32_t label : card.labels[i])
       known[label] = static_cast<std::int32_t>(i);
   }
@@ -68,7 +74,7 @@ std::string agreement_table(const Agreement& agreement) {
     return fmt::format("{:.1f} %", 100.0 * static_cast<double>(of) / static_cast<double>(all));
   };
   for (const ClassAgreement& c : classes) {
-    table.add({c.name, with_commas(c.labelled), part(c.right, c.labelled),
+    table.add({printable(c.name, kNameColumns), with_commas(c.labelled), part(c.right, c.labelled),
                fmt::format("{:.3f}", c.iou())});
   }
   table.add_rule();

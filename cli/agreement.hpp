@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "model_card.hpp"
+#include <pumice/nn/model_card.hpp>
 
 namespace pumice::cli {
 
@@ -37,7 +37,7 @@ struct Agreement {
 
 /// `found` (a class, or -1 in no voxel) and `labels` have an entry a point. Nothing where the card
 /// does not say which labels its classes stand for, or no point counts.
-std::optional<Agreement> compare(const ModelCard& card, std::span<const std::int32_t> found,
+std::optional<Agreement> compare(const nn::ModelCard& card, std::span<const std::int32_t> found,
                                  std::span<const std::int32_t> labels);
 
 /// A line a class, the most frequent first, and the mean.

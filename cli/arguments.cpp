@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <pumice/core/atomic_file.hpp>
@@ -17,6 +18,7 @@
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/read.hpp>
 
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -35,7 +37,7 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
 
 void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
   cloud.labels = read_labels(path);
-  PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", path.string(), ": ",
+  PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", printable_path(path), ": ",
                  cloud.labels.rows(), " labels for ", cloud.size(),
                  " points; give the labels of this scan");
 }
@@ -94,7 +96,7 @@ std::string whole_number(const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure == std::errc() && end == text.data() + text.size()) return {};
-  return text + " is not a whole number from 0 to 2^64 - 1";
+  return printable(text) + " is not a whole number from 0 to 2^64 - 1";
 }
 
 std::string not_empty(const std::string& text) {
@@ -129,7 +131,7 @@ void check_ending(const char* option, const std::string& path, std::string_view 
   PUMICE_EXPECTS(path.size() >= ending.size() &&
                      std::equal(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
                                 ending.begin(), same),
-                 option, ' ', path, ": ", what, " is written as ", ending,
+                 option, ' ', printable_path(path), ": ", what, " is written as ", ending,
                  "; give the name that ending");
 }
 
@@ -149,23 +151,23 @@ void check_outputs(const std::vector<std::filesystem::path>& inputs,
   for (auto output = outputs.begin(); output != outputs.end(); ++output) {
     if (output->empty()) continue;
     for (const std::filesystem::path& input : inputs) {
-      PUMICE_EXPECTS(input.empty() || !same(*output, input), output->string(),
+      PUMICE_EXPECTS(input.empty() || !same(*output, input), printable_path(*output),
                      " would be read and written over; give the result another name");
     }
     for (auto other = outputs.begin(); other != output; ++other) {
-      PUMICE_EXPECTS(other->empty() || !same(*output, *other), output->string(),
+      PUMICE_EXPECTS(other->empty() || !same(*output, *other), printable_path(*output),
                      " would be written twice; give each result its own name");
     }
     const std::filesystem::path folder =
         output->has_parent_path() ? output->parent_path() : std::filesystem::path(".");
-    PUMICE_EXPECTS(::access(folder.c_str(), W_OK | X_OK) == 0, output->string(),
+    PUMICE_EXPECTS(::access(folder.c_str(), W_OK | X_OK) == 0, printable_path(*output),
                    ": cannot be written (", std::strerror(errno),
                    "); choose a folder that exists and is yours");
-    PUMICE_EXPECTS(!std::filesystem::is_directory(*output), output->string(),
+    PUMICE_EXPECTS(!std::filesystem::is_directory(*output), printable_path(*output),
                    ": is a folder; give the name of a file");
     AtomicFile::expect_replaceable(*output);
     for (const char* stream : {"/dev/stdout", "/dev/stderr"}) {
-      PUMICE_EXPECTS(!same(*output, stream), output->string(),
+      PUMICE_EXPECTS(!same(*output, stream), printable_path(*output),
                      " is where the program prints; give the result another name");
     }
   }
@@ -173,6 +175,10 @@ void check_outputs(const std::vector<std::filesystem::path>& inputs,
 
 void add_json(CLI::App& command, bool& json) {
   command.add_flag("--json", json, "Print the result as JSON");
+}
+
+void print_json(const nlohmann::ordered_json& value) {
+  fmt::print("{}\n", value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32_t fallback,

@@ -85,6 +85,9 @@ std::string dropped_text(std::int64_t dropped_points);
 
 /// `--json`: the result on standard output for machines, and nothing else there.
 void add_json(CLI::App& command, bool& json);
+/// In ASCII, with escapes for the rest, so that no name in it reaches a terminal as a command;
+/// bytes that are no UTF-8 become U+FFFD.
+void print_json(const nlohmann::ordered_json& value);
 
 /// One number, or one for each of `dimension` axes; `what` names the option in the error.
 Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32_t fallback,

@@ -278,8 +278,7 @@ void bench(const BenchArguments& arguments) {
                       {"gflop", m.gflop},
                       {"plan", m.plan}});
     }
-    fmt::print("{}\n",
-               nlohmann::ordered_json{{"threads", threads()}, {"measurements", list}}.dump());
+    print_json(nlohmann::ordered_json{{"threads", threads()}, {"measurements", list}});
     return;
   }
   fmt::print("{} thread{}, {}, median of {} after one warm-up\n\n", threads(),

@@ -17,6 +17,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -53,8 +54,9 @@ struct ConvInput {
   std::int64_t groups = 1;
 };
 
-ConvInput read_input(const std::string& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
+ConvInput read_input(const std::string& given) {
+  const SafetensorsFile file = SafetensorsFile::open(given);
+  const std::string& path = file.name();
   const auto required = [&](const char* name) {
     PUMICE_EXPECTS(file.contains(name), path, ": tensor \"", name,
                    "\" is missing; coords, features and weight are needed");
@@ -156,7 +158,7 @@ CoordinateSetPtr make_set(const std::string& path, const char* name, const Tenso
   try {
     return CoordinateSet::create(coordinates, options);
   } catch (const UserError& error) {
-    throw UserError(path + ": tensor \"" + name + "\": " + error.what());
+    throw UserError(printable_path(path) + ": tensor \"" + name + "\": " + error.what());
   }
 }
 
@@ -255,7 +257,7 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
   if (stream.device.kind == DeviceKind::cpu) result.pairs = used.map->pairs();
   if (!gradient.defined()) return result;
 
-  PUMICE_EXPECTS(gradient.shape() == y.shape(), arguments.in, ": grad_output is ",
+  PUMICE_EXPECTS(gradient.shape() == y.shape(), printable_path(arguments.in), ": grad_output is ",
                  to_string(gradient.shape()), " and the result is ", to_string(y.shape()),
                  "; they must agree");
   options.epilogue = {};      // the bias has no part in these two
@@ -291,27 +293,26 @@ void convolve(const ConvArguments& arguments) {
   convert(input, precision.dtype);
   check_targets(arguments, input.target_coords.defined());
   const KernelWindow window = window_of(arguments, input.dimension);
-  PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), arguments.in, ": weight has ",
-                 input.weight.extent(0), " offsets and the kernel has ", window.volume(),
-                 "; give --kernel the extents the weight was made for");
+  PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), printable_path(arguments.in),
+                 ": weight has ", input.weight.extent(0), " offsets and the kernel has ",
+                 window.volume(), "; give --kernel the extents the weight was made for");
   const Stream stream(device);
   const ConvResult result = compute(arguments, input, window, precision.tf32, stream);
   write_result(arguments.out, result);
 
   const auto pairs = on_device ? nlohmann::ordered_json() : nlohmann::ordered_json(result.pairs);
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"rows_in", input.coords.rows()},
-                                              {"rows_out", result.features.rows()},
-                                              {"pairs", pairs},
-                                              {"channels_in", input.features.extent(1)},
-                                              {"channels_out", result.features.extent(1)},
-                                              {"groups", input.groups},
-                                              {"device", to_string(device)},
-                                              {"plan", result.plan.name()},
-                                              {"map_ms", result.map_ms},
-                                              {"forward_ms", result.forward_ms},
-                                              {"out", arguments.out}}
-                           .dump());
+    print_json(nlohmann::ordered_json{{"rows_in", input.coords.rows()},
+                                      {"rows_out", result.features.rows()},
+                                      {"pairs", pairs},
+                                      {"channels_in", input.features.extent(1)},
+                                      {"channels_out", result.features.extent(1)},
+                                      {"groups", input.groups},
+                                      {"device", to_string(device)},
+                                      {"plan", result.plan.name()},
+                                      {"map_ms", result.map_ms},
+                                      {"forward_ms", result.forward_ms},
+                                      {"out", arguments.out}});
     return;
   }
   fmt::print(
@@ -320,7 +321,7 @@ void convolve(const ConvArguments& arguments) {
       with_commas(input.coords.rows()), with_commas(result.features.rows()),
       on_device ? "on " + to_string(device) : "over " + with_commas(result.pairs) + " pairs",
       input.features.extent(1), result.features.extent(1), result.map_ms, result.forward_ms,
-      result.plan.name(), result.plan.reason, arguments.out);
+      result.plan.name(), result.plan.reason, printable_path(arguments.out));
 }
 
 }   // namespace

@@ -14,7 +14,8 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
-#include "memory.hpp"
+#include "core/memory.hpp"
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -74,7 +75,7 @@ Finding cache() {
                                      {"limit_bytes", kept.limit_bytes}};
   constexpr double kMebibyte = 1 << 20;
   const std::string text =
-      fmt::format("{}: {} kernels, {:.1f} of {:.0f} MiB", kept.folder.string(),
+      fmt::format("{}: {} kernels, {:.1f} of {:.0f} MiB", printable_path(kept.folder),
                   with_commas(kept.kernels), static_cast<double>(kept.bytes) / kMebibyte,
                   static_cast<double>(kept.limit_bytes) / kMebibyte);
   return {"kernel_cache", "Kernel cache", value,
@@ -94,7 +95,7 @@ Finding bundles() {
                            {"compiler", bundle.compiler}});
     if (found.value.size() == 1) found.text.clear();
     if (!found.text.empty()) found.text += "; ";
-    found.text += bundle.path.string() + ": ";
+    found.text += printable_path(bundle.path) + ": ";
     found.text += !bundle.problem.empty()
                       ? "ignored, " + bundle.problem
                       : fmt::format("{} kernels for {} by NVRTC {}", with_commas(bundle.kernels),
@@ -150,7 +151,7 @@ void doctor(bool json) {
     nlohmann::ordered_json result;
     for (const Finding& finding : findings())
       result[finding.key] = finding.value;
-    fmt::print("{}\n", result.dump());
+    print_json(result);
     return;
   }
   Table table({"<what", "<here"});

@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -66,10 +67,10 @@ void info(const InfoArguments& arguments) {
     result["bounds"] = {{"min", bounds.low}, {"max", bounds.high}};
     result["voxels"] = rows;
     result["pairs"] = pairs;
-    fmt::print("{}\n", result.dump());
+    print_json(result);
     return;
   }
-  fmt::print("{}: {} points{}\n", arguments.scan, with_commas(cloud.size()),
+  fmt::print("{}: {} points{}\n", printable_path(arguments.scan), with_commas(cloud.size()),
              dropped_text(cloud.dropped_points));
   fmt::print("bounds in metres: x {:.2f} to {:.2f}, y {:.2f} to {:.2f}, z {:.2f} to {:.2f}\n\n",
              bounds.low[0], bounds.high[0], bounds.low[1], bounds.high[1], bounds.low[2],

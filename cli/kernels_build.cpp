@@ -12,6 +12,7 @@
 #include <pumice/jit/support.hpp>
 
 #include "arguments.hpp"
+#include "core/printable.hpp"
 #include "jit/bundle_file.hpp"
 #include "jit/bundle_set.hpp"
 #include "jit/nvrtc.hpp"
@@ -28,26 +29,25 @@ struct Part {
 };
 using Parts = std::map<std::string, Part>;
 
-void print_json(const KernelArguments& arguments, const Compilation& compilation, Parts parts,
-                std::size_t bytes, double seconds) {
+void say_json(const KernelArguments& arguments, const Compilation& compilation, Parts parts,
+              std::size_t bytes, double seconds) {
   auto all = nlohmann::ordered_json::array();
   for (const cuda::NamedArchitecture& architecture : compilation.architectures()) {
     const Part& part = parts[architecture.name];
     all.push_back(
         {{"architecture", architecture.name}, {"kernels", part.kernels}, {"bytes", part.bytes}});
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"path", arguments.out},
-                                            {"kernels", compilation.tasks().size()},
-                                            {"bytes", bytes},
-                                            {"seconds", seconds},
-                                            {"compiler", compiler_text()},
-                                            {"architectures", all},
-                                            {"left_out", compilation.left_out()}}
-                         .dump());
+  print_json(nlohmann::ordered_json{{"path", arguments.out},
+                                    {"kernels", compilation.tasks().size()},
+                                    {"bytes", bytes},
+                                    {"seconds", seconds},
+                                    {"compiler", compiler_text()},
+                                    {"architectures", all},
+                                    {"left_out", compilation.left_out()}});
 }
 
-void print_words(const KernelArguments& arguments, const Compilation& compilation, Parts parts,
-                 std::size_t bytes, double seconds) {
+void say_words(const KernelArguments& arguments, const Compilation& compilation, Parts parts,
+               std::size_t bytes, double seconds) {
   constexpr double kMebibyte = 1 << 20;
   Table table({"<architecture", "kernels", "MiB"});
   for (const cuda::NamedArchitecture& architecture : compilation.architectures()) {
@@ -57,8 +57,8 @@ void print_words(const KernelArguments& arguments, const Compilation& compilatio
   }
   fmt::print("{}\n{} kernels, {:.1f} MiB, by {} in {:.0f} s, written to {}\n{}", table.text(),
              with_commas(static_cast<long long>(compilation.tasks().size())),
-             static_cast<double>(bytes) / kMebibyte, compiler_text(), seconds, arguments.out,
-             left_out_text(compilation));
+             static_cast<double>(bytes) / kMebibyte, compiler_text(), seconds,
+             printable_path(arguments.out), left_out_text(compilation));
 }
 
 }   // namespace
@@ -89,7 +89,7 @@ void build_bundle(const KernelArguments& arguments) {
   AtomicFile file(arguments.out);
   file.write(bytes);
   file.commit();
-  const auto print = arguments.json ? print_json : print_words;
+  const auto print = arguments.json ? say_json : say_words;
   print(arguments, compilation, parts, bytes.size(), compilation.seconds());
 }
 

@@ -92,19 +92,18 @@ struct Findings {
   }
 };
 
-void print_json(const Compilation& compilation, const Findings& findings, double seconds) {
-  fmt::print("{}\n", nlohmann::ordered_json{{"compiler", compiler_text()},
-                                            {"sources", compilation.tasks().size()},
-                                            {"wrong", findings.complaints.size()},
-                                            {"seconds", seconds},
-                                            {"median_ms", median(findings.milliseconds)},
-                                            {"max_ms", most(findings.milliseconds)},
-                                            {"left_out", compilation.left_out()},
-                                            {"results", findings.records}}
-                         .dump());
+void say_json(const Compilation& compilation, const Findings& findings, double seconds) {
+  print_json(nlohmann::ordered_json{{"compiler", compiler_text()},
+                                    {"sources", compilation.tasks().size()},
+                                    {"wrong", findings.complaints.size()},
+                                    {"seconds", seconds},
+                                    {"median_ms", median(findings.milliseconds)},
+                                    {"max_ms", most(findings.milliseconds)},
+                                    {"left_out", compilation.left_out()},
+                                    {"results", findings.records}});
 }
 
-void print_words(const Compilation& compilation, const Findings& findings, double seconds) {
+void say_words(const Compilation& compilation, const Findings& findings, double seconds) {
   Table table(
       {"<architecture", "<kind", "sources", "registers", "shared", "wrong", "median ms", "max ms"});
   int last = 0;
@@ -137,7 +136,7 @@ void check_kernels(const KernelArguments& arguments) {
   Findings findings;
   compilation.run([&](const CompileTask& task, const Compiled& done,
                       const std::vector<std::byte>&) { findings.add(task, done); });
-  const auto print = arguments.json ? print_json : print_words;
+  const auto print = arguments.json ? say_json : say_words;
   print(compilation, findings, compilation.seconds());
   PUMICE_EXPECTS(findings.complaints.empty(), findings.complaints.size(), " of ",
                  compilation.tasks().size(), " kernels fail or spill, the first is ",

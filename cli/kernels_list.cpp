@@ -56,10 +56,8 @@ void list_kernels(const KernelArguments& arguments) {
                      {"shared_bytes", entry.kernel.shared_bytes},
                      {"architectures", entry.architectures}});
     }
-    fmt::print("{}\n",
-               nlohmann::ordered_json{
-                   {"count", listed.size()}, {"per_architecture", counts}, {"kernels", all}}
-                   .dump());
+    print_json(nlohmann::ordered_json{
+        {"count", listed.size()}, {"per_architecture", counts}, {"kernels", all}});
     return;
   }
   Table table({"channels", "<kind", "<specification", "shared", "<architectures"});

@@ -2,6 +2,7 @@
 // Exit codes: 0 done, 1 an input or a value is at fault, 2 the command line cannot be read, 3
 // pumice is.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <span>
@@ -15,8 +16,12 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/environment.hpp"
+#include "core/printable.hpp"
 
 namespace {
+
+using pumice::Newlines;
+using pumice::printable_message;
 
 /// CLI11 would say that a subcommand is missing where one is misspelt or preceded by an option.
 void expect_known_command(const CLI::App& app, std::span<char* const> words) {
@@ -47,6 +52,11 @@ std::string sentence(const CLI::ParseError& error, const std::string& command) {
   return text + "; `pumice " + command + " --help` says what it takes";
 }
 
+/// Whatever an argument, a file or its name put into it, a sentence stays one.
+void say_failure(const std::string& text, Newlines newlines = Newlines::escaped) {
+  fmt::print(stderr, "pumice: {}\n", printable_message(text, newlines));
+}
+
 void refuse_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands(nullptr)) {
     for (CLI::Option* option : command->get_options())
@@ -75,6 +85,8 @@ int main(int argc, char** argv) {
   cli::add_doctor_command(app);
   refuse_empty_values(app);
 
+  // Past `ulimit -f` a write then fails with a sentence, and its unfinished file goes.
+  std::signal(SIGXFSZ, SIG_IGN);
   check_log_topics();
   try {
     (void)environment::waits_after_launch();   // refused before any work
@@ -83,13 +95,16 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& done) {   // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "pumice: {}\n", sentence(error, argc > 1 ? argv[1] : ""));
+    say_failure(sentence(error, argc > 1 ? argv[1] : ""));
     return 2;
   } catch (const InternalError& error) {
-    fmt::print(stderr, "pumice: {}\n", error.what());
+    say_failure(error.what(), Newlines::kept);
     return 3;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "pumice: {}\n", error.what());
+  } catch (const UserError& error) {
+    say_failure(error.what());
+    return 1;
+  } catch (const std::exception& error) {   // may hold what a compiler printed
+    say_failure(error.what(), Newlines::kept);
     return 1;
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -8,6 +8,8 @@
 #include <pumice/core/error.hpp>
 #include <pumice/points/simulate.hpp>
 
+#include "core/printable.hpp"
+
 namespace pumice::cli {
 namespace {
 
@@ -103,6 +105,23 @@ PointColours by_class(std::span<const std::int32_t> classes, const Style& style)
 }
 
 }   // namespace
+
+std::vector<ClassStyle> class_styles(const nn::ModelCard& card) {
+  std::vector<ClassStyle> styles;
+  for (std::size_t i = 0; i < card.classes.size(); ++i) {
+    ClassStyle& style = styles.emplace_back();
+    style.name = printable(card.classes[i]);
+    if (!card.colours.empty()) {
+      const auto [red, green, blue] = card.colours[i];
+      style.colour = rgb(red << 16 | green << 8 | blue);
+    } else if (!card.labels.empty() && !card.labels[i].empty()) {
+      style.colour = label_colour(card.labels[i].front());
+    } else {
+      style.colour = class_colour(static_cast<std::int32_t>(i));
+    }
+  }
+  return styles;
+}
 
 ColourBy parse_colour_by(const std::string& name) {
   if (name == "height") return ColourBy::height;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <pumice/nn/model_card.hpp>
+
 #include "picture_canvas.hpp"
 
 namespace pumice::cli {
@@ -28,6 +30,10 @@ struct PointColours {
 /// See `render` for the meaning and the errors.
 PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t> classes,
                            ColourBy by, std::span<const ClassStyle> styles = {});
+
+/// Names and colours of a model's classes, those of the labels that a class stands for where the
+/// card has no colours.
+std::vector<ClassStyle> class_styles(const nn::ModelCard& card);
 
 /// The colour at `part` (0 to 1) of the scale of `by`.
 Colour scale_colour(ColourBy by, double part);

@@ -10,16 +10,18 @@
 #include <pumice/core/safetensors.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/nn/captured_network.hpp>
+#include <pumice/nn/model_card.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 
 #include "agreement.hpp"
 #include "arguments.hpp"
 #include "commands.hpp"
-#include "memory.hpp"
-#include "model_card.hpp"
+#include "core/memory.hpp"
+#include "core/printable.hpp"
 #include "page.hpp"
 #include "picture.hpp"
+#include "picture_colours.hpp"
 #include "run_batch.hpp"
 #include "run_report.hpp"
 #include "statistics.hpp"
@@ -75,45 +77,57 @@ void check_memory(const RunArguments& arguments, const nn::NetworkOptions& optio
 }
 
 /// What the weights say of themselves; UserError where the command line says otherwise.
-ModelCard read_card(const RunArguments& arguments) {
+nn::ModelCard read_card(const RunArguments& arguments) {
   if (arguments.weights.empty()) {
     PUMICE_EXPECTS(arguments.labels.empty(),
                    "--labels are what the classes of trained weights are compared with, and there "
                    "are none; add --weights or leave it out");
     return {};
   }
-  ModelCard card = read_model_card(arguments.weights);
-  PUMICE_EXPECTS(card.network.empty() || card.network == arguments.network, "--weights ",
-                 arguments.weights, " are for ", card.network, ", not for ", arguments.network,
-                 "; run that network");
+  const SafetensorsFile file = SafetensorsFile::open(arguments.weights);
+  nn::ModelCard card = nn::read_model_card(file);
+  const std::string weights = "--weights " + file.name();
+  const nn::NetworkInfo& info = nn::find_network(arguments.network);
+  PUMICE_EXPECTS(card.network.empty() || card.network == info.name, weights, " are for ",
+                 printable(card.network), ", not for ", info.name,
+                 "; run that network, where it is one of `pumice run --help`");
+  PUMICE_EXPECTS(card.in_channels.value_or(info.in_channels) == info.in_channels, weights, " take ",
+                 *card.in_channels, " features of a point, and scans give ", info.in_channels,
+                 " (x, y, z, intensity); run them from Python");
   if (card.widths) {
-    PUMICE_EXPECTS(!arguments.width_factor_given, "--width-factor ", arguments.width_factor,
-                   ": --weights ", arguments.weights, " say their widths; leave it out");
+    PUMICE_EXPECTS(!arguments.width_factor_given, "--width-factor ", arguments.width_factor, ": ",
+                   weights, " say their widths; leave it out");
     PUMICE_EXPECTS(!arguments.widths_given || nn::parse_widths(arguments.widths) == *card.widths,
-                   "--widths ", arguments.widths, ": --weights ", arguments.weights,
-                   " say others; leave it out");
+                   "--widths ", arguments.widths, ": ", weights, " say others; leave it out");
+  } else if (const auto widths = nn::widths_in(file); widths && info.takes_widths) {
+    const auto asked =
+        nn::scaled_widths(nn::parse_widths(arguments.widths), arguments.width_factor);
+    PUMICE_EXPECTS(*widths == asked, weights,
+                   " do not say their widths, and they are not those of the network; the shapes "
+                   "fit ",
+                   nn::options_for(*widths), ", so run with that");
   }
-  PUMICE_EXPECTS(arguments.labels.empty() || !card.labels.empty(), "--labels: --weights ",
-                 arguments.weights,
+  PUMICE_EXPECTS(arguments.labels.empty() || !card.labels.empty(), "--labels: ", weights,
                  " do not say which labels their classes stand for; give their "
                  "metadata an entry \"labels\", or leave it out");
   return card;
 }
 
 /// What the network expects, where the weights say otherwise.
-nn::NetworkInfo adapted(nn::NetworkInfo info, const ModelCard& card) {
+nn::NetworkInfo adapted(nn::NetworkInfo info, const nn::ModelCard& card) {
   if (!card.voxel_size || *card.voxel_size == info.voxel_size) return info;
   info.voxel_size = *card.voxel_size;
   info.spatial_shape.reset();   // counted in voxels of the other size
   return info;
 }
 
-std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments, const ModelCard& card) {
+std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments,
+                                            const nn::ModelCard& card) {
   nn::NetworkOptions options;
   options.widths = card.widths.value_or(nn::parse_widths(arguments.widths));
   options.width_factor = arguments.width_factor;
   options.seed = arguments.seed;
-  if (!card.classes.empty()) options.classes = std::ssize(card.classes);
+  options.classes = card.outputs.value_or(options.classes);
   if (nn::find_network(arguments.network).takes_widths) check_memory(arguments, options);
   auto network = nn::make_network(arguments.network, options);
   network->to(arguments.stored().dtype);   // before loading: f64 weights keep their bits
@@ -235,17 +249,18 @@ void write_result(const std::string& path, const Forward& forward, const Batch& 
 /// Picture and page of the first scan, whatever else is in the batch; `classes` of its points come
 /// first.
 void show(const RunArguments& arguments, const Batch& batch, std::span<const std::int32_t> classes,
-          const ModelCard& card, const std::optional<Agreement>& agreement) {
+          const nn::ModelCard& card, const std::optional<Agreement>& agreement) {
   const PointCloud& cloud = batch.clouds[0];
   if (!classes.empty()) classes = classes.first(static_cast<std::size_t>(cloud.size()));
   const ColourBy by = classes.empty() ? ColourBy::height : ColourBy::label;
-  const std::string name = std::filesystem::path(arguments.scans[0]).filename().string();
+  const std::string name = printable(std::filesystem::path(arguments.scans[0]).filename().string());
+  const std::vector<ClassStyle> styles = class_styles(card);
   if (!arguments.picture.empty()) {
     PictureOptions options;
     options.width = arguments.size[0];
     options.height = arguments.size[1];
     options.by = by;
-    options.styles = card.classes;
+    options.styles = styles;
     options.caption = fmt::format("{} on {}: {} points, {} voxels", arguments.network, name,
                                   with_commas(cloud.size()), with_commas(first_voxels(batch)));
     if (batch.clouds.size() > 1)
@@ -261,7 +276,7 @@ void show(const RunArguments& arguments, const Batch& batch, std::span<const std
     options.name = fmt::format("{} on {}", arguments.network, name);
     options.by = by;
     options.classes = classes;
-    options.styles = card.classes;
+    options.styles = styles;
     write_page(arguments.html, page(cloud, options));
   }
 }
@@ -279,7 +294,7 @@ void run(const RunArguments& arguments) {
   }
   if (!arguments.html.empty()) check_ending("--html", arguments.html, ".html", "a page");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
-  const ModelCard card = read_card(arguments);
+  const nn::ModelCard card = read_card(arguments);
   const nn::NetworkInfo info = adapted(nn::find_network(arguments.network), card);
   PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
                  "--widths and --width-factor change minkunet42; ", arguments.network,
@@ -326,29 +341,27 @@ void run(const RunArguments& arguments) {
   show(arguments, batch, classes, card, agreement);
 
   if (arguments.json) {
-    fmt::print("{}\n",
-               nlohmann::ordered_json{
-                   {"network", arguments.network},
-                   {"scans", arguments.scans},
-                   {"points", batch.points},
-                   {"dropped_points", batch.dropped_points},
-                   {"voxels", batch.voxels.size()},
-                   {"rows_out", forward.features.rows()},
-                   {"channels_out", forward.features.extent(1)},
-                   {"device", to_string(device)},
-                   {"graph", captured ? to_json(*captured) : nlohmann::ordered_json(nullptr)},
-                   {"threads", threads()},
-                   {"precision", arguments.precision},
-                   {"trained", !arguments.weights.empty()},
-                   {"voxelize_ms", batch.voxelize_ms},
-                   {"map_ms", forward.profile.map_ms()},
-                   {"total_ms", totals},
-                   {"device_ms", device_ms},
-                   {"gflop", forward.profile.gflop()},
-                   {"peak_mib", peak_mebibytes()},
-                   {"agreement", agreement ? to_json(*agreement) : nlohmann::ordered_json(nullptr)},
-                   {"layers", to_json(forward.profile)}}
-                   .dump());
+    print_json(nlohmann::ordered_json{
+        {"network", arguments.network},
+        {"scans", arguments.scans},
+        {"points", batch.points},
+        {"dropped_points", batch.dropped_points},
+        {"voxels", batch.voxels.size()},
+        {"rows_out", forward.features.rows()},
+        {"channels_out", forward.features.extent(1)},
+        {"device", to_string(device)},
+        {"graph", captured ? to_json(*captured) : nlohmann::ordered_json(nullptr)},
+        {"threads", threads()},
+        {"precision", arguments.precision},
+        {"trained", !arguments.weights.empty()},
+        {"voxelize_ms", batch.voxelize_ms},
+        {"map_ms", forward.profile.map_ms()},
+        {"total_ms", totals},
+        {"device_ms", device_ms},
+        {"gflop", forward.profile.gflop()},
+        {"peak_mib", peak_mebibytes()},
+        {"agreement", agreement ? to_json(*agreement) : nlohmann::ordered_json(nullptr)},
+        {"layers", to_json(forward.profile)}});
     return;
   }
   fmt::print("{}\n", layer_table(forward.profile));
@@ -381,9 +394,10 @@ void run(const RunArguments& arguments) {
     fmt::print("\nagreement with the labels of the scan{}:\n\n{}\n",
                batch.clouds.size() == 1 ? "" : "s", agreement_table(*agreement));
   }
-  if (!arguments.out.empty()) fmt::print("result written to {}\n", arguments.out);
-  if (!arguments.picture.empty()) fmt::print("picture written to {}\n", arguments.picture);
-  if (!arguments.html.empty()) fmt::print("page written to {}\n", arguments.html);
+  if (!arguments.out.empty()) fmt::print("result written to {}\n", printable_path(arguments.out));
+  if (!arguments.picture.empty())
+    fmt::print("picture written to {}\n", printable_path(arguments.picture));
+  if (!arguments.html.empty()) fmt::print("page written to {}\n", printable_path(arguments.html));
 }
 
 std::string network_names() {
@@ -454,7 +468,7 @@ void add_run_command(CLI::App& app) {
   add_threads(*command);
   add_json(*command, arguments->json);
   command->callback([arguments, widths, factor, size] {
-    arguments->weights = find_weights(arguments->weights);
+    arguments->weights = nn::find_weights(arguments->weights);
     arguments->sized = size->count() > 0;
     arguments->widths_given = widths->count() > 0;
     arguments->width_factor_given = factor->count() > 0;

@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -33,16 +34,16 @@ void simulate_scan(const SimulateArguments& arguments) {
   const PointCloud cloud = simulate(options);
   write_ply(arguments.out, cloud);
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
-                                              {"seed", arguments.seed},
-                                              {"beams", arguments.beams},
-                                              {"sweeps", arguments.sweeps},
-                                              {"out", arguments.out}}
-                           .dump());
+    print_json(nlohmann::ordered_json{{"points", cloud.size()},
+                                      {"seed", arguments.seed},
+                                      {"beams", arguments.beams},
+                                      {"sweeps", arguments.sweeps},
+                                      {"out", arguments.out}});
     return;
   }
   fmt::print("{} points from {} beams in {} sweep{}, written to {}\n", with_commas(cloud.size()),
-             arguments.beams, arguments.sweeps, arguments.sweeps == 1 ? "" : "s", arguments.out);
+             arguments.beams, arguments.sweeps, arguments.sweeps == 1 ? "" : "s",
+             printable_path(arguments.out));
 }
 
 }   // namespace

@@ -7,8 +7,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "core/printable.hpp"
+
 namespace pumice::cli {
 namespace {
+
+constexpr std::size_t kWidest = 400;   // of a cell: wide enough for every sentence of `doctor`
 
 /// Columns a UTF-8 text takes: continuation bytes take none.
 std::size_t width(const std::string& text) {
@@ -32,6 +36,8 @@ Table::Table(std::vector<std::string> headings) : headings_(std::move(headings))
 
 void Table::add(std::vector<std::string> cells) {
   cells.resize(headings_.size());
+  for (std::string& cell : cells)
+    cell = printable(cell, kWidest);
   rows_.push_back(std::move(cells));
 }
 

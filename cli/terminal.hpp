@@ -6,7 +6,7 @@
 
 namespace pumice::cli {
 
-/// Columns that line up: text to the left, numbers to the right.
+/// Columns that line up: text to the left, numbers to the right; cells are made printable.
 class Table {
  public:
   /// A heading that begins with '<' marks a column of text.

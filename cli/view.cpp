@@ -5,6 +5,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "page.hpp"
 #include "picture.hpp"
 #include "terminal.hpp"
@@ -41,7 +42,7 @@ void view(const ViewArguments& arguments) {
   }
   if (!arguments.html.empty()) check_ending("--html", arguments.html, ".html", "a page");
   PUMICE_EXPECTS(arguments.labels.empty() || arguments.colour == "label", "--colour ",
-                 arguments.colour, " shows none of --labels ", arguments.labels,
+                 arguments.colour, " shows none of --labels ", printable_path(arguments.labels),
                  "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
   if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels);
@@ -50,10 +51,12 @@ void view(const ViewArguments& arguments) {
   options.height = arguments.size[1];
   options.by = parse_colour(arguments.colour);
   PUMICE_EXPECTS(options.by != ColourBy::intensity || cloud.intensity.defined(),
-                 "--colour intensity: ", arguments.scan, " has no intensity; use height");
+                 "--colour intensity: ", printable_path(arguments.scan),
+                 " has no intensity; use height");
   PUMICE_EXPECTS(options.by != ColourBy::label || cloud.labels.defined(),
-                 "--colour label: ", arguments.scan, " has no labels; give --labels or use height");
-  const std::string name = std::filesystem::path(arguments.scan).filename().string();
+                 "--colour label: ", printable_path(arguments.scan),
+                 " has no labels; give --labels or use height");
+  const std::string name = printable(std::filesystem::path(arguments.scan).filename().string());
   options.caption =
       fmt::format("{}: {} points by {}", name, with_commas(cloud.size()), arguments.colour);
   nlohmann::ordered_json said{{"points", cloud.size()}, {"dropped_points", cloud.dropped_points}};
@@ -63,14 +66,14 @@ void view(const ViewArguments& arguments) {
     said[what] = path;
     if (arguments.json) return;
     fmt::print("{} of {} points{} written to {}\n", what, with_commas(cloud.size()),
-               dropped_text(cloud.dropped_points), path);
+               dropped_text(cloud.dropped_points), printable_path(path));
   };
   // Both are made before either is written: nothing is left of a command that fails halfway.
   const Image image = arguments.picture.empty() ? Image{} : render(cloud, {}, options);
   const std::string html = arguments.html.empty() ? "" : page(cloud, {name, options.by});
   write("picture", arguments.picture, [&] { write_png(arguments.picture, image); });
   write("page", arguments.html, [&] { write_page(arguments.html, html); });
-  if (arguments.json) fmt::print("{}\n", said.dump());
+  if (arguments.json) print_json(said);
 }
 
 }   // namespace

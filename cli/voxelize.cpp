@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -36,15 +37,15 @@ void voxelize_scan(const VoxelizeArguments& arguments) {
       {"voxel_points", voxels.voxel_points}};
   write_safetensors(arguments.out, tensors);
   if (arguments.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"points", cloud.size()},
-                                              {"dropped_points", cloud.dropped_points},
-                                              {"voxels", voxels.size()},
-                                              {"out", arguments.out}}
-                           .dump());
+    print_json(nlohmann::ordered_json{{"points", cloud.size()},
+                                      {"dropped_points", cloud.dropped_points},
+                                      {"voxels", voxels.size()},
+                                      {"out", arguments.out}});
     return;
   }
   fmt::print("{} points{} in {} voxels, written to {}\n", with_commas(cloud.size()),
-             dropped_text(cloud.dropped_points), with_commas(voxels.size()), arguments.out);
+             dropped_text(cloud.dropped_points), with_commas(voxels.size()),
+             printable_path(arguments.out));
 }
 
 }   // namespace

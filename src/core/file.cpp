@@ -13,6 +13,8 @@
 
 #include <pumice/core/error.hpp>
 
+#include "core/memory.hpp"
+#include "core/printable.hpp"
 #include "core/system_call.hpp"
 
 namespace pumice::detail {
@@ -35,7 +37,9 @@ class Descriptor {
 class FileSource : public ByteSource {
  public:
   explicit FileSource(const std::filesystem::path& path)
-      : name_(path.string()), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+      : name_(printable_path(path)),
+        // A pipe whose other end nobody opens would be waited for without end.
+        descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     PUMICE_EXPECTS(descriptor_.get() >= 0, name_, ": cannot be opened: ", reason(errno));
     struct stat status {};
     PUMICE_EXPECTS(::fstat(descriptor_.get(), &status) == 0, name_,
@@ -88,9 +92,18 @@ std::unique_ptr<ByteSource> copy_of(std::span<const std::byte> bytes) {
 
 Buffer<std::byte> read_file(const std::filesystem::path& path) {
   const FileSource file(path);
-  Buffer<std::byte> bytes(static_cast<std::int64_t>(file.size()));
+  const std::string name = printable_path(path);
+  expect_room(file.size(), name);
+  auto bytes = allocated_for(
+      name, [&] { return Buffer<std::byte>(static_cast<std::int64_t>(file.size())); });
   file.read(0, bytes.span());
   return bytes;
+}
+
+void expect_room(std::uint64_t bytes, std::string_view what) {
+  PUMICE_EXPECTS(static_cast<double>(bytes) < memory_bytes(), what, ": ", bytes,
+                 " bytes are more than this machine's memory, ",
+                 static_cast<std::uint64_t>(memory_bytes()), "; give a smaller file");
 }
 
 }   // namespace pumice::detail

@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include "core/environment.hpp"
+#include "core/printable.hpp"
 
 namespace pumice {
 namespace {
@@ -27,7 +28,7 @@ unsigned parse_topics(std::string_view list, spdlog::logger& logger) {
       if (name == kTopics[i]) bit = 1u << i;
     }
     if (bit == 0) {
-      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, kernel, all", name);
+      logger.warn("PUMICE_LOG names \"{}\": topics are plan, map, kernel, all", printable(name));
     } else if (!name.empty()) {
       mask |= bit;
     }
@@ -62,12 +63,13 @@ void check_log_topics() {
 
 void log(LogTopic topic, const std::string& message) {
   if (logging(topic)) {
-    logger().info("{}: {}", kTopics[static_cast<std::size_t>(topic)], message);
+    logger().info("{}: {}", kTopics[static_cast<std::size_t>(topic)],
+                  printable_message(message, Newlines::kept));
   }
 }
 
 void warn(const std::string& message) noexcept {
-  logger().warn("warning: {}", message);
+  logger().warn("warning: {}", printable_message(message, Newlines::kept));
 }
 
 }   // namespace pumice

@@ -2,8 +2,9 @@
 #include <pumice/core/safetensors.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <limits>
+#include <optional>
 #include <set>
 
 #include <nlohmann/json.hpp>
@@ -11,16 +12,15 @@
 #include <pumice/core/atomic_file.hpp>
 
 #include "core/file.hpp"
+#include "core/printable.hpp"
+#include "core/safetensors_header.hpp"
 
 namespace pumice {
 namespace {
 
-using Json = nlohmann::json;
-
 static_assert(std::endian::native == std::endian::little, "elements are stored little endian");
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;   // bytes, as the reference reader has it
-constexpr int kDeepest = 4;                             // header > tensor > shape > number
 constexpr std::string_view kMetadata = "__metadata__";
 
 struct DTypeName {
@@ -39,12 +39,8 @@ std::string_view stored_name(DType dtype) {
   detail::raise_internal(std::source_location::current(), "dtype without a safetensors name");
 }
 
-/// Hostile text for an error message: at most 60 characters, printable ones only.
 std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text.substr(0, 60))
-    result += c < ' ' || c > '~' ? '?' : c;
-  return result + (text.size() > 60 ? "…\"" : "\"");
+  return detail::concatenate('"', printable(text), '"');
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -55,41 +51,27 @@ std::string listed(const std::vector<std::string>& names) {
   return names.size() > 10 ? text + ", …" : text;
 }
 
-/// Parses JSON without exceptions, refusing what a parser would quietly repair: repeated keys, of
-/// which it keeps the last, and deep nesting.
-Json parse_json(std::string_view text, const std::string& name) {
-  std::vector<std::set<std::string>> keys;
-  std::string trouble;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    switch (event) {
-      case Json::parse_event_t::object_start: keys.emplace_back(); break;
-      case Json::parse_event_t::object_end: keys.pop_back(); break;
-      case Json::parse_event_t::key: {
-        const auto& key = value.get_ref<const std::string&>();
-        if (!keys.back().insert(key).second && trouble.empty()) {
-          trouble = "names " + in_quotes(key) + " twice";
-        }
-        break;
-      }
-      default: break;
-    }
-    if (depth > kDeepest && trouble.empty()) trouble = "is nested too deeply";
-    return true;
-  };
-  Json header = Json::parse(text, watch, /*allow_exceptions=*/false);
-  PUMICE_EXPECTS(trouble.empty(), name, ": its header ", trouble, "; it is damaged");
-  PUMICE_EXPECTS(header.is_object(), name,
-                 ": its header is not a JSON object; it is not a safetensors file or is damaged");
-  return header;
+/// As JSON has it: [27,4,32].
+std::string in_brackets(const std::vector<std::int64_t>& shape) {
+  return nlohmann::json(shape).dump();
 }
 
-/// A whole number from 0 to 2^63 - 1, or nothing.
-bool to_count(const Json& value, std::int64_t& out) {
-  if (!value.is_number_unsigned()) return false;
-  const auto number = value.get<std::uint64_t>();
-  if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
-  out = static_cast<std::int64_t>(number);
-  return true;
+/// Nothing where they are more than 2^63.
+std::optional<std::int64_t> bytes_of(const std::vector<std::int64_t>& shape, std::size_t element) {
+  auto bytes = static_cast<std::int64_t>(element);
+  bool fits = true;
+  for (const std::int64_t extent : shape)
+    fits &= !__builtin_mul_overflow(bytes, extent, &bytes);
+  return fits ? std::optional(bytes) : std::nullopt;
+}
+
+/// A zip archive or a pickle, where no safetensors file has such a length in its place.
+bool is_of_torch_save(const detail::ByteSource& source) {
+  std::array<unsigned char, 4> head{};
+  source.read(0, std::as_writable_bytes(std::span(head)));
+  const bool is_zip = head == std::array<unsigned char, 4>{'P', 'K', 3, 4};
+  const bool is_pickle = head[0] == 0x80 && head[1] >= 2 && head[1] <= 5;
+  return is_zip || is_pickle;
 }
 
 }   // namespace
@@ -104,6 +86,10 @@ struct SafetensorsParser {
                    " bytes, which is too short for a safetensors file");
     std::uint64_t length = 0;
     file.source_->read(0, std::as_writable_bytes(std::span(&length, 1)));
+    const bool is_credible = length <= kLargestHeader && length <= size - 8;
+    PUMICE_EXPECTS(is_credible || !is_of_torch_save(*file.source_), file.name_,
+                   ": is a file of torch.save, not a safetensors file; convert it with `pumice "
+                   "convert`, or read it in Python with torch.load and model.load_state_dict");
     PUMICE_EXPECTS(length <= kLargestHeader, file.name_, ": announces a header of ", length,
                    " bytes; at most ", kLargestHeader,
                    " are read, so it is not a safetensors file");
@@ -111,84 +97,33 @@ struct SafetensorsParser {
                    " bytes, but only ", size - 8, " follow; it is truncated");
     std::string text(static_cast<std::size_t>(length), '\0');
     file.source_->read(8, std::as_writable_bytes(std::span(text)));
-    const Json header = parse_json(text, file.name_);
+    detail::SafetensorsHeader header = detail::parse_safetensors_header(text, file.name_);
+    file.metadata_ = std::move(header.metadata);
     const std::uint64_t data = 8 + length;
-    for (const auto& [name, value] : header.items()) {
-      if (name == kMetadata) {
-        parse_metadata(value);
-      } else {
-        file.entries_.emplace(name, parse_entry(name, value, data));
-      }
-    }
+    for (const auto& [name, entry] : header.entries)
+      file.entries_.emplace_hint(file.entries_.end(), name, checked(name, entry, data));
     check_cover(data, size);
   }
 
-  void parse_metadata(const Json& value) {
-    PUMICE_EXPECTS(value.is_object(), file.name_, ": its __metadata__ is not an object");
-    for (const auto& [key, text] : value.items()) {
-      PUMICE_EXPECTS(text.is_string(), file.name_, ": __metadata__ ", in_quotes(key),
-                     " is not a text");
-      file.metadata_.emplace(key, text.get<std::string>());
-    }
-  }
-
-  Entry parse_entry(const std::string& name, const Json& value, std::uint64_t data) const {
-    PUMICE_EXPECTS(value.is_object() && value.size() == 3 && value.contains("dtype") &&
-                       value.contains("shape") && value.contains("data_offsets"),
-                   file.name_, ": tensor ", in_quotes(name),
-                   " needs exactly dtype, shape and data_offsets");
-    Entry entry;
-    entry.dtype = parse_type(name, value.at("dtype"));
-    const std::int64_t bytes = parse_shape(name, value.at("shape"), entry);
-    const Json& offsets = value.at("data_offsets");
-    std::int64_t begin = 0, end = 0;
-    PUMICE_EXPECTS(offsets.is_array() && offsets.size() == 2 && to_count(offsets[0], begin) &&
-                       to_count(offsets[1], end) && begin <= end,
-                   file.name_, ": data_offsets of tensor ", in_quotes(name),
-                   " are not two ascending whole numbers");
+  Entry checked(const std::string& name, const detail::HeaderEntry& said,
+                std::uint64_t data) const {
+    const std::optional<std::int64_t> bytes = bytes_of(said.shape, said.type.bytes);
+    PUMICE_EXPECTS(bytes.has_value(), file.name_, ": tensor ", in_quotes(name), " of shape ",
+                   in_brackets(said.shape), " has more than 2^63 bytes");
     const std::uint64_t room = file.source_->size() - data;
-    PUMICE_EXPECTS(static_cast<std::uint64_t>(end) <= room, file.name_, ": tensor ",
-                   in_quotes(name), " ends at byte ", end, " of ", room,
+    PUMICE_EXPECTS(static_cast<std::uint64_t>(said.end) <= room, file.name_, ": tensor ",
+                   in_quotes(name), " ends at byte ", said.end, " of ", room,
                    "; the file is truncated or damaged");
-    PUMICE_EXPECTS(end - begin == bytes, file.name_, ": tensor ", in_quotes(name), " of shape ",
-                   value.at("shape").dump(), " ", stored_name(entry.dtype), " takes ", bytes,
-                   " bytes, but has ", end - begin);
-    entry.begin = data + static_cast<std::uint64_t>(begin);
-    entry.end = data + static_cast<std::uint64_t>(end);
+    PUMICE_EXPECTS(said.end - said.begin == *bytes, file.name_, ": tensor ", in_quotes(name),
+                   " of shape ", in_brackets(said.shape), " ", said.type.name, " takes ", *bytes,
+                   " bytes, but has ", said.end - said.begin);
+    Entry entry;
+    entry.type = said.type.name;
+    entry.is_single = said.shape.empty();
+    entry.shape = entry.is_single ? Shape{1} : Shape(said.shape);
+    entry.begin = data + static_cast<std::uint64_t>(said.begin);
+    entry.end = data + static_cast<std::uint64_t>(said.end);
     return entry;
-  }
-
-  DType parse_type(const std::string& name, const Json& value) const {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    for (const DTypeName& row : kDTypes) {
-      if (row.name == text) return row.dtype;
-    }
-    detail::raise_user(file.name_, ": tensor ", in_quotes(name), " has dtype ", in_quotes(text),
-                       "; known are F64, F32, F16, BF16, I64, I32, I16 and U8");
-  }
-
-  /// Fills in the shape and returns the bytes it takes.
-  std::int64_t parse_shape(const std::string& name, const Json& value, Entry& entry) const {
-    PUMICE_EXPECTS(value.is_array(), file.name_, ": shape of tensor ", in_quotes(name),
-                   " is not a list");
-    PUMICE_EXPECTS(value.size() <= static_cast<std::size_t>(Shape::kMaxRank), file.name_,
-                   ": tensor ", in_quotes(name), " has ", value.size(), " axes; at most ",
-                   Shape::kMaxRank, " are known");
-    std::vector<std::int64_t> extents;
-    auto bytes = static_cast<std::int64_t>(size_of(entry.dtype));
-    bool fits = true;
-    for (const Json& item : value) {
-      std::int64_t extent = 0;
-      PUMICE_EXPECTS(to_count(item, extent), file.name_, ": shape of tensor ", in_quotes(name),
-                     " is ", in_quotes(value.dump()), "; extents are whole numbers from 0");
-      fits &= !__builtin_mul_overflow(bytes, extent, &bytes);
-      extents.push_back(extent);
-    }
-    PUMICE_EXPECTS(fits, file.name_, ": tensor ", in_quotes(name), " of shape ", value.dump(),
-                   " has more than 2^63 bytes");
-    if (extents.empty()) extents.push_back(1);
-    entry.shape = Shape(extents);
-    return bytes;
   }
 
   /// The tensors must lie end to end from the first byte of data to the last.
@@ -222,12 +157,12 @@ SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&&) noexcept = defaul
 SafetensorsFile::~SafetensorsFile() = default;
 
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
-  return {detail::open_file(path), path.string()};
+  return {detail::open_file(path), printable_path(path)};
 }
 
 SafetensorsFile SafetensorsFile::from_bytes(std::span<const std::byte> bytes,
                                             std::string_view name) {
-  return {detail::copy_of(bytes), std::string(name)};
+  return {detail::copy_of(bytes), printable_path(name)};
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
@@ -252,41 +187,64 @@ const Shape& SafetensorsFile::shape(std::string_view name) const {
   return entry(name).shape;
 }
 DType SafetensorsFile::dtype(std::string_view name) const {
-  return entry(name).dtype;
+  const std::string_view type = entry(name).type;
+  for (const DTypeName& row : kDTypes) {
+    if (row.name == type) return row.dtype;
+  }
+  detail::raise_user(name_, ": tensor ", in_quotes(name), " is ", type,
+                     ", which Pumice has not; convert it to a type of f64, f32, f16, bf16, i64, "
+                     "i32, i16 and u8");
+}
+
+StoredTensor SafetensorsFile::stored(std::string_view name) const {
+  const Entry& found = entry(name);
+  const auto extents = found.shape.extents();
+  StoredTensor result{found.type, {extents.begin(), extents.end()}, found.end - found.begin};
+  if (found.is_single) result.shape.clear();
+  return result;
+}
+
+void SafetensorsFile::read(std::string_view name, std::span<std::byte> out) const {
+  const Entry& found = entry(name);
+  PUMICE_ENSURES(out.size() == found.end - found.begin, name_, ": ", out.size(), " bytes for ",
+                 found.end - found.begin, " of ", in_quotes(name));
+  source_->read(found.begin, out);
 }
 
 Tensor SafetensorsFile::get(std::string_view name) const {
   const Entry& found = entry(name);
-  Tensor tensor(found.shape, found.dtype);
-  source_->read(found.begin, {static_cast<std::byte*>(tensor.raw()), tensor.bytes()});
+  const DType type = dtype(name);
+  const std::string what = name_ + ": tensor " + in_quotes(name);
+  detail::expect_room(found.end - found.begin, what);
+  Tensor tensor = detail::allocated_for(what, [&] { return Tensor(found.shape, type); });
+  read(name, {static_cast<std::byte*>(tensor.raw()), tensor.bytes()});
   return tensor;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+void write_stored_tensors(const std::filesystem::path& path, std::span<const NamedElements> tensors,
+                          const std::map<std::string, std::string>& metadata) {
   // Ordered, so that the header lists tensors as their data lies.
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[std::string(kMetadata)] = metadata;
+  std::string text = "{";
+  std::set<std::string_view> names;
   std::uint64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
-    PUMICE_EXPECTS(name != kMetadata, "write_safetensors: a tensor may not be named ", kMetadata);
-    PUMICE_EXPECTS(!header.contains(name), "write_safetensors: two tensors are named ",
-                   in_quotes(name));
-    PUMICE_EXPECTS(tensor.defined(), "write_safetensors: tensor ", in_quotes(name),
-                   " is undefined");
-    const std::uint64_t begin = offset;
-    offset += static_cast<std::uint64_t>(tensor.elements()) * size_of(tensor.dtype());
-    const auto extents = tensor.shape().extents();
-    header[name] = {{"dtype", stored_name(tensor.dtype())},
-                    {"shape", std::vector<std::int64_t>(extents.begin(), extents.end())},
-                    {"data_offsets", {begin, offset}}};
-  }
-  std::string text;
   try {
-    text = header.dump();
+    if (!metadata.empty())
+      text += nlohmann::json(kMetadata).dump() + ":" + nlohmann::json(metadata).dump();
+    for (const auto& [name, tensor, data] : tensors) {
+      PUMICE_EXPECTS(name != kMetadata, "write_safetensors: a tensor may not be named ", kMetadata);
+      PUMICE_EXPECTS(names.insert(name).second, "write_safetensors: two tensors are named ",
+                     in_quotes(name));
+      const std::uint64_t begin = offset;
+      offset += tensor.bytes;
+      const nlohmann::ordered_json entry{
+          {"dtype", tensor.type}, {"shape", tensor.shape}, {"data_offsets", {begin, offset}}};
+      text.append(text.size() > 1 ? "," : "").append(nlohmann::json(name).dump()).append(":");
+      text += entry.dump();
+    }
   } catch (const nlohmann::json::type_error&) {
     detail::raise_user("write_safetensors: a name or metadata text is not UTF-8");
   }
+  text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');   // so that the elements are aligned to 8 bytes
   const std::uint64_t length = text.size();
   PUMICE_EXPECTS(length <= kLargestHeader, "write_safetensors: the header would take ", length,
@@ -294,11 +252,24 @@ void write_safetensors(const std::filesystem::path& path, std::span<const NamedT
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(std::as_bytes(std::span(text)));
-  for (const auto& [name, tensor] : tensors) {
-    const std::size_t bytes = static_cast<std::size_t>(tensor.elements()) * size_of(tensor.dtype());
-    file.write({static_cast<const std::byte*>(tensor.raw()), bytes});
-  }
+  for (const auto& [name, tensor, data] : tensors)
+    file.write({data, static_cast<std::size_t>(tensor.bytes)});
   file.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<NamedElements> elements;
+  for (const auto& [name, tensor] : tensors) {
+    PUMICE_EXPECTS(tensor.defined(), "write_safetensors: tensor ", in_quotes(name),
+                   " is undefined");
+    const auto extents = tensor.shape().extents();
+    const auto bytes = static_cast<std::uint64_t>(tensor.elements()) * size_of(tensor.dtype());
+    elements.push_back({name,
+                        {stored_name(tensor.dtype()), {extents.begin(), extents.end()}, bytes},
+                        static_cast<const std::byte*>(tensor.raw())});
+  }
+  write_stored_tensors(path, elements, metadata);
 }
 
 }   // namespace pumice

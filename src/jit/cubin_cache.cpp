@@ -17,6 +17,7 @@
 #include <pumice/core/log.hpp>
 
 #include "core/environment.hpp"
+#include "core/printable.hpp"
 #include "jit/cubin_file.hpp"
 
 namespace pumice::jit {
@@ -25,6 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".cubin";
+constexpr std::string_view kUnfinished = ".part-";   // as AtomicFile names what it writes
 constexpr std::int64_t kDefaultMebibytes = 512;
 
 struct Entry {
@@ -33,6 +35,17 @@ struct Entry {
   fs::file_time_type used{};
   bool is_kernel = false;   // else what an interrupted process left
 };
+
+/// Whether a cache gave it that name: a digest, then ".cubin", and more only while it is written.
+/// Whatever else lies in the folder is left alone.
+bool is_ours(std::string_view name) {
+  constexpr std::size_t kDigits = 2 * sizeof(Digest);
+  if (name.find_first_not_of("0123456789abcdef") != kDigits) return false;
+  name.remove_prefix(kDigits);
+  if (!name.starts_with(kSuffix)) return false;
+  name.remove_prefix(kSuffix.size());
+  return name.empty() || name.starts_with(kUnfinished);
+}
 
 /// The files of ours in `folder`; none where it cannot be read. Files may go while this looks.
 std::vector<Entry> entries_of(const fs::path& folder) {
@@ -43,7 +56,7 @@ std::vector<Entry> entries_of(const fs::path& folder) {
     std::error_code gone;
     if (!entry->is_regular_file(gone) || gone) continue;
     const std::string name = entry->path().filename().string();
-    if (name.find(kSuffix) == std::string::npos) continue;
+    if (!is_ours(name)) continue;
     Entry found{.path = entry->path(), .is_kernel = name.ends_with(kSuffix)};
     const auto bytes = entry->file_size(gone);
     found.used = entry->last_write_time(gone);
@@ -58,15 +71,28 @@ void say(const std::string& message) {
   log(LogTopic::kernel, message);
 }
 
-/// Made for the user alone, and refused where anyone may write: they could plant links there that
-/// lead a store elsewhere.
+/// Folders that everyone may write are refused: links could be planted there that lead a store
+/// elsewhere.
+std::string problem_of(const fs::path& folder) {
+  std::error_code error;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status)) {
+    if (!fs::is_symlink(fs::symlink_status(folder, error))) return {};
+    return detail::concatenate("it is a link to ", printable_path(fs::read_symlink(folder, error)),
+                               ", which is not there");
+  }
+  if (!fs::is_directory(status)) return "it is no folder";
+  const bool open_to_all = (status.permissions() & fs::perms::others_write) != fs::perms::none;
+  return open_to_all ? "everyone may write there" : "";
+}
+
+/// Made for the user alone.
 void make_private_folder(const fs::path& folder) {
   if (!folder.parent_path().empty()) fs::create_directories(folder.parent_path());
   if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
     throw fs::filesystem_error("mkdir", folder, std::error_code(errno, std::generic_category()));
-  const bool open_to_all =
-      (fs::status(folder).permissions() & fs::perms::others_write) != fs::perms::none;
-  PUMICE_EXPECTS(!open_to_all, "everyone may write there");
+  const std::string problem = problem_of(folder);
+  PUMICE_EXPECTS(problem.empty(), problem);
 }
 
 std::int64_t limit_from_environment() {
@@ -148,6 +174,10 @@ void CubinCache::evict(const fs::path& kept) const {
     fs::remove(entry.path, gone_already);
     total -= entry.bytes;
   }
+}
+
+std::string CubinCache::problem() const {
+  return problem_of(folder_);
 }
 
 CubinCache::Use CubinCache::use() const {

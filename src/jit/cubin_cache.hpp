@@ -24,6 +24,9 @@ class CubinCache {
   /// Keeps `compiled`. A folder that cannot be written is not an error: the log says so once.
   void store(const Digest& key, const CompileResult& compiled) const;
 
+  /// Why nothing can be kept in the folder as it is; empty where it can, or is not there yet.
+  std::string problem() const;
+
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path path_of(const Digest& key) const;
   std::int64_t limit_bytes() const { return limit_bytes_; }

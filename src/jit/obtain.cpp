@@ -12,6 +12,7 @@
 #include <pumice/core/log.hpp>
 
 #include "core/cuda/driver.hpp"
+#include "core/printable.hpp"
 #include "jit/nvrtc.hpp"
 
 namespace pumice::jit {
@@ -41,7 +42,7 @@ int newest_compiler() {
 std::string searched(const BundleSet& bundles) {
   std::string text;
   for (const BundleSet::Bundle& bundle : bundles.bundles()) {
-    if (bundle.file) text += (text.empty() ? "" : ", ") + bundle.path.string();
+    if (bundle.file) text += (text.empty() ? "" : ", ") + printable_path(bundle.path);
   }
   return text.empty() ? "there is no bundle of kernels" : "it is not in " + text;
 }

@@ -9,7 +9,10 @@
 #include <pumice/nn/activation.hpp>
 #include <pumice/nn/initialize.hpp>
 #include <pumice/nn/join.hpp>
+#include <pumice/nn/model_card.hpp>
 #include <pumice/nn/networks.hpp>
+
+#include "core/printable.hpp"
 
 namespace pumice::nn {
 namespace {
@@ -19,18 +22,7 @@ constexpr std::int64_t kMostChannels = std::int64_t{1}
                                        << 20;   // all sums of products stay in 64 bits
 
 MinkUNetWidths scaled(const MinkUNet42Options& options) {
-  PUMICE_EXPECTS(options.width_factor > 0 && std::isfinite(options.width_factor),
-                 "width factor = ", options.width_factor, ": it must be above 0");
-  MinkUNetWidths result = options.widths;
-  for (std::int64_t& width : result) {
-    PUMICE_EXPECTS(width > 0, "a width of MinkUNet42 = ", width, ": all nine must be at least 1");
-    const double wanted = options.width_factor * static_cast<double>(width);
-    PUMICE_EXPECTS(wanted <= static_cast<double>(kMostChannels),
-                   "width factor = ", options.width_factor, ": a layer of ", wanted,
-                   " channels is too wide; the most is ", kMostChannels);
-    width = std::max<std::int64_t>(1, std::llround(wanted));
-  }
-  return result;
+  return scaled_widths(options.widths, options.width_factor);
 }
 
 /// Halves: one output for every occupied cell of 2×2×2. The inverse mode goes back.
@@ -61,6 +53,20 @@ class NamedBlock final : public Module {
 
 }   // namespace
 
+MinkUNetWidths scaled_widths(const MinkUNetWidths& widths, double factor) {
+  PUMICE_EXPECTS(factor > 0 && std::isfinite(factor), "width factor = ", factor,
+                 ": it must be above 0");
+  MinkUNetWidths result = widths;
+  for (std::int64_t& width : result) {
+    PUMICE_EXPECTS(width > 0, "a width of MinkUNet42 = ", width, ": all nine must be at least 1");
+    const double wanted = factor * static_cast<double>(width);
+    PUMICE_EXPECTS(wanted <= static_cast<double>(kMostChannels), "width factor = ", factor,
+                   ": a layer of ", wanted, " channels is too wide; the most is ", kMostChannels);
+    width = std::max<std::int64_t>(1, std::llround(wanted));
+  }
+  return result;
+}
+
 MinkUNetWidths parse_widths(std::string_view text) {
   if (text == "spvnas") return kSpvnasWidths;
   if (text == "driving") return kDrivingWidths;
@@ -74,12 +80,13 @@ MinkUNetWidths parse_widths(std::string_view text) {
     const auto [stop, failure] = std::from_chars(word.data(), word.data() + word.size(), value);
     PUMICE_EXPECTS(failure == std::errc() && stop == word.data() + word.size() && value >= 1 &&
                        value <= kMostChannels,
-                   "widths = \"", text, "\": \"", word, "\" is no number from 1 to ", kMostChannels,
-                   "; ", kRemedy);
+                   "widths = \"", printable(text), "\": \"", printable(word),
+                   "\" is no number from 1 to ", kMostChannels, "; ", kRemedy);
     if (count < widths.size()) widths[count] = value;
     begin = end + 1;
   }
-  PUMICE_EXPECTS(count == widths.size(), "widths = \"", text, "\": ", count, " numbers; ", kRemedy);
+  PUMICE_EXPECTS(count == widths.size(), "widths = \"", printable(text), "\": ", count,
+                 " numbers; ", kRemedy);
   return widths;
 }
 

@@ -1,6 +1,8 @@
 // Networks by name.
 #include <pumice/nn/networks.hpp>
 
+#include "core/printable.hpp"
+
 namespace pumice::nn {
 namespace {
 
@@ -41,7 +43,7 @@ const NetworkInfo& find_network(std::string_view name) {
     known += known.empty() ? "" : ", ";
     known += info.name;
   }
-  detail::raise_user("network = \"", name, "\": there are ", known);
+  detail::raise_user("network = \"", printable(name), "\": there are ", known);
 }
 
 std::shared_ptr<Module> make_network(std::string_view name, const NetworkOptions& options) {

@@ -8,6 +8,8 @@
 
 #include <pumice/core/safetensors.hpp>
 
+#include "core/printable.hpp"
+
 namespace pumice::nn {
 namespace {
 
@@ -52,7 +54,7 @@ std::string differences(const std::vector<NamedParameter>& parameters, const Saf
     }
   }
   for (const std::string& name : file.names()) {
-    if (!known.contains(name)) unexpected.push_back(name);
+    if (!known.contains(name)) unexpected.push_back(printable(name));
   }
   return listed("missing", missing) + listed("mismatched", misfits) +
          listed("unexpected", unexpected);
@@ -64,8 +66,7 @@ void load_weights(Module& network, const std::filesystem::path& path, const Load
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::vector<NamedParameter> parameters = network.parameters();
   const std::string differing = differences(parameters, file, options);
-  PUMICE_EXPECTS(differing.empty(), "weights ", path.string(), " do not fit the network",
-                 differing);
+  PUMICE_EXPECTS(differing.empty(), "weights ", file.name(), " do not fit the network", differing);
   std::vector<Tensor> values;   // all read before any is taken, so that a bad file changes nothing
   values.reserve(parameters.size());
   for (const auto& [name, parameter] : parameters) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/file.hpp"
+#include "core/printable.hpp"
 #include "points/formats.hpp"
 
 namespace pumice {
@@ -25,7 +26,7 @@ detail::RawOptions raw_options(std::string_view name, const ReadOptions& options
   if (nuscenes) raw.fifth = detail::Role::ring;
   if (!options.layout.empty()) {
     const auto layout = detail::parse_layout(options.layout);
-    PUMICE_EXPECTS(layout.has_value(), "layout = \"", options.layout,
+    PUMICE_EXPECTS(layout.has_value(), "layout = \"", printable(options.layout),
                    "\"; give f16, f32 or f64, an x, and 3 to 64 columns, like f32x4");
     raw.layout = *layout;
   } else if (const auto named = detail::layout_of_name(name)) {
@@ -49,7 +50,7 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   for (const Ending& ending : kEndings) {
     if (name.ends_with(ending.text)) return ending.format;
   }
-  PUMICE_EXPECTS(!options.layout.empty(), path.string(),
+  PUMICE_EXPECTS(!options.layout.empty(), printable_path(path),
                  ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
                  ".npz, and --layout f32x4 says that it is raw");
   return PointFormat::raw;
@@ -58,9 +59,11 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
 }   // namespace
 
 PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format,
-                            const ReadOptions& options, std::string_view name) {
+                            const ReadOptions& options, std::string_view given_name) {
+  const std::string name = printable_path(given_name);
   PUMICE_EXPECTS(format == PointFormat::raw || options.layout.empty(), name,
-                 ": describes its layout itself; leave --layout ", options.layout, " out");
+                 ": describes its layout itself; leave --layout ", printable(options.layout),
+                 " out");
   switch (format) {
     case PointFormat::raw: return detail::read_raw(bytes, raw_options(name, options), name);
     case PointFormat::pcd: return detail::read_pcd(bytes, name);
@@ -80,7 +83,7 @@ PointCloud read_points(const std::filesystem::path& path, const ReadOptions& opt
 
 Tensor read_labels(const std::filesystem::path& path) {
   const Buffer<std::byte> bytes = detail::read_file(path);
-  PUMICE_EXPECTS(bytes.size() % 4 == 0, path.string(), ": ", bytes.size(),
+  PUMICE_EXPECTS(bytes.size() % 4 == 0, printable_path(path), ": ", bytes.size(),
                  " bytes are not a whole number of labels of 4 bytes");
   Tensor labels({bytes.size() / 4}, DType::i32);
   auto* out = labels.data<std::int32_t>();
@@ -94,7 +97,7 @@ Tensor read_labels(const std::filesystem::path& path) {
 
 Tensor read_npy(const std::filesystem::path& path) {
   const Buffer<std::byte> bytes = detail::read_file(path);
-  return detail::read_npy_array(bytes.span(), path.string());
+  return detail::read_npy_array(bytes.span(), printable_path(path));
 }
 
 }   // namespace pumice

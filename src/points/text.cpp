@@ -1,17 +1,7 @@
 // Tables of numbers in ascii scans.
 #include "points/text.hpp"
 
-#include <algorithm>
-
 namespace pumice::detail {
-
-std::string excerpt(std::string_view text, std::size_t most) {
-  std::string result(text.substr(0, most));
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  if (text.size() > most) result += "…";
-  return result;
-}
 
 TextTable read_table(std::string_view text, std::int64_t rows, std::int64_t width,
                      std::string_view name) {

@@ -11,6 +11,7 @@
 
 #include <pumice/core/buffer.hpp>
 
+#include "core/printable.hpp"
 #include "points/formats.hpp"
 
 namespace pumice::detail {
@@ -70,8 +71,10 @@ template <class T> std::optional<T> parse_number(std::string_view word) {
   return value;
 }
 
-/// At most `most` characters of hostile text, printable ones only, for an error message.
-std::string excerpt(std::string_view text, std::size_t most = 40);
+/// Of what a file says, for an error message.
+inline std::string excerpt(std::string_view text) {
+  return printable(text, 40);
+}
 
 /// Rows of `width` numbers, one row a line, blank lines left out.
 struct TextTable {

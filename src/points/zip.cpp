@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/file.hpp"
 #include "points/text.hpp"
 
 namespace pumice::detail {
@@ -22,6 +23,12 @@ constexpr std::uint32_t kFull16 = 0xffffu;
 constexpr std::uint32_t kFull32 = 0xffffffffu;
 constexpr std::uint64_t kLargestGrowth = 1032;                      // of deflate
 constexpr std::uint64_t kLargestMember = std::uint64_t{16} << 30;   // 16 GiB of points
+// Recorded scans deflate to a half, grids of made-up points to a tenth, arrays of voxel indices to
+// 1/400. So up to 256 MiB, 16 million points and a few seconds of reading, anything that deflate
+// can do is read; a larger member has to come from at least a hundredth of its size. A megabyte
+// then costs 256 MiB at most, and not the GiB that deflate could make of it.
+constexpr std::uint64_t kAnyGrowth = std::uint64_t{256} << 20;
+constexpr std::uint64_t kUsualGrowth = 100;
 
 /// Little-endian numbers at any place of the archive; a place outside is an error, not a read.
 class Archive {
@@ -236,6 +243,12 @@ Buffer<std::byte> read_member(Bytes bytes, const ZipMember& member, std::string_
   PUMICE_EXPECTS(member.unpacked <= kLargestMember && member.unpacked <= member.packed * growth,
                  name, ": member ", excerpt(member.name), " declares ", member.unpacked,
                  " bytes from ", member.packed, ", which cannot be");
+  PUMICE_EXPECTS(member.unpacked <= kAnyGrowth || member.unpacked / kUsualGrowth <= member.packed,
+                 name, ": member ", excerpt(member.name), " would grow from ", member.packed,
+                 " to ", member.unpacked, " bytes; beyond ", kAnyGrowth, " no more than ",
+                 kUsualGrowth, "-fold is inflated, so store it as .npy if it is no mistake");
+  const std::string what = concatenate(name, ": member ", excerpt(member.name));
+  expect_room(member.unpacked, what);
   Buffer<std::byte> out;
   if (member.method == 0) {
     PUMICE_EXPECTS(member.packed == member.unpacked, name, ": member ", excerpt(member.name),
@@ -243,7 +256,7 @@ Buffer<std::byte> read_member(Bytes bytes, const ZipMember& member, std::string_
     out = Buffer<std::byte>(static_cast<std::int64_t>(packed.size()));
     std::copy(packed.begin(), packed.end(), out.span().begin());
   } else {
-    out = inflate_member(packed, member, name);
+    out = allocated_for(what, [&] { return inflate_member(packed, member, name); });
   }
   PUMICE_EXPECTS(checksum(out.span()) == member.crc, name, ": the checksum of member ",
                  excerpt(member.name), " is wrong; it is damaged");

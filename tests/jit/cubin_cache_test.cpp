@@ -115,17 +115,28 @@ TEST(CubinCache, AKernelLargerThanTheLimitIsNotKept) {
 TEST(CubinCache, WhatAnInterruptedProcessLeftGoesAfterAnHourAndStrangersStay) {
   const test::TemporaryFolder folder;
   const CubinCache cache(folder.path(), kAmple);
-  const auto left = folder / "0123.cubin.part-1-0";
-  const auto fresh = folder / "4567.cubin.part-1-1";
-  const auto stranger = folder / "notes.txt";
-  for (const auto& path : {left, fresh, stranger})
+  const std::string digest = hexadecimal(key(7));
+  const auto left = folder / (digest + ".cubin.part-1-0");
+  const auto fresh = folder / (digest + ".cubin.part-0123456789abcdef");
+  const std::vector<std::string> strangers{
+      "notes.txt",           "notes.cubin.txt",       "0123.cubin.part-1-0", "old.cubin",
+      digest + ".cubin.bak", "x" + digest + ".cubin", digest + ".txt",       digest};
+  for (const auto& path : {left, fresh})
     std::ofstream(path) << "x";
+  for (const std::string& name : strangers) {
+    std::ofstream(folder / name) << std::string(2000, 'x');
+    age(folder / name, 61);
+  }
   age(left, 61);
-  age(stranger, 61);
   cache.store(key(1), kernel(1));
   EXPECT_FALSE(std::filesystem::exists(left));
   EXPECT_TRUE(std::filesystem::exists(fresh));
-  EXPECT_TRUE(std::filesystem::exists(stranger));
+  // Nor do they count towards the limit, or go when that is reached.
+  const CubinCache small(folder.path(), 1500);
+  small.store(key(2), kernel(2));
+  EXPECT_EQ(small.use().kernels, 1);
+  for (const std::string& name : strangers)
+    EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
 }
 
 TEST(CubinCache, AFolderThatCannotBeWrittenIsNoError) {
@@ -139,6 +150,28 @@ TEST(CubinCache, AFolderThatCannotBeWrittenIsNoError) {
   nowhere.store(key(1), kernel(1));
   EXPECT_FALSE(nowhere.find(key(1)).has_value());
   EXPECT_EQ(nowhere.use().kernels, 0);
+}
+
+TEST(CubinCache, ALinkThatLeadsNowhereIsSaidToBeThat) {
+  const test::TemporaryFolder folder;
+  const auto link = folder / "kernels";
+  std::filesystem::create_symlink(folder / "absent", link);
+  const CubinCache cache(link, kAmple);
+  cache.store(key(1), kernel(1));
+  EXPECT_EQ(cache.problem(),
+            "it is a link to " + (folder / "absent").string() + ", which is not there");
+  EXPECT_FALSE(std::filesystem::exists(folder / "absent"));
+  std::filesystem::create_directory(folder / "absent");
+  EXPECT_EQ(cache.problem(), "");
+  cache.store(key(1), kernel(1));
+  EXPECT_EQ(cache.use().kernels, 1);
+
+  std::ofstream(folder / "file") << "in the way";
+  EXPECT_EQ(CubinCache(folder / "file", kAmple).problem(), "it is no folder");
+  EXPECT_EQ(CubinCache(folder / "not yet", kAmple).problem(), "");
+  std::filesystem::create_directory(folder / "open");
+  std::filesystem::permissions(folder / "open", std::filesystem::perms::all);
+  EXPECT_EQ(CubinCache(folder / "open", kAmple).problem(), "everyone may write there");
 }
 
 TEST(CubinCache, AFolderThatAnyoneMayWriteIsNotUsed) {

@@ -110,5 +110,29 @@ TEST(NpzScan, ThatIsABombIsRefusedBeforeAnythingIsInflated) {
             "damaged");
 }
 
+TEST(NpzScan, ThatGrowsBeyondMeasureIsRefused) {
+  // 400,000 bytes that do not compress, said to hold what deflate could have made of them.
+  std::string noise;
+  std::uint32_t state = 1;
+  for (int i = 0; i < 100000; ++i) {
+    state = state * 1664525u + 1013904223u;
+    append(noise, state ^ state >> 15);
+  }
+  const std::string whole = zip_bytes({{"points.npy", noise, true}});
+  const std::size_t entry = whole.find("PK\x01\x02");
+  constexpr std::uint32_t kAny = 256u << 20;
+  const std::string message = complaint(with_number(whole, entry + 24, kAny + 4));
+  EXPECT_NE(message.find("scan.npz: member points.npy would grow from "), std::string::npos)
+      << message;
+  EXPECT_NE(message.find(" to 268435460 bytes; beyond 268435456 no more than 100-fold is inflated"),
+            std::string::npos)
+      << message;
+  // Up to there any growth may be meant: indices of a whole grid deflate to 1/400.
+  EXPECT_EQ(
+      complaint(with_number(whole, entry + 24, kAny)),
+      "scan.npz: member points.npy does not inflate to the 268435456 bytes it declares; it is "
+      "damaged");
+}
+
 }   // namespace
 }   // namespace pumice

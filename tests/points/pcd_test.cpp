@@ -87,9 +87,10 @@ TEST(PcdScan, SaysWhatIsWrongWithIt) {
   const std::vector<Row> rows = scan_rows(3);
   const std::string ascii = pcd_ascii(rows);
   const std::string binary = pcd_binary(rows);
-  EXPECT_EQ(complaint("\x7f"
-                      "ELF\x02\x01\x01"),
-            "scan.pcd: header line \"?ELF???\" is none of a .pcd file, so it is not one");
+  EXPECT_EQ(
+      complaint("\x7f"
+                "ELF\x02\x01\x01"),
+      "scan.pcd: header line \"\\x7fELF\\x02\\x01\\x01\" is none of a .pcd file, so it is not one");
   EXPECT_EQ(complaint(""), "scan.pcd: has no DATA line; it is not a .pcd file or is truncated");
   EXPECT_EQ(complaint(binary.substr(0, binary.size() - 1)),
             "scan.pcd: announces 3 points of 16 bytes, but only 47 bytes follow; it is truncated");

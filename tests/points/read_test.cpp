@@ -1,7 +1,11 @@
 // Reading by name: which file is read how, labels, and the real scans.
 #include <pumice/points/read.hpp>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <fstream>
+#include <string_view>
 
 #include <gtest/gtest.h>
 
@@ -63,6 +67,50 @@ TEST(Reading, WhatIsNotThereSaysSo) {
   std::filesystem::create_directory(folder / "folder.bin");
   EXPECT_EQ(message_of([&] { read_points(folder / "folder.bin"); }),
             (folder / "folder.bin").string() + ": is not a regular file");
+}
+
+/// Opening a pipe waits for someone to write to it.
+TEST(Reading, APipeIsRefusedWithoutWaiting) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.bin", "a.pcd.bin", "a.pcd", "a.ply", "a.npy", "a.npz", "a.label"}) {
+    ASSERT_EQ(mkfifo((folder / name).c_str(), 0600), 0);
+    const std::string said = (folder / name).string() + ": is not a regular file";
+    if (std::string_view(name) != "a.label") {
+      EXPECT_EQ(message_of([&] { read_points(folder / name); }), said);
+    }
+    EXPECT_EQ(message_of([&] { read_labels(folder / name); }), said);
+    EXPECT_EQ(message_of([&] { read_npy(folder / name); }), said);
+  }
+}
+
+/// The file takes no room on the disk, and its bytes would take more than there is in memory.
+TEST(Reading, AScanBeyondMemoryIsRefusedByName) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a.bin", "a.npz", "a.label"}) {
+    write_bytes(folder / name, "");
+    ASSERT_EQ(::truncate((folder / name).c_str(), std::int64_t{1} << 40), 0);
+  }
+  const auto said = [&](const char* name) {
+    return (folder / name).string() + ": 1099511627776 bytes are more than this machine's memory, ";
+  };
+  EXPECT_EQ(message_of([&] { read_points(folder / "a.bin"); }).find(said("a.bin")), 0u);
+  EXPECT_EQ(message_of([&] { read_points(folder / "a.npz"); }).find(said("a.npz")), 0u);
+  EXPECT_EQ(message_of([&] { read_labels(folder / "a.label"); }).find(said("a.label")), 0u);
+}
+
+/// Names of files and what is in them stay one short line.
+TEST(Reading, NamesAreQuotedSoThatNoTerminalObeysThem) {
+  const TemporaryFolder folder;
+  const std::string name = "a\x1b[31m\nb.ply";
+  write_bytes(folder / name, "ply\nformat \x1b[32m\x07 1.0\n");
+  const std::string said = message_of([&] { read_points(folder / name); });
+  EXPECT_NE(said.find("a\\x1b[31m\\nb.ply"), std::string::npos) << said;
+  EXPECT_NE(said.find("\\x1b[32m\\x07"), std::string::npos) << said;
+  EXPECT_EQ(said.find_first_of("\x1b\n\x07"), std::string::npos) << said;
+  const std::string long_name(5000, 'n');
+  EXPECT_LT(
+      message_of([&] { read_points_from({}, PointFormat::npz, {}, long_name + ".npz"); }).size(),
+      400u);
 }
 
 TEST(Reading, LabelsAreTheLowHalf) {

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-namespace pumice::cli {
+namespace pumice {
 
 /// In bytes, as the system counts its pages.
 inline double memory_bytes() {
@@ -12,4 +12,4 @@ inline double memory_bytes() {
 
 inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
-}   // namespace pumice::cli
+}   // namespace pumice
