@@ -47,7 +47,7 @@ if _TYPE_CHECKING:
     from .profiling import explain
     from .tensor import SparseTensor
     from .voxels import TensorVoxels
-    from .weights import load_weights, read_weights, save_weights
+    from .weights import load_weights, model_card, read_weights, save_weights
 
 __version__ = _metadata.version("pumice")
 
@@ -67,6 +67,7 @@ _WITH_TORCH = {
     "collate": "pumice.joining",
     "explain": "pumice.profiling",
     "load_weights": "pumice.weights",
+    "model_card": "pumice.weights",
     "read_weights": "pumice.weights",
     "save_weights": "pumice.weights",
 }

@@ -66,11 +66,14 @@ def main() -> int:
     print(f"CPU       {_C.threads()} threads")
     torch_lines, torch_works = _torch_lines()
     cuda_lines, cuda_works = _cuda_lines()
-    for line in torch_lines + cuda_lines + _bundle_lines():
-        print(line)
+    lines = torch_lines + cuda_lines + _bundle_lines()
     cache = _C.kernel_cache()
     if cache["folder"]:
-        print(f"cache     {cache['folder']}: {cache['kernels']} kernels, {cache['bytes'] / 2**20:.1f} MiB")
+        lines.append(
+            f"cache     {cache['folder']}: {cache['kernels']} kernels, {cache['bytes'] / 2**20:.1f} MiB"
+        )
+    for line in lines:
+        print(_C.printable(line, 400))
     works = torch_works and cuda_works
     print("All is well." if works else "Something is wrong: see above.")
     return 0 if works else 1

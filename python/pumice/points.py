@@ -91,7 +91,7 @@ def read_points(path: str | os.PathLike[str], layout: str = "") -> PointCloud:
         >>> len(pumice.read_points("scan.npy"))
         5
     """
-    return PointCloud(**_C.read_points(os.fspath(path), layout))
+    return PointCloud(**_C.read_points(path, layout))
 
 
 def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
@@ -110,7 +110,7 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
         >>> pumice.read_labels("scan.label").tolist()
         [40, 10]
     """
-    return _C.read_labels(os.fspath(path))
+    return _C.read_labels(path)
 
 
 def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 
@@ -10,6 +9,7 @@ import torch
 
 from . import _C
 
+# The names of the format.
 _NAMES = {
     torch.float64: "F64",
     torch.float32: "F32",
@@ -25,24 +25,30 @@ _NAMES = {
 _TYPES = {name: dtype for dtype, name in _NAMES.items()}
 _COUNTS = "num_batches_tracked"  # of norms; no network needs it
 
+Path = str | os.PathLike[str]
+
 
 def save_weights(
     model: torch.nn.Module | Mapping[str, torch.Tensor],
-    path: str | os.PathLike[str],
+    path: Path,
     dtype: torch.dtype | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Writes a module's state, or tensors by name, into a safetensors file, which appears whole or not at all.
+    """Writes a module's state, or tensors by name, into a safetensors file, which appears whole or not at all,
+    whatever other threads and processes write there. A network of `pumice.models`, also inside
+    DistributedDataParallel or torch.compile, says with it what it is, so that `pumice run` takes the file as it is.
 
     Args:
         model: a module, or tensors by name.
         path: of the file.
         dtype: what floats are rounded to; default: their own type.
-        metadata: texts by name, which the file carries along.
+        metadata: texts by name that the file holds beside `model_card(model)`: what training knows, as voxel_size,
+            classes, labels, colours, and anything else.
     Returns:
         None.
     Raises:
-        UserError: where there is no such folder, and for types that such files do not hold.
+        UserError: where there is no such folder, for metadata that contradicts the network or that `pumice run`
+            would refuse, and for types that such files do not hold; nothing is written then.
     Waits:
         For a GPU, where the tensors are on one.
     Example:
@@ -54,41 +60,56 @@ def save_weights(
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     if not os.path.isdir(folder):
         raise _C.UserError(f"{os.fspath(path)}: there is no folder {folder}: make it first")
-    state = model.state_dict() if isinstance(model, torch.nn.Module) else dict(model)
-    header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
-    parts: list[bytes] = []
-    end = 0
+    said = dict(metadata or {})
+    for key, value in said.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise _C.UserError(f"metadata[{key!r}] = {value!r}: files hold pairs of text, so give str")
+    if isinstance(model, torch.nn.Module):
+        model = network_in(model)
+        said = _with_card(model, said, path)
+        state = model.state_dict()
+    else:
+        state = dict(model)
+    tensors = {}
     for name, value in state.items():
         if name.endswith(_COUNTS):
             continue
-        value = value.detach().cpu()
-        if dtype is not None and value.is_floating_point():
-            value = value.to(dtype)
-        if value.dtype not in _NAMES:
-            raise _C.UserError(f"{name} is {value.dtype}, which safetensors files do not hold")
-        data = value.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        begin, end = end, end + len(data)
-        header[name] = {
-            "dtype": _NAMES[value.dtype],
-            "shape": list(value.shape),
-            "data_offsets": [begin, end],
-        }
-        parts.append(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    temporary = f"{os.fspath(path)}.{os.getpid()}.part"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(len(text).to_bytes(8, "little"))
-            file.write(text)
-            file.writelines(parts)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.remove(temporary)
+        rounded = dtype is not None and value.is_floating_point()
+        tensors[name] = value.to(dtype) if rounded else value
+    write_tensors(path, tensors, said)
 
 
-def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+def model_card(model: torch.nn.Module) -> dict[str, str]:
+    """What a network of `pumice.models` says of itself in its file of weights.
+
+    Args:
+        model: a module, also inside DistributedDataParallel or torch.compile.
+    Returns:
+        network, in_channels, outputs and widths as texts by name; nothing for other modules.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> pumice.model_card(models.MinkUNet42(4, 19, width_factor=0.25))["network"]
+        'minkunet42'
+    """
+    card = getattr(network_in(model), "card", None)
+    return dict(card()) if callable(card) else {}
+
+
+def network_in(model: torch.nn.Module) -> torch.nn.Module:
+    """The network inside what torch.compile and processes wrap it in, whose names it would change."""
+    while True:
+        if isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
+            model = model.module
+        elif isinstance(inner := getattr(model, "_orig_mod", None), torch.nn.Module):
+            model = inner
+        else:
+            return model
+
+
+def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """What a safetensors file holds.
 
     Args:
@@ -104,25 +125,11 @@ def read_weights(path: str | os.PathLike[str]) -> tuple[dict[str, torch.Tensor],
         >>> pumice.read_weights("a.safetensors")
         ({'a': tensor([1., 1.])}, {'by': 'hand'})
     """
-    with open(path, "rb") as file:
-        data = file.read()
-    if data[:2] == b"PK" or data[:1] == b"\x80":  # a zip archive, or a pickle
-        raise _C.UserError(
-            f"{os.fspath(path)} is a file of torch.save: read it with torch.load and "
-            "model.load_state_dict, or convert it with `pumice convert`"
-        )
-    length = int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(data[8 : 8 + length])
-        metadata = header.pop("__metadata__", {})
-        body = bytearray(data[8 + length :])
-        tensors = {name: _tensor(body, entry) for name, entry in header.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _C.UserError(f"{os.fspath(path)} is no safetensors file: {error}") from error
-    return tensors, metadata
+    file = _C.SafetensorsFile.open(path)
+    return read_tensors(file), file.metadata
 
 
-def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> dict[str, str]:
+def load_weights(model: torch.nn.Module, path: Path) -> dict[str, str]:
     """Loads what `save_weights` wrote, converted to the types of the model.
 
     Args:
@@ -140,34 +147,79 @@ def load_weights(model: torch.nn.Module, path: str | os.PathLike[str]) -> dict[s
         >>> pumice.load_weights(layer, "layer.safetensors")
         {'by': 'hand'}
     """
-    tensors, metadata = read_weights(path)
-    load_tensors(model, tensors, path)
-    return metadata
+    file = _C.SafetensorsFile.open(path)
+    load_from(network_in(model), file)
+    return file.metadata
 
 
-def load_tensors(
-    model: torch.nn.Module, tensors: Mapping[str, torch.Tensor], path: str | os.PathLike[str]
-) -> None:
-    """What `load_weights` does with tensors that were read from `path`."""
+def load_from(model: torch.nn.Module, file: _C.SafetensorsFile) -> None:
+    """What `load_weights` does with a file that is open."""
     own = {k: v for k, v in model.state_dict().items() if not k.endswith(_COUNTS)}
-    given = {k: v for k, v in tensors.items() if not k.endswith(_COUNTS)}
-    for kind, names in (("lacks", own.keys() - given.keys()), ("has", given.keys() - own.keys())):
+    given = {name for name in file.names if not name.endswith(_COUNTS)}
+    for kind, names in (("lacks", own.keys() - given), ("has", given - own.keys())):
         if names:
-            some = ", ".join(sorted(names)[:3]) + (", …" if len(names) > 3 else "")
+            some = ", ".join(_C.printable(name) for name in sorted(names)[:3])
+            some += ", …" if len(names) > 3 else ""
             which = "which the network needs" if kind == "lacks" else "which the network has not"
-            raise _C.UserError(f"{os.fspath(path)} {kind} {some}, {which}")
+            raise _C.UserError(f"{file.name} {kind} {some}, {which}")
     for name, value in own.items():
-        if value.shape != given[name].shape:
+        _, shape = file.look(name)
+        if list(value.shape) != shape:
             raise _C.UserError(
-                f"{os.fspath(path)}: {name} has shape {list(given[name].shape)}, the network's "
-                f"has {list(value.shape)}"
+                f"{file.name}: {name} has shape {shape}, the network's has {list(value.shape)}"
+                + _widths_of(model, file)
             )
-    model.load_state_dict(given, strict=False)
+    model.load_state_dict({name: _tensor(file, name) for name in own}, strict=False)
 
 
-def _tensor(body: bytearray, entry: dict) -> torch.Tensor:
-    dtype = _TYPES[entry["dtype"]]
-    begin, end = entry["data_offsets"]
-    if begin == end:
-        return torch.empty(entry["shape"], dtype=dtype)
-    return torch.frombuffer(body[begin:end], dtype=dtype).reshape(entry["shape"])
+def read_tensors(file: _C.SafetensorsFile) -> dict[str, torch.Tensor]:
+    """All tensors of an open file, by name."""
+    return {name: _tensor(file, name) for name in file.names}
+
+
+def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], metadata: Mapping[str, str]) -> None:
+    """Writes tensors as they are, in their order."""
+    entries = []
+    for name, value in tensors.items():
+        if value.dtype not in _NAMES:
+            raise _C.UserError(
+                f"{_C.printable(name)} is {value.dtype}, which safetensors files do not hold"
+            )
+        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        entries.append((name, _NAMES[value.dtype], list(value.shape), flat.numpy()))
+    _C.write_safetensors(path, entries, dict(metadata))
+
+
+def _tensor(file: _C.SafetensorsFile, name: str) -> torch.Tensor:
+    type_name, shape = file.look(name)
+    tensor = torch.empty(shape, dtype=_TYPES[type_name])
+    file.read(name, tensor.reshape(-1).view(torch.uint8).numpy())
+    return tensor
+
+
+def _with_card(model: torch.nn.Module, said: dict[str, str], path: Path) -> dict[str, str]:
+    """The card, then what else is said; where that is the card's own, it has to say the same."""
+    card = model_card(model)
+    for key, value in card.items():
+        if key in said and said[key] != value:
+            raise _C.UserError(
+                f"metadata says {key} = {_C.printable(str(said[key]))!r}, but the network has {value}: "
+                "leave it out, since save_weights writes it"
+            )
+    if card:
+        _C.read_card({**card, **said}, os.fspath(path))
+    return {**card, **said}
+
+
+def _widths_of(model: torch.nn.Module, file: _C.SafetensorsFile) -> str:
+    """What the file's network is, where it is one of other widths."""
+    if "widths" not in model_card(model):
+        return ""
+    said = file.metadata.get("widths")
+    if said is not None:
+        return f"; it is of a network of widths={_C.printable(said)}"
+    options = file.fitting_options()
+    if not options:
+        return ""
+    words = options.replace("--", "").replace("width-factor ", "width_factor=").replace("widths ", "widths=")
+    return f"; its shapes fit {words.replace(' ', ', ')}"

@@ -1,5 +1,6 @@
 // The extension module `pumice._C`: what Pumice is here, its errors, and the stages.
 #include <exception>
+#include <filesystem>
 #include <string>
 
 #include <nanobind/stl/string.h>
@@ -46,10 +47,17 @@ nb::dict compiler() {
   return result;
 }
 
+/// As Python has names of files, which need not be UTF-8.
+nb::object text_of(const std::filesystem::path& path) {
+  const std::string& bytes = path.native();
+  return nb::steal(
+      PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
+}
+
 nb::dict cache() {
   const KernelCache found = kernel_cache();
   nb::dict result;
-  result["folder"] = found.folder.string();
+  result["folder"] = text_of(found.folder);
   result["bytes"] = found.bytes;
   result["kernels"] = found.kernels;
   return result;
@@ -59,7 +67,7 @@ nb::list bundles() {
   nb::list result;
   for (const KernelBundle& found : kernel_bundles()) {
     nb::dict bundle;
-    bundle["path"] = found.path.string();
+    bundle["path"] = text_of(found.path);
     bundle["problem"] = found.problem;
     bundle["kernels"] = found.kernels;
     bundle["architectures"] = found.architectures;
@@ -123,4 +131,5 @@ NB_MODULE(_C, module) {
   bind_dense(module);
   bind_points(module);
   bind_rows(module);
+  bind_weights(module);
 }

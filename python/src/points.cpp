@@ -1,9 +1,11 @@
 // Points into voxels: of NumPy, without any other framework, and of tensors where they are.
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -84,7 +86,7 @@ nb::dict as_dict(const PointCloud& cloud) {
   return result;
 }
 
-nb::dict read(const std::string& path, const std::string& layout) {
+nb::dict read(const std::filesystem::path& path, const std::string& layout) {
   const PointCloud cloud = [&] {
     const nb::gil_scoped_release released;
     return read_points(path, {.layout = layout});
@@ -113,7 +115,8 @@ void bind_points(nb::module_& module) {
              "(sites, int32 row of each point, -1 left out); on a device, waits for how many.");
   module.def("read_points", &read, "path"_a, "layout"_a);
   module.def(
-      "read_labels", [](const std::string& path) { return array_of(read_labels(path)); }, "path"_a);
+      "read_labels", [](const std::filesystem::path& path) { return array_of(read_labels(path)); },
+      "path"_a);
   module.def("simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
 }
 

@@ -71,5 +71,6 @@ void bind_pooling(nb::module_& module);
 void bind_dense(nb::module_& module);
 void bind_points(nb::module_& module);
 void bind_rows(nb::module_& module);
+void bind_weights(nb::module_& module);
 
 }   // namespace pumice::python

@@ -277,7 +277,7 @@ def test_files_that_are_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
         ("text.pth", "is no checkpoint"),
         ("hi.pth", "hi.pth is not read"),
         ("cut.pth", "cut.pth is not read"),
-        ("cut.safetensors", "is no safetensors file"),
+        ("cut.safetensors", "is not a safetensors file"),
         ("absent.pth", "no such file"),
     ):
         assert run(tmp_path / file, "--from", "torchsparse") == 1

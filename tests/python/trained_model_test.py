@@ -62,29 +62,30 @@ def test_what_comes_along_says_its_classes_and_its_voxels() -> None:
 
 def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
     for source, named in (
-        ("roads", '"roads" is no file.*streets'),
-        (tmp_path / "net.safetensors", "no such file"),
-        ("roads.safetensors", "no such file"),
-        (tmp_path, "no such file"),
+        ("roads", '"roads".*no installed weights have that name .*streets'),
+        (tmp_path / "net.safetensors", "net.safetensors: cannot be opened: No such file"),
+        ("roads.safetensors", "roads.safetensors: cannot be opened: No such file"),
+        (tmp_path, "is not a regular file"),
     ):
         with pytest.raises(pumice.UserError, match=named):
             pretrained(source)
     _, said = pumice.read_weights(WEIGHTS)
     path = tmp_path / "net.safetensors"
     for key, value, named in (
-        ("network", "second", "second on x,y,z,intensity"),
-        ("features", "x,y,z", "minkunet42 on x,y,z"),
+        ("network", "second", "is a second; pretrained\\(\\) makes minkunet42"),
+        ("features", "x,y,z", "features = \"x,y,z\"; networks run on x,y,z,intensity"),
         ("network", None, "does not say network"),
         ("widths", None, "does not say widths"),
-        ("widths", "32,wide", "no numbers"),
+        ("widths", "32,wide", '"wide" is no number'),
         ("voxel_size", "0.1,0.2", "voxel_size"),
         ("voxel_size", "nan", "voxel_size"),
         ("widths", "32,32", "widths"),
         ("classes", None, "does not say classes"),
-        ("classes", "car,road", "classifier"),
+        ("classes", "car,road", "labels = "),
     ):
         metadata = {**said, key: value} if value else {k: v for k, v in said.items() if k != key}
-        pumice.save_weights(pretrained().network, path, metadata=metadata)
+        # By its tensors, which say nothing of themselves.
+        pumice.save_weights(pretrained().network.state_dict(), path, metadata=metadata)
         with pytest.raises(pumice.UserError, match=named):
             pretrained(path)
 

@@ -1,9 +1,8 @@
 """Checkpoints of other libraries: their layouts, and the way from each to each."""
 
-from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint import read_checkpoint, read_safetensors, write_checkpoint, write_safetensors
 from .kernels import Choices
 from .layouts import LAYOUTS, Layout, from_common, to_common
-from .safetensors_file import read_safetensors, write_safetensors
 from .state import Converted, Kernel, convert_state
 
 __all__ = [

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import pickle
 import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .. import _C
-from .safetensors_file import read_safetensors, write_safetensors
+from ..weights import read_weights, write_tensors
 
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")  # how PyTorch prints in bold
 
@@ -23,8 +25,10 @@ _ENTRIES = ("state_dict", "model_state_dict", "model_state", "model", "net", "ne
 def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, Tensor]:
     """Names and tensors of a .safetensors, .pth, .pt or .ckpt file. `entry`: where in it the state dict is;
     by default the usual places are looked at."""
-    if not path.is_file():
+    if not path.exists():
         raise _C.UserError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise _C.UserError(f"{path}: is not a regular file")
     if path.suffix == ".safetensors":
         return read_safetensors(path)
     try:
@@ -50,9 +54,21 @@ def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
     if path.suffix == ".safetensors":
         write_safetensors(path, tensors)
     elif path.suffix in (".pth", ".pt", ".ckpt"):
-        torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+        held = io.BytesIO()
+        torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, held)
+        _C.write_file(path, np.frombuffer(held.getbuffer(), np.uint8))
     else:
         raise _C.UserError(f"{path}: give a name that ends in .safetensors, .pth or .pt")
+
+
+def read_safetensors(path: pathlib.Path) -> dict[str, Tensor]:
+    """Everything in the file but its metadata."""
+    return read_weights(path)[0]
+
+
+def write_safetensors(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
+    """By names in alphabetic order, whole or not at all."""
+    write_tensors(path, dict(sorted(tensors.items())), {"format": "pt"})
 
 
 def _state_of(held: Any, entry: str | None, path: pathlib.Path) -> dict[str, Tensor]:
@@ -83,7 +99,10 @@ def _is_state(held: Any) -> bool:
 
 
 def _keys(held: Any) -> str:
-    return ", ".join(map(repr, held)) if isinstance(held, Mapping) else type(held).__name__
+    if not isinstance(held, Mapping):
+        return type(held).__name__
+    names = [_C.printable(repr(key)) for key in held]
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
 
 
 def _without_wrapper(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -68,7 +68,7 @@ def _report(result: Converted, checked: bool) -> None:
     for kernel in result.kernels:
         size = "x".join(map(str, kernel.size))
         error = f"  error {kernel.error:.0e}" if kernel.error is not None else ""
-        print(f"{size:>9}  {list(kernel.shape)} -> {list(kernel.new_shape)}  {kernel.new_name}{error}")
+        print(f"{size:>9}  {list(kernel.shape)} -> {list(kernel.new_shape)}  {_C.printable(kernel.new_name, 120)}{error}")
     verdict = "each gives the same numbers as the original" if checked else "not checked"
     print(f"{len(result.kernels)} convolutions, {verdict}; {len(result.kept)} other entries kept", end="")
     print(f", {len(result.dropped)} left out" if result.dropped else "")
@@ -99,8 +99,8 @@ def main(arguments: Sequence[str]) -> int:
         output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
         write_checkpoint(output, result.tensors)
     except (_C.UserError, OSError) as error:
-        print(f"pumice convert: {error}", file=sys.stderr)
+        print(f"pumice convert: {_C.UserError(str(error))}", file=sys.stderr)
         return 1
     _report(result, options.check)
-    print(f"written to {output}")
+    print(f"written to {_C.printable_path(output)}")
     return 0

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -90,7 +91,7 @@ class NuScenes(_Files):
         return dataclasses.replace(cloud, intensity=cloud.intensity / np.float32(255))
 
     def read_labels(self, path: Path) -> np.ndarray:
-        return np.fromfile(path, np.uint8).astype(np.int32)
+        return np.fromfile(_regular(path), np.uint8).astype(np.int32)
 
 
 class Waymo(_Files):
@@ -120,7 +121,9 @@ class Waymo(_Files):
         if path.suffix == ".label":
             return read_labels(path)
         try:
-            return _classes(np.load(path))
+            return _classes(np.load(_regular(path)))
+        except _C.UserError:
+            raise
         except (ValueError, EOFError) as error:
             raise _C.UserError(f"{path} is no .npy file of labels: {error}") from error
 
@@ -144,8 +147,10 @@ def _table(path: Path, *columns: str) -> list[dict[str, str]]:
     if not path.exists():
         raise _C.UserError(f"there is no {path}, which says whose labels are whose")
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        records = json.loads(_regular(path).read_text(encoding="utf-8"))
+    except _C.UserError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise _C.UserError(f"{path} is no JSON: {error}") from error
     is_table = isinstance(records, list) and all(isinstance(record, dict) for record in records)
     for column in columns:
@@ -156,12 +161,15 @@ def _table(path: Path, *columns: str) -> list[dict[str, str]]:
 
 def _read_npz(path: Path) -> PointCloud:
     try:
+        _check_growth(path)
         with np.load(path) as arrays:
             points = _first(arrays, ("points", "coord", "positions"))
             intensity = _first(arrays, ("strength", "intensity"))
             labels = _first(arrays, ("labels", "segment"))
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _C.UserError(f"{path} is no .npz file of arrays: {error}") from error
+    except _C.UserError:
+        raise
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise _C.UserError(f"{path} is no archive of arrays: {error}") from error
     if points is None or points.ndim != 2 or points.shape[1] < 3:
         raise _C.UserError(f"{path} has no points, coord or positions of shape [P, 3 or more]")
     if intensity is None and points.shape[1] > 3:
@@ -174,6 +182,28 @@ def _read_npz(path: Path) -> PointCloud:
         ring=None,
     )
     return cloud if labels is None else _labelled(cloud, _classes(labels), path)
+
+
+# The limits of `pumice.read_points`: any growth up to 256 MiB, a hundredfold beyond.
+_ANY_GROWTH, _USUAL_GROWTH = 256 << 20, 100
+
+
+def _check_growth(path: Path) -> None:
+    with zipfile.ZipFile(_regular(path)) as archive:
+        for member in archive.infolist():
+            if member.file_size > max(_ANY_GROWTH, _USUAL_GROWTH * member.compress_size):
+                raise _C.UserError(
+                    f"{path}: member {_C.printable(member.filename)} would grow from "
+                    f"{member.compress_size} to {member.file_size} bytes; beyond {_ANY_GROWTH} no more "
+                    f"than {_USUAL_GROWTH}-fold is inflated: store it as .npy if it is no mistake"
+                )
+
+
+def _regular(path: Path) -> Path:
+    """`path`, which is no pipe: opening that would wait for its other end."""
+    if not path.is_file():
+        raise _C.UserError(f"{path}: is not a regular file")
+    return path
 
 
 def _first(arrays: np.lib.npyio.NpzFile, names: Sequence[str]) -> np.ndarray | None:

@@ -58,6 +58,11 @@ class Network(torch.nn.Module):
         """Rows, pairs, plan and milliseconds of every layer: `pumice.explain`."""
         return explain(self, x)
 
+    def card(self) -> dict[str, str]:
+        """What `pumice.save_weights` writes beside the weights: which network they are of, and how
+        wide it is."""
+        raise NotImplementedError
+
 
 class NamedBlock(torch.nn.Module):
     """A block in a module of its own: its path has the "net" that published weights have."""

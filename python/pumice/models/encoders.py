@@ -35,6 +35,15 @@ def _flattening(in_channels: int, out_channels: int) -> nn.Sequential:
 class _Encoder(Network):
     """Stages one after another, in the order of their names here."""
 
+    NAME: str  # of `pumice run`
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+
+    def card(self) -> dict[str, str]:
+        return {"network": self.NAME, "in_channels": str(self.in_channels)}
+
     def forward(self, x: SparseTensor) -> SparseTensor:
         return nn.in_order(self, x)
 
@@ -66,9 +75,11 @@ class CenterPointEncoder(_Encoder):
         (8, 8, 2)
     """
 
+    NAME = "centerpoint"
+
     def __init__(self, in_channels: int = 4) -> None:
         """The arguments are those of the class."""
-        super().__init__()
+        super().__init__(in_channels)
         self.conv_input = _block(in_channels, 16)
         self.conv1 = nn.Sequential(_residual(16), _residual(16))
         self.conv2 = nn.Sequential(_halving(16, 32, _PADDED), _residual(32), _residual(32))
@@ -99,9 +110,11 @@ class SecondEncoder(_Encoder):
         (8, 8, 2)
     """
 
+    NAME = "second"
+
     def __init__(self, in_channels: int = 4) -> None:
         """The arguments are those of the class."""
-        super().__init__()
+        super().__init__(in_channels)
         self.conv_input = _block(in_channels, 16)
         self.conv1 = nn.Sequential(_block(16, 16))
         self.conv2 = nn.Sequential(_halving(16, 32, _PADDED), _block(32, 32), _block(32, 32))

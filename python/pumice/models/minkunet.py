@@ -27,9 +27,13 @@ class UNet(Network):
     concatenation with the encoder's features on the same sites, and two residual blocks.
     """
 
+    in_channels: int
+    classes: int
+
     def __init__(self, in_channels: int, widths: Sequence[int]) -> None:
         """The arguments are those of the class."""
         super().__init__()
+        self.in_channels = in_channels
         width = self.widths = tuple(widths)
         self.stem = nn.Sequential(
             *convolution_block(submanifold(in_channels, width[0])),
@@ -48,6 +52,14 @@ class UNet(Network):
             doubling = nn.InverseConv3d(channels, out, 2, stride=2, bias=False)
             blocks = nn.Sequential(ResidualBlock(out + skip, out), ResidualBlock(out, out))
             self.add_module(f"up{up}", torch.nn.ModuleList([NamedBlock(doubling), blocks]))
+
+    def _sizes(self) -> dict[str, str]:
+        """Of a card, how wide the network is."""
+        return {
+            "in_channels": str(self.in_channels),
+            "outputs": str(self.classes),
+            "widths": ",".join(map(str, self.widths)),
+        }
 
     def down(self, x: SparseTensor) -> list[SparseTensor]:
         """What goes into each stage, and what comes out of the last."""
@@ -96,6 +108,9 @@ class MinkUNet42(UNet):
         super().__init__(in_channels, _scaled(widths, width_factor))
         self.classes = classes
         self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))
+
+    def card(self) -> dict[str, str]:
+        return {"network": "minkunet42", **self._sizes()}
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         skips = self.down(self.stem(x))

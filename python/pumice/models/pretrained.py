@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
-import pathlib
 from collections.abc import Mapping
 
 from .. import _C
-from ..weights import load_tensors, read_weights
+from ..weights import load_from
 from .minkunet import MinkUNet42
-
-_FEATURES = "x,y,z,intensity"
-# In an installed package, and in a checkout that is imported where it lies.
-_PLACES = (
-    pathlib.Path(__file__).parents[1] / "pumice" / "models",
-    pathlib.Path(__file__).parents[3] / "models",
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +43,12 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
 
     Args:
         source: "streets", a MinkUNet42 of 1.7 million parameters trained on simulated streets, which often errs on
-            recorded ones; or a safetensors file with such metadata, as examples/train_segmentation.py writes.
+            recorded ones; or a safetensors file with such metadata, as `pumice.save_weights` writes it of a network
+            with voxel_size and classes. Names are looked for where `pumice run --weights` looks.
     Returns:
         A `Pretrained`.
     Raises:
-        UserError: for a name that is not there, and for a file whose metadata does not say what the network is.
+        UserError: for a name that no installed weights have, and for a file whose metadata does not say what the network is.
     Waits:
         Never.
     Example:
@@ -64,58 +56,20 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
         >>> trained.classes[:2], trained.voxel_size
         (('car', 'bicycle'), (0.1, 0.1, 0.1))
     """
-    path = _path(source)
-    tensors, metadata = read_weights(path)
-    network = _entry(path, metadata, "network")
-    features = metadata.get("features", _FEATURES)
-    if network != "minkunet42" or features != _FEATURES:
+    file = _C.SafetensorsFile.open(_C.find_weights(os.fspath(source)))
+    card = file.card()
+    if card["network"] not in ("", "minkunet42"):
         raise _C.UserError(
-            f"{path} is a {network} on {features}; pretrained() makes minkunet42 on {_FEATURES}: "
-            "make the network and load the file with pumice.load_weights"
+            f"{file.name} is a {_C.printable(card['network'])}; pretrained() makes minkunet42: make the "
+            "network and load the file with pumice.load_weights"
         )
-    try:
-        widths = [int(width) for width in _entry(path, metadata, "widths").split(",")]
-        sizes = [float(size) for size in _entry(path, metadata, "voxel_size").split(",")]
-    except ValueError as error:
-        raise _C.UserError(f"{path}: its metadata holds no numbers where it should: {error}") from error
-    if len(sizes) == 1:
-        sizes *= 3
-    if len(sizes) != 3 or not all(math.isfinite(size) and size > 0 for size in sizes):
-        raise _C.UserError(
-            f'{path}: its metadata says voxel_size = "{metadata["voxel_size"]}"; it takes one positive '
-            "number of metres, or three"
-        )
-    classes = tuple(_entry(path, metadata, "classes").split(","))
-    try:
-        model = MinkUNet42(len(features.split(",")), len(classes), widths)
-    except _C.UserError as error:
-        raise _C.UserError(f"{path}: its metadata says what no network is: {error}") from error
-    load_tensors(model, tensors, path)
-    return Pretrained(model.eval(), classes, (sizes[0], sizes[1], sizes[2]), metadata)
-
-
-def _path(source: str | os.PathLike[str]) -> pathlib.Path:
-    path = pathlib.Path(source)
-    if path.is_file():
-        return path
-    name = os.fspath(source)
-    if path.suffix or path.name != name:
-        raise _C.UserError(f"{path}: there is no such file")
-    for place in _PLACES:
-        file = place / f"{name}.safetensors"
-        if file.is_file():
-            return file
-    known = sorted(file.stem for place in _PLACES for file in place.glob("*.safetensors"))
-    raise _C.UserError(
-        f'"{name}" is no file, and no network of that name came along; there '
-        + (f"is {', '.join(known)}" if known else "are none in this installation")
-    )
-
-
-def _entry(path: pathlib.Path, metadata: Mapping[str, str], key: str) -> str:
-    if key not in metadata:
-        raise _C.UserError(
-            f"{path}: its metadata does not say {key}; make the network and load the file with "
-            "pumice.load_weights"
-        )
-    return metadata[key]
+    for key in ("network", "widths", "voxel_size", "classes"):
+        if not card[key]:
+            raise _C.UserError(
+                f"{file.name}: its metadata does not say {key}; make the network and load the file with "
+                "pumice.load_weights"
+            )
+    model = MinkUNet42(card["in_channels"] or 4, len(card["classes"]), card["widths"])
+    load_from(model, file)
+    sizes = card["voxel_size"]
+    return Pretrained(model.eval(), tuple(card["classes"]), tuple(sizes), file.metadata)

@@ -59,6 +59,9 @@ class SPVCNN(UNet):
         )
         self.dropout = torch.nn.Dropout(dropout)
 
+    def card(self) -> dict[str, str]:
+        return {"network": "spvcnn", **self._sizes()}
+
     @overload
     def forward(self, x: SparseTensor) -> SparseTensor: ...
 
