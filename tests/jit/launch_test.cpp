@@ -169,6 +169,24 @@ TEST(LaunchGpu, IsRecordedIntoAGraphAndReplayed) {
   EXPECT_EQ(saxpy.wrong(1 + 5 * 9), 0);
 }
 
+TEST(LaunchGpu, AKernelIsLoadedWhileAGraphIsRecorded) {
+  PUMICE_NEEDS_GPU();
+  PUMICE_NEEDS_NVRTC();
+  const Stream stream(kGpu);
+  constexpr std::int64_t kSize = 1000;
+  Tensor x = Tensor::full(Shape{kSize}, DType::f32, 5, stream);
+  Tensor y = Tensor::zeros(Shape{kSize}, DType::f32, stream);
+  Source source = test::launch_source();
+  source.text += "\n// loaded by nobody else\n";
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    launch(load(kGpu, source).kernel("saxpy"), covering(kSize), stream,
+           test::SaxpyArguments{1, x.data<float>(), y.data<float>(), kSize});
+  });
+  graph.launch();
+  graph.launch();
+  EXPECT_EQ(copy_to_host(y, stream).span<float>()[kSize - 1], 10);
+}
+
 TEST(LaunchGpu, AGraphOverASlabAllocatesNothing) {
   PUMICE_NEEDS_GPU();
   PUMICE_NEEDS_NVRTC();
