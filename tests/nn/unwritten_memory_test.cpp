@@ -1,7 +1,7 @@
 // Networks in room for many more rows than there are, as graphs run them, in memory that nobody
 // wrote before: no kernel reads a row past the count, nor anything else that is not there. On a
-// driver that knows which memory was written (PUMICE_FAKE_DRIVER=initcheck, or compute-sanitizer's
-// initcheck on a GPU) a read of such memory fails; the answers are compared anywhere. Covers
+// driver that knows which memory was written (PUMICE_FAKE_DRIVER=initcheck, or initcheck of
+// NVIDIA's compute-sanitizer on a GPU) such a read fails; the answers are compared anywhere. Covers
 // networks on a device.
 #include <cstdlib>
 #include <string>
