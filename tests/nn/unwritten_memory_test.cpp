@@ -1,8 +1,8 @@
 // Networks in room for many more rows than there are, as graphs run them, in memory that nobody
 // wrote before: no kernel reads a row past the count, nor anything else that is not there. On a
 // driver that knows which memory was written (PUMICE_FAKE_DRIVER=initcheck, or initcheck of
-// NVIDIA's compute-sanitizer on a GPU) such a read fails; the answers are compared anywhere. Covers
-// networks on a device.
+// NVIDIA's compute-sanitizer) such a read fails; the answers are compared anywhere.
+// Covers networks on a device.
 #include <cstdlib>
 #include <string>
 #include <string_view>
