@@ -31,7 +31,8 @@ endif()
 if(PUMICE_PYTHON)
   # CPython's headers.
   pumice_find(Python 3.10 COMPONENTS Interpreter Development.Module OPTIONAL_COMPONENTS Development.SABIModule)
-  # Bindings with the stable ABI: docs/decisions/0006-python-package.md. From PyPI, since what Debian and Ubuntu have is older.
+  # Bindings with the stable ABI: docs/decisions/0006-python-package.md. From PyPI, since
+  # what Debian and Ubuntu have is older.
   if(Python_FOUND)
     if(NOT nanobind_DIR AND NOT SKBUILD)
       execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir

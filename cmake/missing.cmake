@@ -54,7 +54,7 @@ function(pumice_report_missing)
   endif()
   string(REPLACE ";" ", " missing "${missing}")
   message(FATAL_ERROR
-    "Not installed: ${missing}. On Debian 12 and Ubuntu 24.04 this installs what is missing, as root where it is apt-get:"
+    "Not installed: ${missing}. On Debian 12 and Ubuntu 24.04 this installs what is missing (apt-get as root):"
     "\n${commands}"
     "On other systems install the packages that hold these; CMAKE_PREFIX_PATH names more folders to look in.")
 endfunction()
@@ -69,7 +69,8 @@ function(pumice_need_tools)
       set_property(GLOBAL APPEND PROPERTY PUMICE_MISSING_PACKAGES ninja-build)
     endif()
   endif()
-  if(NOT CMAKE_CXX_COMPILER AND NOT CMAKE_TOOLCHAIN_FILE AND NOT DEFINED ENV{CMAKE_TOOLCHAIN_FILE} AND NOT DEFINED ENV{CXX})
+  if(NOT CMAKE_CXX_COMPILER AND NOT CMAKE_TOOLCHAIN_FILE
+     AND NOT DEFINED ENV{CMAKE_TOOLCHAIN_FILE} AND NOT DEFINED ENV{CXX})
     find_program(compiler NAMES c++ g++ clang++ icpx NO_CACHE)
     if(NOT compiler)
       set_property(GLOBAL APPEND PROPERTY PUMICE_MISSING "a C++ compiler")

@@ -1,12 +1,18 @@
 #!/usr/bin/env python3
-"""Checks that README.md, CONTRIBUTING.md and docs/ say what is so.
+"""Checks that the documentation says what is so.
 
     tools/check_docs.py [--pumice PROGRAM] [--build FOLDER] [--update]
 
   - relative links and pictures lead to files, and anchors to headings
   - `paths/like/this.cpp` that begin with a folder of ours exist; `a/*.cpp` matches something
   - the block below <!-- file: examples/x.cpp --> is that file
+  - the block below <!-- part of: examples/x.cpp --> is a piece of that file, wherever it is indented there
   - the block below <!-- help: pumice info --> is what that program prints for --help (--pumice)
+  - every block says how it is run, and is run by a test: tools/doc_blocks.py
+  - options of `pumice run --device` and of `--device` alone are offered, `make x` is a target
+  - the table below <!-- variables --> has the environment variables that Pumice reads, no more and no fewer
+  - <!-- count: kernels sm_90a -->1,135: as many kernels as `pumice kernels list` has for it (--pumice)
+  - a line `apt-get install g++ …` names what the Python package needs of tools/packages.txt
   - the table of tests below <!-- tests --> counts, label by label, what ctest lists in the build folder
     (--build; all test programs must be built, since they say themselves what they hold)
 --update writes such blocks and numbers anew.
@@ -21,6 +27,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from doc_blocks import DocumentError, blocks_of, complaints  # noqa: E402
+
 FOLDERS = "benchmarks|cli|cmake|device|docs|examples|include|python|src|tests|tools"
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./*<>-]*)`")
@@ -28,6 +37,12 @@ BLOCK = re.compile(r"<!-- (file|help): ([^>]+?) -->\n+```(\w*)\n(.*?)```\n", re.
 TABLE = re.compile(r"<!-- tests -->\n+((?:\|.*\n)+)")
 COUNT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
 TOTAL = re.compile(r"^\| \| \*\*([\d,]+)\*\* \|", re.MULTILINE)
+KERNELS = re.compile(r"<!-- count: kernels (sm_\w+) -->([\d,]+)")
+VARIABLES = re.compile(r"<!-- variables -->\n+((?:\|.*\n)+)")
+VARIABLE = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+CODE = re.compile(r"`([^`\n]+)`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+INSTALLED = re.compile(r"apt-get install (g\+\+(?:[^\n\\]|\\\n)*)")
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -60,7 +75,9 @@ class Documents:
         self.errors = []
         # Decisions tell of their day: files that have gone since may be named there.
         self.pages = sorted({*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("docs/how_to/*.md"),
-                             *root.glob("benchmarks/**/*.md")})  # fmt: skip
+                             *root.glob("benchmarks/**/*.md"), *root.glob("models/*.md"), *root.glob("licenses/*.md"),
+                             *root.glob(".github/**/*.md")})  # fmt: skip
+        self.helps = {}
 
     def error(self, page, message):
         self.errors.append(f"{page.relative_to(self.root)}: {message}")
@@ -107,6 +124,96 @@ class Documents:
             page.write_text(changed, encoding="utf-8")
             print(f"updated {page.relative_to(self.root)}")
 
+    def check_parts(self, page, blocks):
+        for block in blocks:
+            for wrong in complaints(block, self.root):
+                self.error(page, f"line {block.line}: {wrong}")
+            name = block.says.get("part of")
+            if name is None:
+                continue
+            lines = [line.strip() for line in block.text.splitlines()]
+            path = self.root / name
+            there = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+            if not any(there[i : i + len(lines)] == lines for i in range(len(there))):
+                self.error(page, f"line {block.line}: this block is no part of {name}")
+
+    def help_of(self, words):
+        """What `pumice words… --help` prints; nothing for what is no command of the program."""
+        if words not in self.helps:
+            done = subprocess.run([str(self.program), *words, "--help"], capture_output=True, text=True, check=False)
+            self.helps[words] = done.stdout if done.returncode == 0 else ""
+        return self.helps[words]
+
+    def check_command(self, page, command):
+        """Of text such as `pumice kernels list --json` or `make test`."""
+        words = command.split()
+        if words[:1] == ["make"] and (self.root / "Makefile").exists():
+            rules = (self.root / "Makefile").read_text(encoding="utf-8")
+            targets = set(re.findall(r"^([a-z]+):", rules, re.MULTILINE))
+            for word in words[1:2]:
+                if re.fullmatch("[a-z]+", word) and word not in targets:
+                    self.error(page, f"`{command}`: the Makefile has no target {word}")
+        if words[:1] != ["pumice"] or self.program is None or words[1:2] == ["convert"]:
+            return
+        named = tuple(word for word in words[1 : 3 if words[1:2] == ["kernels"] else 2] if re.fullmatch("[a-z]+", word))
+        if not named:
+            return
+        text = self.help_of(named)
+        if not text:
+            self.error(page, f"`{command}`: pumice has no command {' '.join(named)}")
+            return
+        offered = set(OPTION.findall(text))
+        for option in OPTION.findall(command):
+            if option not in offered and option not in ("--help", "--version"):
+                self.error(page, f"`{command}`: pumice {' '.join(named)} has no option {option}")
+
+    def check_commands(self, page, text, blocks):
+        for block in blocks:
+            for command in block.commands() if block.language == "bash" else []:
+                found = re.search(r"(?:^|&& |\s)((?:pumice|make) .*)", command)
+                if found:
+                    self.check_command(page, re.split(r"&&|[|<>#]", found[1])[0].strip())
+        for code in CODE.findall(FENCE.sub("", text)):
+            self.check_command(page, code)
+
+    def check_variables(self, page, text):
+        for table in VARIABLES.findall(text):
+            named = set(VARIABLE.findall(table))
+            source = (self.root / "src/core/environment.cpp").read_text(encoding="utf-8")
+            read = set(re.findall(r'"(PUMICE_\w+)"', source))
+            for name in sorted(named ^ read):
+                how = "in the table and not read by Pumice" if name in named else "read by Pumice and not in the table"
+                self.error(page, f"{name} is {how}")
+
+    def check_packages(self, page, text):
+        for found in INSTALLED.findall(text):
+            named = set(found.replace("\\\n", " ").split())
+            rows = (self.root / "tools/packages.txt").read_text(encoding="utf-8").splitlines()
+            rows = [row.split() for row in rows if row and not row.startswith("#")]
+            # pip brings CMake and Ninja.
+            wanted = {row[0] for row in rows if row[2] in ("all", "python")} - {"cmake", "ninja-build"} | {"python3-venv"}
+            for name in sorted(named ^ wanted):
+                self.error(page, f"the line apt-get install {'has' if name in named else 'lacks'} {name}")
+
+    def check_kernels(self, page, text, update):
+        """Counts of kernels beside <!-- count: kernels ARCHITECTURE -->."""
+        if self.program is None or not KERNELS.search(text):
+            return
+        command = [str(self.program), "kernels", "list", "--json"]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        counts = json.loads(said)["per_architecture"]
+
+        def same(match):
+            count = f"{counts.get(match[1], 0):,}"
+            if count != match[2] and not update:
+                self.error(page, f"{match[2]} kernels for {match[1]}, {count} there are; --update writes it")
+            return f"<!-- count: kernels {match[1]} -->{count}"
+
+        changed = KERNELS.sub(same, text)
+        if update and changed != text:
+            page.write_text(changed, encoding="utf-8")
+            print(f"updated {page.relative_to(self.root)}")
+
     def check_table(self, page, match, update):
         """The table with the counts there are, after saying where it has others."""
         table = match[1]
@@ -140,6 +247,15 @@ class Documents:
             self.check_links(page, text)
             self.check_paths(page, text)
             self.check_blocks(page, text, update)
+            self.check_kernels(page, page.read_text(encoding="utf-8"), update)
+            self.check_variables(page, text)
+            self.check_packages(page, text)
+            try:
+                blocks = blocks_of(page)
+                self.check_parts(page, blocks)
+                self.check_commands(page, text, blocks)
+            except DocumentError as error:
+                self.error(page, str(error))
             if self.tests is not None:
                 self.check_tables(page, update)
 

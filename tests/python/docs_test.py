@@ -1,45 +1,81 @@
-"""What the documentation shows in Python runs as it stands."""
+"""Every code block and every command of the documentation runs, as a reader would run it, on small input."""
 
 from __future__ import annotations
 
 import pathlib
 import re
-from typing import Any
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
-import torch
 
 import pumice
 
-PAGE = pathlib.Path(__file__).parent.parent.parent / "docs/how_to/use_from_python.md"
+TOOLS = pathlib.Path(__file__).parents[2] / "tools"
+if not (TOOLS / "run_docs.py").exists():
+    pytest.skip("the documentation is not here", allow_module_level=True)
+sys.path.insert(0, str(TOOLS))
+import run_docs  # noqa: E402
+
+PROGRAM = pathlib.Path(pumice.__file__).parent / "bin/pumice"
+FIRST = {"README.md": "import torch; torch.manual_seed(20)"}
+# What the script of a page ends with: its results are what the page says.
+THEN = {
+    "README.md": """
+assert scores.shape == (len(scan), 19)
+assert loss.item() < 2.5  # of ln 19 = 2.9 to begin with
+""",
+    "docs/how_to/use_from_python.md": """
+assert scores.shape == (len(x), 19)
+cut = pumice.SparseTensor(x.indices[100:], x.features[100:])
+torch.testing.assert_close(again, net.eval()(cut).features)
+""",
+    "docs/how_to/come_from_spconv.md": """
+assert scores.shape == (3, 5)
+""",
+    "docs/how_to/use_with_other_tools.md": """
+x = pumice.SparseTensor(torch.from_numpy(voxels.coordinates), torch.from_numpy(voxels.features))
+ones = pumice.SparseTensor(x.coords, torch.ones(len(x), 1))
+layer = pumice.nn.SubMConv3d(1, 1, 3, bias=False)
+torch.nn.init.ones_(layer.weight)
+neighbours = torch.bincount(edge_index[1], minlength=len(x))
+torch.testing.assert_close(layer(ones).features[:, 0], neighbours.float())
+assert bool((cells[edge_index[0]] - cells[edge_index[1]]).abs().max() == 1)
+""",
+}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_the_page_runs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    if not PAGE.exists():
-        pytest.skip("the documentation is not here")
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) >= 2
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
-    assert names["scores"].shape == (len(names["x"]), 19)
-    assert "voxels" in capsys.readouterr().out
-    x = names["x"]
-    cut = pumice.SparseTensor(x.indices[100:], x.features[100:])
-    torch.testing.assert_close(names["again"], names["net"].eval()(cut).features)
+@pytest.fixture(scope="module")
+def errors(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[list[str]]]]:
+    """What is wrong with each page that was chosen; two run beside each other, since most of their time is one
+    thread's that imports PyTorch."""
+    files = run_docs.Files(tmp_path_factory.mktemp("given"), PROGRAM, TOOLS.parent)
+    parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    pages = [found.params["page"] for found in parameters if found and "page" in found.params]
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            page: pool.submit(
+                run_docs.check_page, page, files, PROGRAM, before=FIRST.get(page, ""), after=THEN.get(page, "")
+            )
+            for page in pages
+        }
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_the_readme_trains() -> None:
-    page = PAGE.parents[2] / "README.md"
-    if not page.exists():
-        pytest.skip("the documentation is not here")
-    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(compile(block, str(page), "exec"), names)
-    assert names["scores"].shape == (len(names["scan"]), 19)
-    assert names["loss"].item() < 2.5  # of ln 19 = 2.9 to begin with
+@pytest.mark.parametrize("page", run_docs.pages())
+def test_the_page_runs(page: str, errors: dict[str, Future[list[str]]]) -> None:
+    wrong = errors[page].result()
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_options_of_convert_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    from pumice.convert import command
+
+    with pytest.raises(SystemExit):
+        command.main(["--help"])
+    offered = set(re.findall(r"--[a-z0-9-]+", capsys.readouterr().out))
+    page = TOOLS.parent / "docs/how_to/convert_checkpoints.md"
+    named = set(re.findall(r"`(--[a-z0-9-]+)", page.read_text()))
+    assert len(named) > 8 and named <= offered, named - offered
