@@ -11,6 +11,7 @@
   - every block says how it is run, and is run by a test: tools/doc_blocks.py
   - options of `pumice run --device` and of `--device` alone are offered, `make x` is a target
   - the table below <!-- variables --> has the environment variables that Pumice reads, no more and no fewer
+  - the first column of the table below <!-- formats --> has the endings that `read_points` knows
   - <!-- count: kernels sm_90a -->1,135: as many kernels as `pumice kernels list` has for it (--pumice)
   - a line `apt-get install g++ …` names what the Python package needs of tools/packages.txt
   - the table of tests below <!-- tests --> counts, label by label, what ctest lists in the build folder
@@ -39,6 +40,8 @@ COUNT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
 TOTAL = re.compile(r"^\| \| \*\*([\d,]+)\*\* \|", re.MULTILINE)
 KERNELS = re.compile(r"<!-- count: kernels (sm_\w+) -->([\d,]+)")
 VARIABLES = re.compile(r"<!-- variables -->\n+((?:\|.*\n)+)")
+FORMATS = re.compile(r"<!-- formats -->\n+((?:\|.*\n)+)")
+ENDING = re.compile(r"^\| .*?`[^`]*?((?:\.[a-z]+)+)`", re.MULTILINE)
 VARIABLE = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
@@ -185,6 +188,13 @@ class Documents:
                 how = "in the table and not read by Pumice" if name in named else "read by Pumice and not in the table"
                 self.error(page, f"{name} is {how}")
 
+    def check_formats(self, page, text):
+        for table in FORMATS.findall(text):
+            source = (self.root / "src/points/read.cpp").read_text(encoding="utf-8")
+            known = set(re.findall(r'\{"(\.\w+)", PointFormat', source)) | set(re.findall(r'ends_with\("(\.[\w.]+)"\)', source))
+            for ending in sorted(set(ENDING.findall(table)) ^ known):
+                self.error(page, f"{ending} is not both in the table of formats and in src/points/read.cpp")
+
     def check_packages(self, page, text):
         for found in INSTALLED.findall(text):
             named = set(found.replace("\\\n", " ").split())
@@ -249,6 +259,7 @@ class Documents:
             self.check_blocks(page, text, update)
             self.check_kernels(page, page.read_text(encoding="utf-8"), update)
             self.check_variables(page, text)
+            self.check_formats(page, text)
             self.check_packages(page, text)
             try:
                 blocks = blocks_of(page)

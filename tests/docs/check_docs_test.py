@@ -106,6 +106,11 @@ class CheckTree(unittest.TestCase):
         self.expect(table, table.replace("CACHE", "CASH"), "PUMICE_CASH is in the table and not read")
         self.assertIn("PUMICE_CACHE is read by Pumice", self.errors(table.replace("CACHE", "CASH"))[0])
 
+    def test_formats_are_those_that_are_read(self):
+        self.write("src/points/read.cpp", 'name.ends_with(".pcd.bin"); {".bin", PointFormat::raw}, {".ply", PointFormat::ply}\n')
+        table = "<!-- formats -->\n\n| file | |\n|---|---|\n| `.bin` | a |\n| `a_f32x4.bin` | |\n| `.pcd.bin` | |\n| `.ply` | b |\n"
+        self.expect(table, table.replace(".ply", ".las"), ".las is not both")
+
     def test_kernels_are_counted(self):
         text = "All <!-- count: kernels sm_80 -->1,891 kernels.\n"
         self.expect(text, text.replace("1,891", "1,888"), "1,888 kernels for sm_80, 1,891 there are")
