@@ -15,7 +15,7 @@ fi
 # Build tools stay in the environment, so that building again is a matter of seconds.
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
   'scikit-build-core>=0.11' 'nanobind>=3.1,<4' 'nanobind-backend>=1.0,<2' 'numpy>=1.23' \
-  'pytest>=7' 'pytest-xdist>=3' 'safetensors>=0.4' 'torch>=2.4'
+  'mypy>=1.10' 'pytest>=7' 'pytest-xdist>=3' 'safetensors>=0.4' 'torch>=2.4'
 rm -rf build/dist
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache

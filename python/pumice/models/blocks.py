@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from .. import nn
@@ -72,7 +74,12 @@ class NamedBlock(torch.nn.Module):
         super().__init__()
         self.net = convolution_block(convolution)
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor, like: SparseTensor | None = None) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor, like: SparseTensor | None = None) -> SparseTensor:
+        """What `net` makes."""
         return self.net(x, like)
 
 
@@ -114,7 +121,12 @@ class ResidualBlock(torch.nn.Module):
             else nn.Sequential(submanifold(in_channels, out_channels, 1), norms(out_channels))
         )
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, in_channels] to [N, out_channels] on the same sites."""
         shortcut = x if self.downsample is None else self.downsample(x)
         return nn.residual(self.net, x, shortcut)
 

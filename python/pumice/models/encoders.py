@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .. import nn
 from ..tensor import SparseTensor
@@ -35,6 +36,10 @@ def _flattening(in_channels: int, out_channels: int) -> nn.Sequential:
 class _Encoder(Network):
     """Stages one after another, in the order of their names here."""
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     NAME: str  # of `pumice run`
 
     def __init__(self, in_channels: int) -> None:
@@ -45,6 +50,7 @@ class _Encoder(Network):
         return {"network": self.NAME, "in_channels": str(self.in_channels)}
 
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, in_channels] to what the last stage makes."""
         return nn.in_order(self, x)
 
     def stages(self, x: SparseTensor) -> dict[str, SparseTensor]:

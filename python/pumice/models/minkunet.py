@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -109,10 +110,15 @@ class MinkUNet42(UNet):
         self.classes = classes
         self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))
 
+    if TYPE_CHECKING:
+
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
     def card(self) -> dict[str, str]:
         return {"network": "minkunet42", **self._sizes()}
 
     def forward(self, x: SparseTensor) -> SparseTensor:
+        """[N, in_channels] to scores [N, classes] on the same sites."""
         skips = self.down(self.stem(x))
         x = skips.pop()
         for number in range(1, _LEVELS + 1):

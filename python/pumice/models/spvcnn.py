@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import torch
 from torch import Tensor
@@ -58,6 +58,18 @@ class SPVCNN(UNet):
             for low, high in ((0, 4), (4, 6), (6, 8))
         )
         self.dropout = torch.nn.Dropout(dropout)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, x: SparseTensor) -> SparseTensor: ...
+
+        @overload
+        def __call__(self, x: PointTensor, batch_size: int | None = None) -> Tensor: ...
+
+        def __call__(
+            self, x: SparseTensor | PointTensor, batch_size: int | None = None
+        ) -> SparseTensor | Tensor: ...
 
     def card(self) -> dict[str, str]:
         return {"network": "spvcnn", **self._sizes()}
