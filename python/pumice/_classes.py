@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _C
+from ._checks import whole_number
 
 _SHOWN = 3  # values that a sentence names
 
@@ -43,7 +44,7 @@ def counted_rows(name: str, truth: Tensor, classes: int, ignore_index: int) -> T
     Raises UserError where another row is outside 0 … classes - 1. On a GPU it waits for that, except
     in torch.compile and while a graph is captured, where a kernel asserts it.
     """
-    counted = truth != ignore_index
+    counted = truth != whole_number("ignore_index", ignore_index, -(2**63))
     wrong = counted & ((truth < 0) | (truth >= classes))
     where = f"outside the classes 0 to {classes - 1}"
     remedy = (

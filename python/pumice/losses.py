@@ -32,7 +32,7 @@ def lovasz_softmax(scores: Tensor, truth: Tensor, ignore_index: int = -1) -> Ten
     if scores.dim() != 2 or truth.shape != scores.shape[:1] or scores.shape[1] == 0:
         raise _C.UserError(
             f"scores have shape {tuple(scores.shape)} and truth {tuple(truth.shape)}: give "
-            "[N, classes] and [N]"
+            "[N, classes] and [N], a row for each voxel or for each point"
         )
     check_classes("truth", truth)
     if not scores.is_floating_point():

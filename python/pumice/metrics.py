@@ -26,7 +26,7 @@ class Confusion:
 
     def __init__(self, classes: int, ignore_index: int = -1) -> None:
         self.classes = whole_number("classes", classes, 1)
-        self.ignore_index = ignore_index
+        self.ignore_index = whole_number("ignore_index", ignore_index, -(2**63))
         self.matrix = torch.zeros(classes, classes, dtype=torch.int64)
 
     def add(self, truth: torch.Tensor, predicted: torch.Tensor) -> None:
@@ -39,7 +39,7 @@ class Confusion:
             scores = predicted.dim() == truth.dim() + 1 and predicted.shape[:-1] == truth.shape
             raise _C.UserError(
                 f"truth has shape {tuple(truth.shape)} and predicted {tuple(predicted.shape)}: give "
-                + ("predicted.argmax(1)" if scores else "a prediction for each truth")
+                + ("predicted.argmax(1)" if scores else "a prediction for each truth, for points predicted[point_to_voxel]")
             )
         check_classes("predicted", predicted)
         check_same_device("truth", truth, "predicted", predicted)

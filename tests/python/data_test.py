@@ -273,7 +273,13 @@ def test_what_is_no_dataset_is_refused_where_it_is_given(tmp_path: pathlib.Path)
     returned = data.VoxelDataset([scan], kitti, augment=lambda scan, random: None)
     refused(lambda: returned[0], "what augment returned is a NoneType")
     fewer = pumice.PointCloud(scan.positions, scan.intensity, scan.labels[:-1], None, None)
-    refused(lambda: data.VoxelDataset([fewer], kitti)[0], f"{len(scan)} points and {len(scan) - 1} labels")
+    refused(lambda: data.VoxelDataset([fewer], kitti)[0], f"scans[0].labels has shape ({len(scan) - 1},)")
+    columns = dataclasses.replace(scan, intensity=scan.intensity[:, None])
+    refused(lambda: data.VoxelDataset([columns], kitti)[0], "scans[0].intensity", f"[P], here [{len(scan)}]")
+    tensors = dataclasses.replace(scan, positions=torch.from_numpy(scan.positions))
+    refused(lambda: data.VoxelDataset([tensors], kitti)[0], "scans[0].positions is a Tensor", "NumPy")
+    flat = dataclasses.replace(scan, positions=scan.positions[:, :2])
+    refused(lambda: data.VoxelDataset([flat], kitti).sample(flat), "cloud.positions", "[P, 3]")
     refused(lambda: data.SimulatedScans(100), "seeds = 100", "range(100)")
     refused(lambda: data.SimulatedScans([1], beams=48), "beams = 48")
     refused(lambda: data.SemanticKitti(tmp_path, 8), "sequences = 8", "[8]")
@@ -289,6 +295,9 @@ def test_augmentations_that_are_none_are_refused() -> None:
     refused(lambda: data.Rotate("left", "right"), "low, high = 'left', 'right'")
     refused(lambda: data.Scale((0.9, 1.1)), "low, high = (0.9, 1.1), 1.05")
     refused(lambda: data.Mix(street()), "scans is one PointCloud")
+    refused(lambda: data.Rotate()(street(), 0), "random is a int", "np.random.default_rng(0)")
+    generator = np.random.default_rng(0)
+    refused(lambda: data.Flip()(street().positions, generator), "cloud is a ndarray", "PointCloud")
     mixed = data.Mix(["a.bin"])
     refused(lambda: mixed(street(), np.random.default_rng(0)), "scans[0] is a str")
 
@@ -329,6 +338,14 @@ def test_a_loader_without_collate_fn_makes_batches() -> None:
     for field in dataclasses.fields(expected):
         mine, theirs = getattr(batch, field.name), getattr(expected, field.name)
         assert torch.equal(torch.as_tensor(mine), torch.as_tensor(theirs)), field.name
+
+
+def test_a_sample_keeps_its_types_and_is_loaded_again(tmp_path: pathlib.Path) -> None:
+    sample = data.VoxelDataset([street()], data.SEMANTIC_KITTI, 1.0)[0]
+    refused(lambda: sample.to(torch.float16), "device = torch.float16", "autocast")
+    torch.save([sample], tmp_path / "kept.pt")
+    (again,) = torch.load(tmp_path / "kept.pt")
+    assert torch.equal(again.labels, sample.labels) and again.items == 1
 
 
 def test_damaged_files_are_named(tmp_path: pathlib.Path) -> None:

@@ -116,6 +116,8 @@ def test_what_is_no_tensor_of_rows_is_refused() -> None:
     refused(lambda: confusion.add(truth, scores), "predicted (6, 3)", "give predicted.argmax(1)")
     refused(lambda: confusion.add(truth, scores[:, 0]), "predicted is torch.float32")
     refused(lambda: confusion.add(truth, truth.to("meta")), "truth is on cpu and predicted on meta")
+    refused(lambda: lovasz_softmax(scores, truth, ignore_index=None), "ignore_index = None")
+    refused(lambda: Confusion(3, ignore_index="none"), "ignore_index = 'none'")
     refused(lambda: confusion.table(["a", "b"]), "names are 2 for 3 classes")
     assert confusion.matrix.sum() == 0
 

@@ -59,15 +59,42 @@ def check_scans(scans: Any) -> None:
 
 
 def check_scan(name: str, cloud: Any) -> PointCloud:
-    """`cloud`. Raises UserError where it is none."""
-    if isinstance(cloud, PointCloud):
-        return cloud
-    raise _C.UserError(
-        f"{name} is a {type(cloud).__name__}: give a PointCloud, as pumice.read_points(path) does"
-    )
+    """`cloud`. Raises UserError where it is no scan of NumPy arrays that fit each other."""
+    if not isinstance(cloud, PointCloud):
+        raise _C.UserError(
+            f"{name} is a {type(cloud).__name__}: give a PointCloud, as pumice.read_points(path) does"
+        )
+    for field in dataclasses.fields(cloud):
+        value = getattr(cloud, field.name)
+        if value is None and field.name != "positions":
+            continue
+        if not isinstance(value, np.ndarray):
+            raise _C.UserError(
+                f"{name}.{field.name} is a {type(value).__name__}: give a NumPy array, as np.asarray() does"
+            )
+        points = cloud.positions.shape[:1]
+        wanted = (*points, 3) if field.name == "positions" else points
+        if value.shape != wanted:
+            shape = "[P, 3]" if field.name == "positions" else f"[P], here {list(points)}"
+            raise _C.UserError(f"{name}.{field.name} has shape {value.shape}: give {shape}")
+    return cloud
 
 
-class Compose:
+class _Step:
+    """What all augmentations of this module do: look at what they are called with."""
+
+    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        if not isinstance(random, np.random.Generator):
+            raise _C.UserError(
+                f"random is a {type(random).__name__}: give a generator, as np.random.default_rng(0) is"
+            )
+        return self._changed(check_scan("cloud", cloud), random)
+
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+        raise NotImplementedError
+
+
+class Compose(_Step):
     """One after another."""
 
     def __init__(self, *steps: Augmentation) -> None:
@@ -75,13 +102,13 @@ class Compose:
             check_augmentation(f"steps[{number}]", step)
         self.steps = steps
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         for step in self.steps:
             cloud = step(cloud, random)
         return cloud
 
 
-class Sometimes:
+class Sometimes(_Step):
     """A step with a probability."""
 
     def __init__(self, probability: float, step: Augmentation) -> None:
@@ -89,47 +116,47 @@ class Sometimes:
         check_augmentation("step", step)
         self.step = step
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         return self.step(cloud, random) if random.random() < self.probability else cloud
 
 
-class Rotate:
+class Rotate(_Step):
     """About z, by an angle between the two given, in radians."""
 
     def __init__(self, low: float = -math.pi, high: float = math.pi) -> None:
         self.range = ascending("low, high", low, high)
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         angle = random.uniform(*self.range)
         cos, sin = math.cos(angle), math.sin(angle)
         turn = np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]], np.float32)
         return _moved(cloud, cloud.positions @ turn)
 
 
-class Flip:
+class Flip(_Step):
     """Each of the given axes with probability one half."""
 
     def __init__(self, axes: Sequence[int] = (0, 1)) -> None:
         self.axes = tuple(whole_number("axes", axis, 0, 2) for axis in axes)
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         signs = np.ones(3, np.float32)
         for axis in self.axes:
             signs[axis] = -1 if random.random() < 0.5 else 1
         return _moved(cloud, cloud.positions * signs)
 
 
-class Scale:
+class Scale(_Step):
     """All axes by one factor."""
 
     def __init__(self, low: float = 0.95, high: float = 1.05) -> None:
         self.range = ascending("low, high", low, high, least=0)
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         return _moved(cloud, cloud.positions * np.float32(random.uniform(*self.range)))
 
 
-class Shift:
+class Shift(_Step):
     """The whole scan, by a normal distance with these deviations in metres."""
 
     def __init__(self, deviation: Sequence[float] = (0.2, 0.2, 0.05)) -> None:
@@ -137,34 +164,34 @@ class Shift:
         if self.deviation.shape != (3,) or not (self.deviation >= 0).all():
             raise _C.UserError(f"deviation = {deviation!r}: give 0 or more for each of x, y and z")
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         shift = random.standard_normal(3, dtype=np.float32) * self.deviation
         return _moved(cloud, cloud.positions + shift)
 
 
-class Jitter:
+class Jitter(_Step):
     """Every point by itself, by a normal distance, at most three deviations an axis."""
 
     def __init__(self, deviation: float = 0.01) -> None:
         self.deviation = number_from("deviation", deviation, 0, float("inf"))
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         noise = random.standard_normal(cloud.positions.shape, dtype=np.float32)
         return _moved(cloud, cloud.positions + self.deviation * np.clip(noise, -3, 3))
 
 
-class Drop:
+class Drop(_Step):
     """Leaves out points, each with a probability that is drawn up to `most`."""
 
     def __init__(self, most: float = 0.1) -> None:
         self.most = number_from("most", most, 0, 1)
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         kept = random.random(len(cloud), dtype=np.float32) >= random.uniform(0, self.most)
         return select(cloud, kept)
 
 
-class Mix:
+class Mix(_Step):
     """Replaces a sector around the sensor by that of another scan of `scans` (as PolarMix)."""
 
     def __init__(self, scans: Scans, narrowest: float = 0.5, widest: float = math.pi) -> None:
@@ -172,7 +199,7 @@ class Mix:
         self.scans = scans
         self.widths = ascending("narrowest, widest", narrowest, widest, least=0)
 
-    def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
+    def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         index = int(random.integers(len(self.scans)))
         other = check_scan(f"scans[{index}]", self.scans[index])
         begin, width = random.uniform(0, 2 * math.pi), random.uniform(*self.widths)

@@ -30,7 +30,9 @@ class Sample:
     items: int = 1
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Sample:
-        """All tensors on `device`."""
+        """All tensors on `device`. Their types stay."""
+        if isinstance(device, (torch.dtype, torch.Tensor)):
+            raise _C.UserError(f"device = {device!r}: give a device; autocast changes the type of features")
         return self._each(lambda value: value.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Sample:
@@ -108,12 +110,9 @@ class VoxelDataset(torch.utils.data.Dataset):
 
     def sample(self, cloud: PointCloud) -> Sample:
         """The voxels of a scan, not augmented. Raises UserError for one without labels."""
+        check_scan("cloud", cloud)
         if cloud.labels is None:
             raise _C.UserError("the scan has no labels: training and measuring need them")
-        if len(cloud.labels) != len(cloud):
-            raise _C.UserError(
-                f"the scan has {len(cloud)} points and {len(cloud.labels)} labels: give one for each point"
-            )
         truth = self.labels(cloud.labels)
         voxels = voxelize(cloud.positions, cloud.features(), size=self.voxel, range=self.range)
         majority = majority_labels(
@@ -205,6 +204,7 @@ def _check_sample(number: int, sample: object, first: Sample) -> None:
         )
 
 
+torch.serialization.add_safe_globals([Sample])  # for torch.load of batches that were kept
 default_collate_fn_map[Sample] = lambda samples, *, collate_fn_map=None: collate(samples)
 
 
