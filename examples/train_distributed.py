@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from training_data import LABELS, Batches, Draws, streets, training_set, with_scales
 from training_log import TrainingLog
-from training_options import above_zero, cache_folder, parse_resumed, positive, to_save
+from training_options import above_zero, cache_folder, not_negative, parse_resumed, positive, to_save
 from training_run import (
     WEIGHTS,
     CannotBegin,
@@ -160,7 +160,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--beams", type=int, choices=[32, 64], default=64)
     add("--scans", type=positive, default=2000, help="streets to train on")
     add("--width-factor", type=above_zero, default=0.5)
-    add("--workers", type=int, default=2, help="of each process, which make batches")
+    add("--workers", type=not_negative, default=2, help="of each process, which make batches")
     add("--cache", type=Path, default=cache_folder(), help="folder that simulated streets are kept in")
     add("--cpu", action="store_true", help="even where there are GPUs")
     add("--resume", action="store_true", help="go on from the checkpoint in --out, with its options")
@@ -185,6 +185,7 @@ def begin(
                 f"process {device.index} of this machine has no GPU: give --nproc-per-node "
                 f"{torch.cuda.device_count()}, or --cpu"
             )
+    streets(0, options.scans, options.beams, options.cache)  # refuses a cache that cannot be made
     if saved is None:
         check_unused(options.out)
         make_folder(options.out)

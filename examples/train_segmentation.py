@@ -63,12 +63,13 @@ class Since:
 class Training(State):
     """The state of a training and its streets: what is done with them."""
 
+    log: TrainingLog  # once it begins
+
     def __init__(
         self, options: argparse.Namespace, model: MinkUNet42, saved: dict[str, Any] | None, stop: Stop
     ) -> None:
         super().__init__(options, model, saved)
         self.stop, self.out = stop, options.out
-        self.log = TrainingLog(self.out, append=saved is not None)
 
         def unchanged(first: int, count: int) -> data.VoxelDataset:
             scans = streets(first, count, options.beams, options.cache)
@@ -242,16 +243,20 @@ def begin(arguments: Sequence[str] | None, stop: Stop) -> Training:
     options.widths = ",".join(map(str, model.widths))
     if saved is None:
         check_unused(options.out)
-        make_folder(options.out)
     else:
         check_unchanged(options.out, saved["options"], {n: getattr(options, n) for n in FIXED})
-    training = Training(options, model, saved, stop)
+    try:
+        training = Training(options, model, saved, stop)
+    except pumice.UserError as error:
+        raise CannotBegin(str(error)) from error
     if training.finished and training.progress >= 1:
         raise CannotBegin(
             f"the training in {options.out} has ended after {training.step} steps: give more --steps "
             "or --minutes to go on with it"
         )
     training.finished = False
+    make_folder(options.out)
+    training.log = TrainingLog(options.out, append=saved is not None)
     return training
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
+from training_run import CannotBegin
 
 from pumice import data
 
@@ -103,8 +104,11 @@ def _begin_worker(number: int) -> None:
 
 
 def streets(first: int, count: int, beams: int, cache: Path) -> data.SimulatedScans:
-    """Streets `first` to `first + count - 1`."""
-    return data.SimulatedScans(range(first, first + count), beams, cache=cache)
+    """Streets `first` to `first + count - 1`. Raises CannotBegin where the cache is no folder."""
+    try:
+        return data.SimulatedScans(range(first, first + count), beams, cache=cache)
+    except OSError as error:
+        raise CannotBegin(f"--cache {cache}: {error.strerror}; give another folder") from error
 
 
 def training_set(

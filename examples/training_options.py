@@ -68,6 +68,14 @@ def positive(text: str) -> int:
     return value
 
 
+def not_negative(text: str) -> int:
+    """A type of argparse: a whole number of at least 0."""
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is less than 0")
+    return value
+
+
 def above_zero(text: str) -> float:
     """A type of argparse: a number above 0."""
     value = float(text)
@@ -97,10 +105,10 @@ def _parser(script: str, description: str) -> argparse.ArgumentParser:
     add("--batch", type=positive, default=8, help="scans a step")
     add("--rate", type=above_zero, default=4e-3, help="highest learning rate")
     add("--mix", type=float, default=0.0, help="probability of a sector from another scan")
-    add("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) - 2))
+    add("--workers", type=not_negative, default=max(1, len(os.sched_getaffinity(0)) - 2))
     add("--every", type=above_zero, default=60, help="seconds between validations")
     add("--cache", type=Path, default=cache_folder(), help="folder that simulated streets are kept in")
-    add("--seed", type=int, default=0)
+    add("--seed", type=not_negative, default=0)
     add("--resume", action="store_true", help="go on from the checkpoint in --out, with its options")
     return parser
 

@@ -141,6 +141,8 @@ def test_what_it_cannot_begin_with_is_a_sentence(
         (new, ["--widths", "4,4"], "--widths 4,4: widths = [4, 4]: give nine numbers"),
         (new, ["--device", "gpu"], "--device gpu: give cpu, cuda"),
         (new, ["--device", "cuda:99"], "--device cuda:99: PyTorch finds"),
+        (new, ["--mix", "2"], "probability = 2.0: give a number from 0 to 1"),
+        (new, ["--cache", str(file)], f"--cache {file}: File exists; give another folder"),
         (file, [], f"--out {file} cannot be made"),
         (old, ["--resume"], f"{old}/checkpoint.pt cannot be read"),
         (tmp_path, ["--resume"], "checkpoint.pt was not written by train_segmentation.py"),
@@ -148,8 +150,10 @@ def test_what_it_cannot_begin_with_is_a_sentence(
         code, said, refused = run(out, *words)
         assert code == 2 and refusal in refused and refused.count("\n") == 1, (words, refused)
         assert said == "" and not new.exists()
-    with pytest.raises(SystemExit):
-        run(new, "--steps", "0")
+    for words in (["--steps", "0"], ["--workers", "-1"], ["--voxel", "nan"], ["--seed", "-1"]):
+        with pytest.raises(SystemExit):
+            run(new, *words)
+    assert not new.exists()
 
 
 def test_ctrl_c_writes_a_checkpoint_to_go_on_from(
