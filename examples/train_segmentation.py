@@ -98,8 +98,9 @@ class Training(State):
             since.loss += loss
             if self.step == 3 and fresh:
                 self.schedule_began = self.seconds  # kernels are compiled and workers run
-            if self.seconds - since.seconds > 1 or self.step == 1:
-                since = self.report(since, rate, self.progress)
+            progress = self.progress
+            if progress < 1 and (self.seconds - since.seconds > 1 or self.step == 1):
+                since = self.report(since, rate, progress)
             if self.seconds - last_validation > options.every and self.progress < 1:
                 self.validate()
                 self.save(self.out)

@@ -307,6 +307,8 @@ def test_labels_that_are_no_whole_numbers_are_refused() -> None:
     refused(lambda: kitti(None), "labels are NoneType", "read_labels")
     refused(lambda: kitti(np.array([10.0])), "labels are float64")
     refused(lambda: data.LabelMap(("car",), [10]), "ids is a list")
+    refused(lambda: data.LabelMap("car", {10: 0}), "names = 'car'", "('car',)")
+    refused(lambda: data.LabelMap(("car,van",), {10: 0}), "names has 'car,van'", "without commas")
     assert kitti(torch.tensor([10, 7])).tolist() == [0, -1]
     assert kitti(np.array([10], np.uint32)).dtype == np.int64
 

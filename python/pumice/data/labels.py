@@ -32,6 +32,11 @@ class LabelMap:
     ids: Mapping[int, int]
 
     def __post_init__(self) -> None:
+        if isinstance(self.names, str):
+            raise _C.UserError(f"names = {self.names!r}: give a name for each class, as ({self.names!r},)")
+        for name in self.names:
+            if not isinstance(name, str) or "," in name:  # metadata has commas between them
+                raise _C.UserError(f"names has {name!r}: give texts without commas")
         if not isinstance(self.ids, Mapping):
             raise _C.UserError(
                 f"ids is a {type(self.ids).__name__}: give the class of each number of a label file, as "
