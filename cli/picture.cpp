@@ -85,7 +85,8 @@ class Picture {
         scope_(find_scope(cloud, rows_)),
         paint_(colour_points(cloud, classes, options.by, options.styles)),
         canvas_(options.width, options.height, kBackground),
-        text_scale_(std::clamp(options.height / 450, 1, 8)) {
+        text_scale_(std::clamp(options.height / 450, 1, 8)),
+        font_(10 * text_scale_) {
     const int top = 14 * text_scale_;
     const int split = options.width * 61 / 100;
     perspective_ = {0, top, split, options.height - top};
@@ -187,10 +188,10 @@ class Picture {
       const std::string text = fmt::format("{:g} m", radius);
       const auto left = static_cast<int>(x + radius * scale * diagonal) + 3;
       const auto top = static_cast<int>(y + radius * scale * diagonal) + 3;
-      const int right = left + Canvas::text_width(text, text_scale_);
+      const int right = left + font_.width(text);
       if (right > options_.width || top + 8 * text_scale_ > options_.height) break;
       plate(left, top, right - left, 7 * text_scale_, 0.55f);
-      canvas_.text(left, top, text, kDim, text_scale_);
+      canvas_.text(left, top, text, kDim, font_);
     }
   }
 
@@ -207,11 +208,8 @@ class Picture {
 
   void draw_caption() {
     const int margin = 4 * text_scale_;
-    const auto fits = static_cast<std::size_t>(std::max(0, options_.width - 2 * margin) /
-                                               Canvas::text_width("m", text_scale_));
-    std::string caption = options_.caption;
-    if (caption.size() > fits) caption = caption.substr(0, fits < 3 ? 0 : fits - 3) + "...";
-    canvas_.text(margin, margin - text_scale_ / 2, caption, kText, text_scale_);
+    const std::string caption = font_.fitted(options_.caption, options_.width - 2 * margin);
+    canvas_.text(margin, margin - text_scale_ / 2, caption, kText, font_);
   }
 
   /// A dark plate under text, so that it reads over points.
@@ -221,22 +219,23 @@ class Picture {
   }
 
   void draw_classes() {
-    const int line = 10 * text_scale_;
+    const int line = 12 * text_scale_;
     const auto room = static_cast<std::size_t>(std::max(1, (perspective_.height / 2) / line));
     const std::size_t shown = std::min(paint_.classes.size(), room);
-    std::size_t longest = 0;
-    for (std::size_t i = 0; i < shown; ++i) {
-      longest = std::max(longest, paint_.classes[i].name.size());
-    }
     const int left = 6 * text_scale_;
+    std::vector<std::string> names;
+    int longest = 0;
+    for (std::size_t i = 0; i < shown; ++i) {
+      names.push_back(font_.fitted(paint_.classes[i].name, perspective_.width - 2 * left - line));
+      longest = std::max(longest, font_.width(names.back()));
+    }
     const int height = static_cast<int>(shown) * line;
     const int top = options_.height - height - 3 * text_scale_;
-    plate(left, top, line + Canvas::text_width(std::string(longest, 'm'), text_scale_), height,
-          0.72f);
+    plate(left, top, line + longest, height, 0.72f);
     for (std::size_t i = 0; i < shown; ++i) {
       const int y = top + static_cast<int>(i) * line;
       canvas_.fill({left, y, 7 * text_scale_, 7 * text_scale_}, paint_.classes[i].colour, 1);
-      canvas_.text(left + line, y, paint_.classes[i].name, kText, text_scale_);
+      canvas_.text(left + line, y, names[i], kText, font_);
     }
   }
 
@@ -246,16 +245,14 @@ class Picture {
     const int bar = 6 * text_scale_;
     const int top = options_.height - 30 * text_scale_;
     plate(left, top, width, 27 * text_scale_, 0.72f);
-    canvas_.text(left, top, paint_.quantity, kText, text_scale_);
+    canvas_.text(left, top, paint_.quantity, kText, font_);
     for (int x = 0; x < width; ++x) {
       const Colour colour = scale_colour(options_.by, static_cast<double>(x) / (width - 1));
       canvas_.fill({left + x, top + 10 * text_scale_, 1, bar}, colour, 1);
     }
     const std::string high = fmt::format("{:.2f}", paint_.high);
-    canvas_.text(left, top + 19 * text_scale_, fmt::format("{:.2f}", paint_.low), kDim,
-                 text_scale_);
-    canvas_.text(left + width - Canvas::text_width(high, text_scale_), top + 19 * text_scale_, high,
-                 kDim, text_scale_);
+    canvas_.text(left, top + 19 * text_scale_, fmt::format("{:.2f}", paint_.low), kDim, font_);
+    canvas_.text(left + width - font_.width(high), top + 19 * text_scale_, high, kDim, font_);
   }
 
   const PointCloud& cloud_;
@@ -264,7 +261,8 @@ class Picture {
   Scope scope_;
   PointColours paint_;
   Canvas canvas_;
-  int text_scale_;
+  int text_scale_;   // pixels; text is 10 of it an em, 7 a capital
+  Font font_;
   Panel perspective_;
   Panel birds_eye_;
 };

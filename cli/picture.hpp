@@ -32,7 +32,7 @@ struct PictureOptions {
   int width = 1600;   // pixels, 320 to 16384
   int height = 900;   // pixels, 240 to 16384
   ColourBy by = ColourBy::height;
-  std::string caption{};   // one line at the top; printable ASCII is drawn as such
+  std::string caption{};   // one line at the top, in UTF-8
   /// Of classes 0, 1, …; without them classes go by their numbers.
   std::vector<ClassStyle> styles{};
 };

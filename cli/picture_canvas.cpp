@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "picture_font.hpp"
-
 namespace pumice::cli {
 
 Canvas::Canvas(int width, int height, Colour background)
@@ -76,20 +74,20 @@ void Canvas::fill(const Panel& panel, Colour colour, float opacity) {
   }
 }
 
-void Canvas::text(int x, int y, std::string_view line, Colour colour, int scale) {
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const int left = x + static_cast<int>(i) * (kGlyphWidth + 1) * scale;
-    for (int gy = 0; gy < kGlyphHeight; ++gy) {
-      for (int gx = 0; gx < kGlyphWidth; ++gx) {
-        if (!glyph_pixel(line[i], gx, gy)) continue;
-        fill({left + gx * scale, y + gy * scale, scale, scale}, colour, 1);
+void Canvas::text(int x, int y, std::string_view line, Colour colour, const Font& font) {
+  const int baseline = y + font.capital_height();
+  font.set(line, [&](int pen, const Glyph& glyph) {
+    const int left = x + pen + glyph.left;
+    const int top = baseline + glyph.top;
+    for (int gy = std::max(0, -top); gy < std::min(glyph.height, height_ - top); ++gy) {
+      for (int gx = std::max(0, -left); gx < std::min(glyph.width, width_ - left); ++gx) {
+        const auto cover =
+            glyph.cover[static_cast<std::size_t>(gy) * static_cast<std::size_t>(glyph.width) +
+                        static_cast<std::size_t>(gx)];
+        if (cover > 0) blend(left + gx, top + gy, colour, static_cast<float>(cover) / 255.0f);
       }
     }
-  }
-}
-
-int Canvas::text_width(std::string_view line, int scale) {
-  return static_cast<int>(line.size()) * (kGlyphWidth + 1) * scale;
+  });
 }
 
 void Canvas::shade_by_depth(const Panel& panel, float strength) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "picture.hpp"
+#include "picture_font.hpp"
 
 namespace pumice::cli {
 
@@ -34,9 +35,8 @@ class Canvas {
   void line(const Panel& clip, double x0, double y0, double x1, double y1, Colour colour,
             float opacity);
   void fill(const Panel& panel, Colour colour, float opacity);
-  /// Text in a 5x7 font, `scale` pixels a dot, its top left corner at (x, y).
-  void text(int x, int y, std::string_view line, Colour colour, int scale);
-  static int text_width(std::string_view line, int scale);
+  /// One line; (x, y) is the left end of the top of its capitals.
+  void text(int x, int y, std::string_view line, Colour colour, const Font& font);
 
   /// Darkens pixels whose neighbours are nearer (eye-dome lighting): edges of things stand out.
   void shade_by_depth(const Panel& panel, float strength);

@@ -9,6 +9,7 @@
 #include <pumice/points/simulate.hpp>
 
 #include "core/printable.hpp"
+#include "terminal.hpp"
 
 namespace pumice::cli {
 namespace {
@@ -156,8 +157,9 @@ PointColours colour_points(const PointCloud& cloud, std::span<const std::int32_t
                            ColourBy by, std::span<const ClassStyle> styles) {
   const auto points = static_cast<std::size_t>(cloud.size());
   if (!classes.empty()) {
-    PUMICE_EXPECTS(classes.size() == points, "classes has ", classes.size(), " entries for ",
-                   points, " points: give one a point");
+    PUMICE_EXPECTS(classes.size() == points, "classes has ",
+                   counted(std::ssize(classes), "entry", "entries"), " for ",
+                   counted(cloud.size(), "point"), ": give one a point");
     return by_class(classes, [&](std::int32_t number) { return class_style(number, styles); });
   }
   switch (by) {

@@ -1,4 +1,4 @@
-// Tables and progress bars.
+// Tables, progress bars, and numbers in words.
 #include "terminal.hpp"
 
 #include <algorithm>
@@ -82,12 +82,19 @@ ProgressBar::ProgressBar(std::string what)
     : what_(std::move(what)), active_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressBar::~ProgressBar() {
-  if (active_ && last_permille_ >= 0) fmt::print(stderr, "\r\033[K");
+  clear();
 }
 
-void ProgressBar::show(int done, int count) {
+void ProgressBar::clear() {
+  if (!active_ || last_permille_ < 0) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  last_permille_ = -1;
+}
+
+void ProgressBar::show(int done, int count, double part) {
   if (!active_ || count <= 0) return;
-  const int permille = std::clamp(done * 1000 / count, 0, 1000);
+  const int permille = std::clamp(static_cast<int>((done + part) * 1000 / count), 0, 1000);
   if (permille == last_permille_) return;
   last_permille_ = permille;
   constexpr int kWidth = 40;
@@ -103,6 +110,13 @@ std::string with_commas(long long value) {
     digits.insert(place - 3, 1, ',');
   if (value < 0) digits.insert(digits.begin(), '-');
   return digits;
+}
+
+std::string counted(long long number, std::string_view noun, std::string_view plural) {
+  std::string text = with_commas(number) + ' ';
+  text += number == 1 || plural.empty() ? noun : plural;
+  if (number != 1 && plural.empty()) text += 's';
+  return text;
 }
 
 }   // namespace pumice::cli

@@ -1,7 +1,8 @@
-// Tables and progress bars.
+// Tables, progress bars, and numbers in words.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pumice::cli {
@@ -29,7 +30,10 @@ class ProgressBar {
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  void show(int done, int count);
+  /// `part` of the next one is done too, 0 to 1.
+  void show(int done, int count, double part = 0);
+  /// Takes the bar away, for a line to be printed in its place; the next `show` draws it again.
+  void clear();
 
  private:
   std::string what_;
@@ -39,5 +43,9 @@ class ProgressBar {
 
 /// 91767 -> "91,767"
 std::string with_commas(long long value);
+
+/// counted(1, "scan") -> "1 scan", counted(1200, "scan") -> "1,200 scans"; `plural` where it does
+/// not end in s.
+std::string counted(long long number, std::string_view noun, std::string_view plural = {});
 
 }   // namespace pumice::cli

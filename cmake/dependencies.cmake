@@ -18,6 +18,12 @@ pumice_find(nlohmann_json)
 pumice_find(ZLIB)
 # Pictures of scans.
 pumice_find(PNG)
+# Text in those pictures, set in the font that cli/font has: one header, nothing to carry along or to be
+# found when the program runs. FreeType would take libfreetype, libbrotli and libbz2 into every wheel, for
+# shaping and hints that captions do not need. It believes what a font says of itself, so it is given
+# ours alone. cmake/FindStb.cmake finds it.
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
+pumice_find(Stb)
 # Arguments of the command line.
 pumice_find(CLI11)
 if(PUMICE_TESTS)

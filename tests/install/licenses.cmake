@@ -5,9 +5,10 @@ file(STRINGS ${SOURCE}/cmake/dependencies.cmake lines REGEX "^ *(pumice_find|fin
 set(apart ZLIB GTest benchmark Python Python3)
 set(text_TBB oneTBB)
 set(text_PNG libpng)
+set(text_Stb stb)
 set(text_hwy Highway)
 set(text_Eigen3 Eigen)
-set(wanted LICENSE)
+set(wanted LICENSE licenses/DejaVu.txt)   # the font in the program
 foreach(line IN LISTS lines)
   string(REGEX REPLACE ".*(pumice_find|find_package)\\(([A-Za-z0-9_]+).*" "\\2" name "${line}")
   if(name IN_LIST apart)

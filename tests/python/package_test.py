@@ -47,7 +47,7 @@ def test_carries_the_licence_of_everything_inside(wheel: pathlib.Path) -> None:
     libraries = [name for name in names if re.match(r"pumice/lib/[^/]+$", name)]
     assert libraries
     inside = {carried[pathlib.PurePath(name).name.split(".")[0]] for name in libraries}
-    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11"}
+    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11", "stb", "DejaVu"}
     for library in inside | compiled_in:
         assert "opyright" in texts[library] and len(texts[library]) > 1000, library
 
