@@ -66,23 +66,50 @@ void drop_strays(const PointCloud& cloud, std::vector<std::size_t>& rows) {
   });
 }
 
-/// Positions, intensity and labels of some points; `classes` take the place of labels.
-PointCloud select(const PointCloud& cloud, std::span<const std::int32_t> classes,
-                  const std::vector<std::size_t>& rows) {
+/// Of each of `rows`.
+std::vector<std::int32_t> select(std::span<const std::int32_t> numbers,
+                                 const std::vector<std::size_t>& rows) {
+  std::vector<std::int32_t> result;
+  result.reserve(numbers.empty() ? 0 : rows.size());
+  for (std::size_t i = 0; i < rows.size() && !numbers.empty(); ++i)
+    result.push_back(numbers[rows[i]]);
+  return result;
+}
+
+/// Positions and intensity of some points.
+PointCloud select(const PointCloud& cloud, const std::vector<std::size_t>& rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   PointCloud result;
   result.positions = Tensor({count, 3}, DType::f32);
   if (cloud.intensity.defined()) result.intensity = Tensor({count}, DType::f32);
-  if (classes.empty() && cloud.labels.defined()) classes = cloud.labels.span<std::int32_t>();
-  if (!classes.empty()) result.labels = Tensor({count}, DType::i32);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const float* from = cloud.positions.data<float>() + 3 * rows[i];
     std::copy(from, from + 3, result.positions.data<float>() + 3 * i);
-    if (cloud.intensity.defined()) {
-      const float value = cloud.intensity.data<float>()[rows[i]];
-      result.intensity.data<float>()[i] = std::isfinite(value) ? value : 0;
-    }
-    if (!classes.empty()) result.labels.data<std::int32_t>()[i] = classes[rows[i]];
+    if (!cloud.intensity.defined()) continue;
+    const float value = cloud.intensity.data<float>()[rows[i]];
+    result.intensity.data<float>()[i] = std::isfinite(value) ? value : 0;
+  }
+  return result;
+}
+
+/// What a point is in the view of errors.
+enum class Verdict : std::int32_t { right, wrong, not_compared };
+
+std::vector<ClassStyle> verdict_styles() {
+  return {{"right", {0.33f, 0.42f, 0.52f}},
+          {"wrong", {1.0f, 0.25f, 0.22f}},
+          {"not compared", {0.52f, 0.45f, 0.30f}}};
+}
+
+std::vector<std::int32_t> verdicts(std::span<const std::int32_t> found,
+                                   std::span<const std::int32_t> truth) {
+  std::vector<std::int32_t> result;
+  result.reserve(found.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Verdict verdict = found[i] < 0 || truth[i] < 0 ? Verdict::not_compared
+                            : found[i] == truth[i]       ? Verdict::right
+                                                         : Verdict::wrong;
+    result.push_back(static_cast<std::int32_t>(verdict));
   }
   return result;
 }
@@ -122,7 +149,7 @@ class PageData {
         cloud.size() - static_cast<std::int64_t>(rows.size()) + cloud.dropped_points;
     const std::size_t finite = rows.size();
     drop_strays(cloud, rows);
-    shown_ = select(cloud, options.classes, rows);
+    shown_ = select(cloud, rows);
     box_ = find_box(shown_);
     summarise(not_finite, finite - rows.size());
     describe(options);
@@ -130,7 +157,18 @@ class PageData {
     if (shown_.size() == 0) return;
     add_scale(ColourBy::height, "height");
     if (shown_.intensity.defined()) add_scale(ColourBy::intensity, "intensity");
-    if (shown_.labels.defined()) add_classes(options);
+    if (!options.classes.empty()) {
+      const std::vector<std::int32_t> found = select(options.classes, rows);
+      add_answer("prediction", found, options.styles);
+      if (options.truth.empty()) return;
+      const std::vector<std::int32_t> truth = select(options.truth, rows);
+      add_answer("truth", truth, options.styles);
+      add_answer("error", verdicts(found, truth), verdict_styles());
+    } else if (cloud.labels.defined()) {
+      const std::vector<std::int32_t> labels = select(cloud.labels.span<std::int32_t>(), rows);
+      shown_.labels = Tensor::from<std::int32_t>(labels, {shown_.size()});
+      add_answer("label", {}, {});
+    }
   }
 
   const std::string& summary() const { return summary_; }
@@ -147,7 +185,7 @@ class PageData {
 
  private:
   void summarise(std::int64_t not_finite, std::size_t strays) {
-    summary_ = with_commas(shown_.size()) + (shown_.size() == 1 ? " point" : " points");
+    summary_ = counted(shown_.size(), "point");
     if (not_finite > 0)
       summary_ += fmt::format("; {} more, not finite, left out", with_commas(not_finite));
     if (strays > 0) {
@@ -170,7 +208,7 @@ class PageData {
                     {"ring", scope.ring},
                     {"colour", names.at(static_cast<std::size_t>(options.by))},
                     {"scales", Json::object()},
-                    {"classes", Json::array()}};
+                    {"answers", Json::array()}};
   }
 
   void add_positions() {
@@ -200,13 +238,13 @@ class PageData {
     }
   }
 
-  void add_classes(const PageOptions& options) {
-    const std::span<const std::int32_t> numbers = shown_.labels.span<std::int32_t>();
-    const bool found = !options.classes.empty();   // by a network
+  /// One way to see the classes of points: `numbers` as `styles` show them, or the cloud's labels
+  /// where there are none.
+  void add_answer(const char* name, std::span<const std::int32_t> numbers,
+                  std::span<const ClassStyle> styles) {
     std::vector<LegendEntry> classes =
-        colour_points(shown_, found ? numbers : std::span<const std::int32_t>(), ColourBy::label,
-                      options.styles)
-            .classes;
+        colour_points(shown_, numbers, ColourBy::label, styles).classes;
+    if (numbers.empty()) numbers = shown_.labels.span<std::int32_t>();
     std::map<std::int32_t, std::size_t> kind;
     for (std::size_t i = 0; i < classes.size(); ++i)
       kind[classes[i].number] = std::min(i, kMostClasses - 1);
@@ -219,12 +257,16 @@ class PageData {
         rest.points += classes[i].points;
       classes.resize(kMostClasses);
     }
+    Json list = Json::array();
     for (const LegendEntry& entry : classes) {
-      description_["classes"].push_back(
-          {{"name", entry.name}, {"colour", hex(entry.colour)}, {"points", entry.points}});
+      list.push_back({{"number", entry.number},
+                      {"name", entry.name},
+                      {"colour", hex(entry.colour)},
+                      {"points", entry.points}});
     }
-    for (const std::int32_t label : numbers)
-      kinds_.push_back(static_cast<std::byte>(kind.at(label)));
+    description_["answers"].push_back({{"name", name}, {"classes", std::move(list)}});
+    for (const std::int32_t number : numbers)
+      kinds_.push_back(static_cast<std::byte>(kind.at(number)));
   }
 
   PointCloud shown_;
@@ -233,8 +275,15 @@ class PageData {
   Json description_;
   std::vector<std::byte> positions_;
   std::vector<std::byte> intensity_;
-  std::vector<std::byte> kinds_;
+  std::vector<std::byte> kinds_;   // a byte a point, answer after answer
 };
+
+std::string note_paragraphs(const std::vector<std::string>& notes) {
+  std::string html;
+  for (const std::string& note : notes)
+    html += "<p class=\"note\">" + html_text(note) + "</p>\n";
+  return html;
+}
 
 std::string part(std::string_view name) {
   std::string text;
@@ -311,13 +360,17 @@ std::string page(const PointCloud& cloud, const PageOptions& options) {
       options.by != ColourBy::label || cloud.labels.defined() || !options.classes.empty(),
       "colour = label, but the scan has none: colour by height or intensity");
   PUMICE_EXPECTS(options.classes.empty() || std::ssize(options.classes) == cloud.size(),
-                 "classes has ", options.classes.size(), " entries for ", cloud.size(),
-                 " points: give one a point");
+                 "classes has ", counted(std::ssize(options.classes), "entry", "entries"), " for ",
+                 counted(cloud.size(), "point"), ": give one a point");
+  PUMICE_EXPECTS(options.truth.empty() || options.truth.size() == options.classes.size(),
+                 "truth has ", counted(std::ssize(options.truth), "entry", "entries"), " for ",
+                 counted(std::ssize(options.classes), "class", "classes"), ": give one a point");
   const PageData data(cloud, options);
   return fill_in(part("page.html"),
                  {{"title", html_text(options.name)},
                   {"version", html_text(options.version)},
                   {"summary", html_text(data.summary())},
+                  {"notes", note_paragraphs(options.notes)},
                   {"style", part("page.css")},
                   {"scan", data.description()},
                   {"positions", data.positions()},

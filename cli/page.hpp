@@ -22,6 +22,10 @@ struct PageOptions {
   /// One a point where it is not empty: a network's answer, in place of the cloud's labels.
   std::span<const std::int32_t> classes{};
   std::vector<ClassStyle> styles{};   // of those classes, as in PictureOptions
+  /// The classes that labels say, one a point, negative where they say none of them; empty where
+  /// there are no labels. With them the page switches between prediction, truth and error.
+  std::span<const std::int32_t> truth{};
+  std::vector<std::string> notes{};   // sentences below the name: any bytes
 };
 
 /// The page as HTML. Positions are 16-bit integers in a box around the cloud, so a point takes 8

@@ -11,7 +11,6 @@ uniform vec3 low, unit;
 uniform vec2 heights;      // the ends of the scale
 uniform vec3 pixels;       // of a point one metre away; at least; at most
 uniform int colouring;
-uniform float darker;
 uniform sampler2D scale, classes;
 out vec3 colour;
 void main() {
@@ -21,7 +20,7 @@ void main() {
   vec4 own = texelFetch(classes, ivec2(kind, 0), 0);
   float part = colouring == 0 ? (at.z - heights.x) / (heights.y - heights.x) : value;
   part = (0.5 + clamp(part, 0., 1.) * 31.) / 32.;
-  colour = (colouring == 2 ? own.rgb : texture(scale, vec2(part, 0.5)).rgb) * darker;
+  colour = colouring == 2 ? own.rgb : texture(scale, vec2(part, 0.5)).rgb;
   if (own.a == 0.) gl_Position = vec4(2, 2, 2, 1);
 }`;
 const kDisc = `#version 300 es
@@ -103,8 +102,6 @@ function texture(filter) {
   return made;
 }
 
-const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-
 /// A row of colours as a texture.
 function palette(filter, colours) {
   const made = texture(filter);
@@ -114,31 +111,52 @@ function palette(filter, colours) {
 }
 
 function paintClasses() {
+  if (scene === null) return;
   gl.deleteTexture(scene.classes);
-  scene.classes = palette(gl.NEAREST, scan.classes.length === 0 ? [[255, 255, 255, 255]] :
-    scan.classes.map(({colour}, kind) => [...channels(colour), state.hidden.has(kind) ? 0 : 255]));
+  const {classes, hidden} = answer();
+  scene.classes = palette(gl.NEAREST, classes.length === 0 ? [[255, 255, 255, 255]] :
+    classes.map(({colour, number}) => [...visible(colour), hidden.has(number) ? 0 : 255]));
 }
 
+function paintScales() {
+  if (scene === null) return;
+  for (const [mode, {colours}] of Object.entries(scan.scales)) {
+    gl.deleteTexture(scene.scales[mode] || null);
+    scene.scales[mode] = palette(gl.LINEAR, colours.map((hex) => [...visible(hex), 255]));
+  }
+}
+
+/// Which of the answers colours the points.
+function useAnswer() {
+  if (scene === null || kinds.length === 0) return;
+  gl.bindVertexArray(scene.cloud);
+  gl.bindBuffer(gl.ARRAY_BUFFER, scene.kinds);
+  gl.vertexAttribIPointer(2, 1, gl.UNSIGNED_BYTE, 0, state.answer * scan.points);
+  gl.bindVertexArray(null);
+}
+
+/// The buffer that now holds `bytes`.
 function attribute(place, bytes, describe) {
-  if (bytes.length === 0) return;
-  gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+  if (bytes.length === 0) return null;
+  const buffer = gl.createBuffer();
+  gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
   gl.bufferData(gl.ARRAY_BUFFER, bytes, gl.STATIC_DRAW);
   gl.enableVertexAttribArray(place);
   describe();
+  return buffer;
 }
 
 function build() {
   scene = {points: program(kPoints, kDisc), lines: program(kLines, kPlain),
            shade: program(kWhole, kShade), scales: {}, width: 0, height: 0};
-  for (const [mode, {colours}] of Object.entries(scan.scales)) {
-    scene.scales[mode] = palette(gl.LINEAR, colours.map((hex) => [...channels(hex), 255]));
-  }
+  paintScales();
   paintClasses();
   scene.cloud = gl.createVertexArray();
   gl.bindVertexArray(scene.cloud);
   attribute(0, positions, () => gl.vertexAttribPointer(0, 3, gl.UNSIGNED_SHORT, false, 0, 0));
   attribute(1, intensity, () => gl.vertexAttribPointer(1, 1, gl.UNSIGNED_SHORT, true, 0, 0));
-  attribute(2, kinds, () => gl.vertexAttribIPointer(2, 1, gl.UNSIGNED_BYTE, 0, 0));
+  scene.kinds = attribute(2, kinds, () =>
+    gl.vertexAttribIPointer(2, 1, gl.UNSIGNED_BYTE, 0, state.answer * scan.points));
   if (kinds.length === 0) gl.vertexAttribI4ui(2, 0, 0, 0, 0);
   const circles = [];
   const corner = (r, i) => [r * Math.cos(Math.PI * i / 120), r * Math.sin(Math.PI * i / 120)];
@@ -171,7 +189,7 @@ function resize() {
   gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, scene.depths, 0);
 }
 
-function drawPoints({matrix}, light) {
+function drawPoints({matrix}) {
   const {made, uniforms: u} = scene.points;
   gl.useProgram(made);
   gl.uniformMatrix4fv(u.matrix, false, matrix);
@@ -184,7 +202,6 @@ function drawPoints({matrix}, light) {
   gl.uniform3f(u.pixels, 0.0012 * scan.reach * kFocal * scene.height * unit,
                Math.min(1.4 * tall * unit, most), Math.min(10 * tall * unit, most));
   gl.uniform1i(u.colouring, ["height", "intensity", "label"].indexOf(state.colour));
-  gl.uniform1f(u.darker, light ? 0.8 : 1);
   gl.uniform1i(u.scale, 0);
   gl.uniform1i(u.classes, 1);
   gl.activeTexture(gl.TEXTURE1);
@@ -214,10 +231,10 @@ function draw() {
   const view = projection();
   gl.bindFramebuffer(gl.FRAMEBUFFER, scene.target);
   gl.viewport(0, 0, scene.width, scene.height);
-  gl.clearColor(...(light ? [0.902, 0.918, 0.941] : [0.043, 0.055, 0.078]), 1);
+  gl.clearColor(...kGrounds[light ? "light" : "dark"].map((value) => value / 255), 1);
   gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
   gl.enable(gl.DEPTH_TEST);
-  if (scan.points > 0) drawPoints(view, light);
+  if (scan.points > 0) drawPoints(view);
   if (state.rings) drawRings(view, light);
   gl.disable(gl.DEPTH_TEST);
   gl.bindFramebuffer(gl.FRAMEBUFFER, null);
@@ -235,6 +252,7 @@ function draw() {
   gl.drawArrays(gl.TRIANGLES, 0, 3);
   canvas.dataset.points = drawnPoints();
   canvas.dataset.colour = state.colour;
+  canvas.dataset.answer = answer().name;
   canvas.dataset.view =
     [state.yaw, state.pitch, state.distance, ...state.target].map((value) => value.toFixed(4)).join(" ");
 }

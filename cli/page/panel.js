@@ -5,13 +5,25 @@ function choose(mode) {
   const scale = scan.scales[mode];
   element("scale").hidden = !scale;
   if (scale) {
-    element("bar").style.background = `linear-gradient(to right, ${scale.colours.join(", ")})`;
+    element("bar").style.background = `linear-gradient(to right, ${scale.colours.map(css).join(", ")})`;
     element("low").textContent = scale.low.toFixed(2);
     element("quantity").textContent = scale.quantity;
     element("high").textContent = scale.high.toFixed(2);
   }
   for (const input of element("choices").querySelectorAll("input")) input.checked = input.value === mode;
+  element("views").hidden = mode !== "label" || scan.answers.length < 2;
   request();
+}
+
+/// Shows the classes of another answer: prediction, truth or error.
+function showAnswer(number) {
+  if (scan.answers.length === 0) return;
+  state.answer = number % scan.answers.length;
+  const inputs = [...element("answers").querySelectorAll("input")];
+  inputs.forEach((input, i) => { input.checked = i === state.answer; });
+  useAnswer();
+  listClasses();
+  showClasses();
 }
 
 function make(tag, properties, ...children) {
@@ -20,47 +32,56 @@ function make(tag, properties, ...children) {
   return made;
 }
 
+function listChoices(id, group, names, chosen) {
+  names.forEach((name, i) => {
+    const input = make("input", {type: "radio", name: group, value: name});
+    input.addEventListener("change", () => chosen(name, i));
+    element(id).append(make("label", {}, input, make("span", {textContent: name})));
+  });
+}
+
 function listColours() {
-  for (const mode of modes) {
-    const input = make("input", {type: "radio", name: "colour", value: mode});
-    input.addEventListener("change", () => choose(mode));
-    element("choices").append(make("label", {}, input, make("span", {textContent: mode})));
-  }
+  listChoices("choices", "colour", modes, choose);
+  listChoices("answers", "answer", scan.answers.map(({name}) => name), (name, i) => showAnswer(i));
   element("colours").hidden = modes.length < 2;
 }
 
 function showClasses() {
   paintClasses();
   element("list").querySelectorAll("input").forEach((input, kind) => {
-    input.checked = !state.hidden.has(kind);
+    input.checked = !answer().hidden.has(answer().classes[kind].number);
   });
   element("status").textContent = `${format(drawnPoints())} of ${format(scan.points)} points are shown`;
   request();
 }
 
 function listClasses() {
-  scan.classes.forEach(({name, colour, points}, kind) => {
+  const {classes, hidden} = answer();
+  element("list").replaceChildren(...classes.map(({number, name, colour, points}) => {
     const input = make("input", {type: "checkbox", checked: true});
     input.addEventListener("change", () => {
-      if (input.checked) state.hidden.delete(kind);
-      else state.hidden.add(kind);
+      if (input.checked) hidden.delete(number);
+      else hidden.add(number);
       showClasses();
     });
     const swatch = make("i", {});
-    swatch.style.background = colour;
-    element("list").append(make("li", {}, make("label", {}, input, swatch,
+    swatch.style.background = css(colour);
+    return make("li", {}, make("label", {}, input, swatch,
       make("span", {className: "name", textContent: name}),
-      make("span", {className: "count", textContent: format(points)}))));
-  });
+      make("span", {className: "count", textContent: format(points)})));
+  }));
+  element("classes").hidden = classes.length === 0;
+}
+
+function listenToClasses() {
   element("all").addEventListener("click", () => {
-    state.hidden.clear();
+    answer().hidden.clear();
     showClasses();
   });
   element("none").addEventListener("click", () => {
-    scan.classes.forEach((entry, kind) => state.hidden.add(kind));
+    for (const {number} of answer().classes) answer().hidden.add(number);
     showClasses();
   });
-  element("classes").hidden = scan.classes.length === 0;
 }
 
 function setSize(size) {
@@ -72,7 +93,9 @@ function setSize(size) {
 function setTheme(theme) {
   root.dataset.theme = theme;
   element("theme").textContent = theme === "light" ? "Dark" : "Light";
-  request();
+  paintScales();
+  choose(state.colour);
+  showAnswer(state.answer);
 }
 
 function fold() {
@@ -158,6 +181,7 @@ function listenToKeys() {
     "[": () => setSize(state.size - 0.25), "]": () => setSize(state.size + 0.25),
     "r": resetView, "a": viewFromAbove, "h": fold,
     "c": () => choose(modes[(modes.indexOf(state.colour) + 1) % modes.length]),
+    "v": () => showAnswer(state.answer + 1),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -191,7 +215,7 @@ function start() {
   }
   build();
   listColours();
-  listClasses();
+  listenToClasses();
   listenToPanel();
   listenToPointers();
   listenToKeys();
@@ -205,7 +229,6 @@ function start() {
     element("trouble").hidden = true;
     request();
   });
-  choose(state.colour);
   resetView();
   root.dataset.state = "ready";
 }

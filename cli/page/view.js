@@ -8,13 +8,16 @@ const kFocal = 1 / Math.tan(kFieldOfView / 2);
 const format = (value) => value.toLocaleString("en-US");
 
 const modes = ["height", "intensity"].filter((mode) => scan.scales[mode]);
-if (scan.classes.length > 0) modes.push("label");
+if (scan.answers.length > 0) modes.push("label");
+// Numbers of classes that are not shown: prediction and truth are in the same classes, errors are not.
+const hiddenClasses = new Set(), hiddenVerdicts = new Set();
+for (const answer of scan.answers) answer.hidden = answer.name === "error" ? hiddenVerdicts : hiddenClasses;
 
 const state = {
   colour: modes.includes(scan.colour) ? scan.colour : "height",
-  size: 0,   // a power of two
+  answer: 0,   // which of scan.answers is shown
+  size: 0,     // a power of two
   rings: true,
-  hidden: new Set(),
   yaw: 0, pitch: 0, distance: 1, target: [0, 0, 0],
 };
 
@@ -32,18 +35,53 @@ function decode(id) {
 }
 const positions = decode("positions");   // 3 x uint16 a point, little-endian as every GPU is
 const intensity = decode("intensity");   // uint16 a point, or nothing
-const kinds = decode("kinds");           // the number of a class a point, or nothing
+const kinds = decode("kinds");           // which class of it a point has, answer after answer; or nothing
 
 // Everything drawn is relative to the centre: what is left fits into 32-bit floats.
 const low = scan.low.map((value, axis) => value - scan.centre[axis]);
 const radius = Math.max(scan.reach, Math.hypot(...low.map((value, axis) =>
   Math.max(Math.abs(value), Math.abs(value + 65535 * scan.step[axis])))));
 
+const answer = () => scan.answers[state.answer] || {name: "", classes: [], hidden: hiddenClasses};
+
 function drawnPoints() {
-  let points = scan.points;
-  for (const kind of state.hidden) points -= scan.classes[kind].points;
-  return points;
+  return answer().classes.reduce((left, {number, points}) =>
+    answer().hidden.has(number) ? left - points : left, scan.points);
 }
+
+// ---- colours ----
+
+const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+
+/// As WCAG defines it, 0 to 1.
+function luminance(colour) {
+  const [r, g, b] = colour.map((value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+const kGrounds = {dark: [11, 14, 20], light: [230, 234, 240]};   // as --ground in the style
+const kContrast = 2.4;   // of every point against the ground it lies on
+
+/// The colour as it is shown: away from the ground, step by step, where it would be lost on it.
+function visible(hex) {
+  const light = root.dataset.theme === "light";
+  const ground = luminance(kGrounds[light ? "light" : "dark"]);
+  let colour = channels(hex);
+  if (light) colour = colour.map((value) => 0.8 * value);
+  const lost = () => {
+    const own = luminance(colour);
+    return (Math.max(own, ground) + 0.05) / (Math.min(own, ground) + 0.05) < kContrast;
+  };
+  for (let step = 0; step < 40 && lost(); ++step) {
+    colour = colour.map((value) => light ? 0.95 * value : value + 0.05 * (255 - value));
+  }
+  return colour.map(Math.round);
+}
+
+const css = (hex) => `rgb(${visible(hex).join(" ")})`;
 
 // ---- the camera ----
 

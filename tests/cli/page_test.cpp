@@ -1,16 +1,14 @@
-// Pages are whole, hold the points they were made of, and let no name of a file break them. In a
-// headless browser, where there is one, they draw these points and turn.
+// Pages are whole, hold the points they were made of, and let no name of a file break them.
 #include "cli/page.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -20,41 +18,10 @@
 #include <pumice/core/error.hpp>
 #include <pumice/points/simulate.hpp>
 
-#include "program.hpp"
+#include "page_reader.hpp"
 
 namespace pumice::cli {
 namespace {
-
-std::vector<std::uint8_t> decode(const std::string& text) {
-  static const std::string kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::vector<std::uint8_t> bytes;
-  std::uint32_t bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    if (c == '=') break;
-    const std::size_t digit = kDigits.find(c);
-    EXPECT_NE(digit, std::string::npos) << c;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    bytes.push_back(static_cast<std::uint8_t>(bits >> held & 255));
-  }
-  return bytes;
-}
-
-/// What stands between the tags of the script element `id`.
-std::string element(const std::string& html, const std::string& id) {
-  const std::size_t tag = html.find("id=\"" + id + "\"");
-  EXPECT_NE(tag, std::string::npos) << id;
-  const std::size_t begin = html.find('>', tag) + 1;
-  return html.substr(begin, html.find("</script>", begin) - begin);
-}
-
-nlohmann::json description(const std::string& html) {
-  return nlohmann::json::parse(element(html, "scan"));
-}
 
 std::vector<std::uint16_t> levels(const std::string& html, const std::string& id) {
   const std::vector<std::uint8_t> bytes = decode(element(html, id));
@@ -122,12 +89,6 @@ std::string fault(const std::string& html) {
   return {};
 }
 
-PointCloud cloud_of(const std::vector<float>& xyz) {
-  PointCloud cloud;
-  cloud.positions = Tensor::from<float>(xyz, {static_cast<std::int64_t>(xyz.size() / 3), 3});
-  return cloud;
-}
-
 TEST(Page, HoldsThePointsItWasMadeOf) {
   const PointCloud cloud = simulate({.seed = 3});
   const std::string html = page(cloud, {.name = "sweep.ply", .by = ColourBy::label});
@@ -161,14 +122,15 @@ TEST(Page, HoldsThePointsItWasMadeOf) {
 
   const std::vector<std::uint8_t> kinds = decode(element(html, "kinds"));
   ASSERT_EQ(kinds.size(), shown.size());
-  std::vector<std::int64_t> counts(scan["classes"].size());
+  std::vector<std::int64_t> counts(scan["answers"][0]["classes"].size());
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     ASSERT_LT(kinds[i], counts.size());
     ++counts[kinds[i]];
-    EXPECT_EQ(scan["classes"][kinds[i]]["name"], label_name(cloud.labels.data<std::int32_t>()[i]));
+    EXPECT_EQ(scan["answers"][0]["classes"][kinds[i]]["name"],
+              label_name(cloud.labels.data<std::int32_t>()[i]));
   }
   for (std::size_t i = 0; i < counts.size(); ++i)
-    EXPECT_EQ(scan["classes"][i]["points"], counts[i]);
+    EXPECT_EQ(scan["answers"][0]["classes"][i]["points"], counts[i]);
 }
 
 TEST(Page, WhatAScanLacksIsNotOffered) {
@@ -177,7 +139,7 @@ TEST(Page, WhatAScanLacksIsNotOffered) {
   const nlohmann::json scan = description(html);
   EXPECT_TRUE(scan["scales"].contains("height"));
   EXPECT_FALSE(scan["scales"].contains("intensity"));
-  EXPECT_TRUE(scan["classes"].empty());
+  EXPECT_TRUE(scan["answers"].empty());
   EXPECT_EQ(element(html, "intensity"), "");
   EXPECT_EQ(element(html, "kinds"), "");
   EXPECT_THROW(page(cloud_of({0, 0, 0}), {.by = ColourBy::intensity}), UserError);
@@ -220,13 +182,65 @@ TEST(Page, ManyClassesEndInOneForTheRest) {
   PointCloud cloud = cloud_of(xyz);
   cloud.labels = Tensor::from<std::int32_t>(labels, {cloud.size()});
   const std::string html = page(cloud, {.by = ColourBy::label});
-  const nlohmann::json classes = description(html)["classes"];
+  const nlohmann::json classes = description(html)["answers"][0]["classes"];
   ASSERT_EQ(classes.size(), 256u);
   EXPECT_EQ(classes[0]["points"], 6);
   EXPECT_EQ(classes[255]["name"], "745 rarer classes");
   EXPECT_EQ(classes[255]["points"], 745);
   const std::vector<std::uint8_t> kinds = decode(element(html, "kinds"));
   EXPECT_EQ(std::ranges::count(kinds, 255), 745);
+}
+
+TEST(Page, PredictionTruthAndErrorAreThreeViewsOfThePoints) {
+  const PointCloud cloud = cloud_of({0, 0, 0, 1, 0, 0, 2, 0, 0, 3, 0, 0, 4, 0, 0, 5, 0, 0});
+  const std::vector<std::int32_t> found{0, 0, 1, 1, -1, 0}, truth{0, 1, 1, 1, 0, -1};
+  PageOptions options;
+  options.by = ColourBy::label;
+  options.classes = found;
+  options.truth = truth;
+  options.styles = {{"road", {1, 0, 1}}, {"car", {0, 0, 1}}};
+  const std::string html = page(cloud, options);
+  EXPECT_EQ(fault(html), "");
+  const nlohmann::json answers = description(html)["answers"];
+  ASSERT_EQ(answers.size(), 3u);
+  const std::vector<std::uint8_t> kinds = decode(element(html, "kinds"));
+  ASSERT_EQ(kinds.size(), 3 * found.size());
+  const std::vector<std::string> expected[] = {
+      {"road", "road", "car", "car", "no class", "road"},
+      {"road", "car", "car", "car", "road", "no class"},
+      {"right", "wrong", "right", "right", "not compared", "not compared"}};
+  const char* names[] = {"prediction", "truth", "error"};
+  for (std::size_t a = 0; a < 3; ++a) {
+    EXPECT_EQ(answers[a]["name"], names[a]);
+    std::map<std::string, std::int64_t> counts;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const nlohmann::json& kind = answers[a]["classes"][kinds[a * found.size() + i]];
+      EXPECT_EQ(kind["name"], expected[a][i]) << names[a] << ' ' << i;
+      ++counts[expected[a][i]];
+    }
+    for (const nlohmann::json& kind : answers[a]["classes"])
+      EXPECT_EQ(kind["points"], counts[kind["name"].get<std::string>()]) << names[a];
+    EXPECT_EQ(answers[a]["classes"].size(), counts.size());
+  }
+  // A class has one number and one colour in prediction and truth.
+  for (const nlohmann::json& one : answers[0]["classes"]) {
+    for (const nlohmann::json& other : answers[1]["classes"]) {
+      if (one["name"] != other["name"]) continue;
+      EXPECT_EQ(one["number"], other["number"]);
+      EXPECT_EQ(one["colour"], other["colour"]);
+    }
+  }
+  options.truth = std::span(truth).first(3);
+  EXPECT_THROW(page(cloud, options), UserError);
+}
+
+TEST(Page, NotesStandBelowTheName) {
+  PageOptions options;
+  options.notes = {"Untrained.", "<script>alert(1)</script>\n"};
+  const std::string html = page(cloud_of({0, 0, 0}), options);
+  EXPECT_EQ(fault(html), "");
+  EXPECT_NE(html.find("<p class=\"note\">Untrained.</p>\n<p class=\"note\">&lt;script&gt;"),
+            std::string::npos);
 }
 
 TEST(Page, NamesOfFilesAreTextAndNothingElse) {
@@ -265,12 +279,6 @@ TEST(Page, Base64IsThatOfTheStandard) {
 using test::read_text;
 using test::write_text;
 
-class PageFileTest : public test::ProgramTest {
- protected:
-  PageFileTest() { run_well({"simulate", "--beams", "32", "--out", sweep_}); }
-  std::string sweep_ = path("sweep.ply");
-};
-
 TEST_F(PageFileTest, PictureAndPageComeTogetherOrAlone) {
   const nlohmann::json both = run_json(
       {"view", sweep_, "--picture", path("v.png"), "--html", path("v.html"), "--colour", "label"});
@@ -303,138 +311,6 @@ TEST_F(PageFileTest, WhatAPageCannotBeIsSaid) {
                  {"label"});
   EXPECT_FALSE(std::filesystem::exists(path("v.html")));
   EXPECT_EQ(read_text(sweep_), before);
-}
-
-/// The first of the browsers' usual names on PATH; empty where there is none.
-std::string find_browser() {
-  const char* folders = std::getenv("PATH");
-  for (const char* name : {"chromium", "chromium-browser", "google-chrome", "chrome"}) {
-    std::istringstream list(folders == nullptr ? "" : folders);
-    for (std::string folder; std::getline(list, folder, ':');) {
-      if (::access((folder + '/' + name).c_str(), X_OK) == 0) return folder + '/' + name;
-    }
-  }
-  return {};
-}
-
-// Put into a page, before its own script: frames come when they are asked for, so that nothing
-// waits, and a slow machine sees what a fast one does.
-constexpr std::string_view kFrames = R"(<body>
-<script>
-const frames = [];
-window.requestAnimationFrame = (draw) => frames.push(draw);
-</script>)";
-
-// And behind it: drags, turns classes off, and writes what it saw into the document.
-constexpr std::string_view kVisitor = R"(<script>
-(() => {
-  const canvas = document.getElementById("cloud"), seen = [];
-  const look = () => {
-    for (const draw of frames.splice(0)) draw(performance.now());
-    const gl = canvas.getContext("webgl2"), pixels = new Uint8Array(4 * canvas.width * canvas.height);
-    gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
-    const colours = new Set();
-    let lit = 0;
-    for (let i = 0; i < pixels.length; i += 4) {
-      const [red, green, blue] = pixels.subarray(i, i + 3);
-      colours.add(red << 16 | green << 8 | blue);
-      if (Math.max(red, green, blue) - Math.min(red, green, blue) > 40) ++lit;
-    }
-    seen.push({lit, colours: colours.size, ...canvas.dataset});
-  };
-  const pointer = (type, x, y, more) => (type === "pointerdown" ? canvas : window).dispatchEvent(
-    new PointerEvent(type, {pointerId: 1, clientX: x, clientY: y, buttons: 1, bubbles: true, ...more}));
-  const drag = (more) => {
-    pointer("pointerdown", 300, 300, more);
-    pointer("pointermove", 340, 320, more);
-    pointer("pointerup", 340, 320, more);
-    pointer("pointermove", 500, 500, more);
-  };
-  const key = (name) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
-  const steps = [() => key("r"), () => drag({}), () => drag({shiftKey: true}),
-    () => canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -300, clientX: 300, clientY: 300})),
-    () => key("ArrowLeft"), () => key("c"), () => document.querySelector("#list input").click(),
-    () => document.getElementById("none").click(), () => document.getElementById("all").click(), () => key("r")];
-  for (const step of steps) {
-    step();
-    look();
-  }
-  const result = document.createElement("pre");
-  result.id = "visit";
-  result.textContent = JSON.stringify(seen);
-  document.body.append(result);
-})();
-</script>
-</body>)";
-
-class PageInABrowserTest : public PageFileTest {
- protected:
-  /// The document that the page has become.
-  std::string open(const std::string& page, std::vector<std::string> options) const {
-    options.insert(options.end(), {"--headless", "--no-sandbox", "--disable-gpu",
-                                   "--hide-scrollbars", "--disable-dev-shm-usage",
-                                   "--user-data-dir=" + path("profile"), "--window-size=640,480",
-                                   "--virtual-time-budget=20000", "--dump-dom", "file://" + page});
-    return test::run_program(folder_, options, browser_).out;
-  }
-  std::string browser_ = find_browser();
-};
-
-TEST_F(PageInABrowserTest, DrawsThePointsAndFollowsMouseKeysAndClasses) {
-  if (browser_.empty()) GTEST_SKIP() << "no browser on PATH: chromium or google-chrome, for pages";
-  run_well({"view", sweep_, "--html", path("v.html"), "--colour", "label"});
-  std::string html = read_text(path("v.html"));
-  const nlohmann::json scan = description(html);
-  html.replace(html.rfind("</body>"), 7, kVisitor);
-  html.replace(html.find("<body>"), 6, kFrames);
-  write_text(path("visited.html"), html);
-  const std::string document =
-      open(path("visited.html"),
-           {"--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"});
-  ASSERT_NE(document.find("data-state=\"ready\""), std::string::npos) << document.substr(0, 2000);
-  const std::size_t begin = document.find("<pre id=\"visit\">") + 16;
-  ASSERT_NE(begin, std::string::npos + 16);
-  const nlohmann::json seen =
-      nlohmann::json::parse(document.substr(begin, document.find("</pre>", begin) - begin));
-  ASSERT_EQ(seen.size(), 10u);
-  const auto view = [&](std::size_t step) {
-    std::istringstream text(seen[step].at("view").get<std::string>());
-    std::vector<double> values;
-    for (double value = 0; text >> value;)
-      values.push_back(value);
-    EXPECT_EQ(values.size(), 6u);
-    return values;
-  };
-  const auto all = std::to_string(scan.at("points").get<std::int64_t>());
-  EXPECT_EQ(seen[0]["points"], all);
-  EXPECT_EQ(seen[0]["colour"], "label");
-  EXPECT_GT(seen[0]["lit"], 5000);
-  EXPECT_GT(seen[0]["colours"], 100);
-  EXPECT_NEAR(view(1)[0], view(0)[0] - 0.006 * 40, 1e-3);   // drag: yaw and pitch alone
-  EXPECT_NEAR(view(1)[1], view(0)[1] + 0.006 * 20, 1e-3);
-  EXPECT_EQ(view(1)[2], view(0)[2]);
-  EXPECT_EQ(view(1)[3], view(0)[3]);
-  EXPECT_EQ(view(2)[0], view(1)[0]);   // Shift and drag: the target alone
-  EXPECT_NE(view(2)[3], view(1)[3]);
-  EXPECT_LT(view(3)[2], 0.8 * view(2)[2]);   // the wheel
-  EXPECT_NEAR(view(4)[0], view(3)[0] + 0.08, 1e-3);
-  EXPECT_EQ(seen[5]["colour"], "height");
-  const std::int64_t first = scan["classes"][0]["points"];
-  EXPECT_EQ(seen[6]["points"], std::to_string(scan.at("points").get<std::int64_t>() - first));
-  EXPECT_LT(seen[6]["lit"], seen[5]["lit"]);
-  EXPECT_EQ(seen[7]["points"], "0");
-  EXPECT_EQ(seen[7]["lit"], 0);
-  EXPECT_EQ(seen[8]["lit"], seen[5]["lit"]);
-  EXPECT_EQ(view(9), view(0));
-}
-
-TEST_F(PageInABrowserTest, SaysSoWhereThereIsNoWebGL2) {
-  if (browser_.empty()) GTEST_SKIP() << "no browser on PATH: chromium or google-chrome, for pages";
-  run_well({"view", sweep_, "--html", path("v.html")});
-  const std::string document = open(path("v.html"), {"--disable-3d-apis"});
-  EXPECT_NE(document.find("data-state=\"failed\""), std::string::npos) << document.substr(0, 2000);
-  EXPECT_NE(document.find("<p id=\"trouble\" role=\"alert\">This browser does not offer WebGL2"),
-            std::string::npos);
 }
 
 }   // namespace
