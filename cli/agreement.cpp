@@ -38,25 +38,53 @@ double Agreement::mean_iou() const {
   return labelled_classes() == 0 ? 0 : sum / static_cast<double>(labelled_classes());
 }
 
-std::optional<Agreement> compare(const nn::ModelCard& card, std::span<const std::int32_t> found,
-                                 std::span<const std::int32_t> labels) {
-  PUMICE_ENSURES(found.size() == labels.size(), found.size(), " classes for ", labels.size(),
-                 " labels");
-  if (card.labels.empty()) return std::nullopt;
+void Agreement::add(const Agreement& other) {
+  if (classes.empty()) classes.resize(other.classes.size());
+  PUMICE_ENSURES(classes.size() == other.classes.size(), classes.size(), " and ",
+                 other.classes.size(), " classes");
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    classes[i].name = other.classes[i].name;
+    classes[i].labelled += other.classes[i].labelled;
+    classes[i].found += other.classes[i].found;
+    classes[i].right += other.classes[i].right;
+  }
+  points += other.points;
+  right += other.right;
+}
+
+std::vector<std::int32_t> true_classes(const nn::ModelCard& card,
+                                       std::span<const std::int32_t> labels) {
   std::unordered_map<std::int32_t, std::int32_t> known;   // label: class
-  Agreement result;
-  for (std::size_t i = 0; i < card.classes.size(); ++i) {
-    result.classes.push_back({.name = card.classes[i]});
+  for (std::size_t i = 0; i < card.labels.size(); ++i) {
     for (const std::int32_t label : card.labels[i])
       known[label] = static_cast<std::int32_t>(i);
   }
-  for (std::size_t point = 0; point < found.size(); ++point) {
+  std::vector<std::int32_t> result(labels.size(), -1);
+  bool any = false;
+  for (std::size_t point = 0; point < labels.size(); ++point) {
     const auto truth = known.find(labels[point]);
-    if (truth == known.end() || found[point] < 0) continue;
-    const bool right = truth->second == found[point];
+    if (truth == known.end()) continue;
+    result[point] = truth->second;
+    any = true;
+  }
+  if (!any) result.clear();
+  return result;
+}
+
+std::optional<Agreement> compare(const nn::ModelCard& card, std::span<const std::int32_t> found,
+                                 std::span<const std::int32_t> truth) {
+  if (truth.empty()) return std::nullopt;
+  PUMICE_ENSURES(found.size() == truth.size(), found.size(), " classes for ", truth.size(),
+                 " labels");
+  Agreement result;
+  for (const std::string& name : card.classes)
+    result.classes.push_back({.name = name});
+  for (std::size_t point = 0; point < found.size(); ++point) {
+    if (truth[point] < 0 || found[point] < 0) continue;
+    const bool right = truth[point] == found[point];
     ++result.points;
     result.right += right ? 1 : 0;
-    ClassAgreement& labelled = result.classes[static_cast<std::size_t>(truth->second)];
+    ClassAgreement& labelled = result.classes.at(static_cast<std::size_t>(truth[point]));
     ++labelled.labelled;
     labelled.right += right ? 1 : 0;
     ++result.classes.at(static_cast<std::size_t>(found[point])).found;

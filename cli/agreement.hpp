@@ -33,12 +33,19 @@ struct Agreement {
   double accuracy() const;
   /// Over the classes that some label says.
   double mean_iou() const;
+  /// Counts those of another scan too; its classes are the same.
+  void add(const Agreement& other);
 };
 
-/// `found` (a class, or -1 in no voxel) and `labels` have an entry a point. Nothing where the card
-/// does not say which labels its classes stand for, or no point counts.
+/// The class that each of `labels` stands for, -1 where there is none. Empty where the card does
+/// not say which labels its classes stand for, or none of these does.
+std::vector<std::int32_t> true_classes(const nn::ModelCard& card,
+                                       std::span<const std::int32_t> labels);
+
+/// `found` (a class, or -1 in no voxel) and `truth` (as true_classes gives it) have an entry a
+/// point. Nothing where no point counts.
 std::optional<Agreement> compare(const nn::ModelCard& card, std::span<const std::int32_t> found,
-                                 std::span<const std::int32_t> labels);
+                                 std::span<const std::int32_t> truth);
 
 /// A line a class, the most frequent first, and the mean.
 std::string agreement_table(const Agreement& agreement);

@@ -2,23 +2,18 @@
 #include "arguments.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <system_error>
-
-#include <unistd.h>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include <pumice/core/atomic_file.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/read.hpp>
 
 #include "core/printable.hpp"
+#include "scan_folder.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -30,6 +25,15 @@ void ScanArguments::add_to(CLI::App& command) {
 }
 
 PointCloud ScanArguments::read(const std::filesystem::path& path) const {
+  std::error_code absent;
+  if (std::filesystem::is_directory(path, absent)) {
+    const std::string name = printable_path(path);
+    const FolderScans folder = list_scans(path);
+    PUMICE_EXPECTS(folder.scans.empty(), name, " is a folder; name one of its scans, as ",
+                   printable_path(path / folder.scans.front()),
+                   ", or go through all of them with `pumice run NETWORK ", name, "`");
+    detail::raise_user(name, " is a folder without scans; name a ", kScanFiles, " file");
+  }
   ReadOptions options;
   options.layout = layout;
   return read_points(path, options);
@@ -38,8 +42,8 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
 void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
   cloud.labels = read_labels(path);
   PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", printable_path(path), ": ",
-                 cloud.labels.rows(), " labels for ", cloud.size(),
-                 " points; give the labels of this scan");
+                 counted(cloud.labels.rows(), "label"), " for ", counted(cloud.size(), "point"),
+                 "; give the labels of this scan");
 }
 
 void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
@@ -123,54 +127,9 @@ Precision parse_precision(const std::string& name, Device device) {
   return {.dtype = DType::f32, .tf32 = true};
 }
 
-void check_ending(const char* option, const std::string& path, std::string_view ending,
-                  const char* what) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
-  };
-  PUMICE_EXPECTS(path.size() >= ending.size() &&
-                     std::equal(path.end() - static_cast<std::ptrdiff_t>(ending.size()), path.end(),
-                                ending.begin(), same),
-                 option, ' ', printable_path(path), ": ", what, " is written as ", ending,
-                 "; give the name that ending");
-}
-
 std::string dropped_text(std::int64_t dropped_points) {
   if (dropped_points == 0) return {};
   return fmt::format(" ({} more, not finite, left out)", with_commas(dropped_points));
-}
-
-void check_outputs(const std::vector<std::filesystem::path>& inputs,
-                   const std::vector<std::filesystem::path>& outputs) {
-  const auto same = [](const std::filesystem::path& a, const std::filesystem::path& b) {
-    std::error_code absent;   // what is not there yet is compared by name
-    return std::filesystem::equivalent(a, b, absent) ||
-           std::filesystem::weakly_canonical(a, absent) ==
-               std::filesystem::weakly_canonical(b, absent);
-  };
-  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
-    if (output->empty()) continue;
-    for (const std::filesystem::path& input : inputs) {
-      PUMICE_EXPECTS(input.empty() || !same(*output, input), printable_path(*output),
-                     " would be read and written over; give the result another name");
-    }
-    for (auto other = outputs.begin(); other != output; ++other) {
-      PUMICE_EXPECTS(other->empty() || !same(*output, *other), printable_path(*output),
-                     " would be written twice; give each result its own name");
-    }
-    const std::filesystem::path folder =
-        output->has_parent_path() ? output->parent_path() : std::filesystem::path(".");
-    PUMICE_EXPECTS(::access(folder.c_str(), W_OK | X_OK) == 0, printable_path(*output),
-                   ": cannot be written (", std::strerror(errno),
-                   "); choose a folder that exists and is yours");
-    PUMICE_EXPECTS(!std::filesystem::is_directory(*output), printable_path(*output),
-                   ": is a folder; give the name of a file");
-    AtomicFile::expect_replaceable(*output);
-    for (const char* stream : {"/dev/stdout", "/dev/stderr"}) {
-      PUMICE_EXPECTS(!same(*output, stream), printable_path(*output),
-                     " is where the program prints; give the result another name");
-    }
-  }
 }
 
 void add_json(CLI::App& command, bool& json) {
@@ -185,8 +144,9 @@ Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32
               const char* what) {
   if (values.empty()) return axes(dimension, fallback);
   if (values.size() == 1) return axes(dimension, values[0]);
-  PUMICE_EXPECTS(static_cast<int>(values.size()) == dimension, what, ": ", values.size(),
-                 " numbers for coordinates of ", dimension, " axes; give one, or one an axis");
+  PUMICE_EXPECTS(static_cast<int>(values.size()) == dimension, what, ": ",
+                 counted(std::ssize(values), "number"), " for coordinates of ",
+                 counted(dimension, "axis", "axes"), "; give one, or one an axis");
   Axes result{};
   std::copy(values.begin(), values.end(), result.begin());
   return result;

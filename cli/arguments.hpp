@@ -23,6 +23,7 @@ namespace pumice::cli {
 struct ScanArguments {
   std::string layout;
   void add_to(CLI::App& command);
+  /// UserError for a folder too, naming a scan in it.
   PointCloud read(const std::filesystem::path& path) const;
 };
 
@@ -68,17 +69,6 @@ struct Precision {
 };
 /// UserError where `device` does not have it; "f32", "tf32" …
 Precision parse_precision(const std::string& name, Device device);
-
-/// UserError unless `path`, given for `option`, ends in `ending` (in small letters), upper or lower
-/// case; `what` is "a picture".
-void check_ending(const char* option, const std::string& path, std::string_view ending,
-                  const char* what);
-
-/// UserError when a file to be written is one that is read, or is to be written twice, or is where
-/// the program prints, or lies where nothing can be written, or is no file; called before any work.
-/// Empty paths stand for options not given.
-void check_outputs(const std::vector<std::filesystem::path>& inputs,
-                   const std::vector<std::filesystem::path>& outputs);
 
 /// " (3 more, not finite, left out)" behind a number of points; nothing when there are none.
 std::string dropped_text(std::int64_t dropped_points);

@@ -19,6 +19,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "outputs.hpp"
 #include "statistics.hpp"
 #include "streets.hpp"
 #include "terminal.hpp"
@@ -178,9 +179,10 @@ std::vector<Measurement> bench_networks(const BenchArguments& arguments) {
 std::vector<Measurement> bench_scaling(const BenchArguments& arguments) {
   const PointCloud cloud = bench_cloud(arguments);
   const Streets streets(cloud, arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
-  PUMICE_EXPECTS(streets.voxels() > 0, "bench scaling: none of the ", cloud.size(), " points of ",
-                 arguments.scan.empty() ? "the simulated scan" : arguments.scan,
-                 " lies in a voxel; give a scan with points, and a --range that holds some");
+  PUMICE_EXPECTS(streets.voxels() > 0, "bench scaling: of the ", counted(cloud.size(), "point"),
+                 " of ",
+                 arguments.scan.empty() ? "the simulated scan" : printable_path(arguments.scan),
+                 " none lies in a voxel; give a scan with points, and a --range that holds some");
   const KernelWindow window = submanifold_window(3, axes(3, 3), axes(3, 1));
   const Tensor weight = random_tensor({window.volume(), 32, 32}, DType::f32, 2);
   std::vector<Measurement> results;
@@ -258,7 +260,7 @@ void bench(const BenchArguments& arguments) {
   }
   for (const std::string& name : arguments.networks)
     (void)nn::find_network(name);   // refuses what is none
-  check_outputs({arguments.scan}, {arguments.csv});
+  check_outputs({arguments.scan}, {{"--csv", arguments.csv, Format::table}});
   const std::vector<Measurement> results = arguments.what == "layers" ? bench_layers(arguments)
                                            : arguments.what == "networks"
                                                ? bench_networks(arguments)
@@ -281,8 +283,8 @@ void bench(const BenchArguments& arguments) {
     print_json(nlohmann::ordered_json{{"threads", threads()}, {"measurements", list}});
     return;
   }
-  fmt::print("{} thread{}, {}, median of {} after one warm-up\n\n", threads(),
-             threads() == 1 ? "" : "s", arguments.precision, arguments.repeat);
+  fmt::print("{}, {}, median of {} after one warm-up\n\n", counted(threads(), "thread"),
+             arguments.precision, arguments.repeat);
   print_table(results);
 }
 

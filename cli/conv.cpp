@@ -18,6 +18,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "outputs.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -74,7 +75,8 @@ ConvInput read_input(const std::string& given) {
                  "; int32 [N, 1 + axes] with 1 to 4 axes is needed");
   PUMICE_EXPECTS(input.features.shape().rank() == 2 && input.features.rows() == input.coords.rows(),
                  path, ": features is ", to_string(input.features.shape()), " beside ",
-                 input.coords.rows(), " coords; [N, C_in] with the same N is needed");
+                 counted(input.coords.rows(), "row"),
+                 " of coords; [N, C_in] with the same N is needed");
   PUMICE_EXPECTS(input.weight.shape().rank() == 3, path, ": weight is ",
                  to_string(input.weight.shape()), "; [K, C_in / groups, C_out] is needed");
   PUMICE_EXPECTS(input.weight.dtype() == input.features.dtype(), path, ": weight is ",
@@ -84,8 +86,8 @@ ConvInput read_input(const std::string& given) {
       !input.bias.defined() ||
           (is_floating(input.bias.dtype()) && input.bias.shape() == Shape{input.weight.extent(2)}),
       path, ": bias is ", name_of(input.bias.dtype()), ' ', to_string(input.bias.shape()),
-      "; a floating type and one value for each of the ", input.weight.extent(2),
-      " output channels, [", input.weight.extent(2), "], are needed");
+      "; a floating type and one value an output channel, [", input.weight.extent(2),
+      "], are needed");
   PUMICE_EXPECTS(
       !input.grad_output.defined() || input.grad_output.dtype() == input.features.dtype(), path,
       ": grad_output is ", name_of(input.grad_output.dtype()), " and features are ",
@@ -99,7 +101,7 @@ ConvInput read_input(const std::string& given) {
       "; int32 [M, ", input.coords.extent(1), "] is needed");
   const std::int64_t per_group = input.weight.extent(1);
   PUMICE_EXPECTS(per_group > 0 && input.features.extent(1) % per_group == 0, path,
-                 ": weight takes ", per_group, " channels and features have ",
+                 ": weight takes ", counted(per_group, "channel"), " and features have ",
                  input.features.extent(1),
                  "; C_in must be a multiple of the second extent of weight");
   input.dimension = static_cast<int>(input.coords.extent(1)) - 1;
@@ -284,7 +286,7 @@ void write_result(const std::string& path, const ConvResult& result) {
 }
 
 void convolve(const ConvArguments& arguments) {
-  check_outputs({arguments.in}, {arguments.out});
+  check_outputs({arguments.in}, {{"OUT", arguments.out, Format::tensors}});
   const Device device = parse_device(arguments.device);
   const bool on_device = device.kind == DeviceKind::cuda;
   ConvInput input = read_input(arguments.in);
@@ -294,7 +296,7 @@ void convolve(const ConvArguments& arguments) {
   check_targets(arguments, input.target_coords.defined());
   const KernelWindow window = window_of(arguments, input.dimension);
   PUMICE_EXPECTS(input.weight.extent(0) == window.volume(), printable_path(arguments.in),
-                 ": weight has ", input.weight.extent(0), " offsets and the kernel has ",
+                 ": weight has ", counted(input.weight.extent(0), "offset"), " and the kernel has ",
                  window.volume(), "; give --kernel the extents the weight was made for");
   const Stream stream(device);
   const ConvResult result = compute(arguments, input, window, precision.tf32, stream);
@@ -315,13 +317,12 @@ void convolve(const ConvArguments& arguments) {
                                       {"out", arguments.out}});
     return;
   }
-  fmt::print(
-      "{} rows -> {} rows {}, {} -> {} channels\nmap {:.2f} ms, forward {:.2f} ms ({}: "
-      "{})\nwritten to {}\n",
-      with_commas(input.coords.rows()), with_commas(result.features.rows()),
-      on_device ? "on " + to_string(device) : "over " + with_commas(result.pairs) + " pairs",
-      input.features.extent(1), result.features.extent(1), result.map_ms, result.forward_ms,
-      result.plan.name(), result.plan.reason, printable_path(arguments.out));
+  fmt::print("{} -> {} {}, {} -> {}\nmap {:.2f} ms, forward {:.2f} ms ({}: {})\nwritten to {}\n",
+             counted(input.coords.rows(), "row"), counted(result.features.rows(), "row"),
+             on_device ? "on " + to_string(device) : "over " + counted(result.pairs, "pair"),
+             input.features.extent(1), counted(result.features.extent(1), "channel"), result.map_ms,
+             result.forward_ms, result.plan.name(), result.plan.reason,
+             printable_path(arguments.out));
 }
 
 }   // namespace

@@ -75,8 +75,8 @@ Finding cache() {
                                      {"limit_bytes", kept.limit_bytes}};
   constexpr double kMebibyte = 1 << 20;
   const std::string text =
-      fmt::format("{}: {} kernels, {:.1f} of {:.0f} MiB", printable_path(kept.folder),
-                  with_commas(kept.kernels), static_cast<double>(kept.bytes) / kMebibyte,
+      fmt::format("{}: {}, {:.1f} of {:.0f} MiB", printable_path(kept.folder),
+                  counted(kept.kernels, "kernel"), static_cast<double>(kept.bytes) / kMebibyte,
                   static_cast<double>(kept.limit_bytes) / kMebibyte);
   return {"kernel_cache", "Kernel cache", value,
           kept.folder.empty() ? "none: neither PUMICE_CACHE nor HOME names a folder" : text};
@@ -98,7 +98,7 @@ Finding bundles() {
     found.text += printable_path(bundle.path) + ": ";
     found.text += !bundle.problem.empty()
                       ? "ignored, " + bundle.problem
-                      : fmt::format("{} kernels for {} by NVRTC {}", with_commas(bundle.kernels),
+                      : fmt::format("{} for {} by NVRTC {}", counted(bundle.kernels, "kernel"),
                                     fmt::join(bundle.architectures, ", "), bundle.compiler);
   }
   return found;

@@ -70,7 +70,7 @@ void info(const InfoArguments& arguments) {
     print_json(result);
     return;
   }
-  fmt::print("{}: {} points{}\n", printable_path(arguments.scan), with_commas(cloud.size()),
+  fmt::print("{}: {}{}\n", printable_path(arguments.scan), counted(cloud.size(), "point"),
              dropped_text(cloud.dropped_points));
   fmt::print("bounds in metres: x {:.2f} to {:.2f}, y {:.2f} to {:.2f}, z {:.2f} to {:.2f}\n\n",
              bounds.low[0], bounds.high[0], bounds.low[1], bounds.high[1], bounds.low[2],

@@ -17,6 +17,7 @@
 #include "jit/bundle_set.hpp"
 #include "jit/nvrtc.hpp"
 #include "kernels_compile.hpp"
+#include "outputs.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -55,8 +56,8 @@ void say_words(const KernelArguments& arguments, const Compilation& compilation,
     table.add({architecture.name, with_commas(part.kernels),
                fmt::format("{:.1f}", static_cast<double>(part.bytes) / kMebibyte)});
   }
-  fmt::print("{}\n{} kernels, {:.1f} MiB, by {} in {:.0f} s, written to {}\n{}", table.text(),
-             with_commas(static_cast<long long>(compilation.tasks().size())),
+  fmt::print("{}\n{}, {:.1f} MiB, by {} in {:.0f} s, written to {}\n{}", table.text(),
+             counted(std::ssize(compilation.tasks()), "kernel"),
              static_cast<double>(bytes) / kMebibyte, compiler_text(), seconds,
              printable_path(arguments.out), left_out_text(compilation));
 }
@@ -67,8 +68,7 @@ void build_bundle(const KernelArguments& arguments) {
   PUMICE_EXPECTS(!arguments.common || !arguments.channels.empty(),
                  "--common is for kernels of the networks beside those of --channels, and none are "
                  "given; leave it out, for alone the networks' are the default");
-  check_ending("--out", arguments.out, jit::kBundleSuffix, "a bundle of kernels");
-  check_outputs({}, {arguments.out});
+  check_outputs({}, {{"--out", arguments.out, Format::bundle}});
   const Compilation compilation(arguments, false);
   jit::BundleWriter writer;
   Parts parts;

@@ -139,8 +139,8 @@ void check_kernels(const KernelArguments& arguments) {
   const auto print = arguments.json ? say_json : say_words;
   print(compilation, findings, compilation.seconds());
   PUMICE_EXPECTS(findings.complaints.empty(), findings.complaints.size(), " of ",
-                 compilation.tasks().size(), " kernels fail or spill, the first is ",
-                 findings.complaints.front());
+                 counted(std::ssize(compilation.tasks()), "kernel"),
+                 " fail or spill, the first is ", findings.complaints.front());
 }
 
 }   // namespace pumice::cli

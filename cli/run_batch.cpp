@@ -7,12 +7,15 @@
 #include <pumice/nn/profile.hpp>
 #include <pumice/points/read.hpp>
 
+#include "terminal.hpp"
+
 namespace pumice::cli {
 
 Batch read_batch(const std::vector<std::string>& scans, const std::vector<std::string>& labels,
                  const ScanArguments& reading, const VoxelOptions& options) {
-  PUMICE_EXPECTS(labels.empty() || labels.size() == scans.size(), "--labels: ", labels.size(),
-                 " files for ", scans.size(), " scans; give one a scan, in their order");
+  PUMICE_EXPECTS(labels.empty() || labels.size() == scans.size(),
+                 "--labels: ", counted(std::ssize(labels), "file"), " for ",
+                 counted(std::ssize(scans), "scan"), "; give one a scan, in their order");
   Batch batch;
   for (std::size_t i = 0; i < scans.size(); ++i) {
     PointCloud& cloud = batch.clouds.emplace_back(reading.read(scans[i]));

@@ -11,6 +11,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "outputs.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -25,8 +26,7 @@ struct SimulateArguments {
 };
 
 void simulate_scan(const SimulateArguments& arguments) {
-  check_outputs({}, {arguments.out});
-  check_ending("--out", arguments.out, ".ply", "a sweep");
+  check_outputs({}, {{"--out", arguments.out, Format::sweep}});
   SimulationOptions options;
   options.seed = arguments.seed;
   options.sensor = arguments.beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
@@ -41,8 +41,8 @@ void simulate_scan(const SimulateArguments& arguments) {
                                       {"out", arguments.out}});
     return;
   }
-  fmt::print("{} points from {} beams in {} sweep{}, written to {}\n", with_commas(cloud.size()),
-             arguments.beams, arguments.sweeps, arguments.sweeps == 1 ? "" : "s",
+  fmt::print("{} from {} in {}, written to {}\n", counted(cloud.size(), "point"),
+             counted(arguments.beams, "beam"), counted(arguments.sweeps, "sweep"),
              printable_path(arguments.out));
 }
 

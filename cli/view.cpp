@@ -6,6 +6,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "outputs.hpp"
 #include "page.hpp"
 #include "picture.hpp"
 #include "terminal.hpp"
@@ -33,14 +34,11 @@ ColourBy parse_colour(const std::string& name) {
 void view(const ViewArguments& arguments) {
   PUMICE_EXPECTS(!arguments.picture.empty() || !arguments.html.empty(),
                  "view: nothing is asked for; give --picture FILE.png, --html FILE.html or both");
-  check_outputs({arguments.scan, arguments.labels}, {arguments.picture, arguments.html});
-  if (!arguments.picture.empty()) {
-    check_ending("--picture", arguments.picture, ".png", "a picture");
-  } else {
-    PUMICE_EXPECTS(!arguments.sized,
-                   "--size is that of a --picture, and none is asked for; leave it out");
-  }
-  if (!arguments.html.empty()) check_ending("--html", arguments.html, ".html", "a page");
+  check_outputs({arguments.scan, arguments.labels},
+                {{"--picture", arguments.picture, Format::picture},
+                 {"--html", arguments.html, Format::page}});
+  PUMICE_EXPECTS(!arguments.sized || !arguments.picture.empty(),
+                 "--size is that of a --picture, and none is asked for; leave it out");
   PUMICE_EXPECTS(arguments.labels.empty() || arguments.colour == "label", "--colour ",
                  arguments.colour, " shows none of --labels ", printable_path(arguments.labels),
                  "; leave one of them out");
@@ -58,14 +56,14 @@ void view(const ViewArguments& arguments) {
                  " has no labels; give --labels or use height");
   const std::string name = printable(std::filesystem::path(arguments.scan).filename().string());
   options.caption =
-      fmt::format("{}: {} points by {}", name, with_commas(cloud.size()), arguments.colour);
+      fmt::format("{}: {} by {}", name, counted(cloud.size(), "point"), arguments.colour);
   nlohmann::ordered_json said{{"points", cloud.size()}, {"dropped_points", cloud.dropped_points}};
   const auto write = [&](const char* what, const std::string& path, const auto& write_it) {
     if (path.empty()) return;
     write_it();
     said[what] = path;
     if (arguments.json) return;
-    fmt::print("{} of {} points{} written to {}\n", what, with_commas(cloud.size()),
+    fmt::print("{} of {}{} written to {}\n", what, counted(cloud.size(), "point"),
                dropped_text(cloud.dropped_points), printable_path(path));
   };
   // Both are made before either is written: nothing is left of a command that fails halfway.

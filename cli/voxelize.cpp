@@ -11,6 +11,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "outputs.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -25,7 +26,7 @@ struct VoxelizeArguments {
 };
 
 void voxelize_scan(const VoxelizeArguments& arguments) {
-  check_outputs({arguments.scan}, {arguments.out});
+  check_outputs({arguments.scan}, {{"--out", arguments.out, Format::tensors}});
   const PointCloud cloud = arguments.reading.read(arguments.scan);
   const Voxels voxels = voxelize(cloud, point_features(cloud),
                                  arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
@@ -43,8 +44,8 @@ void voxelize_scan(const VoxelizeArguments& arguments) {
                                       {"out", arguments.out}});
     return;
   }
-  fmt::print("{} points{} in {} voxels, written to {}\n", with_commas(cloud.size()),
-             dropped_text(cloud.dropped_points), with_commas(voxels.size()),
+  fmt::print("{}{} in {}, written to {}\n", counted(cloud.size(), "point"),
+             dropped_text(cloud.dropped_points), counted(voxels.size(), "voxel"),
              printable_path(arguments.out));
 }
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <system_error>
 
 #include "core/file.hpp"
 #include "core/printable.hpp"
@@ -37,19 +39,28 @@ detail::RawOptions raw_options(std::string_view name, const ReadOptions& options
   return raw;
 }
 
-PointFormat format_of(const std::filesystem::path& path, const ReadOptions& options) {
+struct Ending {
+  std::string_view text;
+  PointFormat format;
+};
+constexpr Ending kEndings[] = {
+    {".pcd.bin", PointFormat::raw}, {".bin", PointFormat::raw}, {".pcd", PointFormat::pcd},
+    {".ply", PointFormat::ply},     {".npy", PointFormat::npy}, {".npz", PointFormat::npz},
+};
+
+/// Null for a name that does not tell.
+const Ending* ending_of(const std::filesystem::path& path) {
   const std::string name = lower(path.filename().string());
-  struct Ending {
-    std::string_view text;
-    PointFormat format;
-  };
-  static constexpr Ending kEndings[] = {
-      {".bin", PointFormat::raw}, {".pcd", PointFormat::pcd}, {".ply", PointFormat::ply},
-      {".npy", PointFormat::npy}, {".npz", PointFormat::npz},
-  };
-  for (const Ending& ending : kEndings) {
-    if (name.ends_with(ending.text)) return ending.format;
-  }
+  const auto* found = std::find_if(std::begin(kEndings), std::end(kEndings),
+                                   [&](const Ending& e) { return name.ends_with(e.text); });
+  return found == std::end(kEndings) ? nullptr : found;
+}
+
+PointFormat format_of(const std::filesystem::path& path, const ReadOptions& options) {
+  std::error_code absent;
+  PUMICE_EXPECTS(!std::filesystem::is_directory(path, absent), printable_path(path),
+                 " is a folder, and a scan is a file; name one of the files in it");
+  if (const Ending* ending = ending_of(path)) return ending->format;
   PUMICE_EXPECTS(!options.layout.empty(), printable_path(path),
                  ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
                  ".npz, and --layout f32x4 says that it is raw");
@@ -57,6 +68,13 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
 }
 
 }   // namespace
+
+std::optional<std::string> scan_stem(const std::filesystem::path& path) {
+  const Ending* ending = ending_of(path);
+  if (ending == nullptr) return std::nullopt;
+  const std::string name = path.filename().string();
+  return name.substr(0, name.size() - ending->text.size());
+}
 
 PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format,
                             const ReadOptions& options, std::string_view given_name) {

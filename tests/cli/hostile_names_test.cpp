@@ -109,6 +109,23 @@ TEST_F(HostileNamesTest, OfFilesThatAreRefused) {
   look({"bench", "scaling", "--scan", evil("absent.ply")}, 1);
 }
 
+TEST_F(HostileNamesTest, OfAFolderOfScans) {
+  const std::string folder = evil("");
+  std::filesystem::create_directory(folder);
+  std::filesystem::copy_file(scan_, folder + "/" + kEvil + ".ply");
+  write_text(folder + "/" + kEvil + ".txt", "no scan");
+  std::vector<std::string> arguments{"run",   "minkunet42",     folder,   "--width-factor", "0.1",
+                                     "--out", evil(".results"), "--html", evil(".results")};
+  EXPECT_NE(look(arguments, 0).out.find("1 file (a\\x1b["), std::string::npos);
+  arguments.emplace_back("--json");
+  look(arguments, 0);
+  EXPECT_TRUE(std::filesystem::exists(evil(".results") + "/" + kEvil + ".safetensors"));
+  look({"info", folder}, 1);
+  look({"run", "minkunet42", folder, "--out", folder}, 1);
+  look({"run", "minkunet42", folder, "--labels", folder}, 1);
+  look({"run", "minkunet42", folder, scan_}, 1);
+}
+
 TEST_F(HostileNamesTest, OfArguments) {
   look({kEvil}, 2);
   look({"info", scan_, "--" + kEvil}, 2);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -103,7 +104,19 @@ class ProgramTest : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   Outcome run(const std::vector<std::string>& arguments) const {
-    return run_program(folder_, arguments);
+    const Outcome outcome = run_program(folder_, arguments);
+    expect_grammar(outcome.out);
+    expect_grammar(outcome.err);
+    return outcome;
+  }
+
+  /// "1 files", "1 points": a number and its noun do not agree.
+  static void expect_grammar(const std::string& text) {
+    static const std::regex kOneOfMany(
+        "(^|[^0-9.,])1 (points|voxels|scans|files|sub-folders|labels|rows|pairs|channels|kernels|"
+        "sweeps|beams|threads|runs|nodes|bytes|entries|numbers|axes|offsets|classes|coords)\\b");
+    std::smatch found;
+    EXPECT_FALSE(std::regex_search(text, found, kOneOfMany)) << found.str() << " in: " << text;
   }
 
   /// Expects success and silence on standard error.

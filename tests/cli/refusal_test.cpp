@@ -162,6 +162,42 @@ TEST_F(RefusalTest, TextsThatAreEmpty) {
   expect_nothing_written({"info", scan_, "--layout", ""}, {"--layout", "empty"});
 }
 
+// Every command and every option that names a file to be written; no ending, NumPy's, and that of
+// another of our formats.
+TEST_F(RefusalTest, EveryResultHasTheEndingOfItsFormat) {
+  const std::string tensors = path("in.safetensors");
+  write_text(tensors, "");
+  struct Written {
+    std::vector<std::string> command;   // the path goes behind
+    std::string named;
+    std::string ending;
+  };
+  const std::vector<Written> all{{{"voxelize", scan_, "--out"}, "--out", ".safetensors"},
+                                 {{"run", "second", scan_, "--out"}, "--out", ".safetensors"},
+                                 {{"run", "minkunet42", scan_, "--classes"}, "--classes", ".label"},
+                                 {{"run", "second", scan_, "--picture"}, "--picture", ".png"},
+                                 {{"run", "second", scan_, "--html"}, "--html", ".html"},
+                                 {{"view", scan_, "--picture"}, "--picture", ".png"},
+                                 {{"view", scan_, "--html"}, "--html", ".html"},
+                                 {{"conv", tensors}, "OUT", ".safetensors"},
+                                 {{"simulate", "--out"}, "--out", ".ply"},
+                                 {{"bench", "layers", "--csv"}, "--csv", ".csv"},
+                                 {{"kernels", "build", "--out"}, "--out", ".bundle"}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Written& written = all[i];
+    const auto* other = &all[(i + 1) % all.size()];
+    while (other->ending == written.ending)
+      other = other == &all.back() ? all.data() : other + 1;
+    for (const std::string& ending : {std::string(), std::string(".npz"), other->ending}) {
+      std::vector<std::string> arguments = written.command;
+      arguments.push_back(path("out" + ending));
+      expect_nothing_written(
+          arguments, {written.named + ' ' + path("out" + ending), "written as", written.ending});
+      EXPECT_FALSE(std::filesystem::exists(path("out" + ending)));
+    }
+  }
+}
+
 TEST_F(RefusalTest, FilesWithTheEndingOfAnotherKind) {
   expect_nothing_written({"simulate", "--out", path("out.bin")}, {"out.bin", ".ply"});
   expect_nothing_written({"view", scan_, "--picture", path("out.jpg")},
@@ -169,6 +205,24 @@ TEST_F(RefusalTest, FilesWithTheEndingOfAnotherKind) {
   expect_nothing_written({"view", scan_, "--picture", path("out")}, {"--picture", ".png"});
   expect_nothing_written({"run", "second", scan_, "--picture", path("out.jpg")},
                          {"--picture", "out.jpg", ".png"});
+}
+
+// One of everything: `run` of the base class looks at the words.
+TEST_F(RefusalTest, OneIsNoPlural) {
+  write_points(path("one.ply"), {{0.01f, 0.01f, 0.01f, 1}});
+  run_well({"info", path("one.ply"), "--threads", "1"});
+  run_well({"voxelize", path("one.ply"), "--out", path("one.safetensors")});
+  run_well({"view", path("one.ply"), "--picture", path("one.png"), "--html", path("one.html")});
+  EXPECT_NE(read_text(path("one.html")).find("<p id=\"summary\">1 point</p>"), std::string::npos);
+  const Outcome one = run_well({"run", "minkunet42", path("one.ply"), "--width-factor", "0.1",
+                                "--threads", "1", "--out", path("o.safetensors")});
+  EXPECT_NE(one.out.find("1 point -> 1 voxel in"), std::string::npos) << one.out;
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::copy_file(path("one.ply"), path("folder/one.ply"));
+  std::filesystem::copy_file(path("one.ply"), path("folder/one.txt"));
+  const Outcome folder = run_well({"run", "minkunet42", path("folder"), "--width-factor", "0.1"});
+  EXPECT_NE(folder.out.find("\n1 scan: 1 point -> 1 voxel;"), std::string::npos) << folder.out;
+  EXPECT_NE(folder.out.find("1 file (one.txt)"), std::string::npos) << folder.out;
 }
 
 TEST_F(RefusalTest, CommandsNobodyKnows) {
@@ -378,7 +432,7 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   };
   expect_refused({}, {"--kernel", "5"}, {"weight has 3", "kernel has 5"});
   expect_refused({}, {"--kernel", "0"}, {"size[0] = 0"});
-  expect_refused({}, {"--kernel", "3", "3"}, {"--kernel", "1 axes"});
+  expect_refused({}, {"--kernel", "3", "3"}, {"--kernel", "1 axis"});
   expect_refused({}, {"--stride", "2"}, {"stride"});
   expect_refused({}, {"--mode", "sideways"}, {"sideways"});
   expect_refused({}, {"--mode", "strided", "--stride", "0"}, {"stride"});
@@ -388,7 +442,7 @@ TEST_F(RefusalTest, ConvolutionsThatDoNotFit) {
   expect_refused({.coords = coords({0, 7, 0, 7})}, {},
                  {"\"coords\"", "rows 0 and 1", "7", "drop one"});
   expect_refused({.coords = coords({-1, 0, 0, 1})}, {}, {"\"coords\"", "batch", "-1"});
-  expect_refused({.coords = coords({0, 0})}, {}, {"features", "1 coords"});
+  expect_refused({.coords = coords({0, 0})}, {}, {"features", "1 row of coords"});
   expect_refused({.coords = Tensor::full({2, 2}, DType::f32, 0)}, {}, {"coords", "int32"});
   expect_refused({.features = Tensor::full({2, 3}, DType::f32, 1)}, {},
                  {"weight takes 4", "features have 3"});

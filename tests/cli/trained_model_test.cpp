@@ -180,7 +180,7 @@ TEST_F(TrainedModelTest, ComparesWithALabelFile) {
                  {"short.label", "100 labels", "600 points"});
   expect_refusal(
       {"run", "minkunet42", scan_, scan_, "--weights", file, "--labels", path("slope.label")},
-      {"--labels", "1 files", "2 scans"});
+      {"--labels", "1 file for 2 scans"});
   expect_refusal({"run", "minkunet42", scan_, "--labels", path("slope.label")},
                  {"--labels", "--weights"});
   expect_refused({{"widths", thin_}}, {"--labels", path("slope.label")}, {"--labels", "labels"});

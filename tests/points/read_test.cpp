@@ -66,7 +66,17 @@ TEST(Reading, WhatIsNotThereSaysSo) {
             path.string() + ": cannot be opened: No such file or directory");
   std::filesystem::create_directory(folder / "folder.bin");
   EXPECT_EQ(message_of([&] { read_points(folder / "folder.bin"); }),
-            (folder / "folder.bin").string() + ": is not a regular file");
+            (folder / "folder.bin").string() +
+                " is a folder, and a scan is a file; name one of the files in it");
+}
+
+TEST(Reading, AStemIsTheNameWithoutTheEndingOfItsFormat) {
+  EXPECT_EQ(scan_stem("velodyne/000000.bin"), "000000");
+  EXPECT_EQ(scan_stem("a.pcd.bin"), "a");
+  EXPECT_EQ(scan_stem("a.b.PLY"), "a.b");
+  EXPECT_EQ(scan_stem("a_f64x4.bin"), "a_f64x4");
+  for (const char* name : {"a.txt", "bin", "a.bin.gz", "a.label", ""})
+    EXPECT_EQ(scan_stem(name), std::nullopt) << name;
 }
 
 /// Opening a pipe waits for someone to write to it.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ struct ReadOptions {
 /// UserError for a file that is truncated, foreign, not finite (naming the first such point, .pcd
 /// excepted), or raw and not in the layout it should have (naming the likely one).
 PointCloud read_points(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// The name without the ending that tells what it is, "000000" of "000000.bin" and "a" of
+/// "a.pcd.bin"; nothing for a name that read_points does not know without a layout.
+std::optional<std::string> scan_stem(const std::filesystem::path& path);
 
 enum class PointFormat : unsigned char { raw, pcd, ply, npy, npz };
 

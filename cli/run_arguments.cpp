@@ -1,0 +1,79 @@
+// Checks of the arguments of a run, made before any work.
+#include "run_arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <pumice/core/error.hpp>
+#include <pumice/core/parallel.hpp>
+#include <pumice/core/safetensors.hpp>
+
+#include "core/printable.hpp"
+#include "terminal.hpp"
+
+namespace pumice::cli {
+
+std::string RunArguments::where() const {
+  const Device chosen = parse_device(device);
+  if (chosen.kind == DeviceKind::cuda) return "on " + to_string(chosen);
+  return "with " + counted(threads(), "thread");
+}
+
+void check_options(const RunArguments& arguments) {
+  PUMICE_EXPECTS(!arguments.sized || !arguments.results.picture.empty(),
+                 "--size is that of a --picture, and none is asked for; leave it out");
+  PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+}
+
+nn::ModelCard read_card(const RunArguments& arguments) {
+  if (!arguments.trained()) {
+    PUMICE_EXPECTS(arguments.labels.empty(),
+                   "--labels are what the classes of trained weights are compared with, and there "
+                   "are none; add --weights or leave it out");
+    return {};
+  }
+  const SafetensorsFile file = SafetensorsFile::open(arguments.weights);
+  nn::ModelCard card = nn::read_model_card(file);
+  const std::string weights = "--weights " + file.name();
+  const nn::NetworkInfo& info = nn::find_network(arguments.network);
+  PUMICE_EXPECTS(card.network.empty() || card.network == info.name, weights, " are for ",
+                 printable(card.network), ", not for ", info.name,
+                 "; run that network, where it is one of `pumice run --help`");
+  PUMICE_EXPECTS(card.in_channels.value_or(info.in_channels) == info.in_channels, weights, " take ",
+                 *card.in_channels, " features of a point, and scans give ", info.in_channels,
+                 " (x, y, z, intensity); run them from Python");
+  if (card.widths) {
+    PUMICE_EXPECTS(!arguments.width_factor_given, "--width-factor ", arguments.width_factor, ": ",
+                   weights, " say their widths; leave it out");
+    PUMICE_EXPECTS(!arguments.widths_given || nn::parse_widths(arguments.widths) == *card.widths,
+                   "--widths ", arguments.widths, ": ", weights, " say others; leave it out");
+  } else if (const auto widths = nn::widths_in(file); widths && info.takes_widths) {
+    const auto asked =
+        nn::scaled_widths(nn::parse_widths(arguments.widths), arguments.width_factor);
+    PUMICE_EXPECTS(*widths == asked, weights,
+                   " do not say their widths, and they are not those of the network; the shapes "
+                   "fit ",
+                   nn::options_for(*widths), ", so run with that");
+  }
+  PUMICE_EXPECTS(arguments.labels.empty() || !card.labels.empty(), "--labels: ", weights,
+                 " do not say which labels their classes stand for; give their "
+                 "metadata an entry \"labels\", or leave it out");
+  return card;
+}
+
+nn::NetworkInfo network_info(const RunArguments& arguments, const nn::ModelCard& card) {
+  nn::NetworkInfo info = nn::find_network(arguments.network);
+  PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
+                 "--widths and --width-factor change minkunet42; ", arguments.network,
+                 " has one set of widths, so leave them out");
+  // Networks on a grid of their own are encoders, whose rows are not the voxels.
+  PUMICE_EXPECTS(
+      arguments.results.classes.empty() || !info.spatial_shape, "--classes ",
+      printable_path(arguments.results.classes), ": ", arguments.network,
+      " gives features on coarser sites and no classes; run minkunet42, or leave it out");
+  if (!card.voxel_size || *card.voxel_size == info.voxel_size) return info;
+  info.voxel_size = *card.voxel_size;
+  info.spatial_shape.reset();   // counted in voxels of the other size
+  return info;
+}
+
+}   // namespace pumice::cli
