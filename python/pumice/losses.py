@@ -10,22 +10,23 @@ from ._classes import check_classes, check_same_device, check_tensor, counted_ro
 
 
 def lovasz_softmax(scores: Tensor, truth: Tensor, ignore_index: int = -1) -> Tensor:
-    """The Lovász extension of 1 - IoU, mean over the classes that `truth` has.
+    """The Lovász extension of 1 - IoU, mean over the classes that `truth` has. NaN among the scores gives NaN.
 
-    scores: [N, classes], any floating type, as a network gives them, before a softmax.
-    truth: [N], whole numbers 0 … classes - 1, or `ignore_index` for rows that do not count (by default
-    `pumice.data.IGNORED`). A class that is `ignore_index` does not count either, as in cross_entropy.
-
-    Returns a scalar, float32; 0 where no row counts. NaN among the scores gives NaN.
-
-    Raises UserError for other shapes and types, for tensors on two devices, and for truth outside the
-    classes, as labels of a dataset's files are before a label map. To tell, it waits for the device;
-    in torch.compile and while a graph is captured it does not: there a kernel asserts it, as that of
-    torch's cross_entropy always does, and the error comes with a later call.
-
-    Example::
-
-        loss = lovasz_softmax(network(x).features, batch.labels)
+    Args:
+        scores: [N, classes], any floating type, as a network gives them, before a softmax.
+        truth: [N], whole numbers 0 … classes - 1, or `ignore_index` for rows that do not count.
+        ignore_index: default: `pumice.data.IGNORED`. A class that is it does not count either, as in cross_entropy.
+    Returns:
+        A scalar, float32; 0 where no row counts.
+    Raises:
+        UserError: for other shapes and types, for tensors on two devices, and for truth outside the classes, as
+        labels of a dataset's files are before a label map.
+    Waits:
+        For the device, to tell; in torch.compile and while a graph is captured it does not: there a kernel asserts
+        it, as that of torch's cross_entropy always does, and the error comes with a later call.
+    Example:
+        >>> losses.lovasz_softmax(torch.tensor([[9.0, -9.0], [-9.0, 9.0]]), torch.tensor([0, 1])).round()
+        tensor(0.)
     """
     check_tensor("scores", scores)
     check_tensor("truth", truth)

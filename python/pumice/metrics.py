@@ -12,16 +12,21 @@ from ._classes import check_classes, check_same_device, check_tensor, counted_ro
 
 
 class Confusion:
-    """Counts of (true class, predicted class), and the figures made of them.
+    """Counts of (true class, predicted class), and the figures made of them. `matrix`: int64 [classes, classes], a row
+    for each true class.
 
-    classes: how many there are. ignore_index: the true class of rows that do not count, by default
-    `pumice.data.IGNORED`. `matrix`: int64 [classes, classes], a row for each true class.
-
-    Example::
-
-        confusion = Confusion(19)
-        confusion.add(batch.labels, network(x).features.argmax(1))
-        print(confusion.mean_iou())
+    Args:
+        classes: how many there are.
+        ignore_index: the true class of rows that do not count; default: `pumice.data.IGNORED`.
+    Raises:
+        UserError: for a number of classes below 1.
+    Waits:
+        `add` waits for the device.
+    Example:
+        >>> confusion = metrics.Confusion(2)
+        >>> confusion.add(torch.tensor([0, 1, -1]), torch.tensor([0, 0, 0]))
+        >>> confusion.accuracy(), confusion.mean_iou()
+        (0.5, 0.25)
     """
 
     def __init__(self, classes: int, ignore_index: int = -1) -> None:

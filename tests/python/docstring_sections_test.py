@@ -25,6 +25,9 @@ from pumice import data, losses, metrics, models, nn, ops
 MODULES = [
     "pumice",
     "pumice.compat",
+    "pumice.data",
+    "pumice.losses",
+    "pumice.metrics",
     "pumice.models",
     "pumice.nn",
     "pumice.nn.init",
@@ -35,6 +38,8 @@ NAMES = {
     "torch": torch, "np": np, "pumice": pumice, "nn": nn, "ops": ops, "models": models, "data": data,
     "losses": losses, "metrics": metrics,
 }  # fmt: skip
+# Of modules without a list.
+IN_MODULES = {"pumice.view": ["log_rerun"], "pumice.losses": ["lovasz_softmax"], "pumice.metrics": ["Confusion"]}
 # Errors have no arguments to explain.
 ERRORS = ("Error", "InternalError", "UserError")
 
@@ -42,7 +47,7 @@ ERRORS = ("Error", "InternalError", "UserError")
 def public() -> Iterator[tuple[str, Any]]:
     for name in MODULES:
         module = importlib.import_module(name)
-        for inside in getattr(module, "__all__", ["log_rerun"]):
+        for inside in getattr(module, "__all__", IN_MODULES.get(name, ())):
             value = getattr(module, inside)
             if (inspect.isclass(value) or inspect.isroutine(value)) and inside not in ERRORS:
                 yield f"{name}.{inside}", value
@@ -58,9 +63,12 @@ def parameters(value: Any) -> list[str]:
 
 def sections(value: Any) -> set[str]:
     wanted = {"Example"}
+    if isinstance(value, type) and getattr(value, "_is_protocol", False):
+        return wanted
     if dataclasses.is_dataclass(value) or value is ops.InterpolationMap:  # no more than what it holds
         return wanted
-    wanted |= {"Raises", "Waits"}
+    # Datasets and augmentations are of NumPy, which waits for nothing.
+    wanted |= {"Raises"} if value.__module__.startswith("pumice.data") else {"Raises", "Waits"}
     if not inspect.isclass(value) or issubclass(value, torch.nn.Module):
         wanted |= {"Returns"}
     return wanted

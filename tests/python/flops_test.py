@@ -44,6 +44,19 @@ def test_backward_is_twice_the_forward(device: torch.device) -> None:
     assert counted(lambda: net(x).features.sum().backward()) == 2 * forward
 
 
+def test_only_the_backward() -> None:
+    script = """
+import torch, pumice
+from torch.utils.flop_counter import FlopCounterMode
+x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3]]), torch.ones(1, 4, requires_grad=True))
+loss = pumice.nn.SubMConv3d(4, 8, 3)(x).features.sum()
+with FlopCounterMode(display=False) as counter:
+    loss.backward()
+assert counter.get_total_flops() == 128, counter.get_total_flops()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_the_layers_of_other_interfaces_count_too() -> None:
     import pumice.compat.spconv as spconv
 

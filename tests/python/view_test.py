@@ -62,6 +62,16 @@ def test_cells_of_each_item_where_they_are(logged: list, device: torch.device) -
         assert shown["radii"] == 0.5
 
 
+@pytest.mark.parametrize("tensors", [False, True])
+def test_voxels(logged: list, tensors: bool) -> None:
+    points = np.array([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3], [2.6, 0.2, 0.3]], np.float32)
+    voxels = pumice.voxelize(torch.from_numpy(points) if tensors else points, size=0.5)
+    pumice.view.log_rerun("v", voxels, size=0.5, labels=np.arange(2))
+    [(path, (_, positions, shown), _)] = logged
+    assert path == "v" and shown["radii"] == 0.25 and shown["class_ids"].tolist() == [0, 1]
+    np.testing.assert_allclose(positions, [[0.25, 0.25, 0.25], [2.75, 0.25, 0.25]])
+
+
 def test_no_rows(logged: list) -> None:
     pumice.view.log_rerun("v", random_tensor(count=0))
     assert len(logged) == 1 and logged[0][1][1].shape == (0, 3)

@@ -95,7 +95,17 @@ class _Step:
 
 
 class Compose(_Step):
-    """One after another."""
+    """One augmentation after another. An augmentation is a callable of a scan and a generator.
+
+    Args:
+        steps: augmentations, in their order.
+    Raises:
+        UserError: for what cannot be called with a scan.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Compose(data.Rotate(), data.Flip())(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, *steps: Augmentation) -> None:
         for number, step in enumerate(steps):
@@ -109,7 +119,18 @@ class Compose(_Step):
 
 
 class Sometimes(_Step):
-    """A step with a probability."""
+    """A step with a probability.
+
+    Args:
+        probability: from 0 to 1.
+        step: an augmentation.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Sometimes(0.5, data.Flip())(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, probability: float, step: Augmentation) -> None:
         self.probability = number_from("probability", probability, 0, 1)
@@ -121,7 +142,18 @@ class Sometimes(_Step):
 
 
 class Rotate(_Step):
-    """About z, by an angle between the two given, in radians."""
+    """About z, by an angle between the two given.
+
+    Args:
+        low: radians.
+        high: radians, at least `low`.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Rotate(-0.1, 0.1)(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, low: float = -math.pi, high: float = math.pi) -> None:
         self.range = ascending("low, high", low, high)
@@ -134,7 +166,17 @@ class Rotate(_Step):
 
 
 class Flip(_Step):
-    """Each of the given axes with probability one half."""
+    """Each of the given axes with probability one half.
+
+    Args:
+        axes: numbers from 0 to 2.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Flip([0])(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, axes: Sequence[int] = (0, 1)) -> None:
         self.axes = tuple(whole_number("axes", axis, 0, 2) for axis in axes)
@@ -147,7 +189,18 @@ class Flip(_Step):
 
 
 class Scale(_Step):
-    """All axes by one factor."""
+    """All axes by one factor.
+
+    Args:
+        low: the least factor, at least 0.
+        high: the largest, at least `low`.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Scale(0.9, 1.1)(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, low: float = 0.95, high: float = 1.05) -> None:
         self.range = ascending("low, high", low, high, least=0)
@@ -157,7 +210,17 @@ class Scale(_Step):
 
 
 class Shift(_Step):
-    """The whole scan, by a normal distance with these deviations in metres."""
+    """The whole scan, by a normal distance.
+
+    Args:
+        deviation: of it, metres along x, y and z.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Shift()(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, deviation: Sequence[float] = (0.2, 0.2, 0.05)) -> None:
         self.deviation = np.asarray(deviation, np.float32)
@@ -170,7 +233,17 @@ class Shift(_Step):
 
 
 class Jitter(_Step):
-    """Every point by itself, by a normal distance, at most three deviations an axis."""
+    """Every point by itself, by a normal distance, at most three deviations an axis.
+
+    Args:
+        deviation: of it, metres.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Jitter(0.02)(scan, random)) == len(scan)
+        True
+    """
 
     def __init__(self, deviation: float = 0.01) -> None:
         self.deviation = number_from("deviation", deviation, 0, float("inf"))
@@ -181,7 +254,17 @@ class Jitter(_Step):
 
 
 class Drop(_Step):
-    """Leaves out points, each with a probability that is drawn up to `most`."""
+    """Leaves out points, each with a probability that is drawn up to `most`.
+
+    Args:
+        most: from 0 to 1.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> len(data.Drop(0.5)(scan, random)) < len(scan)
+        True
+    """
 
     def __init__(self, most: float = 0.1) -> None:
         self.most = number_from("most", most, 0, 1)
@@ -192,7 +275,20 @@ class Drop(_Step):
 
 
 class Mix(_Step):
-    """Replaces a sector around the sensor by that of another scan of `scans` (as PolarMix)."""
+    """Replaces a sector around the sensor by that of another scan (as PolarMix).
+
+    Args:
+        scans: a dataset, or a list of scans, to draw from.
+        narrowest: of the sector, radians.
+        widest: of the sector, radians.
+    Raises:
+        UserError: for numbers out of range.
+    Example:
+        >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
+        >>> mixed = data.Mix([pumice.simulate(seed=2, beams=32)])(scan, random)
+        >>> mixed.labels.shape == (len(mixed),)
+        True
+    """
 
     def __init__(self, scans: Scans, narrowest: float = 0.5, widest: float = math.pi) -> None:
         check_scans(scans)

@@ -52,8 +52,16 @@ class _Files:
 
 
 class SemanticKitti(_Files):
-    """`root`/sequences/08/velodyne/000000.bin, and labels/000000.label where they are. Label map:
-    `SEMANTIC_KITTI`."""
+    """`root`/sequences/08/velodyne/000000.bin, and labels/000000.label where they are. Label map: `SEMANTIC_KITTI`.
+
+    Args:
+        root: the folder of the dataset.
+        sequences: their numbers; default: those people train on.
+    Raises:
+        UserError: where there is no such file.
+    Example:
+        >>> scans = data.SemanticKitti("kitti", sequences=[8])               # doctest: +SKIP
+    """
 
     def __init__(self, root: Folder, sequences: Sequence[int] = SEMANTIC_KITTI_TRAIN) -> None:
         if isinstance(sequences, (int, str)):
@@ -70,8 +78,17 @@ class SemanticKitti(_Files):
 
 class NuScenes(_Files):
     """Key frames: `root`/samples/LIDAR_TOP/*.pcd.bin, with the labels of nuScenes-lidarseg where
-    `root`/`version`/lidarseg.json names them. Label map: `NUSCENES`. Intensities are 0 to 255 in
-    its files, here 0 to 1."""
+    `root`/`version`/lidarseg.json names them. Label map: `NUSCENES`. Intensities are 0 to 255 in its files, here 0
+    to 1.
+
+    Args:
+        root: the folder of the dataset.
+        version: the folder of its tables.
+    Raises:
+        UserError: where there is no such file, and for tables that are none.
+    Example:
+        >>> scans = data.NuScenes("nuscenes")                                 # doctest: +SKIP
+    """
 
     def __init__(self, root: Folder, version: str = "v1.0-trainval") -> None:
         root = Path(root)
@@ -97,10 +114,18 @@ class NuScenes(_Files):
 class Waymo(_Files):
     """Frames converted to files, anywhere below `root`. Label map: `WAYMO`.
 
-    NAME.npz: `points`, `coord` or `positions` [P, 3 or more: x, y, z, intensity], `strength` or
-    `intensity` [P] where it is apart, `labels` or `segment` [P] or [P, 2] (instance, class).
-    NAME.bin: float32 [P, 4], with NAME.label or NAME.npy for the labels. Intensities are brought
-    below 1 by tanh, as Waymo's have no bound.
+    NAME.npz: `points`, `coord` or `positions` [P, 3 or more: x, y, z, intensity], `strength` or `intensity` [P]
+    where it is apart, `labels` or `segment` [P] or [P, 2] (instance, class). NAME.bin: float32 [P, 4], with
+    NAME.label or NAME.npy for the labels. Intensities are brought below 1 by tanh, as Waymo's have no bound.
+
+    Args:
+        root: the folder of the files.
+    Raises:
+        UserError: where there is no such file.
+    Example:
+        >>> np.savez("frame.npz", points=np.zeros((5, 4)), labels=np.zeros(5, int))
+        >>> len(data.Waymo(".")[0])
+        5
     """
 
     def __init__(self, root: Folder) -> None:

@@ -20,7 +20,20 @@ from .labels import IGNORED, LabelMap
 
 @dataclasses.dataclass
 class Sample:
-    """Voxels of one scan, or (after `collate`) of several."""
+    """Voxels of one scan, or (after `collate`) of several.
+
+    Args:
+        coordinates: int32 [N, 4], item, x, y, z.
+        features: float32 [N, C].
+        labels: int64 [N], the class that most points of a voxel have.
+        point_to_voxel: int64 [P], row of each point's voxel, -1 out of range; or None.
+        point_labels: int64 [P]; or None.
+        items: how many scans.
+    Example:
+        >>> sample = data.VoxelDataset(data.SimulatedScans([1], 32), data.SEMANTIC_KITTI)[0]
+        >>> sample.tensor().batch_size
+        1
+    """
 
     coordinates: torch.Tensor  # int32 [N, 4]: item, x, y, z
     features: torch.Tensor  # float32 [N, C]
@@ -53,15 +66,25 @@ class Sample:
 
 
 class VoxelDataset(torch.utils.data.Dataset):
-    """Sample i is scan i of `scans`, augmented, in voxels.
+    """Sample i is scan i of `scans`, augmented, in voxels; iterating over it makes each once.
 
-    An index of len(scans) or more is scan (index mod len) with other random numbers: a sampler that
-    counts on from epoch to epoch gets the same samples in every run, whichever worker makes them.
+    An index of len(scans) or more is scan (index mod len) with other random numbers: a sampler that counts on from
+    epoch to epoch gets the same samples in every run, whichever worker makes them.
 
-    points: keep what leads from voxels back to points, as measuring needs it. Iterating over it makes
-    each sample once.
-
-    Raises UserError for arguments of another kind, and where a sample is made for scans without labels.
+    Args:
+        scans: a dataset, or a list of scans.
+        labels: from the numbers of the scans' labels to classes.
+        voxel: metres a cell, one number or one an axis.
+        augment: an augmentation; default: none.
+        range: x0, y0, z0, x1, y1, z1, metres; points outside are left out.
+        points: keep what leads from voxels back to points, as measuring needs it.
+        seed: of the random numbers.
+    Raises:
+        UserError: for arguments of another kind; when a sample is made, for a scan without labels.
+    Example:
+        >>> samples = data.VoxelDataset(data.SimulatedScans([1, 2], 32), data.SEMANTIC_KITTI, voxel=0.2)
+        >>> len(samples), samples[0].features.shape[1]
+        (2, 4)
     """
 
     def __init__(
@@ -130,10 +153,20 @@ class VoxelDataset(torch.utils.data.Dataset):
 def majority_labels(
     truth: np.ndarray, point_to_voxel: np.ndarray, voxels: int, classes: int
 ) -> np.ndarray:
-    """int64 [voxels]: the class that most points of each voxel have; ignored points do not vote.
+    """The class that most points of each voxel have; ignored points do not vote.
 
-    truth: whole numbers [P], 0 … classes - 1 or `IGNORED`. point_to_voxel: whole numbers [P], below
-    `voxels`; negative where a point has no voxel. Raises UserError for anything else.
+    Args:
+        truth: whole numbers [P], 0 … classes - 1 or `IGNORED`.
+        point_to_voxel: whole numbers [P], below `voxels`; negative where a point has no voxel.
+        voxels: how many there are.
+        classes: how many there are.
+    Returns:
+        int64 [voxels], `IGNORED` where nobody votes.
+    Raises:
+        UserError: for other shapes, and numbers out of range.
+    Example:
+        >>> data.majority_labels(np.array([0, 1, 1]), np.array([0, 0, 0]), 2, 2)
+        array([ 1, -1])
     """
     if truth.shape != point_to_voxel.shape or truth.ndim != 1:
         raise _C.UserError(
@@ -159,8 +192,17 @@ def majority_labels(
 def collate(samples: Sequence[Sample]) -> Sample:
     """One batch: sample i becomes item i. A DataLoader without `collate_fn` does this too.
 
-    Raises UserError for an empty list, for other things than samples of one item each, and for samples
-    with different numbers of features.
+    Args:
+        samples: of one item each.
+    Returns:
+        A `Sample` of len(samples) items.
+    Raises:
+        UserError: for an empty list, for other things than samples of one item each, and for samples with different
+        numbers of features.
+    Example:
+        >>> samples = data.VoxelDataset(data.SimulatedScans([1, 2], 32), data.SEMANTIC_KITTI, voxel=0.2)
+        >>> data.collate([samples[0], samples[1]]).items
+        2
     """
     if isinstance(samples, Sample):
         raise _C.UserError("samples is one Sample: give a list of them, as [sample]")
@@ -209,6 +251,17 @@ default_collate_fn_map[Sample] = lambda samples, *, collate_fn_map=None: collate
 
 
 def one_thread(worker: int = 0) -> None:
-    """`worker_init_fn` of a DataLoader: its workers are many, so each computes on one thread."""
+    """`worker_init_fn` of a DataLoader: its workers are many, so each computes on one thread.
+
+    Args:
+        worker: its number, which does not matter.
+    Returns:
+        None.
+    Raises:
+        Nothing.
+    Example:
+        >>> samples = data.VoxelDataset(data.SimulatedScans([1], 32), data.SEMANTIC_KITTI)
+        >>> loader = torch.utils.data.DataLoader(samples, worker_init_fn=data.one_thread)
+    """
     torch.set_num_threads(1)
     _C.set_threads(1)

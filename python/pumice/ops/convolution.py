@@ -147,6 +147,7 @@ def convolution_input_gradient(
         torch.Size([2, 4])
     """
     if modes.traced(grad_output) or type(map) is TracedMap:
+        flops.announce()
         traced = as_traced(map)
         return _ops.convolution_input_gradient(
             grad_output,
@@ -192,6 +193,7 @@ def convolution_weight_gradient(
         torch.Size([27, 4, 8])
     """
     if modes.traced(features) or type(map) is TracedMap:
+        flops.announce()
         traced = as_traced(map)
         return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
     if modes.wants_gradient(features, grad_output):

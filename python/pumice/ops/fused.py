@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _C
 from . import modes
+from .library import flops
 from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
@@ -51,6 +52,7 @@ def fused_convolution(
     """
     modes.refuse_gradient("fused_convolution", features, weight, scale, shift, residual)
     if modes.traced(features) or type(map) is TracedMap:
+        flops.announce()
         traced = as_traced(map)
         return _ops.fused_convolution(
             features, weight, traced.token, traced.out_rows, scale, shift, residual, relu, groups
