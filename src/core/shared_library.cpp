@@ -3,15 +3,33 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <pumice/core/error.hpp>
 
+#include "core/printable.hpp"
+
 namespace pumice {
+namespace {
+
+/// Whether opening it could wait for the other end of a pipe. Names without a slash are looked for
+/// where the system keeps its libraries.
+bool is_no_file(const std::string& candidate) {
+  struct stat status {};
+  return candidate.find('/') != std::string::npos && ::stat(candidate.c_str(), &status) == 0 &&
+         !S_ISREG(status.st_mode);
+}
+
+}   // namespace
 
 SharedLibrary::SharedLibrary(const WantedLibrary& wanted,
                              const std::vector<std::string>& candidates)
     : wanted_(wanted) {
   for (const std::string& candidate : candidates) {
+    if (is_no_file(candidate)) {
+      if (refusal_.empty()) refusal_ = printable_path(candidate) + ": is not a regular file";
+      continue;
+    }
     library_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ != nullptr) {
       candidate_ = candidate;

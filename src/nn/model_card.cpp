@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kFeatures = "x,y,z,intensity";
 constexpr std::size_t kMostClasses = 4096;
+constexpr std::size_t kQuoted = 160;   // characters of an entry: 20 colours
 constexpr std::int64_t kMostChannels = std::int64_t{1} << 20;   // as of MinkUNet42
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -63,8 +64,8 @@ class Reader {
   }
 
   void require(bool holds, const char* key, std::string_view remedy) const {
-    PUMICE_EXPECTS(holds, file_, ": its metadata says ", key, " = \"", printable(entries_.at(key)),
-                   "\"; ", remedy);
+    PUMICE_EXPECTS(holds, file_, ": its metadata says ", key, " = \"",
+                   printable(entries_.at(key), kQuoted), "\"; ", remedy);
   }
 
   std::optional<std::int64_t> read_count(const char* key) const {
@@ -238,21 +239,21 @@ std::optional<MinkUNetWidths> widths_in(const SafetensorsFile& file) {
 
 std::string options_for(const MinkUNetWidths& widths) {
   struct Preset {
-    const MinkUNetWidths& widths;
     const char* option;
+    const MinkUNetWidths& widths;
   };
-  const Preset presets[] = {{kSpvnasWidths, ""}, {kDrivingWidths, "--widths driving"}};
+  const Preset presets[] = {{"", kSpvnasWidths}, {"--widths driving", kDrivingWidths}};
   for (const Preset& preset : presets) {
     const auto factor = factor_for(preset.widths, widths);
     if (!factor) continue;
-    const std::string scale = *factor == "1" ? "" : "--width-factor " + *factor;
-    const std::string option = preset.option;
-    if (option.empty() && scale.empty()) return "--widths spvnas";
-    return option + (option.empty() || scale.empty() ? "" : " ") + scale;
+    std::string options = preset.option;
+    if (*factor == "1") return options.empty() ? "--widths spvnas" : options;
+    options.append(options.empty() ? "" : " ").append("--width-factor ").append(*factor);
+    return options;
   }
   std::string text = "--widths ";
   for (const std::int64_t width : widths)
-    text += (text.ends_with(' ') ? "" : ",") + std::to_string(width);
+    text.append(text.ends_with(' ') ? "" : ",").append(std::to_string(width));
   return text;
 }
 

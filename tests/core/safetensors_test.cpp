@@ -185,8 +185,8 @@ TEST(HostileSafetensors, AreQuotedInOneShortLine) {
   }
 }
 
-/// The header is walked once: 200,000 tensors, 14 MB, take a tenth of a second. With work for each
-/// that grows with their number they would take minutes.
+/// The header is walked once: 200,000 tensors, 14 MB, take half a second, a few under sanitizers.
+/// With work for each of them that grows with their number they would take ten minutes.
 TEST(HostileSafetensors, WithManyTensorsTakeTimeInProportion) {
   std::string header = "{";
   for (int i = 0; i < 200000; ++i)
@@ -194,7 +194,7 @@ TEST(HostileSafetensors, WithManyTensorsTakeTimeInProportion) {
   header.back() = '}';
   const std::clock_t begin = std::clock();
   EXPECT_EQ(parse(file_of(header)).names().size(), 200000u);
-  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 8.0);
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 30.0);
 }
 
 TEST(HostileSafetensors, ThatTorchSaveWroteSaySo) {

@@ -1,7 +1,11 @@
 // Libraries that may not be there.
 #include "core/shared_library.hpp"
 
+#include <sys/stat.h>
+
 #include <gtest/gtest.h>
+
+#include "support/temporary_folder.hpp"
 
 namespace pumice {
 namespace {
@@ -27,6 +31,16 @@ TEST(SharedLibrary, TheFirstThatIsThereIsOpened) {
   EXPECT_TRUE(library.file().starts_with("/")) << library.file();
   ASSERT_NE(square_root, nullptr);
   EXPECT_EQ(square_root(9), 3);
+}
+
+/// Opening a pipe would wait for its other end.
+TEST(SharedLibrary, APipeIsPassedOver) {
+  const test::TemporaryFolder folder;
+  const std::string pipe = (folder / "libm.so.6").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(SharedLibrary(kMath, {pipe}).problem(),
+            "no library of sines: " + pipe + ": is not a regular file; install one");
+  EXPECT_TRUE(SharedLibrary(kMath, {pipe, "libm.so.6"}).is_open());
 }
 
 TEST(SharedLibrary, TheFirstMissingFunctionIsNamed) {
