@@ -19,6 +19,7 @@
 
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "core/printable.hpp"
 #include "outputs.hpp"
 #include "statistics.hpp"
 #include "streets.hpp"
