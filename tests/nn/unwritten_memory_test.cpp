@@ -11,6 +11,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/nn/activation.hpp>
+#include <pumice/nn/captured_network.hpp>
 #include <pumice/nn/initialize.hpp>
 #include <pumice/nn/join.hpp>
 #include <pumice/nn/linear.hpp>
@@ -159,6 +160,48 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_dataflow) {
   network.eval();
   fold(network);
   expect_right_in_much_room(network, scene(), DType::f32, Dataflow::fetch_on_demand);
+}
+
+TEST(UnwrittenMemoryGpu, is_read_by_no_graph) {
+  PUMICE_NEEDS_GPU();
+  const SparseTensor x = scene();
+  for (const auto dataflow :
+       {std::optional<Dataflow>{}, std::optional(Dataflow::fetch_on_demand)}) {
+    const auto network = std::make_shared<EveryLayer>();
+    initialize(*network, 5);
+    network->eval();
+    if (dataflow) fold(*network);
+    const Tensor expected = in_key_order(answer_of(*network, x));
+    const Stream stream(kGpu);
+    network->to(stream);
+    CapturedNetwork graphs(network, stream, {.dataflow = dataflow, .deterministic = true});
+    for (int launch = 0; launch < 2; ++launch) {
+      const Answer actual = answer_from(
+          graphs.forward(x.coordinates->coordinates(), x.features, x.coordinates->options()));
+      EXPECT_LT(relative_difference(in_key_order(actual), expected), 1e-5);
+    }
+  }
+}
+
+/// Whose sites the host makes, also while a graph is recorded.
+TEST(UnwrittenMemoryGpu, is_read_by_no_graph_that_ends_in_a_row_for_each_item) {
+  PUMICE_NEEDS_GPU();
+  const SparseTensor x = scene();
+  const auto network = std::make_shared<Sequential>(
+      std::vector<ModulePtr>{std::make_shared<Convolution>(submanifold(4, 8)),
+                             std::make_shared<GlobalPool>(Pooling::average)});
+  initialize(*network, 5);
+  network->eval();
+  const Answer expected = answer_of(*network, x);
+  const Stream stream(kGpu);
+  network->to(stream);
+  CapturedNetwork graphs(network, stream);
+  for (int launch = 0; launch < 2; ++launch) {
+    const Answer actual = answer_from(
+        graphs.forward(x.coordinates->coordinates(), x.features, x.coordinates->options()));
+    EXPECT_TRUE(same_bits(actual.coordinates, expected.coordinates));
+    EXPECT_LT(relative_difference(actual.features, expected.features), 1e-5);
+  }
 }
 
 TEST(UnwrittenMemoryGpu, is_read_by_no_network) {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
-from conftest import close, random_tensor, working_type
+from conftest import NO_GPU, close, random_tensor, working_type
 
-from pumice import UserError, nn, ops
+from pumice import UserError, _C, nn, ops
+from pumice.ops import modes
 
 
 def reference(
@@ -225,6 +227,50 @@ def test_a_frozen_network_is_frozen_anew(device: torch.device) -> None:
         net[1].weight.data.mul_(3)
         nn.freeze(net)
         close(net(x).features, apart(net, x).features, sums=16 * 27)
+
+
+def test_what_is_recorded_is_not_kept(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype = working_type(device)
+    net = nn.freeze(net_of(device, dtype).eval())
+    x = random_tensor(channels=8, device=device, dtype=dtype).detach()
+    made: list[object] = []
+
+    def counted(call: Callable[..., object]) -> Callable[..., object]:
+        return lambda *given: made.append(1) or call(*given)
+
+    monkeypatch.setattr(_C, "ChainWeights", counted(_C.ChainWeights))
+    monkeypatch.setattr(ops, "fold_batch_norm", counted(ops.fold_batch_norm))
+    with torch.no_grad():
+        monkeypatch.setattr(modes, "is_recorded", lambda features: True)
+        net(x)
+        once = len(made)
+        assert once > 0
+        net(x)
+        assert len(made) == 2 * once
+        monkeypatch.setattr(modes, "is_recorded", lambda features: False)
+        net(x)
+        net(x)
+        assert len(made) == 3 * once
+
+
+def test_a_graph_of_a_frozen_network_leaves_other_calls_alone(device: torch.device) -> None:
+    if device.type != "cuda":
+        pytest.skip(NO_GPU)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), torch.no_grad():
+        net = nn.freeze(net_of(device, torch.float32).eval())
+        x = random_tensor(channels=8, device=device, dtype=torch.float32).detach()
+        expected = apart(net, x).features
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            recorded = net(x).features
+        close(net(x).features, expected, sums=16 * 27)  # the graph has not run
+        for _ in range(2):
+            graph.replay()
+            close(recorded, expected, sums=16 * 27)
 
 
 def test_hooks_are_called(device: torch.device) -> None:

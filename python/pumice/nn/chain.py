@@ -199,7 +199,8 @@ class Chain:
         ):
             return known[3]
         made = _C.ChainWeights(self.c, features, parameters, running)
-        self.weights = (kept, key, (parameters, running), made)
+        if not modes.is_recorded(features):
+            self.weights = (kept, key, (parameters, running), made)
         return made
 
 

@@ -113,7 +113,7 @@ class Step:
             if self.folded is not None and self.folded[0] is kept and self.folded[1] == key:
                 return self.folded[2]
         made = ops.fold_batch_norm(*of, self.norm.eps)
-        if not traced:
+        if not traced and (kept is None or not modes.is_recorded(made[0])):
             self.folded = None if kept is None else (kept, key, made)
         return made
 

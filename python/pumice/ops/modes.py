@@ -93,6 +93,12 @@ def check_weight(features: Tensor, weight: Tensor) -> None:
         )
 
 
+def is_recorded(features: Tensor) -> bool:
+    """Whether what is computed of them goes into a CUDA graph: it is there when that has run, and is
+    not to be kept for calls before that."""
+    return features.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 def stream_of(features: Tensor) -> int:
     """The current stream of their GPU, as a number; 0 on the CPU."""
     return torch._C._cuda_getCurrentRawStream(features.get_device()) if features.is_cuda else 0
