@@ -20,11 +20,13 @@ import torch
 
 import pumice
 import pumice.compat
-from pumice import data, losses, metrics, models, nn, ops
+import pumice.convert
+from pumice import convert, data, losses, metrics, models, nn, ops
 
 MODULES = [
     "pumice",
     "pumice.compat",
+    "pumice.convert",
     "pumice.data",
     "pumice.losses",
     "pumice.metrics",
@@ -36,7 +38,7 @@ MODULES = [
 ]
 NAMES = {
     "torch": torch, "np": np, "pumice": pumice, "nn": nn, "ops": ops, "models": models, "data": data,
-    "losses": losses, "metrics": metrics,
+    "losses": losses, "metrics": metrics, "convert": convert,
 }  # fmt: skip
 # Of modules without a list.
 IN_MODULES = {"pumice.view": ["log_rerun"], "pumice.losses": ["lovasz_softmax"], "pumice.metrics": ["Confusion"]}

@@ -279,7 +279,7 @@ def test_other_things_than_sparse_tensors() -> None:
     assert said(lambda: Net()(points)).startswith("stem (SubMConv3d) takes a sparse tensor, and got a Tensor")
     assert "got a ndarray" in said(lambda: models.SPVCNN(cr=0.25)(np.ones((2, 4))))
     assert "got a Tensor" in said(lambda: pumice.explain(nn.Sequential(nn.SubMConv3d(4, 8, 3)), points))
-    assert "has no labels" in said(lambda: pumice.data.SEMANTIC_KITTI(None))
+    assert "a scan without labels" in said(lambda: pumice.data.SEMANTIC_KITTI(None))
 
 
 def test_a_loader_collates_sparse_tensors_by_itself(x: pumice.SparseTensor) -> None:

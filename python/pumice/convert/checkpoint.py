@@ -23,8 +23,23 @@ _ENTRIES = ("state_dict", "model_state_dict", "model_state", "model", "net", "ne
 
 
 def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, Tensor]:
-    """Names and tensors of a .safetensors, .pth, .pt or .ckpt file. `entry`: where in it the state dict is;
-    by default the usual places are looked at."""
+    """Names and tensors of a .safetensors, .pth, .pt or .ckpt file.
+
+    Args:
+        path: of the file.
+        entry: where in it the state dict is; default: the usual places are looked at.
+    Returns:
+        Tensors by name, on the CPU.
+    Raises:
+        UserError: for what is no checkpoint, or holds more than tensors, and where several places fit.
+    Waits:
+        Never.
+    Example:
+        >>> import pathlib
+        >>> torch.save({"model": {"a.weight": torch.ones(2)}}, "net.pth")
+        >>> convert.read_checkpoint(pathlib.Path("net.pth"))
+        {'a.weight': tensor([1., 1.])}
+    """
     if not path.exists():
         raise _C.UserError(f"{path}: there is no such file")
     if not path.is_file():
@@ -47,8 +62,23 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
 
 
 def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
-    """By the ending of `path`: .safetensors, or what torch.save writes as .pth, .pt and .ckpt; raises
-    UserError for another, and where there is no such folder."""
+    """Writes a file by the ending of its name, whole or not at all.
+
+    Args:
+        path: .safetensors, or .pth, .pt or .ckpt for what torch.save writes.
+        tensors: by name.
+    Returns:
+        None.
+    Raises:
+        UserError: for another ending, and where there is no such folder.
+    Waits:
+        For a GPU, where the tensors are on one.
+    Example:
+        >>> import pathlib
+        >>> convert.write_checkpoint(pathlib.Path("net.pt"), {"a": torch.ones(2)})
+        >>> torch.load("net.pt")
+        {'a': tensor([1., 1.])}
+    """
     if not path.absolute().parent.is_dir():
         raise _C.UserError(f"{path}: there is no folder {path.parent}: make it first")
     if path.suffix == ".safetensors":
@@ -62,12 +92,41 @@ def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_safetensors(path: pathlib.Path) -> dict[str, Tensor]:
-    """Everything in the file but its metadata."""
+    """Everything in a safetensors file but its metadata.
+
+    Args:
+        path: of the file.
+    Returns:
+        Tensors by name, on the CPU.
+    Raises:
+        UserError: for a file that is none.
+    Waits:
+        Never.
+    Example:
+        >>> import pathlib
+        >>> convert.write_safetensors(pathlib.Path("a.safetensors"), {"a": torch.ones(2)})
+        >>> convert.read_safetensors(pathlib.Path("a.safetensors"))
+        {'a': tensor([1., 1.])}
+    """
     return read_weights(path)[0]
 
 
 def write_safetensors(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
-    """By names in alphabetic order, whole or not at all."""
+    """By names in alphabetic order, whole or not at all.
+
+    Args:
+        path: of the file.
+        tensors: by name.
+    Returns:
+        None.
+    Raises:
+        UserError: for types that such files do not hold.
+    Waits:
+        For a GPU, where the tensors are on one.
+    Example:
+        >>> import pathlib
+        >>> convert.write_safetensors(pathlib.Path("a.safetensors"), {"a": torch.ones(2)})
+    """
     write_tensors(path, dict(sorted(tensors.items())), {"format": "pt"})
 
 

@@ -17,7 +17,21 @@ _LARGEST_EXTENT = 15  # an axis beyond that is taken for channels
 
 @dataclass
 class Choices:
-    """What a file cannot say. Patterns are as in a shell: `backbone.*.kernel`."""
+    """What a file cannot say. Patterns are as in a shell: `backbone.*.kernel`.
+
+    Args:
+        dimension: number of axes.
+        kernel_size: by pattern, where the shape does not tell.
+        strided: patterns of 1x1 kernels of layers whose stride is not 1.
+        keep: patterns of what is carried over as it is.
+        drop: patterns of what is left out.
+        rename: pairs of a regular expression and its replacement.
+        reverse_axes: whether coordinates come in the opposite order.
+    Example:
+        >>> choices = convert.Choices(drop=["head.*"])
+        >>> choices.dimension
+        3
+    """
 
     dimension: int = 3
     kernel_size: Mapping[str, Sequence[int]] = field(default_factory=dict)

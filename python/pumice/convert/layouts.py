@@ -20,10 +20,20 @@ from .. import _C
 class Layout:
     """One library's convention.
 
-    `axes`: the order of the parameter's axes: k (all kernel axes), K (all of them as one), i (in), o (out).
-    `fastest`: which axis of a K runs fastest: "last", "first", or "parity" (odd volumes first, even last).
-    `pointwise`: a 1x1 kernel of stride 1 is kept "same" as any other, as a "matrix" [in, out], or
-    "swapped": in the shape of any other, but with the memory of [in, out].
+    Args:
+        name: of the library.
+        parameter: the name of a weight.
+        axes: the order of the parameter's axes: k (all kernel axes), K (all of them as one), i (in), o (out).
+        fastest: which axis of a K runs fastest: "last", "first", or "parity" (odd volumes first, even last).
+        pointwise: a 1x1 kernel of stride 1 is kept "same" as any other, as a "matrix" [in, out], or "swapped": in
+            the shape of any other, but with the memory of [in, out].
+        bias_axes: of a bias.
+        groups: whether there are layers of groups.
+        norm_child: under which name norms keep PyTorch's.
+        linear_child: under which name linear layers keep PyTorch's.
+    Example:
+        >>> convert.LAYOUTS["spconv"].axes
+        'oki'
     """
 
     name: str
@@ -64,8 +74,24 @@ def first_is_fastest(layout: Layout, size: Sequence[int]) -> bool:
 
 
 def to_common(layout: Layout, weight: Tensor, size: Sequence[int], strided: bool = False) -> Tensor:
-    """The parameter of a kernel of `size` to [k..., in / groups, out]. `strided`: the layer's stride is not
-    1, which a 1x1 kernel is kept differently for."""
+    """A library's parameter in the common form.
+
+    Args:
+        layout: a row of `LAYOUTS`.
+        weight: the parameter.
+        size: of the kernel, a number an axis.
+        strided: whether the layer's stride is not 1, which a 1x1 kernel is kept differently for.
+    Returns:
+        [k0, …, in / groups, out], a view where that is possible.
+    Raises:
+        RuntimeError: PyTorch's, for another shape.
+    Waits:
+        Never.
+    Example:
+        >>> weight = torch.empty(8, 3, 3, 3, 4)
+        >>> convert.to_common(convert.LAYOUTS["spconv"], weight, (3, 3, 3)).shape
+        torch.Size([3, 3, 3, 4, 8])
+    """
     dimension = len(size)
     if math.prod(size) == 1 and not strided and layout.pointwise != "same":
         if layout.pointwise == "swapped":
@@ -84,7 +110,24 @@ def to_common(layout: Layout, weight: Tensor, size: Sequence[int], strided: bool
 
 
 def from_common(layout: Layout, common: Tensor, strided: bool = False, groups: int = 1) -> Tensor:
-    """[k..., in / groups, out] to the library's parameter, contiguous."""
+    """The common form as a library's parameter.
+
+    Args:
+        layout: a row of `LAYOUTS`.
+        common: [k0, …, in / groups, out].
+        strided: whether the layer's stride is not 1.
+        groups: of the layer.
+    Returns:
+        The parameter, contiguous.
+    Raises:
+        UserError: for groups that the library does not have.
+    Waits:
+        Never.
+    Example:
+        >>> common = torch.empty(3, 3, 3, 4, 8)
+        >>> convert.from_common(convert.LAYOUTS["pumice"], common).shape
+        torch.Size([27, 4, 8])
+    """
     dimension = common.dim() - 2
     size, (inputs, outputs) = common.shape[:dimension], common.shape[dimension:]
     if groups != 1 and not layout.groups:

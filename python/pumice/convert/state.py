@@ -20,7 +20,20 @@ _TOLERANCE = 1e-10  # of float64 sums of a few thousand products, relative
 
 @dataclass
 class Kernel:
-    """What became of one convolution. `error`: of its check, relative; None: not checked."""
+    """What became of one convolution.
+
+    Args:
+        name: of the source.
+        new_name: of the target.
+        shape: of the source.
+        new_shape: of the target.
+        size: of the kernel.
+        error: of its check, relative; None: not checked.
+    Example:
+        >>> state = {"a.weight": torch.ones(8, 3, 3, 3, 4)}
+        >>> convert.convert_state(state, "spconv", "pumice").kernels[0].new_shape
+        (27, 4, 8)
+    """
 
     name: str
     new_name: str
@@ -32,8 +45,19 @@ class Kernel:
 
 @dataclass
 class Converted:
-    """A state by the names and in the layouts of the target; and what became of each parameter, by
-    the names of the source."""
+    """A state by the names and in the layouts of the target; and what became of each parameter, by the names of the
+    source.
+
+    Args:
+        tensors: of the target, by name.
+        kernels: what was turned.
+        kept: what was carried over as it is.
+        dropped: what was left out.
+    Example:
+        >>> state = {"a.weight": torch.ones(8, 3, 3, 3, 4), "b.weight": torch.ones(8)}
+        >>> convert.convert_state(state, "spconv", "pumice").kept
+        ['b.weight']
+    """
 
     tensors: dict[str, Tensor]
     kernels: list[Kernel]
@@ -44,8 +68,26 @@ class Converted:
 def convert_state(
     state: Mapping[str, Tensor], source: str, target: str, choices: Choices | None = None, check: bool = True
 ) -> Converted:
-    """Entries of `source` in `target`'s names and layouts. Raises UserError for what is not understood,
-    saying what to pass, and where a converted layer gives other numbers than the original."""
+    """A whole state dict from one library's names and layouts to another's.
+
+    Args:
+        state: tensors by name.
+        source: a name of `LAYOUTS`, as "spconv".
+        target: another.
+        choices: what the state does not tell; default: nothing.
+        check: whether each converted layer is compared with the original.
+    Returns:
+        A `Converted`.
+    Raises:
+        UserError: for what is not understood, saying what to pass, and where a converted layer gives other numbers
+        than the original.
+    Waits:
+        Never.
+    Example:
+        >>> state = {"a.weight": torch.ones(8, 3, 3, 3, 4)}
+        >>> convert.convert_state(state, "spconv", "pumice").tensors["a.weight"].shape
+        torch.Size([27, 4, 8])
+    """
     choices = choices or Choices()
     reads, writes = _layout(source), _layout(target)
     choices.check(state)

@@ -55,7 +55,10 @@ class LabelMap:
         """int [P] to int64 [P]. Raises UserError for None, which is what a scan without labels has, and
         for what is no array of whole numbers."""
         if labels is None:
-            raise _C.UserError("the scan has no labels: read them with pumice.read_labels, or take a scan that has")
+            raise _C.UserError(
+                "labels are NoneType, as of a scan without labels: read them with pumice.read_labels, or take a scan "
+                "that has some"
+            )
         if getattr(labels, "dtype", None) is None or np.asarray(labels).dtype.kind not in "iu":
             given = getattr(labels, "dtype", type(labels).__name__)
             raise _C.UserError(f"labels are {given}: give an array of whole numbers, as read_labels does")
