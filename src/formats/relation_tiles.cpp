@@ -179,8 +179,7 @@ RelationTiles::RelationTiles(const KernelMapView& map, std::int64_t tile_rows)
   PUMICE_EXPECTS(tile_rows >= 1 && tile_rows <= std::numeric_limits<std::int32_t>::max(),
                  "tile_rows = ", tile_rows,
                  ": a tile holds at least one output and fewer than 2^31");
-  PUMICE_ENSURES(static_cast<std::int64_t>(map.offset_begin.size()) == offsets_ + 1, "map of ",
-                 offsets_, " offsets has ", map.offset_begin.size(), " boundaries");
+  check_lists(map, "RelationTiles");
   tiles_ = (out_rows_ + tile_rows_ - 1) / tile_rows_;
   begin_ = Buffer<std::int64_t>(tiles_ * offsets_ + 1);
   in_ = Buffer<std::int32_t>(map.pairs());

@@ -109,7 +109,7 @@ KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
     return KernelMap::on_device(window, in, out, direction == Direction::in_to_out, has_identity);
   }
   KernelPairs lists = find_pairs(*in, *out, window, direction);
-  return std::make_shared<const KernelMap>(window, in, out, std::move(lists), has_identity);
+  return KernelMap::of_search(window, in, out, std::move(lists), has_identity);
 }
 
 /// Options of the finer outputs of a transposed convolution. A stride that cannot be divided means

@@ -178,6 +178,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
 
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
                    const ConvolutionOptions& options) {
+  check_lists(map, "convolution");
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_weight(weight, map, options.groups,
                {"the features are", weight_type(features, weight, options)});
@@ -195,6 +196,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
 
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                   const KernelMapView& map, const ConvolutionOptions& options) {
+  check_lists(map, "convolution_input_gradient");
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
   check_weight(weight, map, options.groups,
                {"grad_output is", weight_type(grad_output, weight, options)});
@@ -216,6 +218,7 @@ namespace {
 ConvolutionProblem weight_gradient_problem(ConstTensorView features, ConstTensorView grad_output,
                                            const KernelMapView& map,
                                            const ConvolutionOptions& options) {
+  check_lists(map, "convolution_weight_gradient");
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
   PUMICE_EXPECTS(features.dtype() == grad_output.dtype(), "features are ",

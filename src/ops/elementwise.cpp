@@ -84,10 +84,12 @@ std::int64_t row_bytes(ConstTensorView rows) {
 void spread_side(ConstTensorView features, ConstTensorView rows, TensorView output,
                  std::int64_t byte) {
   jit::DeviceRunner runner = cuda::runner_for(features);
-  const Buffer<std::int32_t> inverse = cuda::invert_rows(runner, rows, output.rows());
+  const Buffer<std::int32_t> inverse = cuda::invert_rows(
+      runner, cuda::list_of(runner, rows, output.rows(), "union: rows of a side"));
   const ConstTensorView list(inverse.data(), DType::i32, {output.rows()}, features.stream());
-  cuda::take_rows(runner, {features.raw(), row_bytes(features), row_bytes(features)}, list,
-                  features.rows(), static_cast<std::byte*>(output.raw()) + byte, row_bytes(output));
+  cuda::take_rows(runner, {features.raw(), row_bytes(features), row_bytes(features)},
+                  cuda::list_of(runner, list, features.rows(), nullptr),
+                  static_cast<std::byte*>(output.raw()) + byte, row_bytes(output));
 }
 
 /// The gradient of one side: columns of the rows it has in the union.
@@ -103,7 +105,8 @@ Tensor take_side(ConstTensorView grad_output, ConstTensorView rows, std::int64_t
   cuda::take_rows(runner,
                   {static_cast<const std::byte*>(grad_output.raw()) + first_channel * element,
                    row_bytes(grad_output), channels * element},
-                  rows, grad_output.rows(), result.raw(), channels * element);
+                  cuda::list_of(runner, rows, grad_output.rows(), "union: rows of a side"),
+                  result.raw(), channels * element);
   return result;
 }
 

@@ -14,6 +14,11 @@ void check_map(const InterpolationMapView& map, const char* op) {
   PUMICE_EXPECTS(map.rows.defined() && map.weights.defined() && map.rows.dtype() == DType::i32 &&
                      map.rows.shape().rank() == 2 && map.rows.shape() == map.weights.shape(),
                  op, ": the map is incomplete; pass what interpolation_map returned");
+  PUMICE_EXPECTS(map.weights.dtype() == DType::f32 || map.weights.dtype() == DType::f64, op,
+                 ": weights of the map hold ", name_of(map.weights.dtype()),
+                 "; they are f32 or f64, as the points are");
+  PUMICE_EXPECTS(map.in_rows >= 0, op, ": in_rows of the map = ", map.in_rows,
+                 "; it cannot be negative");
 }
 
 void check_device(ConstTensorView features, const InterpolationMapView& map, const char* op,

@@ -15,6 +15,7 @@ void check_map(ConstTensorView features, const KernelMapView& map, const char* o
   PUMICE_EXPECTS(features.device() == map.device, op, ": ", name, " is on ",
                  to_string(features.device()), " but the kernel map on ", to_string(map.device),
                  "; build it from coordinates on the same device");
+  check_lists(map, op);
 }
 
 void check_input(ConstTensorView features, const KernelMapView& map, const char* op) {

@@ -32,7 +32,8 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
   const StreamView stream = features.stream();
   const Shape shape{out_rows, features.extent(1)};
   jit::DeviceRunner runner = cuda::runner_for(features);
-  const cuda::RowGroups groups(runner, row_of, out_rows);
+  const cuda::RowGroups groups(runner,
+                               cuda::list_of(runner, row_of, out_rows, "reduce_rows: row_of"));
   ReducedRows result;
   result.output = Tensor(shape, features.dtype(), stream);
   switch (reduction) {
@@ -50,7 +51,9 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
     case Reduction::first:
       result.source = Tensor({out_rows}, DType::i32, stream);
       cuda::first_position(runner, groups, result.source.view());
-      cuda::take_rows(runner, features, result.source, result.output.view());
+      cuda::take_rows(runner, features,
+                      cuda::list_of(runner, result.source, features.rows(), nullptr),
+                      result.output.view());
       break;
   }
   return result;
@@ -74,7 +77,8 @@ Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
   Tensor output(with_rows(features.shape(), rows.rows()), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::take_rows(runner, features, rows, output.view());
+    cuda::take_rows(runner, features,
+                    cuda::list_of(runner, rows, features.rows(), "take_rows: rows"), output.view());
   } else {
     cpu::take_rows(features, rows, output.view());
   }
@@ -93,8 +97,9 @@ Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int6
   if (checks::on_cuda(grad_output)) {
     check_room(in_rows, rows.rows(), "scatter_rows");
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
-    cuda::reduce_rows(runner, cuda::RowGroups(runner, rows, in_rows), GroupResult::sum, grad_output,
-                      grad.view());
+    const cuda::RowGroups groups(runner,
+                                 cuda::list_of(runner, rows, in_rows, "scatter_rows: rows"));
+    cuda::reduce_rows(runner, groups, GroupResult::sum, grad_output, grad.view());
   } else {
     cpu::scatter_rows(grad_output, rows, grad.view());
   }

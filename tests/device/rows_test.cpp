@@ -10,9 +10,11 @@
 #include <pumice/ops/interpolation.hpp>
 #include <pumice/ops/rows.hpp>
 
+#include "core/cuda/status.hpp"
 #include "device/device_mirror.hpp"
 #include "device/device_tensors.hpp"
 #include "maps/cuda/identity_pairs.hpp"
+#include "ops/cuda/columns.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/ops_support.hpp"
@@ -21,6 +23,10 @@ namespace pumice::test {
 namespace {
 
 constexpr DType kStorages[] = {DType::f32, DType::f16, DType::bf16};
+
+RowList listed(jit::KernelRunner& runner, const DeviceTensor& rows, std::int64_t limit) {
+  return cuda::list_of(runner, rows.view(), limit, "rows");
+}
 
 /// Rows below `limit`, a tenth of them -1.
 Tensor chance_rows(std::int64_t size, std::int64_t limit, DType type, std::uint64_t seed) {
@@ -50,7 +56,7 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRows, AreTakenOfAnyWidth) {
           const DeviceTensor gpu_x(*runner, x);
           const DeviceTensor gpu_rows(*runner, rows);
           const DeviceTensor y(*runner, {size, channels}, type);
-          cuda::take_rows(*runner, gpu_x.view(), gpu_rows.view(), y.view());
+          cuda::take_rows(*runner, gpu_x.view(), listed(*runner, gpu_rows, 77), y.view());
           const Tensor expected = take_rows(x, rows);
           if (size == 0) continue;
           const Tensor actual = y.host();
@@ -69,7 +75,7 @@ PUMICE_DEVICE_TEST(DeviceRows, TouchNothingForANumberOutOfRange) {
   const DeviceTensor gpu_x(*runner, chance_tensor({3, 4}, DType::f32, 1));
   const DeviceTensor gpu_rows(*runner, rows);
   const DeviceTensor y(*runner, Tensor::zeros({6, 4}, DType::f32));
-  cuda::take_rows(*runner, gpu_x.view(), gpu_rows.view(), y.view());
+  cuda::take_rows(*runner, gpu_x.view(), listed(*runner, gpu_rows, 3), y.view());
   const Tensor taken = y.host();
   for (const std::int64_t i : {0, 1, 2, 3, 4, 5})
     EXPECT_EQ(std::isnan(taken.data<float>()[i * 4]), i == 1 || i == 2 || i == 5) << i;
@@ -77,12 +83,73 @@ PUMICE_DEVICE_TEST(DeviceRows, TouchNothingForANumberOutOfRange) {
   const Tensor six = chance_tensor({6, 4}, DType::f32, 2);
   const DeviceTensor gpu_six(*runner, six);
   const DeviceTensor sums(*runner, {3, 4}, DType::f32);
-  const cuda::RowGroups groups(*runner, gpu_rows.view(), 3);
+  const cuda::RowGroups groups(*runner, listed(*runner, gpu_rows, 3));
   cuda::reduce_rows(*runner, groups, GroupResult::sum, gpu_six.view(), sums.view());
   const Tensor merged = sums.host();
   EXPECT_EQ(merged.data<float>()[0], six.data<float>()[0]);
   EXPECT_EQ(merged.data<float>()[4], 0);
   EXPECT_EQ(merged.data<float>()[8], six.data<float>()[12]);
+}
+
+/// The record names the list, an element and what it holds; the first to come stays.
+PUMICE_DEVICE_TEST(DeviceRows, ReportANumberOutOfRange) {
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (const std::int32_t hostile : {3, -2, kMost}) {
+    const std::int32_t numbers[] = {0, hostile, 2, -1};
+    const Tensor rows = Tensor::from(std::span<const std::int32_t>(numbers), {4});
+    const Tensor table = Tensor::from(std::span<const std::int32_t>(numbers), {2, 2});
+    const Tensor halves = Tensor::full({2, 2}, DType::f32, 0.5);
+    const Tensor three = chance_tensor({3, 4}, DType::f32, 1);
+    const Tensor four = chance_tensor({4, 4}, DType::f32, 2);
+    const Tensor two = chance_tensor({2, 4}, DType::f32, 3);
+    const Tensor pairs = chance_tensor({2, 2}, DType::f32, 4);
+    const Tensor column = chance_tensor({3, 2}, DType::f32, 5);
+    const auto expect_reported = [&](const char* list, const auto& work) {
+      const auto runner = make_runner();
+      work(*runner);
+      const StatusRecord& record = runner->record();
+      EXPECT_EQ(record.code, kBadRow) << list;
+      EXPECT_EQ(record.needed, hostile);
+      EXPECT_EQ(record.capacity, 3);
+      EXPECT_EQ(record.row, 1);
+      EXPECT_EQ(cuda::describe(record), std::string(list) + "[1] = " + std::to_string(hostile) +
+                                            " is not a row; rows are 0 to 2, or -1 for none");
+    };
+    expect_reported("rows", [&](TestRunner& runner) {
+      const DeviceTensor x(runner, three), list(runner, rows), y(runner, four);
+      cuda::take_rows(runner, x.view(), listed(runner, list, 3), y.view());
+    });
+    expect_reported("rows", [&](TestRunner& runner) {
+      const DeviceTensor x(runner, four), list(runner, rows), y(runner, three);
+      const cuda::RowGroups groups(runner, listed(runner, list, 3));
+      cuda::reduce_rows(runner, groups, GroupResult::sum, x.view(), y.view());
+    });
+    expect_reported("rows", [&](TestRunner& runner) {
+      const DeviceTensor list(runner, rows);
+      cuda::invert_rows(runner, listed(runner, list, 3));
+    });
+    expect_reported("reduce_rows_gradient: row_of", [&](TestRunner& runner) {
+      const DeviceTensor dy(runner, three), list(runner, rows), dx(runner, four);
+      cuda::mean_gradient(runner, dy.view(), list.view(), dx.view());
+    });
+    expect_reported("interpolate: rows", [&](TestRunner& runner) {
+      const DeviceTensor x(runner, three), list(runner, table), weights(runner, halves);
+      const DeviceTensor y(runner, two);
+      cuda::interpolate(runner, x.view(), {list.view(), weights.view(), 3}, y.view());
+      const Tensor seen = y.host();
+      EXPECT_TRUE(std::isnan(seen.data<float>()[0]));
+      EXPECT_FALSE(std::isnan(seen.data<float>()[4]));
+    });
+    expect_reported("interpolate_gradient: rows", [&](TestRunner& runner) {
+      const DeviceTensor dy(runner, two), list(runner, table), weights(runner, halves);
+      const DeviceTensor dx(runner, three);
+      cuda::interpolate_gradient(runner, dy.view(), {list.view(), weights.view(), 3}, dx.view());
+    });
+    expect_reported("global_max_pool_gradient: argmax", [&](TestRunner& runner) {
+      const DeviceTensor dy(runner, pairs), list(runner, table), dx(runner, column);
+      cuda::scatter_chosen(runner, dy.view(), list.view(), dx.view());
+    });
+  }
 }
 
 PUMICE_DEVICE_TEST(DeviceRows, MeetThemselvesWithoutAMap) {
@@ -113,12 +180,12 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRows, StandBesideEachOtherOnAUnion) {
     const DeviceTensor y(*runner, {rows, channels + 8}, DType::f16);
     const auto spread = [&](const DeviceTensor& from, const DeviceTensor& list,
                             std::int64_t first) {
-      const auto inverse = cuda::invert_rows(*runner, list.view(), rows);
+      const auto inverse = cuda::invert_rows(*runner, listed(*runner, list, rows));
       const std::int64_t bytes = 2 * from.view().extent(1);
       cuda::take_rows(*runner, {from.view().raw(), bytes, bytes},
-                      ConstTensorView(inverse.data(), DType::i32, {rows}, runner->stream()),
-                      from.view().rows(), static_cast<std::byte*>(y.view().raw()) + 2 * first,
-                      2 * (channels + 8));
+                      cuda::list_of(*runner, {inverse.data(), DType::i32, {rows}, runner->stream()},
+                                    from.view().rows(), nullptr),
+                      static_cast<std::byte*>(y.view().raw()) + 2 * first, 2 * (channels + 8));
     };
     spread(gpu_a, left_row, 0);
     spread(gpu_b, right_row, channels);
@@ -129,7 +196,7 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRows, StandBesideEachOtherOnAUnion) {
     cuda::take_rows(
         *runner,
         {static_cast<const std::byte*>(y.view().raw()) + 2 * channels, 2 * (channels + 8), 16},
-        right_row.view(), rows, back.view().raw(), 16);
+        listed(*runner, right_row, rows), back.view().raw(), 16);
     EXPECT_EQ(std::memcmp(back.host().raw(), b.raw(), b.bytes()), 0);
   }
 }
@@ -148,7 +215,7 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRows, ThatFallTogetherAreMerged) {
         const DeviceTensor gpu_dy(*runner, dy);
         const DeviceTensor y(*runner, dy.shape(), type);
         const DeviceTensor dx(*runner, x.shape(), type);
-        const cuda::RowGroups grouped(*runner, gpu_rows.view(), groups);
+        const cuda::RowGroups grouped(*runner, listed(*runner, gpu_rows, groups));
         cuda::reduce_rows(*runner, grouped, GroupResult::sum, gpu_x.view(), y.view());
         expect_like(y, reduce_rows(x, rows, groups, Reduction::sum).output, 0, 0, "sum");
         // Summed in fp32 on the CPU.

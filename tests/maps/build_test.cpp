@@ -316,12 +316,14 @@ TEST(Maps, CountTheirPairsBesideARoomForThem) {
   EXPECT_EQ(map->view().in.size(), 8u);
 
   // As a device would fill it: room for ten, eight of them in use.
-  const auto pairs_in_use = [](std::int64_t count) {
+  const auto pairs_in_use = [&](std::int64_t count) {
     KernelPairs pairs;
     pairs.offset_begin = Buffer<std::int64_t>(4);
     std::copy_n(std::array<std::int64_t, 4>{0, 2, 6, 8}.begin(), 4, pairs.offset_begin.data());
     pairs.in = Buffer<std::int32_t>(10);
     pairs.out = Buffer<std::int32_t>(10);
+    std::ranges::copy(map->view().in, pairs.in.data());
+    std::ranges::copy(map->view().out, pairs.out.data());
     pairs.count = RowCount::on_device(std::make_shared<std::int64_t>(count), 10, {});
     return pairs;
   };

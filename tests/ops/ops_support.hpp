@@ -143,11 +143,11 @@ inline void expect_gradient(const std::function<Tensor(const Tensor&)>& run, con
 
 /// `body` must throw a UserError whose sentence holds all of `words`.
 template <class Body>
-void expect_sentence(const Body& body, std::initializer_list<const char*> words) {
+void expect_sentence(const Body& body, std::initializer_list<std::string> words) {
   try {
     body();
   } catch (const UserError& error) {
-    for (const char* word : words) {
+    for (const std::string& word : words) {
       EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
           << '"' << error.what() << "\" does not say \"" << word << '"';
     }

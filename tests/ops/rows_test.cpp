@@ -1,8 +1,17 @@
 // Row moves and reductions against float64 loops, with repeated and absent rows.
 #include <pumice/ops/rows.hpp>
 
+#include <limits>
 #include <map>
 #include <numeric>
+
+#include <pumice/formats/output_table.hpp>
+#include <pumice/maps/build.hpp>
+#include <pumice/ops/convolution.hpp>
+#include <pumice/ops/elementwise.hpp>
+#include <pumice/ops/global_pooling.hpp>
+#include <pumice/ops/interpolation.hpp>
+#include <pumice/ops/pooling.hpp>
 
 #include "ops/ops_support.hpp"
 
@@ -139,6 +148,102 @@ TEST(Rows, threads_do_not_change_a_bit) {
                                reduce_rows(x, rows, 9000, Reduction::mean).output,
                                reduce_rows(x, rows, 9000, Reduction::max).source};
   });
+}
+
+/// Every operator that is given numbers of rows, with one that is none: nothing is read or written
+/// there, and the sentence names list, element and number.
+TEST(Rows, that_there_are_not_are_refused_by_every_operator) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  const Tensor three = chance_tensor({3, 2}, DType::f32, 1);
+  const Tensor two = chance_tensor({2, 2}, DType::f32, 2);
+  const CoordinateSetPtr set = chance_set(3, 1);
+  const Tensor features = chance_tensor({3, 2}, DType::f32, 3);
+  for (const std::int64_t hostile : {kMost, std::int64_t{-2}, std::int64_t{3}}) {
+    const std::string number = "= " + std::to_string(hostile) + " is not a row";
+    for (const DType type : {DType::i32, DType::i64}) {
+      const Tensor list = tensor_of_rows({0, hostile}, type);
+      expect_sentence([&] { take_rows(three, list); }, {"rows[1]", number});
+      expect_sentence([&] { scatter_rows(two, list, 3); }, {"rows[1]", number});
+      for (const Reduction reduction :
+           {Reduction::sum, Reduction::mean, Reduction::max, Reduction::first}) {
+        expect_sentence([&] { reduce_rows(two, list, 3, reduction); }, {"row_of[1]", number});
+        const Tensor source =
+            Tensor::zeros(reduction == Reduction::max ? Shape{3, 2} : Shape{3}, DType::i32);
+        expect_sentence([&] { reduce_rows_gradient(three, list, source, reduction); },
+                        {"[1]", number});
+      }
+    }
+    const Tensor table = Tensor::from<std::int32_t>(
+        std::vector<std::int32_t>{0, -1, 2, static_cast<std::int32_t>(hostile)}, {2, 2});
+    const InterpolationMap map{table.clone(), Tensor::full({2, 2}, DType::f32, 0.5), 3};
+    expect_sentence([&] { interpolate(three, map); }, {"interpolate: rows[1, 1]", number});
+    expect_sentence([&] { interpolate_gradient(two, map); },
+                    {"interpolate_gradient: rows[1, 1]", number});
+    const std::int64_t items = set->batch_size();
+    Tensor argmax = Tensor::zeros({items, 2}, DType::i32);
+    argmax.data<std::int32_t>()[1] = static_cast<std::int32_t>(hostile);
+    expect_sentence(
+        [&] {
+          global_max_pool_gradient(chance_tensor({items, 2}, DType::f32, 4), argmax, *set);
+        },
+        {"argmax[0, 1]", number});
+    UnionSet both = unite(*set, *set);
+    both.left_row.data<std::int32_t>()[1] = static_cast<std::int32_t>(hostile);
+    expect_sentence([&] { add(features, features, both); }, {"left[1]", number});
+    expect_sentence([&] { concatenate(features, features, both); }, {"left[1]", number});
+    expect_sentence([&] { union_add_gradient(features, both); }, {"left[1]", number});
+    expect_sentence([&] { union_concatenate_gradient(features, 1, both); }, {"left[1]", number});
+  }
+  // What is compared with rows and never followed: no gradient goes where nobody was chosen.
+  const KernelMapPtr map = submanifold_map(set, submanifold_window(3, axes(3, 1), axes(3, 1)));
+  const Tensor grad = max_pool_gradient(
+      three, Tensor::full({3, 2}, DType::i32, static_cast<double>(kMost)), map->view());
+  for (const float value : grad.span<float>())
+    EXPECT_EQ(value, 0);
+  const InterpolationMap halves{Tensor::zeros({2, 2}, DType::i32),
+                                Tensor::zeros({2, 2}, DType::f16), 3};
+  expect_sentence([&] { interpolate(three, halves); }, {"weights", "f16"});
+}
+
+/// Lists of pairs that are a caller's own, in every operator over a kernel map.
+TEST(Rows, of_pairs_that_there_are_not_are_refused_by_every_operator) {
+  const Tensor x = chance_tensor({3, 2}, DType::f32, 1);
+  const Tensor dy = chance_tensor({2, 4}, DType::f32, 2);
+  const Tensor like_x = chance_tensor({2, 2}, DType::f32, 2);
+  const Tensor weight = chance_tensor({2, 2, 4}, DType::f32, 3);
+  const Tensor argmax = Tensor::zeros({2, 2}, DType::i32);
+  const std::int64_t begin[] = {0, 1, 2};
+  for (const std::int32_t hostile : {std::numeric_limits<std::int32_t>::max(), -2, 3}) {
+    for (const bool in_input : {true, false}) {
+      const std::int32_t in[] = {0, in_input ? hostile : 1};
+      const std::int32_t out[] = {0, in_input ? 1 : hostile};
+      const KernelMapView map{.offsets = 2,
+                              .in_rows = 3,
+                              .out_rows = 2,
+                              .offset_begin = begin,
+                              .in = in,
+                              .out = out,
+                              .out_order = {},
+                              .in_order = {}};
+      const std::string list = std::string(in_input ? "in" : "out") +
+                               "[1] = " + std::to_string(hostile) + " is not a row";
+      for (const Dataflow dataflow :
+           {Dataflow::fetch_on_demand, Dataflow::gather_gemm_scatter, Dataflow::implicit_gemm})
+        expect_sentence([&] { convolution(x, weight, map, {.dataflow = dataflow}); },
+                        {"convolution", list});
+      expect_sentence([&] { convolution_input_gradient(dy, weight, map); }, {list});
+      expect_sentence([&] { convolution_weight_gradient(x, dy, map); }, {list});
+      expect_sentence([&] { max_pool(x, map); }, {list});
+      expect_sentence([&] { average_pool(x, map); }, {list});
+      expect_sentence([&] { sum_pool(x, map); }, {list});
+      expect_sentence([&] { max_pool_gradient(like_x, argmax, map); }, {list});
+      expect_sentence([&] { average_pool_gradient(like_x, map); }, {list});
+      expect_sentence([&] { sum_pool_gradient(like_x, map); }, {list});
+      expect_sentence([&] { RelationTiles(map, 16); }, {list});
+      expect_sentence([&] { OutputTable(map, true, 1); }, {list});
+      expect_sentence([&] { weight_gradient(x, dy, map, 1); }, {list});
+    }
+  }
 }
 
 TEST(Rows, wrong_rows_are_sentences) {

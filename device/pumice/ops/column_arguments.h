@@ -12,6 +12,7 @@
 // another.
 #pragma once
 
+#include <pumice/ops/row_list_arguments.h>
 #include <pumice/shared/row_count.h>
 #include <pumice/shared/tile_spec.h>
 #include <pumice/shared/types.h>
@@ -168,9 +169,8 @@ struct FinishMaximumArguments {
 /// Gradients of the largest values, each to the row it came from.
 struct ChosenArguments {
   const void* grad = nullptr;   // [items, channels]
-  const int32_t* argmax = nullptr;
-  void* out = nullptr;   // [rows, channels], zeros
-  int64_t elements = 0;
+  RowList argmax{};             // [items, channels]
+  void* out = nullptr;          // [rows, channels], zeros
   int32_t channels = 0;
   ElementType type = ElementType::f32;
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pumice/ops/column_walk.h>
+#include <pumice/ops/row_list.h>
 
 namespace pumice {
 
@@ -99,10 +100,10 @@ PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void finish_maxima(
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void scatter_chosen(PUMICE_ARGUMENT(ChosenArguments)
                                                                      a) {
   const int64_t at = global_thread_index();
-  if (at >= a.elements) return;
-  const int32_t row = a.argmax[at];
+  if (at >= a.argmax.size) return;
+  const int64_t row = listed_row(a.argmax, at);
   if (row < 0) return;
-  store_element(a.type, a.out, int64_t{row} * a.channels + at % a.channels,
+  store_element(a.type, a.out, row * a.channels + at % a.channels,
                 load_element(a.type, a.grad, at));
 }
 

@@ -108,10 +108,11 @@ struct InterpolatePoint {
     typename Access::Chunk sum, x;
     fill(sum, 0.0f);
     for (int64_t corner = point * a.corners; corner < (point + 1) * a.corners; ++corner) {
-      const int32_t row = a.rows[corner];
+      const int64_t row = listed_row(a.rows, corner);
       const float weight = static_cast<float>(weight_at(a.weights, a.wide_weights, corner));
-      fill(x, 0.0f);   // times NaN is NaN: what a point that is no point sees
-      if (row >= 0 && row < a.in_rows) Access::load(a.in, int64_t{row} * a.channels + channel, x);
+      // Times a weight of NaN, what a point that is no point has, 0 is NaN too.
+      fill(x, row == kNotARow ? quiet_nan() : 0.0f);
+      if (row >= 0) Access::load(a.in, row * a.channels + channel, x);
       PUMICE_UNROLL
       for (int32_t i = 0; i < kCount; ++i)
         sum[i] += x[i] * weight;

@@ -1,6 +1,7 @@
 // What the kernels that move, add and choose whole rows are launched with.
 #pragma once
 
+#include <pumice/ops/row_list_arguments.h>
 #include <pumice/shared/coordinate_set_ref.h>
 #include <pumice/shared/row_count.h>
 #include <pumice/shared/status.h>
@@ -10,15 +11,6 @@
 namespace pumice {
 
 inline constexpr int kRowThreads = 256;
-
-/// A list of row numbers, -1 for none. Others outside [0, limit) are mistakes: what is made of them
-/// is NaN.
-struct RowList {
-  const void* row = nullptr;   // i32, or i64
-  int64_t size = 0;
-  int64_t limit = 0;
-  bool wide = false;   // i64
-};
 
 /// to[i] = from[rows[i]], as bytes; zeros for -1, bytes of ones for mistakes.
 struct TakeArguments {
@@ -147,12 +139,11 @@ struct CornerArguments {
 
 /// out[p] = Σ weight · in[row] over the corners of a point.
 struct InterpolateArguments {
-  const int32_t* rows = nullptr;
+  RowList rows{};   // [points, corners] of `in`
   const void* weights = nullptr;
   const void* in = nullptr;
   void* out = nullptr;
   int64_t points = 0;
-  int64_t in_rows = 0;
   int32_t corners = 8;
   int32_t channels = 0;
   ElementType type = ElementType::f32;

@@ -123,7 +123,7 @@ struct ReducedGradient {
     const int32_t channel = static_cast<int32_t>(index - position * chunks) * kCount;
     const int64_t row = listed_row(a.rows, position);
     typename Access::Chunk value;
-    fill(value, row == kBadRow ? quiet_nan() : 0.0f);
+    fill(value, row == kNotARow ? quiet_nan() : 0.0f);
     if (row >= 0) {
       Access::load(a.grad, row * a.channels + channel, value);
       const float divisor =

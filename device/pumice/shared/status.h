@@ -9,10 +9,11 @@ namespace pumice {
 
 enum StatusCode : int32_t {
   kFine = 0,
-  kOverCapacity = 1,     // `needed` rows, room for `capacity`
-  kOutsideLayout = 2,    // `needed` of `capacity` coordinates have no key in the layout
-  kPoisonedInput = 3,    // an input's count was poison already
-  kDuplicateRows = 4,    // `needed` of `capacity` rows have the coordinates of another
+  kOverCapacity = 1,    // `needed` rows, room for `capacity`
+  kOutsideLayout = 2,   // `needed` of `capacity` coordinates have no key in the layout
+  kPoisonedInput = 3,   // an input's count was poison already
+  kDuplicateRows = 4,   // `needed` of `capacity` rows have the coordinates of another
+  kBadRow = 5,          // element `row` of a list is `needed`, which is none of `capacity` rows
 };
 
 /// The first trouble stays. Whoever sets `claim` from 0 to 1 writes the other fields, `code` last,

@@ -51,6 +51,11 @@ struct KernelMapView {
 /// input use. Costs nothing.
 KernelMapView transposed(const KernelMapView& map);
 
+/// UserError, in the name of `op`, unless the lists of a view lead to rows that there are and keep
+/// what the view says of them. Of the view that a KernelMap gave that is known; lists of the
+/// caller's own cost a pass over all pairs.
+void check_lists(const KernelMapView& map, const char* op);
+
 using KernelMapPtr = std::shared_ptr<const KernelMap>;
 
 /// What a search for pairs yields, all of it in buffers and none of it counted on the host: a
@@ -66,8 +71,12 @@ struct KernelPairs {
 
 class KernelMap {
  public:
+  /// On the CPU. UserError for pairs of rows that there are not (see check_lists).
   KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out, KernelPairs pairs,
             bool has_identity_offset);
+  /// For who has searched the pairs in these sets: they are not looked at again.
+  static KernelMapPtr of_search(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
+                                KernelPairs pairs, bool has_identity_offset);
   /// Between two sets on one device, where what convolutions run on is made when first asked for.
   /// `outputs_are_finer`: out = in · stride − padding + offset · dilation, a transposed
   /// convolution.
@@ -92,6 +101,8 @@ class KernelMap {
  private:
   KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
             bool has_identity_offset);
+  /// InternalError where their lengths do not fit each other.
+  void set_pairs(KernelPairs pairs);
 
   KernelWindow window_;
   CoordinateSetPtr in_;

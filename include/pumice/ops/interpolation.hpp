@@ -27,7 +27,9 @@ struct InterpolationOptions {
   bool renormalize = false;
 };
 
-/// Which rows each point sees, and how much of each. Reusable for all features on the same rows.
+/// Which rows each point sees, and how much of each. Reusable for all features on the same rows. It
+/// may be a caller's own: numbers that are no rows are refused as take_rows does
+/// (pumice/ops/rows.hpp).
 struct InterpolationMap {
   Tensor rows;      // i32 [P, corners]: row, -1 for an absent cell; corners = 2^D or 1
   Tensor weights;   // [P, corners], dtype of the points; 0 for an absent cell

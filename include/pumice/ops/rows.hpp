@@ -2,7 +2,8 @@
 //
 // A row number out of range is a UserError on the CPU. On a device, where nobody waits to see the
 // numbers, no memory is touched by it: a row taken from there is NaN (bytes of ones), as is a
-// gradient, and a row that was to be merged into it is left out.
+// gradient, a row that was to be merged into it is left out, and the next call that waits for the
+// stream raises the error.
 #pragma once
 
 #include <cstdint>

@@ -17,6 +17,14 @@ DType compute_type(DType storage) {
   return storage == DType::f64 ? DType::f64 : DType::f32;
 }
 
+/// A pass over the numbers alone, which are far fewer than what is copied by them.
+void check_rows(std::span<const std::int32_t> rows, std::int64_t limit, const char* op) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    PUMICE_EXPECTS(rows[i] >= -1 && rows[i] < limit, op, ": rows[", i, "] = ", rows[i],
+                   " is not a row; rows are 0 to ", limit - 1, ", or -1 for none");
+  }
+}
+
 }   // namespace
 
 void gather_rows(ConstTensorView input, std::span<const std::int32_t> rows, TensorView out) {
@@ -26,6 +34,7 @@ void gather_rows(ConstTensorView input, std::span<const std::int32_t> rows, Tens
                      out.dtype() == compute_type(input.dtype()),
                  "gather_rows into ", to_string(out.shape()));
   const auto& kernels = cpu::micro_kernels(input.dtype());
+  check_rows(rows, input.rows(), "gather_rows");
   const auto* from = static_cast<const std::byte*>(input.raw());
   const std::int64_t pitch = channels * static_cast<std::int64_t>(size_of(input.dtype()));
   dispatch_floating(out.dtype(), "gather_rows", [&](auto zero) {
@@ -51,6 +60,7 @@ void scatter_add_rows(ConstTensorView product, std::span<const std::int32_t> row
   PUMICE_ENSURES(
       product.rows() == count && sums.row_elements() == channels && sums.dtype() == product.dtype(),
       "scatter_add_rows of ", to_string(product.shape()), " into ", to_string(sums.shape()));
+  check_rows(rows, sums.rows(), "scatter_add_rows");
   PUMICE_ENSURES(sums.dtype() == compute_type(sums.dtype()), "sums in ", name_of(sums.dtype()));
   dispatch_floating(sums.dtype(), "scatter_add_rows", [&](auto zero) {
     using T = decltype(zero);

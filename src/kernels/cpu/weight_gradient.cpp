@@ -193,6 +193,7 @@ void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
 
 Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
                        std::int64_t groups) {
+  check_lists(map, "weight_gradient");
   PUMICE_EXPECTS(input.rank() == 2 && grad_output.rank() == 2, "weight gradient of features ",
                  to_string(input.shape()), " and grad_output ", to_string(grad_output.shape()),
                  "; both must be [rows, channels]");

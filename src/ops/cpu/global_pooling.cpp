@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/cpu/row_chunks.hpp"
+#include "ops/cpu/row_groups.hpp"
 
 namespace pumice::cpu {
 namespace {
@@ -120,6 +121,7 @@ void global_max_pool_gradient(ConstTensorView grad_output, ConstTensorView argma
                               TensorView grad_features) {
   const std::int64_t channels = grad_output.extent(1);
   const auto* from = argmax.data<std::int32_t>();
+  check_row_table(argmax, grad_features.rows(), "global_max_pool_gradient", "argmax");
   dispatch_floating(grad_output.dtype(), "global_max_pool_gradient", [&]<class T>(T) {
     const T* grad = grad_output.data<T>();
     T* out = grad_features.data<T>();

@@ -124,6 +124,8 @@ void interpolate(ConstTensorView features, const InterpolationMapView& map, Tens
   const std::int64_t channels = features.extent(1);
   const std::int64_t corners = map.rows.extent(1);
   const auto* const rows = map.rows.data<std::int32_t>();
+  const auto in_rows = static_cast<std::uint64_t>(features.rows());
+  BadRows bad;
   dispatch_floating(features.dtype(), "interpolate", [&]<class T>(T) {
     using C = compute_t<T>;
     const T* const in = features.data<T>();
@@ -138,7 +140,11 @@ void interpolate(ConstTensorView features, const InterpolationMapView& map, Tens
                 const std::int64_t n = std::min(kPiece, channels - first);
                 std::fill(sum, sum + n, C{0});
                 for (std::int64_t corner = p * corners; corner < (p + 1) * corners; ++corner) {
-                  if (rows[corner] < 0) continue;
+                  // Without a sign a negative number is beyond all rows.
+                  if (static_cast<std::uint64_t>(rows[corner]) >= in_rows) {
+                    if (rows[corner] != -1) bad.note(corner);
+                    continue;
+                  }
                   const auto weight = static_cast<C>(weights[corner]);
                   const C* const x = widened(in + rows[corner] * channels + first, scratch, n);
                   PUMICE_INDEPENDENT
@@ -151,12 +157,14 @@ void interpolate(ConstTensorView features, const InterpolationMapView& map, Tens
           });
     });
   });
+  bad.raise(map.rows.span<std::int32_t>(), features.rows(), "interpolate", "rows", corners);
 }
 
 void interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map,
                           TensorView grad_features) {
   const std::int64_t channels = grad_output.extent(1);
   const std::int64_t corners = map.rows.extent(1);
+  check_row_table(map.rows, map.in_rows, "interpolate_gradient", "rows");
   const RowGroups groups = group_rows(map.rows.span<std::int32_t>(), map.in_rows);
   dispatch_floating(grad_output.dtype(), "interpolate_gradient", [&]<class T>(T) {
     using C = compute_t<T>;

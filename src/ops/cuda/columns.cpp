@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/architecture.hpp"
+#include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 
 namespace pumice::cuda {
@@ -279,13 +280,14 @@ void largest_of_items(jit::KernelRunner& runner, const RowItems& rows, ConstTens
 
 void scatter_chosen(jit::KernelRunner& runner, ConstTensorView grad_output, ConstTensorView argmax,
                     TensorView grad_features) {
+  const RowList rows =
+      list_of(runner, argmax, grad_features.rows(), "global_max_pool_gradient: argmax");
   runner.run(ops_kernel("scatter_chosen"),
              {.blocks = (grad_output.elements() + kColumnThreads - 1) / kColumnThreads,
               .threads = kColumnThreads},
              ChosenArguments{.grad = grad_output.raw(),
-                             .argmax = argmax.data<std::int32_t>(),
+                             .argmax = rows,
                              .out = grad_features.raw(),
-                             .elements = grad_output.elements(),
                              .channels = static_cast<std::int32_t>(grad_output.extent(1)),
                              .type = element_type(grad_output.dtype(), "max pool", "grad_output")});
 }

@@ -24,13 +24,6 @@ jit::LaunchShape chunk_each(std::int64_t rows, std::int64_t channels) {
   return thread_each(rows * (channels % 4 == 0 ? channels / 4 : channels));
 }
 
-RowList list_of(const ConstTensorView& rows, std::int64_t limit) {
-  return {.row = rows.raw(),
-          .size = rows.elements(),
-          .limit = limit,
-          .wide = rows.dtype() == DType::i64};
-}
-
 std::int32_t channels_of(const ConstTensorView& tensor) {
   return static_cast<std::int32_t>(tensor.row_elements());
 }
@@ -67,15 +60,25 @@ void move_dense(jit::KernelRunner& runner, const char* op, bool crop, DenseArgum
 
 }   // namespace
 
-void take_rows(jit::KernelRunner& runner, const RowColumns& from, ConstTensorView rows,
-               std::int64_t limit, void* to, std::int64_t to_pitch) {
+RowList list_of(jit::KernelRunner& runner, const ConstTensorView& rows, std::int64_t limit,
+                const char* name) {
+  return {.row = rows.raw(),
+          .size = rows.elements(),
+          .limit = limit,
+          .status = name == nullptr ? nullptr : runner.status(),
+          .site = name == nullptr ? 0 : status_site(name),
+          .wide = rows.dtype() == DType::i64};
+}
+
+void take_rows(jit::KernelRunner& runner, const RowColumns& from, const RowList& rows, void* to,
+               std::int64_t to_pitch) {
   if (from.width == 0) return;
   const std::int64_t together = from.pitch | from.width | to_pitch |
                                 reinterpret_cast<std::intptr_t>(from.from) |
                                 reinterpret_cast<std::intptr_t>(to);
   const std::int32_t copy_bytes = widest_access(together);
-  runner.run(ops_kernel("take_rows"), thread_each(rows.elements() * (from.width / copy_bytes)),
-             TakeArguments{.rows = list_of(rows, limit),
+  runner.run(ops_kernel("take_rows"), thread_each(rows.size * (from.width / copy_bytes)),
+             TakeArguments{.rows = rows,
                            .from = from.from,
                            .to = to,
                            .from_pitch = from.pitch,
@@ -84,11 +87,11 @@ void take_rows(jit::KernelRunner& runner, const RowColumns& from, ConstTensorVie
                            .copy_bytes = copy_bytes});
 }
 
-void take_rows(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView rows,
+void take_rows(jit::KernelRunner& runner, ConstTensorView features, const RowList& rows,
                TensorView output) {
   const std::int64_t bytes =
       features.row_elements() * static_cast<std::int64_t>(size_of(features.dtype()));
-  take_rows(runner, {features.raw(), bytes, bytes}, rows, features.rows(), output.raw(), bytes);
+  take_rows(runner, {features.raw(), bytes, bytes}, rows, output.raw(), bytes);
 }
 
 void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features) {
@@ -108,24 +111,24 @@ void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorV
                                 .copy_bytes = copy_bytes});
 }
 
-Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, ConstTensorView rows,
-                                 std::int64_t limit) {
-  auto inverse = runner.make<std::int32_t>(limit);
+Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, const RowList& rows) {
+  auto inverse = runner.make<std::int32_t>(rows.limit);
   fill_bytes_async(inverse.data(), std::byte{0xff}, inverse.bytes(), runner.stream());
-  runner.run(ops_kernel("invert_rows"), thread_each(rows.elements()),
-             InvertArguments{.rows = list_of(rows, limit), .inverse = inverse.data()});
+  runner.run(ops_kernel("invert_rows"), thread_each(rows.size),
+             InvertArguments{.rows = rows, .inverse = inverse.data()});
   return inverse;
 }
 
-RowGroups::RowGroups(jit::KernelRunner& runner, ConstTensorView rows, std::int64_t groups)
-    : begin_(runner.make<std::int32_t>(groups + 1)) {
-  const std::int64_t size = rows.elements();
+RowGroups::RowGroups(jit::KernelRunner& runner, const RowList& rows)
+    : begin_(runner.make<std::int32_t>(rows.limit + 1)) {
+  const std::int64_t size = rows.size;
+  const std::int64_t groups = rows.limit;
   FillList fill;
   RadixSort<std::uint32_t> sort(
       runner, {size, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(groups)))}, fill);
   fill.run(runner);
   runner.run(ops_kernel("key_rows"), thread_each(size),
-             RowKeyArguments{.rows = list_of(rows, groups), .keys = sort.keys()});
+             RowKeyArguments{.rows = rows, .keys = sort.keys()});
   sort.run(runner, {nullptr, size});
   runner.run(
       ops_kernel("bound_groups"), thread_each(groups + 1),
@@ -157,7 +160,8 @@ void interpolate_gradient(jit::KernelRunner& runner, ConstTensorView grad_output
                           const InterpolationMapView& map, TensorView grad_features) {
   const std::int32_t channels = channels_of(grad_output);
   if (channels == 0) return;
-  const RowGroups groups(runner, map.rows, map.in_rows);
+  const RowGroups groups(runner,
+                         list_of(runner, map.rows, map.in_rows, "interpolate_gradient: rows"));
   runner.run(ops_kernel("reduce_groups"), chunk_each(map.in_rows, channels),
              GroupArguments{
                  .groups = groups.ref(),
@@ -174,10 +178,11 @@ void mean_gradient(jit::KernelRunner& runner, ConstTensorView grad_output, Const
                    TensorView grad_features) {
   const std::int32_t channels = channels_of(grad_output);
   if (channels == 0) return;
-  const RowGroups groups(runner, row_of, grad_output.rows());
+  const RowList rows = list_of(runner, row_of, grad_output.rows(), "reduce_rows_gradient: row_of");
+  const RowGroups groups(runner, rows);
   runner.run(ops_kernel("reduced_gradient"), chunk_each(row_of.elements(), channels),
              ReducedGradientArguments{
-                 .rows = list_of(row_of, grad_output.rows()),
+                 .rows = rows,
                  .begin = groups.ref().begin,
                  .grad = grad_output.raw(),
                  .out = grad_features.raw(),
@@ -189,15 +194,16 @@ void chosen_gradient(jit::KernelRunner& runner, ConstTensorView grad_output, Con
                      ConstTensorView source, TensorView grad_features) {
   const std::int32_t channels = channels_of(grad_output);
   if (channels == 0) return;
-  runner.run(ops_kernel("reduced_gradient"), chunk_each(row_of.elements(), channels),
-             ReducedGradientArguments{
-                 .rows = list_of(row_of, grad_output.rows()),
-                 .source = source.data<std::int32_t>(),
-                 .grad = grad_output.raw(),
-                 .out = grad_features.raw(),
-                 .channels = channels,
-                 .type = element_type(grad_output.dtype(), "reduce_rows_gradient", "grad_output"),
-                 .by_channel = source.rank() == 2});
+  runner.run(
+      ops_kernel("reduced_gradient"), chunk_each(row_of.elements(), channels),
+      ReducedGradientArguments{
+          .rows = list_of(runner, row_of, grad_output.rows(), "reduce_rows_gradient: row_of"),
+          .source = source.data<std::int32_t>(),
+          .grad = grad_output.raw(),
+          .out = grad_features.raw(),
+          .channels = channels,
+          .type = element_type(grad_output.dtype(), "reduce_rows_gradient", "grad_output"),
+          .by_channel = source.rank() == 2});
 }
 
 void find_corners(jit::KernelRunner& runner, const CoordinateSetRef& set, std::int32_t batch_size,
@@ -222,17 +228,17 @@ void interpolate(jit::KernelRunner& runner, ConstTensorView features,
                  const InterpolationMapView& map, TensorView output) {
   const std::int32_t channels = channels_of(features);
   if (channels == 0) return;
-  runner.run(ops_kernel("interpolate_points"), chunk_each(output.rows(), channels),
-             InterpolateArguments{.rows = map.rows.data<std::int32_t>(),
-                                  .weights = map.weights.raw(),
-                                  .in = features.raw(),
-                                  .out = output.raw(),
-                                  .points = output.rows(),
-                                  .in_rows = features.rows(),
-                                  .corners = static_cast<std::int32_t>(map.rows.extent(1)),
-                                  .channels = channels,
-                                  .type = element_type(features.dtype(), "interpolate", "features"),
-                                  .wide_weights = map.weights.dtype() == DType::f64});
+  runner.run(
+      ops_kernel("interpolate_points"), chunk_each(output.rows(), channels),
+      InterpolateArguments{.rows = list_of(runner, map.rows, features.rows(), "interpolate: rows"),
+                           .weights = map.weights.raw(),
+                           .in = features.raw(),
+                           .out = output.raw(),
+                           .points = output.rows(),
+                           .corners = static_cast<std::int32_t>(map.rows.extent(1)),
+                           .channels = channels,
+                           .type = element_type(features.dtype(), "interpolate", "features"),
+                           .wide_weights = map.weights.dtype() == DType::f64});
 }
 
 void place_rows(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView coordinates,

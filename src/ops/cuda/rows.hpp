@@ -1,5 +1,6 @@
-// Moves, sums and choices of whole rows on CUDA. Shapes and types are checked by the caller; row
-// numbers are not, for nobody waits to see them: what is made of one out of range is NaN.
+// Moves, sums and choices of whole rows on CUDA. Shapes and types are checked by the caller. Row
+// numbers are looked at by the kernels, for nobody waits to see them: one out of range is reported,
+// and what is made of it is NaN.
 #pragma once
 
 #include <pumice/ops/row_arguments.h>
@@ -17,26 +18,29 @@ struct RowColumns {
   std::int64_t width = 0;
 };
 
-/// to[i] = from[rows[i]], zeros for -1, for i32 or i64 `rows` below `limit`. Rows of `to` are
-/// `to_pitch` bytes apart. One launch.
-void take_rows(jit::KernelRunner& runner, const RowColumns& from, ConstTensorView rows,
-               std::int64_t limit, void* to, std::int64_t to_pitch);
+/// i32 or i64 `rows` of `limit`, reported under `name` ("take_rows: rows") where they are none;
+/// null: never, for a list that kernels made.
+RowList list_of(jit::KernelRunner& runner, const ConstTensorView& rows, std::int64_t limit,
+                const char* name);
+
+/// to[i] = from[rows[i]], zeros for -1. Rows of `to` are `to_pitch` bytes apart. One launch.
+void take_rows(jit::KernelRunner& runner, const RowColumns& from, const RowList& rows, void* to,
+               std::int64_t to_pitch);
 /// The same of whole rows.
-void take_rows(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView rows,
+void take_rows(jit::KernelRunner& runner, ConstTensorView features, const RowList& rows,
                TensorView output);
 
 /// Rows of `features` at and past the count become zeros. A launch; none where the count is exact.
 void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features);
 
 /// For distinct rows: which position names row r, or -1. A fill and a launch.
-Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, ConstTensorView rows,
-                                 std::int64_t limit);
+Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, const RowList& rows);
 
 /// The positions of a list, sorted by the rows that it names.
 class RowGroups {
  public:
   /// Two launches and those of a sort: 2 to 4 passes.
-  RowGroups(jit::KernelRunner& runner, ConstTensorView rows, std::int64_t groups);
+  RowGroups(jit::KernelRunner& runner, const RowList& rows);
   RowGroupsRef ref() const { return {begin_.data(), position_.data(), begin_.size() - 1}; }
 
  private:

@@ -27,11 +27,14 @@ MAXIMA = {
 
 
 def at_maxima(rows: Tensor, argmax: Tensor) -> Tensor:
-    """[in rows, C] to [out rows, C]: what the maxima were taken from; 0 where there was nothing."""
+    """[in rows, C] to [out rows, C]: what the maxima were taken from; 0 where there was nothing, and NaN
+    for a row that is none."""
     if rows.shape[0] == 0:
         return rows.new_zeros(argmax.shape)
-    taken = rows.gather(0, argmax.clamp_min(0).long())
-    return torch.where(argmax >= 0, taken, 0)
+    within = argmax.clamp(0, rows.shape[0] - 1)
+    taken = rows.gather(0, within.long())
+    absent = torch.where(argmax == -1, 0.0, float("nan")).to(rows.dtype)
+    return torch.where(argmax == within, taken, absent)
 
 
 def _of(over: Tensor, items: bool) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..... import _C, ops
 from ... import conventions
 
 
@@ -36,22 +37,21 @@ def sphashquery(queries: Tensor, references: Tensor) -> Tensor:
 def spcount(coords: Tensor, num: int | Tensor) -> Tensor:
     """int32 [num]: how often each row occurs in `coords` [N]; negative ones count for nothing."""
     rows = coords[coords >= 0].long()
+    if len(rows) > 0 and int(rows.max()) >= int(num):
+        raise _C.UserError(f"spcount: coords hold row {int(rows.max())}: rows are 0 to {int(num) - 1}")
     return torch.bincount(rows, minlength=int(num)).int()
 
 
 def spvoxelize(feats: Tensor, coords: Tensor, counts: Tensor) -> Tensor:
     """[N, C] to the means [M, C] of the rows that `coords` [N] sends to each; -1: to none."""
-    kept = coords >= 0
-    rows = coords[kept].long()
-    share = feats[kept] / counts.clamp_min(1)[rows].to(feats.dtype)[:, None]
-    return feats.new_zeros((len(counts), feats.shape[1])).index_add(0, rows, share)
+    sizes = ops.take_rows(counts.to(feats.dtype)[:, None], coords).clamp_min(1)
+    return ops.reduce_rows(feats / sizes, coords, len(counts), "sum")
 
 
 def spdevoxelize(feats: Tensor, coords: Tensor, weights: Tensor) -> Tensor:
     """[M, C] to the weighted sums [N, C] of rows `coords` [N, 8]; -1 weighs nothing."""
-    absent = coords < 0
-    used = weights.to(feats.dtype).masked_fill(absent, 0)
-    return (feats[coords.clamp_min(0).long()] * used[..., None]).sum(1)
+    shares = weights.detach() if weights.dtype == torch.float64 else weights.detach().float()
+    return ops.interpolate(feats, ops.InterpolationMap(coords.clamp(-2, 2**31 - 1).int(), shares, len(feats)))
 
 
 def calc_ti_weights(coords: Tensor, idx_query: Tensor, scale: float = 1) -> Tensor:
