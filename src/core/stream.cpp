@@ -72,8 +72,13 @@ std::uint64_t capture_of(StreamView stream) {
   if (!is_capturing(stream)) return 0;
   int state = cuda::kCaptureNone;
   std::uint64_t id = 0;
-  PUMICE_CUDA(
-      cuStreamGetCaptureInfo_v2(cuda::handle_of(stream), &state, &id, nullptr, nullptr, nullptr));
+  const cuda::StreamHandle handle = cuda::handle_of(stream);
+  // One of them is in every driver: the second came with CUDA 12.3.
+  if (cuda::driver().cuStreamGetCaptureInfo_v2 != nullptr) {
+    PUMICE_CUDA(cuStreamGetCaptureInfo_v2(handle, &state, &id, nullptr, nullptr, nullptr));
+  } else {
+    PUMICE_CUDA(cuStreamGetCaptureInfo_v3(handle, &state, &id, nullptr, nullptr, nullptr, nullptr));
+  }
   return id;
 }
 

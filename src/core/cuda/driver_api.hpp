@@ -141,8 +141,6 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(cuStreamIsCapturing, (StreamHandle, int* state))                                           \
   X(cuStreamBeginCapture_v2, (StreamHandle, int mode))                                         \
   X(cuStreamEndCapture, (StreamHandle, GraphHandle*))                                          \
-  X(cuStreamGetCaptureInfo_v2, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,     \
-                                const GraphNodeHandle**, std::size_t*))                        \
   X(cuThreadExchangeStreamCaptureMode, (int* mode))                                            \
   X(cuEventCreate, (EventHandle*, unsigned flags))                                             \
   X(cuEventDestroy_v2, (EventHandle))                                                          \
@@ -165,7 +163,11 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor,                                               \
     (int*, FunctionHandle, int threads, std::size_t shared_bytes))
 
-// Those that a driver of CUDA 12.0 may lack; null there.
-#define PUMICE_CUDA_DRIVER_EXTRAS(X) \
-  X(cuKernelGetParamInfo,            \
-    (KernelHandle, std::size_t index, std::size_t * offset, std::size_t * size))
+// Those that a driver of CUDA 12.0 may lack, or a later one than 13; null there.
+#define PUMICE_CUDA_DRIVER_EXTRAS(X)                                                             \
+  X(cuKernelGetParamInfo,                                                                        \
+    (KernelHandle, std::size_t index, std::size_t * offset, std::size_t * size))                 \
+  X(cuStreamGetCaptureInfo_v2, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,       \
+                                const GraphNodeHandle**, std::size_t*))                          \
+  X(cuStreamGetCaptureInfo_v3, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,       \
+                                const GraphNodeHandle**, const void** edges, std::size_t*))
