@@ -194,7 +194,7 @@ def _read_npz(path: Path) -> PointCloud:
     except _C.UserError:
         raise
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise _C.UserError(f"{path} is no archive of arrays: {error}") from error
+        raise _C.UserError(f"{path} is no .npz file of arrays: {error}") from error
     if points is None or points.ndim != 2 or points.shape[1] < 3:
         raise _C.UserError(f"{path} has no points, coord or positions of shape [P, 3 or more]")
     if intensity is None and points.shape[1] > 3:
