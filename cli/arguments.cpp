@@ -47,7 +47,7 @@ void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
 }
 
 void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
-  command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one an axis")
+  command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one for each axis")
       ->expected(1, 3);
   command
       .add_option("--range", range,
@@ -146,7 +146,7 @@ Axes per_axis(const std::vector<std::int32_t>& values, int dimension, std::int32
   if (values.size() == 1) return axes(dimension, values[0]);
   PUMICE_EXPECTS(static_cast<int>(values.size()) == dimension, what, ": ",
                  counted(std::ssize(values), "number"), " for coordinates of ",
-                 counted(dimension, "axis", "axes"), "; give one, or one an axis");
+                 counted(dimension, "axis", "axes"), "; give one, or one for each axis");
   Axes result{};
   std::copy(values.begin(), values.end(), result.begin());
   return result;

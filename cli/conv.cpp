@@ -341,7 +341,7 @@ void add_conv_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--kernel", arguments->kernel,
-                   "Extent of the kernel: one number, or one an axis; default 3")
+                   "Extent of the kernel: one number, or one for each axis; default 3")
       ->expected(1, kMaxDimension);
   command->add_option("--stride", arguments->stride, "Default 1")->expected(1, kMaxDimension);
   command
@@ -376,7 +376,7 @@ void add_conv_command(CLI::App& app) {
       "a CUDA device; default: as they are in the file",
       true);
   command->add_flag("--deterministic", arguments->deterministic,
-                    "On a CUDA device: the same bits every time; on the CPU they always are");
+                    "On a CUDA device: bitwise the same result every time, as always on the CPU");
   add_threads(*command);
   add_json(*command, arguments->json);
   command->callback([arguments, outputs] {

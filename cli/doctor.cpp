@@ -164,7 +164,7 @@ void doctor(bool json) {
 
 void add_doctor_command(CLI::App& app) {
   const auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("doctor", "Say what this machine offers");
+  CLI::App* command = app.add_subcommand("doctor", "Print what works on this machine");
   add_json(*command, *json);
   command->callback([json] { doctor(*json); });
 }

@@ -105,13 +105,14 @@ void add_run_command(CLI::App& app) {
   arguments->voxels.add_to(*command);
   command->add_option(
       "--weights", arguments->weights,
-      "safetensors file of any floating type, whose metadata may say widths, voxel size and "
-      "classes, or streets, which comes along; without it weights are random, named by --seed");
-  command->add_option("--labels", arguments->labels,
-                      "SemanticKITTI .label files, one a scan: says how well the classes of the "
-                      "weights agree with them (default: with the labels in the scans); in "
-                      "a folder they are named as the scans are");
-  command->add_option("--seed", arguments->seed, "Names the random weights")
+      "safetensors file of any floating type, whose metadata may have widths, voxel size and "
+      "classes, "
+      "or streets, which is included; without it weights are random, chosen by --seed");
+  command->add_option(
+      "--labels", arguments->labels,
+      "SemanticKITTI .label files, one for each scan, to compare the result with "
+      "(default: the labels in the scans); in a folder they are named as the scans are");
+  command->add_option("--seed", arguments->seed, "Chooses the random weights")
       ->check(whole_number)
       ->capture_default_str();
   const CLI::Option* widths =
@@ -132,9 +133,10 @@ void add_run_command(CLI::App& app) {
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
-  command->add_flag("--deterministic", arguments->deterministic,
-                    "The same bits every time from fetch_on_demand on a CUDA device too; all else "
-                    "gives them anyway");
+  command->add_flag(
+      "--deterministic", arguments->deterministic,
+      "On a CUDA device: bitwise the same result every time from fetch_on_demand too; "
+      "all else is reproducible anyway");
   command->add_option("--repeat", arguments->repeat, "Runs; the table shows the last one")
       ->capture_default_str();
   RunResults& results = arguments->results;

@@ -51,8 +51,8 @@ void simulate_scan(const SimulateArguments& arguments) {
 void add_simulate_command(CLI::App& app) {
   const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* command =
-      app.add_subcommand("simulate", "Scan a made-up street, the same for the same seed");
-  command->add_option("--seed", arguments->seed, "Names the street")
+      app.add_subcommand("simulate", "Scan a simulated street; the same seed gives the same scan");
+  command->add_option("--seed", arguments->seed, "Chooses the street")
       ->check(whole_number)
       ->capture_default_str();
   command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")

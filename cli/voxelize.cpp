@@ -60,7 +60,7 @@ void add_voxelize_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--out", arguments->out,
-                   "The safetensors file to write; point_to_voxel counts the finite points alone")
+                   "The safetensors file to write; point_to_voxel is of the finite points only")
       ->required();
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
