@@ -135,8 +135,7 @@ def train(
 def write_weights(network: MinkUNet42, options: argparse.Namespace) -> None:
     """With what `pumice run` has to know of them."""
     metadata = {
-        "network": "minkunet42",
-        "widths": ",".join(map(str, network.widths)),
+        **pumice.model_card(network),
         "voxel_size": str(options.voxel),
         "features": "x,y,z,intensity",
         **LABELS.metadata(),

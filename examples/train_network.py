@@ -89,18 +89,13 @@ def main():
     model = model.to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     scaler = torch.amp.GradScaler(options.device, enabled=options.device == "cuda")
-    card = {  # what running it has to know
-        "network": "minkunet42",
-        "widths": ",".join(map(str, model.widths)),
-        "voxel_size": str(options.voxel),
-        **LABELS.metadata(),
-    }
+    known = {"voxel_size": str(options.voxel), **LABELS.metadata()}  # for `pumice run`
     try:
         for epoch in range(1, options.epochs + 1):
             print(f"epoch {epoch} of {options.epochs}")
             train(model, make_loader(training, options, True), optimizer, scaler, options.device)
             validate(model, make_loader(validation, options, False), options.device)
-            pumice.save_weights(model, options.out, torch.float16, card)
+            pumice.save_weights(model, options.out, torch.float16, known)
             print(f"  the weights are in {options.out}")
     except KeyboardInterrupt:
         raise SystemExit(f"\nstopped in epoch {epoch}; weights are written after each") from None

@@ -212,8 +212,7 @@ class Training(State):
 
     def write_model(self, confusion: Confusion) -> None:
         metadata = {
-            "network": "minkunet42",
-            "widths": ",".join(map(str, self.model.widths)),
+            **pumice.model_card(self.model),
             "voxel_size": str(self.options.voxel),
             "features": "x,y,z,intensity",
             **LABELS.metadata(),
