@@ -57,6 +57,7 @@ def save_weights(
         >>> pumice.load_weights(layer, "layer.safetensors")
         {}
     """
+    _check_kinds(model, path, dtype)
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     if not os.path.isdir(folder):
         raise _C.UserError(f"{os.fspath(path)}: there is no folder {folder}: make it first")
@@ -72,11 +73,27 @@ def save_weights(
         state = dict(model)
     tensors = {}
     for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise _C.UserError(
+                f"{name!r} is a {type(value).__name__}: give a module, or tensors by name, as the entry of a "
+                "checkpoint that holds the state of the network"
+            )
         if name.endswith(_COUNTS):
             continue
         rounded = dtype is not None and value.is_floating_point()
         tensors[name] = value.to(dtype) if rounded else value
     write_tensors(path, tensors, said)
+
+
+def _check_kinds(model: object, path: object, dtype: object) -> None:
+    """Raises UserError for arguments of `save_weights` in another order."""
+    if not isinstance(model, (torch.nn.Module, Mapping)):
+        raise _C.UserError(f"model is a {type(model).__name__}: give a module or tensors by name, then the path")
+    if not isinstance(path, (str, os.PathLike)):
+        raise _C.UserError(f"path is a {type(path).__name__}: give the name of a file")
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        remedy = "metadata=" if isinstance(dtype, Mapping) else "a type, as torch.float16"
+        raise _C.UserError(f"dtype is a {type(dtype).__name__}: give {remedy}")
 
 
 def model_card(model: torch.nn.Module) -> dict[str, str]:

@@ -70,3 +70,18 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(tmp_path: pathlib.Path
         pumice.load_weights(model, path)
     with pytest.raises(pumice.UserError, match="there is no folder"):
         pumice.save_weights(state, tmp_path / "absent" / "a.safetensors")
+
+
+def test_arguments_in_another_order_are_refused(tmp_path: pathlib.Path) -> None:
+    layer, path = pumice.nn.SubMConv3d(2, 3, 3), tmp_path / "layer.safetensors"
+    for arguments, said in (
+        ((path, layer), "model is a PosixPath: give a module"),
+        ((layer, layer), "path is a SubMConv3d"),
+        ((layer, path, "float16"), "dtype is a str: give a type, as torch.float16"),
+        ((layer, path, {"voxel_size": "0.1"}), "dtype is a dict: give metadata="),
+        (({"model": layer.state_dict(), "step": 3}, path), "'model' is a OrderedDict: give a module"),
+        ((torch.optim.SGD(layer.parameters(), 0.1).state_dict(), path), "'state' is a dict"),
+    ):
+        with pytest.raises(pumice.UserError, match=said):
+            pumice.save_weights(*arguments)
+    assert not path.exists()
