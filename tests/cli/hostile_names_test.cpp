@@ -29,7 +29,7 @@ class HostileNamesTest : public ProgramTest {
 
   /// Runs the program and looks at every byte it prints.
   Outcome look(const std::vector<std::string>& arguments, int code,
-               const std::string& program = PUMICE_CLI) const {
+               const std::string& program = program_path()) const {
     SCOPED_TRACE("pumice " + printable(arguments.empty() ? "" : arguments[0]) + " … " +
                  printable(arguments.empty() ? "" : arguments.back()));
     const Outcome outcome = run_program(folder_, arguments, program);
@@ -77,8 +77,8 @@ TEST_F(HostileNamesTest, OfPlacesInTheEnvironment) {
   std::filesystem::create_directory(evil(".bundle"));
   write_text(evil(".bundle") + "/" + kEvil + ".bundle", "no kernels");
   for (const std::string variable : {"PUMICE_CACHE=", "PUMICE_BUNDLE=", "PUMICE_NVRTC="}) {
-    const Outcome said =
-        run_program(folder_, {variable + evil(".bundle"), PUMICE_CLI, "doctor"}, "/usr/bin/env");
+    const Outcome said = run_program(
+        folder_, {variable + evil(".bundle"), program_path(), "doctor"}, "/usr/bin/env");
     EXPECT_EQ(said.code, 0);
     for (const std::string& text : {said.out, said.err}) {
       std::istringstream lines(text);
@@ -86,7 +86,7 @@ TEST_F(HostileNamesTest, OfPlacesInTheEnvironment) {
         EXPECT_EQ(printable(line, line.size()), line) << variable;
     }
   }
-  look({"PUMICE_SYNC=" + kEvil, PUMICE_CLI, "doctor"}, 1, "/usr/bin/env");
+  look({"PUMICE_SYNC=" + kEvil, program_path(), "doctor"}, 1, "/usr/bin/env");
 }
 
 TEST_F(HostileNamesTest, OfFilesThatAreRefused) {

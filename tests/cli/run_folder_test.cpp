@@ -242,10 +242,11 @@ TEST_F(RunFolderTest, AFolderIsAFolderWhereverItStands) {
 }
 
 TEST_F(RunFolderTest, ATerminalHasABarAndTheSameLines) {
+  const std::string program = program_path();
   int master = -1;
   const pid_t child = forkpty(&master, nullptr, nullptr, nullptr);
   if (child == 0) {
-    execl(PUMICE_CLI, "pumice", "run", "minkunet42", scans_.c_str(), "--width-factor", "0.1",
+    execl(program.c_str(), "pumice", "run", "minkunet42", scans_.c_str(), "--width-factor", "0.1",
           nullptr);
     _exit(127);
   }
