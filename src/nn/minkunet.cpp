@@ -86,7 +86,7 @@ MinkUNetWidths parse_widths(std::string_view text) {
     begin = end + 1;
   }
   PUMICE_EXPECTS(count == widths.size(), "widths = \"", printable(text), "\": ", count,
-                 " numbers; ", kRemedy);
+                 count == 1 ? " number; " : " numbers; ", kRemedy);
   return widths;
 }
 
