@@ -114,6 +114,43 @@ def test_an_exported_network_trains(device: torch.device) -> None:
         close(mine, expected, 1000)
 
 
+@pytest.mark.parametrize("relu", [True, False])
+def test_gradients_may_be_wanted_after_the_export(device: torch.device, relu: bool) -> None:
+    """Of what was folded into one operator, since nothing wanted a gradient then."""
+    type_ = working_type(device)
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            body = [nn.SubMConv3d(4, 4, 3), nn.BatchNorm(4), nn.ReLU(), nn.SubMConv3d(4, 4, 3, groups=2),
+                    torch.nn.BatchNorm1d(4)]  # fmt: skip
+            self.net = nn.Residual(nn.Sequential(*body)) if relu else nn.Sequential(*body)
+
+        def forward(self, coords: torch.Tensor, features: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return (self.net(pumice.SparseTensor(coords, features)).features,)
+
+    net = Net().to(device, type_).eval()
+    for parameter in net.parameters():
+        torch.nn.init.uniform_(parameter, 0.1, 1)
+        parameter.requires_grad_(False)
+    x = random_tensor(dtype=type_, device=device).detach()
+    program = export(net, x, strict=False)
+    assert any("fused_convolution" in str(node.target) for node in program.graph.nodes)
+    trained = program.module()
+    x.features.requires_grad_()
+    outcomes = []
+    for run in (trained, net):
+        for parameter in run.parameters():
+            parameter.requires_grad_()
+        (rows,) = run(x.indices, x.features)
+        weights = torch.linspace(-1, 1, rows.numel(), dtype=type_, device=device).reshape(rows.shape)
+        wanted = [x.features, *dict(sorted(run.named_parameters())).values()]
+        outcomes.append([rows, *torch.autograd.grad((rows * weights).sum(), wanted)])
+    for mine, expected in zip(*outcomes, strict=True):
+        scale = expected.abs().max().clamp(min=1)
+        close(mine / scale, expected / scale, 10_000)
+
+
 def test_an_exported_network_refuses_what_the_eager_one_does() -> None:
     net = Classifier().double().eval()
     program = export(net, random_tensor(), strict=False).module()

@@ -125,10 +125,6 @@ def _fused_convolution(
     )
 
 
-def _no_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    raise NotImplementedError("fused_convolution has no gradient: it is for inference")
-
-
 define(
     "fused_convolution(Tensor features, Tensor weight, Tensor map, SymInt out_rows, Tensor scale, "
     "Tensor shift, Tensor? residual, bool relu, int groups) -> Tensor",
@@ -137,4 +133,3 @@ define(
         (out_rows, w.shape[2])
     ),
 )
-differentiate("fused_convolution", lambda ctx, inputs, output: None, _no_gradient)

@@ -76,3 +76,39 @@ def _of_weight_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 differentiate("convolution", _keep_convolution, _of_convolution)
 differentiate("convolution_input_gradient", _keep_input_gradient, _of_input_gradient)
 differentiate("convolution_weight_gradient", _keep_weight_gradient, _of_weight_gradient)
+
+
+def _keep_fused(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    features, weight, map, out_rows, scale, _, _, relu, ctx.groups = inputs
+    ctx.sizes = (features.shape[0], out_rows)
+    ctx.save_for_backward(features, weight, map, scale, output if relu else None)
+
+
+def _of_fused(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    """An exported program may be asked for gradients that nobody wanted when it was made. Then the
+    convolution runs once more where the norm in its scale learns."""
+    features, weight, map, scale, output = ctx.saved_tensors
+    needs = ctx.needs_input_grad
+    if output is not None:
+        grad = torch.where(output > 0, grad, torch.zeros_like(grad))
+    used = weight.to(features.dtype)
+    to_features = to_weight = to_scale = to_shift = None
+    behind = (grad * scale).to(features.dtype)
+    if needs[0]:
+        to_features = _ops.convolution_input_gradient(
+            behind, used, map, *ctx.sizes, ctx.groups, None
+        )
+    if needs[1]:
+        to_weight = _ops.convolution_weight_gradient(
+            features, behind, map, *ctx.sizes, weight.shape[0], ctx.groups
+        ).to(weight.dtype)
+    if needs[4]:
+        convolved = _ops.convolution(features, used, None, map, *ctx.sizes, ctx.groups, None)
+        to_scale = (grad * convolved.to(scale.dtype)).sum(0)
+    if needs[5]:
+        to_shift = grad.sum(0, dtype=scale.dtype)
+    to_residual = grad if needs[6] else None
+    return to_features, to_weight, None, None, to_scale, to_shift, to_residual, None, None
+
+
+differentiate("fused_convolution", _keep_fused, _of_fused)
