@@ -200,7 +200,7 @@ TEST(FusedInputs, go_with_maps_to_other_sites) {
 TEST(FusedInputs, that_do_not_fit_are_refused_by_name) {
   const KernelMapPtr map = submanifold_map(chance_set(33, 3), cube(3, 1));
   const Inputs inputs(map->view(), {16, 8, 24, 16, 8}, DType::f32);
-  const auto refused = [&](auto&& change, std::initializer_list<const char*> words) {
+  const auto refused = [&](auto&& change, std::initializer_list<std::string> words) {
     ConvolutionOptions options = inputs.options();
     change(options);
     expect_sentence([&] { convolution(inputs.first, inputs.weight, map->view(), options); }, words);
