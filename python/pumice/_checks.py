@@ -1,4 +1,5 @@
-"""What is asked of arguments in many places, and what is said where they are not so. NumPy only."""
+"""What is asked of arguments in many places, and what is said where they are not so. NumPy only; what
+is asked of tensors of PyTorch is in _tensors.py."""
 
 from __future__ import annotations
 
@@ -9,15 +10,25 @@ import warnings
 from collections.abc import Sized
 from typing import Any
 
+import numpy as np
+
 from . import _C
 
-
-def check_floating(features: Any) -> None:
-    """Layers, gradients and interpolation are of tensors of floating types alone."""
-    if not features.is_floating_point():
+def real_array(name: str, values: Any) -> np.ndarray:
+    """As an array of NumPy. Raises UserError, naming it, for one that floats cannot hold all of."""
+    if isinstance(values, np.ma.MaskedArray):
         raise _C.UserError(
-            f"features are {features.dtype}, which layers cannot compute with: give features.float()"
+            f"{name} are a masked array, whose mask would be lost: give values[~mask], or .filled()"
         )
+    try:
+        if hasattr(values, "resolve_neg"):  # of PyTorch, which NumPy sees the memory of
+            values = values.detach().cpu().resolve_conj().resolve_neg()
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise _C.UserError(f"{name} are no array of numbers: {error}") from error
+    if array.dtype.kind not in "biuf":
+        raise _C.UserError(f"{name} are {array.dtype}: give real numbers, as float32")
+    return array
 
 
 def at_least_one(what: str, given: Sized, of: str) -> None:

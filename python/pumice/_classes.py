@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _C
+from . import _C, _tensors
 from ._checks import whole_number
 
 _SHOWN = 3  # values that a sentence names
@@ -16,6 +16,7 @@ _SHOWN = 3  # values that a sentence names
 def check_tensor(name: str, value: Any) -> None:
     """A tensor of PyTorch."""
     if isinstance(value, Tensor):
+        _tensors.check_tensor(name, value)
         return
     kind = type(value).__name__
     if hasattr(value, "features"):
@@ -26,7 +27,7 @@ def check_tensor(name: str, value: Any) -> None:
 def check_classes(name: str, value: Any) -> None:
     """A tensor of whole numbers."""
     check_tensor(name, value)
-    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+    if value.dtype not in _tensors.INTEGERS:
         raise _C.UserError(f"{name} is {value.dtype}: give the class of each row, as int64")
 
 

@@ -9,6 +9,7 @@ import pathlib
 import torch
 
 from . import _C
+from ._tensors import describe
 from ._progress import CompileProgress
 
 # In the order of Pumice's own element types.
@@ -35,6 +36,12 @@ def _cut(flat: torch.Tensor, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         return torch._C._nn.unflatten_dense_tensors(flat, tensors)
 
 
+def has_derivative(tensor: torch.Tensor) -> bool:
+    """Of forward mode, at the level that is open."""
+    level = torch.autograd.forward_ad._current_level
+    return torch._VF._unpack_dual(tensor, level=level)[1] is not None
+
+
 # Where PyTorch's wheels have NVRTC, by the CUDA they are for.
 _COMPILERS = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so.12"}
 
@@ -53,7 +60,9 @@ def _suggest_compiler() -> None:
 
 
 def _connect() -> None:
-    _C.use_framework(DTYPES, _cut)
+    _C.use_framework(
+        DTYPES, _cut, torch.Tensor.is_neg, describe, vars(torch.autograd.forward_ad), has_derivative
+    )
     # Since PyTorch 2.10; without it tensors are asked by their methods.
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if exchange is not None:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from . import _C, _framework, window  # noqa: F401  (connects PyTorch)
-from ._checks import warn_once
+from ._checks import warn_once, whole_number
+from ._tensors import check_tensor
 
 NO_TRACING = (
     "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
@@ -39,7 +40,7 @@ class Coordinates:
         (2, 3, 2)
     """
 
-    __slots__ = ("_indices", "_meta", "_sites", "_token")
+    __slots__ = ("_indices", "_meta", "_sites", "_token", "_version")
 
     def __init__(
         self,
@@ -55,6 +56,7 @@ class Coordinates:
             self._sites = None
             made = create_sites(indices, spatial_shape, batch_size, stride)
             self._token, self._indices, self._meta = made
+            self._version = None
             return
         if torch.jit.is_tracing():   # which would write down the sites of one scan as constants
             raise _C.UserError(NO_TRACING)
@@ -66,7 +68,7 @@ class Coordinates:
         if cells.is_cuda and (spatial_shape is None or batch_size is None):
             _C.wait(self._sites.device)
         # The caller may write into a tensor of its own afterwards; the sites stay as they are.
-        self._indices: torch.Tensor | None = cells.clone() if cells is indices else cells
+        self._keep(cells.clone() if cells is indices else cells)
         self._meta: tuple[Any, ...] | None = None
         self._token: torch.Tensor | None = None
         self.traceable()
@@ -75,10 +77,19 @@ class Coordinates:
     def _of(cls, sites: _C.Sites, indices: torch.Tensor | None = None) -> Coordinates:
         self = cls.__new__(cls)
         self._sites = sites
-        self._indices = indices
+        self._indices = self._version = None
+        if indices is not None:
+            self._keep(indices)
         self._meta = None
         self._token = None
         return self
+
+    def _keep(self, indices: torch.Tensor) -> None:
+        """Hands out `indices` from here on, and notices who writes into them. (Where PyTorch counts
+        that: in inference mode, through .data and through NumPy nobody is told. Nothing that is
+        computed reads them.)"""
+        self._indices: torch.Tensor | None = indices
+        self._version = None if indices.is_inference() else indices._version
 
     @classmethod
     def unique(
@@ -98,9 +109,14 @@ class Coordinates:
 
     @property
     def sites(self) -> _C.Sites:
-        """For operators."""
+        """For operators. Raises UserError where somebody has written into `indices`."""
         if self._sites is None:
             self._sites = _C.sites_of(self._token)
+        if self._version is not None and self._indices._version != self._version:
+            raise _C.UserError(
+                "indices were written into, and sites do not change: make new ones with "
+                "pumice.Coordinates(indices.clone())"
+            )
         return self._sites
 
     @property
@@ -112,9 +128,10 @@ class Coordinates:
 
     @property
     def indices(self) -> torch.Tensor:
-        """int32 [N, 1 + D], batch first."""
+        """int32 [N, 1 + D], batch first. A copy, to read: after writing into it the next layer on these
+        sites raises UserError."""
         if self._indices is None:
-            self._indices = self.sites.coordinates()
+            self._keep(self.sites.coordinates())
         return self._indices
 
     def traceable(self) -> Coordinates:
@@ -197,6 +214,7 @@ class Coordinates:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        _ = self.sites  # which asks whether somebody has written into the indices
         return _rebuild, (self.indices, self.spatial_shape, self.batch_size, self.stride)
 
     def __repr__(self) -> str:
@@ -239,6 +257,7 @@ def _as_cells(indices: torch.Tensor) -> torch.Tensor:
         raise _C.UserError(
             f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
         )
+    check_tensor("coords", indices)
     if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
         raise _C.UserError(
             f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
@@ -263,7 +282,8 @@ def _options(
     """(stride, spatial shape, batch size, lowest site, highest site) for the extension, which on a
     GPU has to know the last three."""
     dimension = cells.shape[1] - 1
-    strides, shape = _axes(stride, dimension), _axes(spatial_shape, dimension)
+    strides = _axes("stride", stride, dimension)
+    shape = _axes("spatial_shape", spatial_shape, dimension)
     if not cells.is_cuda or cells.shape[0] == 0:
         return strides, shape, batch_size, None, None
     if shape is not None and batch_size is not None:
@@ -282,13 +302,13 @@ def _options(
     return strides, shape, high[0] + 1 if batch_size is None else batch_size, low[1:], high[1:]
 
 
-def _axes(values: Sequence[int] | None, dimension: int) -> list[int] | None:
+def _axes(name: str, values: Sequence[int] | None, dimension: int) -> list[int] | None:
     if values is None:
         return None
-    numbers = [int(value) for value in values]
+    numbers = [whole_number(name, value, -(2**31), 2**31 - 1) for value in values]
     if len(numbers) != dimension:
         raise _C.UserError(
-            f"{numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
+            f"{name} = {numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
         )
     return numbers
 

@@ -60,6 +60,8 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
     for item, x in enumerate(tensors):
         check_sparse("collate", x)
         _check_item(first, x, item)
+        if not torch.compiler.is_compiling():
+            _ = x.coords.sites  # which asks whether somebody has written into the indices
     # An operator, since a graph knows of a batch_size only when it runs.
     renumber = torch.ops.pumice.item_indices
     return SparseTensor(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import _C
-from ._checks import whole_number
+from ._checks import real_array, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -213,7 +213,7 @@ def voxelize(
             points, features, sizes, bounds, reduction, batch, batch_size, spatial_shape
         )
     if not (batch is None and batch_size is None and spatial_shape is None):
-        raise _C.UserError("batch, batch_size and spatial_shape are for tensors of PyTorch")
+        raise _C.UserError("batch, batch_size and spatial_shape are for points that are tensors of PyTorch")
     given = _matrix(points, "points")
     values = given if features is None else _matrix(features, "features")
     positions = np.ascontiguousarray(given[:, :3])
@@ -221,7 +221,7 @@ def voxelize(
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:
-    matrix = np.ascontiguousarray(values, dtype=np.float32)
+    matrix = np.ascontiguousarray(real_array(name, values), dtype=np.float32)
     if matrix.ndim != 2:
         raise _C.UserError(f"{name} have shape {matrix.shape}: give [points, columns]")
     return matrix

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from . import _C, _torch_functions
-from ._checks import check_floating, warn_once
+from ._checks import warn_once
+from ._tensors import check_floating
 from .coords import Coordinates
 from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
 
@@ -148,6 +149,7 @@ class SparseTensor(Values):
             raise _C.UserError(
                 f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
             )
+        check_floating(features)
         if torch.compiler.is_compiling():
             torch._check(features.shape[0] == self.features.shape[0])
         elif features.dim() != 2 or features.shape[0] != self.features.shape[0]:
@@ -155,7 +157,6 @@ class SparseTensor(Values):
                 f"features have shape {tuple(features.shape)}: give {self.features.shape[0]} rows, "
                 "one for each site"
             )
-        check_floating(features)
         return SparseTensor._of(self.coords, features)
 
     # The names people know these things by.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _C
-from ._checks import check_floating
+from ._tensors import check_floating
 from .coords import Coordinates
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from . import _C
+from ._checks import real_array
 from .points import PointCloud, Voxels
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _cells(
 def _rows(values: Any, name: str, rows: int, axes: int) -> np.ndarray | None:
     if values is None:
         return None
-    array = _array(values)
+    array = _array(values, name)
     if array.ndim != axes or len(array) != rows:
         raise _C.UserError(
             f"{name} have shape {array.shape}: give one for each of {rows} points"
@@ -141,5 +142,5 @@ def _rows(values: Any, name: str, rows: int, axes: int) -> np.ndarray | None:
     return array
 
 
-def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+def _array(values: Any, name: str = "points") -> np.ndarray:
+    return real_array(name, values)

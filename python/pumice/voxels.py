@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from . import _C, ops
+from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
 from .ops import graph
 from .ops.library.sites import find_voxels
 from .tensor import SparseTensor
+
+_MOST_ITEMS = 2**31 - 1
 
 
 @dataclasses.dataclass
@@ -77,7 +80,7 @@ def voxelize_tensor(
     """See `pumice.voxelize`."""
     _check(points, features, batch)
     positions = points.detach().float().contiguous()
-    items = None if batch is None else batch.to(torch.int32).contiguous()
+    items = None if batch is None else _items(batch)
     shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
     call = (positions, items, size, range, shape, batch_size)
     if torch.compiler.is_compiling():
@@ -89,7 +92,16 @@ def voxelize_tensor(
     return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 
 
+def _items(batch: Tensor) -> Tensor:
+    """int32 [P]. What is beyond becomes the nearest that is, which is no item either: the engine then
+    says so without a wait for the device here."""
+    if batch.dtype == torch.int64:
+        batch = batch.clamp(-1, _MOST_ITEMS)
+    return batch.to(torch.int32).contiguous()
+
+
 def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> None:
+    check_tensor("points", points)
     if points.dim() != 2 or points.shape[1] < 3 or not points.is_floating_point():
         raise _C.UserError(
             f"points have shape {tuple(points.shape)} and are {points.dtype}: give floating "
@@ -98,6 +110,7 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
     for name, values in (("features", features), ("batch", batch)):
         if values is None:
             continue
+        check_tensor(name, values)
         if values.device != points.device:
             raise _C.UserError(
                 f"{name} are on {values.device} and points on {points.device}: .to() brings one "
@@ -107,7 +120,7 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
             raise _C.UserError(f"{name} have {len(values)} rows: give one for each of {len(points)} points")
     if features is not None and features.dim() != 2:
         raise _C.UserError(f"features have shape {tuple(features.shape)}: give [points, channels]")
-    if batch is not None and (batch.dim() != 1 or batch.is_floating_point()):
+    if batch is not None and (batch.dim() != 1 or batch.dtype not in INTEGERS):
         raise _C.UserError(
             f"batch has shape {tuple(batch.shape)} and is {batch.dtype}: give integers [points]"
         )

@@ -14,6 +14,7 @@
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/normalization.hpp>
 
+#include "arguments.hpp"
 #include "chain_parameters.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
@@ -361,10 +362,10 @@ void bind_chain(nb::module_& module) {
           "parameters"_a, "running"_a,
           "Whether they were made of these tensors, and nobody has written into them since. The "
           "caller keeps alive what they were made of.");
-  module.def("types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a, "running"_a,
-             "rounds"_a, "Whether kernels take these types, for a chain.");
-  module.def(
-      "chain_training",
+  define(module, "types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a,
+         "running"_a, "rounds"_a, "Whether kernels take these types, for a chain.");
+  define(
+      module, "chain_training",
       [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
          nb::handle parameters, nb::handle running, bool deterministic, bool tf32) {
         return train(features, other, chain, maps, parameters, running, {deterministic, tf32});
@@ -372,8 +373,8 @@ void bind_chain(nb::module_& module) {
       "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a, "running"_a,
       "deterministic"_a, "tf32"_a,
       "(output, token of what the backward pass needs). The running statistics move.");
-  module.def(
-      "chain_gradients",
+  define(
+      module, "chain_gradients",
       [](nb::handle grad_output, nb::handle output, nb::handle features, nb::handle other,
          Chain& chain, nb::handle maps, nb::handle parameters, nb::handle token, bool deterministic,
          bool tf32, bool of_features, bool of_other) {
@@ -385,8 +386,8 @@ void bind_chain(nb::module_& module) {
       "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
       "the "
       "last link has a ReLU.");
-  module.def(
-      "chain_inference",
+  define(
+      module, "chain_inference",
       [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
          ChainWeights& weights, bool deterministic, bool tf32) {
         return infer(features, other, chain, maps, weights, {deterministic, tf32});

@@ -30,9 +30,12 @@ std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, std::s
   const Items items(tuple, kParameters * links, "parameters");
   std::vector<Parameters> all;
   for (std::size_t i = 0; i < links; ++i) {
-    all.push_back({.weight = call.view(items[kParameters * i], "weight"),
-                   .scale = call.view(items[kParameters * i + 1], "weight of the norm"),
-                   .shift = call.view(items[kParameters * i + 2], "bias of the norm")});
+    const auto view = [&](std::size_t index, const char* name) {   // types_fit has seen signs
+      return view_of(items[kParameters * i + index], name, call.stream());
+    };
+    all.push_back({.weight = view(0, "weight"),
+                   .scale = view(1, "weight of the norm"),
+                   .shift = view(2, "bias of the norm")});
     PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
                    to_string(all.back().weight.shape()),
                    ": give [offsets, input channels, output channels]");
@@ -56,23 +59,24 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, nb:
   const Items learned(parameters, "parameters");
   const Items statistics(running, "running statistics");
   try {
-    const TensorLook x = look_at(features);
+    const TensorLook x = look_at(features, "features");
     const bool on_device = x.device_index >= 0;
     const bool is_double = x.dtype == DType::f64;
     if (!is_floating(x.dtype) || (is_double && on_device)) return false;
-    if (!other.is_none() && look_at(other).dtype != x.dtype) return false;
+    if (!other.is_none() && look_at(other, "residual").dtype != x.dtype) return false;
     const DType sums = is_double ? DType::f64 : DType::f32;
     // Two of a norm: of the type of sums, or of the features' type, as after model.half().
     const auto pair_fits = [&](nb::handle first, nb::handle second) {
-      const TensorLook one = look_at(first);
-      const TensorLook two = look_at(second);
+      const TensorLook one = look_at(first, "a parameter");
+      const TensorLook two = look_at(second, "a parameter");
       return (one.dtype == sums || one.dtype == x.dtype) && two.dtype == one.dtype &&
-             one.is_contiguous && two.is_contiguous;
+             one.is_contiguous && two.is_contiguous && !is_negated(first) && !is_negated(second);
     };
     for (std::size_t i = 0; i < learned.size(); i += kParameters) {
-      const TensorLook weight = look_at(learned[i]);
+      const TensorLook weight = look_at(learned[i], "a parameter");
       const bool fits = weight.dtype == x.dtype || (on_device && rounds && weight.dtype == sums);
-      if (!fits || !weight.is_contiguous || !pair_fits(learned[i + 1], learned[i + 2]))
+      if (!fits || !weight.is_contiguous || is_negated(learned[i]) ||
+          !pair_fits(learned[i + 1], learned[i + 2]))
         return false;
     }
     for (std::size_t i = 0; i < statistics.size(); i += kRunning) {
@@ -100,7 +104,7 @@ void MadeOf::add(nb::handle tensor) {
   const bool is_counted = call_method(tensor, names().is_inference).ptr() == Py_False;
   const std::int64_t version =
       is_counted ? nb::cast<std::int64_t>(attribute(tensor, names().version)) : 0;
-  parts_.push_back({tensor.ptr(), look_at(tensor).data, version});
+  parts_.push_back({tensor.ptr(), look_at(tensor, "a parameter").data, version});
 }
 
 PackedLinks::PackedLinks(TileWeightUses& uses, const std::vector<Parameters>& parameters,

@@ -51,7 +51,7 @@ std::vector<Running> running_in(const Call& call, nb::handle tuple, std::size_t 
 /// in double precision on the host alone; weights of the type of the features, or, where `rounds`
 /// says that autocast asked for that type, on a device wider ones; what norms learn, and what they
 /// keep, of the type of sums or of the features. All of `parameters` and `running` (as in
-/// parameters_in and running_in) contiguous.
+/// parameters_in and running_in) contiguous, and none a negated view.
 bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, nb::handle running,
                bool rounds);
 

@@ -8,6 +8,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/ops/convolution.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -54,6 +55,7 @@ struct Behind {
   nb::handle scale;
   nb::handle shift;
   nb::handle residual;
+  const char* shift_name = "shift";
   Activation activation = Activation::none;
   double slope = 0.01;
 };
@@ -87,7 +89,7 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
   const KernelMapView view = map.view();
   ConvolutionOptions options = settings.options();
   options.epilogue = {.scale = call.view(behind.scale, "scale"),
-                      .shift = call.view(behind.shift, "bias"),
+                      .shift = call.view(behind.shift, behind.shift_name),
                       .residual = call.view(behind.residual, "residual"),
                       .activation = behind.activation,
                       .slope = behind.slope};
@@ -184,23 +186,25 @@ void bind_convolution(nb::module_& module) {
   nb::class_<PackedWeights>(module, "PackedWeights", "Weights as kernels read them.")
       .def(nb::init<>())
       .def("clear", &PackedWeights::clear, "Frees them.");
-  module.def(
-      "record_plans", [](bool on) { plan_record() = {.on = on, .plans = {}}; }, "on"_a,
+  define(
+      module, "record_plans", [](bool on) { plan_record() = {.on = on, .plans = {}}; }, "on"_a,
       "Whether to record the plans of this thread's convolutions; forgets earlier ones.");
-  module.def("recorded_plans", &recorded_plans,
-             "[(name, reason)] of the convolutions since the last call.");
-  module.def(
-      "convolution",
+  define(module, "recorded_plans", &recorded_plans,
+         "[(name, reason)] of the convolutions since the last call.");
+  define(
+      module, "convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
          PackedWeights* kept, std::int64_t version) {
-        return forward(features, weight, map, {groups, deterministic, tf32, std::move(dataflow)},
-                       {.scale = nb::none(), .shift = bias, .residual = nb::none()}, kept, version);
+        return forward(
+            features, weight, map, {groups, deterministic, tf32, std::move(dataflow)},
+            {.scale = nb::none(), .shift = bias, .residual = nb::none(), .shift_name = "bias"},
+            kept, version);
       },
       "features"_a, "weight"_a, "map"_a, "bias"_a.none(), "groups"_a, "deterministic"_a, "tf32"_a,
       "dataflow"_a.none(), "kept"_a.none(), "version"_a);
-  module.def(
-      "fused_convolution",
+  define(
+      module, "fused_convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle scale, nb::handle shift,
          nb::handle residual, int activation, double slope, std::int64_t groups, bool deterministic,
          bool tf32, PackedWeights* kept, std::int64_t version) {
@@ -215,8 +219,8 @@ void bind_convolution(nb::module_& module) {
       "features"_a, "weight"_a, "map"_a, "scale"_a.none(), "shift"_a.none(), "residual"_a.none(),
       "activation"_a, "slope"_a, "groups"_a, "deterministic"_a, "tf32"_a, "kept"_a.none(),
       "version"_a, "activation(convolution * scale + shift + residual), for inference.");
-  module.def(
-      "convolution_input_gradient",
+  define(
+      module, "convolution_input_gradient",
       [](nb::handle grad_output, nb::handle weight, const Map& map, std::int64_t groups,
          bool deterministic, bool tf32, std::optional<std::string> dataflow) {
         return input_gradient(grad_output, weight, map,
@@ -224,8 +228,8 @@ void bind_convolution(nb::module_& module) {
       },
       "grad_output"_a, "weight"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
       "dataflow"_a.none());
-  module.def(
-      "convolution_gradients",
+  define(
+      module, "convolution_gradients",
       [](nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
          bool of_features, bool of_weight, bool of_bias) {
@@ -236,8 +240,8 @@ void bind_convolution(nb::module_& module) {
       "features"_a, "weight"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
       "dataflow"_a.none(), "of_features"_a, "of_weight"_a, "of_bias"_a,
       "(of the features, of the weight, of the bias), None where not wanted.");
-  module.def(
-      "convolution_weight_gradient",
+  define(
+      module, "convolution_weight_gradient",
       [](nb::handle features, nb::handle grad_output, const Map& map, std::int64_t groups,
          bool deterministic, bool tf32) {
         return weight_gradient(features, grad_output, map,

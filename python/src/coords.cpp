@@ -8,8 +8,10 @@
 #include <nanobind/stl/vector.h>
 #include <pumice/coords/set_operations.hpp>
 #include <pumice/coords/unique.hpp>
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -34,7 +36,7 @@ Sites create(nb::handle coordinates, const std::optional<List>& stride,
              const std::optional<List>& shape, std::optional<std::int32_t> batch_size,
              const std::optional<List>& low, const std::optional<List>& high) {
   const Call call(coordinates);
-  const ConstTensorView cells = call.view(coordinates, "coordinates");
+  const ConstTensorView cells = call.view(coordinates, "coords");
   const CoordinateOptions options = options_of(stride, shape, batch_size, low, high);
   return {call.run([&] { return CoordinateSet::create(cells, options); }),
           std::make_shared<Family>()};
@@ -44,7 +46,7 @@ nb::tuple unique(nb::handle coordinates, const std::optional<List>& stride,
                  const std::optional<List>& shape, std::optional<std::int32_t> batch_size,
                  const std::optional<List>& low, const std::optional<List>& high) {
   Call call(coordinates);
-  const ConstTensorView cells = call.view(coordinates, "coordinates");
+  const ConstTensorView cells = call.view(coordinates, "coords");
   const CoordinateOptions options = options_of(stride, shape, batch_size, low, high);
   UniqueCoordinates made = call.run([&] { return unique_coordinates(cells, options); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
@@ -65,9 +67,10 @@ nb::tuple prune(const Sites& sites, nb::handle keep) {
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()}, share(made.kept));
 }
 
+/// A copy: who writes into it changes no set.
 nb::object coordinates_of(const Sites& sites) {
   const Call call(sites.set->device(), home_of(sites));
-  return share(sites.set->coordinates());
+  return share(pumice::copy_to(home_of(sites), sites.set->coordinates()));
 }
 
 /// From one GPU to another by the host.
@@ -111,18 +114,18 @@ void bind_coords(nb::module_& module) {
                      if (!sites.set->spatial_shape()) return std::nullopt;
                      return list_of(*sites.set->spatial_shape(), sites.set->dimension());
                    })
-      .def("coordinates", &coordinates_of, "int32 [rows, 1 + dimension], batch first.")
+      .def("coordinates", &coordinates_of, "A copy: int32 [rows, 1 + dimension], batch first.")
       .def(
           "is_same", [](const Sites& a, const Sites& b) { return a.set == b.set; }, "other"_a)
       .def("copy_to", &copy_to, "device"_a)
       .def("prune", &prune, "keep"_a, "(sites, int32 row of each that is kept)")
       .def("unite", &unite_sets, "other"_a, "(sites, int32 row of each of mine, of each other)");
-  module.def("create_sites", &create, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
-             "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
-             "int32 [rows, 1 + dimension], batch first, from low to high where those are given.");
-  module.def("unique_sites", &unique, "coordinates"_a, "stride"_a.none(), "spatial_shape"_a.none(),
-             "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
-             "(sites, int32 row of each coordinate, int32 first coordinate of each row)");
+  define(module, "create_sites", &create, "coordinates"_a, "stride"_a.none(),
+         "spatial_shape"_a.none(), "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
+         "int32 [rows, 1 + dimension], batch first, from low to high where those are given.");
+  define(module, "unique_sites", &unique, "coordinates"_a, "stride"_a.none(),
+         "spatial_shape"_a.none(), "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),
+         "(sites, int32 row of each coordinate, int32 first coordinate of each row)");
 }
 
 }   // namespace pumice::python

@@ -7,6 +7,7 @@
 #include <pumice/ops/dense.hpp>
 #include <pumice/ops/interpolation.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -98,8 +99,8 @@ nb::object bev_gradient(nb::handle grad_bev, const Sites& sites, int axis, std::
 
 nb::tuple sparse(nb::handle values, nb::handle mask, const List& stride) {
   Call call(values);
-  FromDenseOptions options{.stride = axes_of(stride, "stride"), .mask = call.view(mask, "mask")};
   const ConstTensorView view = call.view(values, "dense");
+  FromDenseOptions options{.stride = axes_of(stride, "stride"), .mask = call.view(mask, "mask")};
   SparseRows made = call.run([&] { return from_dense(view, options); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
                         call.give(std::move(made.features)));
@@ -137,27 +138,27 @@ nb::object interpolated(nb::handle matrix, nb::handle rows, nb::handle weights,
 }   // namespace
 
 void bind_dense(nb::module_& module) {
-  module.def("grid_of", &grid_lists, "sites"_a, "(low, shape) of the box that holds all sites");
-  module.def("to_dense", &dense, "features"_a, "sites"_a, "low"_a.none(), "shape"_a.none(),
-             "crop"_a, "[rows, C] to [batch_size, C, shape]");
-  module.def("to_dense_gradient", &dense_gradient, "grad_dense"_a, "sites"_a, "low"_a.none(),
-             "shape"_a.none(), "crop"_a);
-  module.def("to_bev", &bev, "features"_a, "sites"_a, "axis"_a, "low"_a.none(), "shape"_a.none(),
-             "crop"_a, "[rows, C] to [batch_size, C * shape[axis], other axes]");
-  module.def("to_bev_gradient", &bev_gradient, "grad_bev"_a, "sites"_a, "axis"_a, "channels"_a,
-             "low"_a.none(), "shape"_a.none(), "crop"_a);
-  module.def("from_dense", &sparse, "dense"_a, "mask"_a.none(), "stride"_a,
-             "[B, C, shape] to (sites, features); on a device, waits for how many there are.");
-  module.def("interpolation_map", &points_map, "sites"_a, "points"_a, "nearest"_a, "renormalize"_a,
-             "(int32 rows [P, corners], weights [P, corners])");
-  module.def(
-      "interpolate",
+  define(module, "grid_of", &grid_lists, "sites"_a, "(low, shape) of the box that holds all sites");
+  define(module, "to_dense", &dense, "features"_a, "sites"_a, "low"_a.none(), "shape"_a.none(),
+         "crop"_a, "[rows, C] to [batch_size, C, shape]");
+  define(module, "to_dense_gradient", &dense_gradient, "grad_dense"_a, "sites"_a, "low"_a.none(),
+         "shape"_a.none(), "crop"_a);
+  define(module, "to_bev", &bev, "features"_a, "sites"_a, "axis"_a, "low"_a.none(),
+         "shape"_a.none(), "crop"_a, "[rows, C] to [batch_size, C * shape[axis], other axes]");
+  define(module, "to_bev_gradient", &bev_gradient, "grad_bev"_a, "sites"_a, "axis"_a, "channels"_a,
+         "low"_a.none(), "shape"_a.none(), "crop"_a);
+  define(module, "from_dense", &sparse, "dense"_a, "mask"_a.none(), "stride"_a,
+         "[B, C, shape] to (sites, features); on a device, waits for how many there are.");
+  define(module, "interpolation_map", &points_map, "sites"_a, "points"_a, "nearest"_a,
+         "renormalize"_a, "(int32 rows [P, corners], weights [P, corners])");
+  define(
+      module, "interpolate",
       [](nb::handle features, nb::handle rows, nb::handle weights, std::int64_t in_rows) {
         return interpolated(features, rows, weights, in_rows, false);
       },
       "features"_a, "rows"_a, "weights"_a, "in_rows"_a, "[in_rows, C] to [P, C]");
-  module.def(
-      "interpolate_gradient",
+  define(
+      module, "interpolate_gradient",
       [](nb::handle grad_output, nb::handle rows, nb::handle weights, std::int64_t in_rows) {
         return interpolated(grad_output, rows, weights, in_rows, true);
       },

@@ -39,19 +39,19 @@ Framework& framework() {
   return the;
 }
 
-DType Framework::dtype_of(nb::handle framework_dtype) const {
+DType Framework::dtype_of(nb::handle framework_dtype, const char* name) const {
   for (std::size_t i = 0; i < dtypes.size(); ++i) {
     if (dtypes[i].ptr() == framework_dtype.ptr()) return static_cast<DType>(i);
   }
-  const std::string name = nb::str(framework_dtype).c_str();
-  detail::raise_user("a tensor of type ", name,
+  const std::string type = nb::str(framework_dtype).c_str();
+  detail::raise_user(name, " is ", type,
                      ": Pumice takes float64, float32, float16, bfloat16, and for indices int64, "
                      "int32, int16 and uint8");
 }
 
-TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
-  if (tensor.is_none()) return {};
-  const TensorLook look = look_at(tensor);
+namespace {
+
+TensorView view_of_look(const TensorLook& look, const char* name, StreamView stream) {
   PUMICE_EXPECTS(look.is_contiguous, name, " is not contiguous: call .contiguous() on it");
   const int index = look.device_index;
   const bool on_cpu = stream.device.kind == DeviceKind::cpu;
@@ -64,8 +64,31 @@ TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView strea
   return {look.data, look.dtype, look.shape, stream};
 }
 
+}   // namespace
+
 ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
-  return mutable_view_of(tensor, name, stream);
+  if (tensor.is_none()) return {};
+  return view_of_look(look_at(tensor, name), name, stream);
+}
+
+TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
+  if (tensor.is_none()) return {};
+  const TensorView view = view_of_look(look_at(tensor, name), name, stream);
+  PUMICE_EXPECTS(!is_negated(tensor), name,
+                 " is a negated view, which kernels cannot write into: call .resolve_neg() on it");
+  return view;
+}
+
+ConstTensorView Call::view(nb::handle tensor, const char* name) const {
+  if (tensor.is_none()) return {};
+  TensorLook look = look_at(tensor, name);
+  if (differentiates_forward()) expect_no_derivative(tensor, name);
+  if (!look.is_contiguous || is_negated(tensor)) {
+    resolved_.push_back(resolved(tensor));
+    look = look_at(resolved_.back(), name);
+    if (caller_) order_after(stream_, *caller_);   // where that was done
+  }
+  return view_of_look(look, name, stream_);
 }
 
 TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream) {
@@ -161,14 +184,21 @@ nb::object share_with_numpy(const Tensor& tensor) {
 void bind_framework(nb::module_& module) {
   module.def(
       "use_framework",
-      [](const nb::sequence& dtypes, nb::object cut) {
+      [](const nb::sequence& dtypes, nb::object cut, nb::object is_negated, nb::object describe,
+         nb::object forward_ad, nb::object has_derivative) {
         for (std::size_t i = 0; i < framework().dtypes.size(); ++i)
           framework().dtypes[i] = nb::object(dtypes[i]).release();
         framework().cut = cut.release();
+        framework().is_negated = is_negated.release();
+        framework().describe = describe.release();
+        framework().forward_ad = forward_ad.release();
+        framework().has_derivative = has_derivative.release();
       },
-      "dtypes"_a, "cut"_a,
-      "Hands over the framework's element types, in the order of Pumice's, and cut(flat, tensors), "
-      "which gives views of a flat tensor in the shapes of others.");
+      "dtypes"_a, "cut"_a, "is_negated"_a, "describe"_a, "forward_ad"_a, "has_derivative"_a,
+      "Hands over the framework's element types, in the order of Pumice's; cut(flat, tensors), "
+      "which gives views of a flat tensor in the shapes of others; is_negated(tensor); "
+      "describe(object), which says why it is no tensor that kernels can take; the names of the "
+      "module of forward-mode differentiation, and has_derivative(tensor) in that mode.");
   module.def(
       "use_framework_device",
       [](nb::object raw_allocate, nb::object raw_free, nb::object current_stream,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 #include <pumice/core/allocator.hpp>
@@ -19,6 +20,10 @@ namespace nb = nanobind;
 struct Framework {
   std::array<nb::handle, 8> dtypes{};   // the framework's, in the order of DType
   nb::handle cut;                       // (flat tensor, tensors) -> views of it, shaped like them
+  nb::handle is_negated;                // (tensor) -> bool
+  nb::handle describe;                  // (object) -> why it is no tensor that kernels can take
+  nb::handle forward_ad;                // names of the module of forward-mode differentiation
+  nb::handle has_derivative;            // (tensor) -> bool, of that mode
   nb::handle raw_allocate;              // (bytes, stream) -> address, on the current device
   nb::handle raw_free;                  // (address)
   nb::handle current_stream;            // (device index) -> address of a CUstream
@@ -27,15 +32,18 @@ struct Framework {
 
   bool ready() const { return dtypes[0].is_valid(); }
   bool has_device() const { return raw_allocate.is_valid(); }
-  DType dtype_of(nb::handle framework_dtype) const;
+  /// UserError, naming the tensor, for a type that Pumice does not take.
+  DType dtype_of(nb::handle framework_dtype, const char* name) const;
 };
 
 /// The one of this process; used with the GIL.
 Framework& framework();
 
 /// Looks at a tensor of the framework; UserError where it is not contiguous. `name` is for the
-/// message. None gives an undefined view.
+/// message. None gives an undefined view. Its sign is not asked for: that is known, or not looked
+/// at.
 ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream);
+/// To write into: a negated view is refused.
 TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream);
 /// Of a tensor of one element, which the framework gives no axis: [1].
 TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream);
@@ -60,9 +68,9 @@ class Call {
 
   StreamView stream() const { return stream_; }
   bool on_cpu() const { return stream_.device.kind == DeviceKind::cpu; }
-  ConstTensorView view(nb::handle tensor, const char* name) const {
-    return view_of(tensor, name, stream_);
-  }
+  /// Of the values of any dense tensor: what does not lie in memory as its values are, one after
+  /// the other, is brought into such memory, which lives as long as the call.
+  ConstTensorView view(nb::handle tensor, const char* name) const;
 
   /// A result of this shape and type is expected: tensors of just these are made as tensors of the
   /// framework, so that the result needs no copy.
@@ -88,6 +96,7 @@ class Call {
   std::optional<StreamView> caller_{};   // whose work went before, where it runs on another stream
   int device_before_ = -1;
   std::unique_ptr<AllocatorScope> scope_;
+  mutable std::vector<nb::object> resolved_{};   // what views look at
 };
 
 /// Shares `tensor` with the framework, which then keeps it alive.

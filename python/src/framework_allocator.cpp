@@ -124,7 +124,7 @@ class FrameworkAllocator final : public Allocator {
   void* make_tensor(const Expected& result) {
     const nb::gil_scoped_acquire gil;
     nb::object tensor = new_empty(result.like, result.shape, result.dtype);
-    void* data = look_at(tensor).data;
+    void* data = look_at(tensor, "a result").data;
     PUMICE_EXPECTS(data != nullptr || result.shape.elements() == 0,
                    "the framework made a result without memory, as it does in a FakeTensorMode: "
                    "call layers and operators of pumice there, not the extension");

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <pumice/core/error.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -128,7 +129,11 @@ nb::list all_maps(const Sites& sites) {
 
 void bind_maps(nb::module_& module) {
   nb::class_<KernelWindow>(module, "Window", "The shape of a kernel.")
-      .def(nb::new_(&make_window), "size"_a, "stride"_a, "padding"_a, "dilation"_a, "cross"_a)
+      .def(nb::new_(by_name(&make_window,
+                            {Argument{"kernel_size"}, Argument{"stride"}, Argument{"padding"},
+                             Argument{"dilation"}, Argument{"cross"}})),
+           "size"_a.none(), "stride"_a.none(), "padding"_a.none(), "dilation"_a.none(),
+           "cross"_a.none())
       .def_prop_ro("volume", &KernelWindow::volume)
       .def_prop_ro("dimension", [](const KernelWindow& window) { return window.dimension; })
       .def("offsets",
@@ -141,8 +146,8 @@ void bind_maps(nb::module_& module) {
       .def("__eq__", [](const KernelWindow& a, const KernelWindow& b) { return a == b; })
       .def("__repr__",
            [](const KernelWindow& window) { return nb::str(to_string(window).c_str()); });
-  module.def(
-      "submanifold_window",
+  define(
+      module, "submanifold_window",
       [](const List& size, const List& dilation) {
         KernelWindow window =
             submanifold_window(static_cast<int>(size.size()), axes_of(size, "kernel_size"),
@@ -177,15 +182,14 @@ void bind_maps(nb::module_& module) {
       .def("transposed", [](const Map& map) {
         return Map{map.map, map.family, !map.transposed};
       });
-  module.def("submanifold_map", &submanifold, "sites"_a, "window"_a);
-  module.def("strided_map", &strided, "sites"_a, "window"_a, "cell"_a);
-  module.def("transposed_map", &transposed_to, "sites"_a, "fine"_a, "window"_a);
-  module.def("generative_map", &generative, "sites"_a, "window"_a);
-  module.def("inverse_map", &inverse, "sites"_a, "window"_a, "fine"_a.none());
-  module.def(
-      "finer_sites", &finer_sites, "sites"_a, "stride"_a,
-      "From where a strided convolution of this stride led to these sites; None: from nowhere.");
-  module.def("maps_of", &all_maps, "sites"_a);
+  define(module, "submanifold_map", &submanifold, "sites"_a, "window"_a);
+  define(module, "strided_map", &strided, "sites"_a, "window"_a, "cell"_a);
+  define(module, "transposed_map", &transposed_to, "sites"_a, "fine"_a, "window"_a);
+  define(module, "generative_map", &generative, "sites"_a, "window"_a);
+  define(module, "inverse_map", &inverse, "sites"_a, "window"_a, "fine"_a.none());
+  define(module, "finer_sites", &finer_sites, "sites"_a, "stride"_a,
+         "From where a strided convolution of this stride led to these sites; None: from nowhere.");
+  define(module, "maps_of", &all_maps, "sites"_a);
 }
 
 }   // namespace pumice::python

@@ -11,6 +11,7 @@
 #include <pumice/core/stream.hpp>
 #include <pumice/jit/support.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -102,18 +103,18 @@ NB_MODULE(_C, module) {
   // At the end of the process modules go before what tensors and graphs still hold.
   nb::set_leak_warnings(false);
   bind_errors(module);
-  module.def("cuda_support", &cuda);
-  module.def("kernel_compiler", &compiler);
-  module.def("kernel_cache", &cache);
-  module.def("kernel_bundles", &bundles);
-  module.def("suggest_kernel_compiler", &pumice::suggest_kernel_compiler, "path"_a,
-             "A place to look for NVRTC, after PUMICE_NVRTC and before those of the system.");
-  module.def("on_kernel_compiled", &on_kernel_compiled, "listener"_a.none(),
-             "Calls listener(source, architecture, milliseconds) after each kernel compiled.");
-  module.def("set_threads", &pumice::set_threads, "threads"_a);
-  module.def("threads", &pumice::threads);
-  module.def(
-      "wait",
+  define(module, "cuda_support", &cuda);
+  define(module, "kernel_compiler", &compiler);
+  define(module, "kernel_cache", &cache);
+  define(module, "kernel_bundles", &bundles);
+  define(module, "suggest_kernel_compiler", &pumice::suggest_kernel_compiler, "path"_a,
+         "A place to look for NVRTC, after PUMICE_NVRTC and before those of the system.");
+  define(module, "on_kernel_compiled", &on_kernel_compiled, "listener"_a.none(),
+         "Calls listener(source, architecture, milliseconds) after each kernel compiled.");
+  define(module, "set_threads", &pumice::set_threads, "threads"_a);
+  define(module, "threads", &pumice::threads);
+  define(
+      module, "wait",
       [](const std::string& device) {
         const Call call(pumice::parse_device(device));
         const nb::gil_scoped_release released;

@@ -12,6 +12,9 @@ struct Names {
   PyObject* get_device = PyUnicode_InternFromString("get_device");
   PyObject* is_contiguous = PyUnicode_InternFromString("is_contiguous");
   PyObject* new_empty = PyUnicode_InternFromString("new_empty");
+  PyObject* contiguous = PyUnicode_InternFromString("contiguous");
+  PyObject* resolve_neg = PyUnicode_InternFromString("resolve_neg");
+  PyObject* current_level = PyUnicode_InternFromString("_current_level");
   PyObject* is_inference = PyUnicode_InternFromString("is_inference");
   PyObject* version = PyUnicode_InternFromString("_version");
   PyObject* dtype_argument = PyUnicode_InternFromString("dtype");

@@ -5,6 +5,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/ops/normalization.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -80,17 +81,17 @@ nb::tuple fold(nb::handle mean, nb::handle variance, nb::handle weight, nb::hand
 }   // namespace
 
 void bind_normalization(nb::module_& module) {
-  module.def("batch_norm_training", &train, "features"_a, "weight"_a.none(), "bias"_a.none(),
-             "running_mean"_a.none(), "running_variance"_a.none(), "batches"_a.none(), "epsilon"_a,
-             "momentum"_a, "residual"_a.none(), "relu"_a,
-             "relu(norm + residual): (output, mean, inverse deviation). The running statistics "
-             "move, and the number of batches goes up by one where there are rows.");
-  module.def("batch_norm_training_gradient", &gradient, "features"_a, "grad_output"_a,
-             "weight"_a.none(), "mean"_a, "inverse_deviation"_a, "output"_a.none(), "of_residual"_a,
-             "(of the features, of the weight, of the bias, of the residual). `output`: of the "
-             "ReLU.");
-  module.def("fold_batch_norm", &fold, "mean"_a, "variance"_a, "weight"_a.none(), "bias"_a.none(),
-             "added_before"_a.none(), "epsilon"_a, "(scale, shift)");
+  define(module, "batch_norm_training", &train, "features"_a, "weight"_a.none(), "bias"_a.none(),
+         "running_mean"_a.none(), "running_variance"_a.none(), "batches"_a.none(), "epsilon"_a,
+         "momentum"_a, "residual"_a.none(), "relu"_a,
+         "relu(norm + residual): (output, mean, inverse deviation). The running statistics "
+         "move, and the number of batches goes up by one where there are rows.");
+  define(module, "batch_norm_training_gradient", &gradient, "features"_a, "grad_output"_a,
+         "weight"_a.none(), "mean"_a, "inverse_deviation"_a, "output"_a.none(), "of_residual"_a,
+         "(of the features, of the weight, of the bias, of the residual). `output`: of the "
+         "ReLU.");
+  define(module, "fold_batch_norm", &fold, "mean"_a, "variance"_a, "weight"_a.none(),
+         "bias"_a.none(), "added_before"_a.none(), "epsilon"_a, "(scale, shift)");
 }
 
 }   // namespace pumice::python

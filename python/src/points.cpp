@@ -15,6 +15,7 @@
 #include <pumice/points/simulate.hpp>
 #include <pumice/points/voxelize.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -108,16 +109,16 @@ nb::dict simulate_scan(std::uint64_t seed, int beams, int sweeps) {
 }   // namespace
 
 void bind_points(nb::module_& module) {
-  module.def("voxelize", &voxelize_points, "points"_a, "features"_a, "size"_a, "range"_a.none(),
-             "reduction"_a);
-  module.def("voxel_sites", &sites_of_points, "points"_a, "batch"_a.none(), "size"_a,
-             "range"_a.none(), "spatial_shape"_a.none(), "batch_size"_a, "bounds"_a.none(),
-             "(sites, int32 row of each point, -1 left out); on a device, waits for how many.");
-  module.def("read_points", &read, "path"_a, "layout"_a);
-  module.def(
-      "read_labels", [](const std::filesystem::path& path) { return array_of(read_labels(path)); },
+  define(module, "voxelize", &voxelize_points, "points"_a, "features"_a, "size"_a, "range"_a.none(),
+         "reduction"_a);
+  define(module, "voxel_sites", &sites_of_points, "points"_a, "batch"_a.none(), "size"_a,
+         "range"_a.none(), "spatial_shape"_a.none(), "batch_size"_a, "bounds"_a.none(),
+         "(sites, int32 row of each point, -1 left out); on a device, waits for how many.");
+  define(module, "read_points", &read, "path"_a, "layout"_a);
+  define(
+      module, "read_labels", [](const std::filesystem::path& path) { return array_of(read_labels(path)); },
       "path"_a);
-  module.def("simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
+  define(module, "simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
 }
 
 }   // namespace pumice::python

@@ -4,6 +4,7 @@
 #include <pumice/ops/global_pooling.hpp>
 #include <pumice/ops/pooling.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -78,46 +79,47 @@ nb::object global_sums(nb::handle matrix, const Sites& sites, bool to_rows, Pool
 }   // namespace
 
 void bind_pooling(nb::module_& module) {
-  module.def("max_pool", &pool_max, "features"_a, "map"_a, "(output, argmax)");
-  module.def("max_pool_gradient", &pool_max_gradient, "grad_output"_a, "argmax"_a, "map"_a);
-  module.def(
-      "sum_pool", [](nb::handle x, const Map& map) { return pool_sums(x, map, false, &sum_pool); },
+  define(module, "max_pool", &pool_max, "features"_a, "map"_a, "(output, argmax)");
+  define(module, "max_pool_gradient", &pool_max_gradient, "grad_output"_a, "argmax"_a, "map"_a);
+  define(
+      module, "sum_pool",
+      [](nb::handle x, const Map& map) { return pool_sums(x, map, false, &sum_pool); },
       "features"_a, "map"_a);
-  module.def(
-      "sum_pool_gradient",
+  define(
+      module, "sum_pool_gradient",
       [](nb::handle g, const Map& map) { return pool_sums(g, map, true, &sum_pool_gradient); },
       "grad_output"_a, "map"_a);
-  module.def(
-      "average_pool",
+  define(
+      module, "average_pool",
       [](nb::handle x, const Map& map) { return pool_sums(x, map, false, &average_pool); },
       "features"_a, "map"_a);
-  module.def(
-      "average_pool_gradient",
+  define(
+      module, "average_pool_gradient",
       [](nb::handle g, const Map& map) { return pool_sums(g, map, true, &average_pool_gradient); },
       "grad_output"_a, "map"_a);
-  module.def("global_max_pool", &global_max, "features"_a, "sites"_a, "(output, argmax)");
-  module.def("global_max_pool_gradient", &global_max_gradient, "grad_output"_a, "argmax"_a,
-             "sites"_a);
-  module.def(
-      "global_sum_pool",
+  define(module, "global_max_pool", &global_max, "features"_a, "sites"_a, "(output, argmax)");
+  define(module, "global_max_pool_gradient", &global_max_gradient, "grad_output"_a, "argmax"_a,
+         "sites"_a);
+  define(
+      module, "global_sum_pool",
       [](nb::handle x, const Sites& sites) {
         return global_sums(x, sites, false, &global_sum_pool);
       },
       "features"_a, "sites"_a);
-  module.def(
-      "global_average_pool",
+  define(
+      module, "global_average_pool",
       [](nb::handle x, const Sites& sites) {
         return global_sums(x, sites, false, &global_average_pool);
       },
       "features"_a, "sites"_a);
-  module.def(
-      "global_average_pool_gradient",
+  define(
+      module, "global_average_pool_gradient",
       [](nb::handle g, const Sites& sites) {
         return global_sums(g, sites, true, &global_average_pool_gradient);
       },
       "grad_output"_a, "sites"_a);
-  module.def(
-      "broadcast",
+  define(
+      module, "broadcast",
       [](nb::handle items, const Sites& sites) {
         return global_sums(items, sites, true, &broadcast);
       },

@@ -5,6 +5,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/ops/rows.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -40,6 +41,7 @@ nb::tuple reduce(nb::handle features, nb::handle row_of, std::int64_t out_rows,
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView to = call.view(row_of, "row_of");
   const Reduction kind = parse_reduction(reduction);
+  PUMICE_EXPECTS(out_rows >= 0, "rows = ", out_rows, ": give 0 or more");
   const Shape shape{out_rows, columns(x, "features")};
   call.expect(shape, x.dtype());
   if (kind == Reduction::max) call.expect(shape, DType::i32);
@@ -64,15 +66,15 @@ nb::object reduce_gradient(nb::handle grad_output, nb::handle row_of, nb::handle
 }   // namespace
 
 void bind_rows(nb::module_& module) {
-  module.def("take_rows", &take, "features"_a, "rows"_a,
-             "[N, C] and int32 or int64 [M] to [M, C]; -1 gives zeros.");
-  module.def("scatter_rows", &scatter, "grad_output"_a, "rows"_a, "in_rows"_a,
-             "The gradient of take_rows: [M, C] to [in_rows, C], sums.");
-  module.def("reduce_rows", &reduce, "features"_a, "row_of"_a, "out_rows"_a, "reduction"_a,
-             "([out_rows, C], what the gradient needs or None): rows [P, C] merged by row_of [P], "
-             "-1 leaves one out.");
-  module.def("reduce_rows_gradient", &reduce_gradient, "grad_output"_a, "row_of"_a,
-             "source"_a.none(), "reduction"_a);
+  define(module, "take_rows", &take, "features"_a, "rows"_a,
+         "[N, C] and int32 or int64 [M] to [M, C]; -1 gives zeros.");
+  define(module, "scatter_rows", &scatter, "grad_output"_a, "rows"_a, "in_rows"_a,
+         "The gradient of take_rows: [M, C] to [in_rows, C], sums.");
+  define(module, "reduce_rows", &reduce, "features"_a, "row_of"_a, "rows"_a, "reduction"_a,
+         "([out_rows, C], what the gradient needs or None): rows [P, C] merged by row_of [P], "
+         "-1 leaves one out.");
+  define(module, "reduce_rows_gradient", &reduce_gradient, "grad_output"_a, "row_of"_a,
+         "source"_a.none(), "reduction"_a);
 }
 
 }   // namespace pumice::python

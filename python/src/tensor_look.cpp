@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <nanobind/ndarray.h>
 #include <pumice/core/error.hpp>
@@ -109,13 +110,28 @@ Shape shape_of(nb::handle tensor) {
   return Shape(std::span<const std::int64_t>(values.data(), static_cast<std::size_t>(rank)));
 }
 
-TensorLook look_by_methods(nb::handle tensor) {
+/// What any object may raise that is asked as a tensor.
+bool says_it_is_none(const nb::python_error& error) {
+  return error.matches(PyExc_RuntimeError) || error.matches(PyExc_AttributeError);
+}
+
+TensorLook look_by_methods(nb::handle tensor, const char* name) {
   TensorLook result;
-  result.is_contiguous = call_method(tensor, names().is_contiguous).ptr() == Py_True;
-  result.device_index = static_cast<int>(integer_in(call_method(tensor, names().get_device)));
-  result.data = address_in(call_method(tensor, names().data_ptr));
-  result.shape = shape_of(tensor);
-  result.dtype = framework().dtype_of(attribute(tensor, names().dtype));
+  const std::string kind =
+      framework().describe.is_valid() ? nb::str(framework().describe(tensor)).c_str() : "";
+  PUMICE_EXPECTS(kind.empty(), name, " is ", kind);
+  try {
+    result.dtype = framework().dtype_of(attribute(tensor, names().dtype), name);
+    result.is_contiguous = call_method(tensor, names().is_contiguous).ptr() == Py_True;
+    result.device_index = static_cast<int>(integer_in(call_method(tensor, names().get_device)));
+    result.data = address_in(call_method(tensor, names().data_ptr));
+    result.shape = shape_of(tensor);
+  } catch (const nb::python_error& error) {
+    if (!says_it_is_none(error)) throw;
+    pumice::detail::raise_user(name,
+                               " has no memory of its own: give a tensor on the CPU or on a CUDA "
+                               "device");
+  }
   return result;
 }
 
@@ -125,14 +141,39 @@ nb::dlpack::dtype dlpack_type(DType type) {
   return kDlpackTypes[static_cast<std::size_t>(type)];
 }
 
-TensorLook look_at(nb::handle tensor) {
+TensorLook look_at(nb::handle tensor, const char* name) {
   if (std::optional<TensorLook> found = look_by_table(tensor)) return *found;
-  return look_by_methods(tensor);
+  return look_by_methods(tensor, name);
 }
 
 int device_index_of(nb::handle tensor) {
   if (const std::optional<TensorLook> found = look_by_table(tensor)) return found->device_index;
-  return static_cast<int>(integer_in(call_method(tensor, names().get_device)));
+  try {
+    return static_cast<int>(integer_in(call_method(tensor, names().get_device)));
+  } catch (const nb::python_error& error) {
+    if (!says_it_is_none(error)) throw;
+    return -1;
+  }
+}
+
+bool is_negated(nb::handle tensor) {
+  return framework().is_negated(tensor).ptr() == Py_True;
+}
+
+bool differentiates_forward() {
+  PyObject* level = PyDict_GetItemWithError(framework().forward_ad.ptr(), names().current_level);
+  return level != nullptr && PyLong_AsLong(level) >= 0;
+}
+
+void expect_no_derivative(nb::handle tensor, const char* name) {
+  PUMICE_EXPECTS(framework().has_derivative(tensor).ptr() != Py_True, name,
+                 " carries a derivative of forward mode, which operators of Pumice do not pass on: "
+                 "use backward mode, torch.autograd.grad");
+}
+
+nb::object resolved(nb::handle tensor) {
+  nb::object dense = call_method(tensor, names().contiguous);
+  return is_negated(dense) ? call_method(dense, names().resolve_neg) : dense;
 }
 
 void use_exchange_table(nb::handle capsule, const nb::sequence& types) {

@@ -11,6 +11,7 @@
 #include <nanobind/ndarray.h>
 #include <pumice/core/error.hpp>
 
+#include "arguments.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
 
@@ -98,14 +99,15 @@ std::shared_ptr<const ChainRecord> record_of(nb::handle token) {
 }
 
 void bind_tokens(nb::module_& module) {
-  module.def(
-      "sites_token", [](const Sites& sites) { return make_token(sites); }, "sites"_a);
-  module.def(
-      "map_token", [](const Map& map) { return make_token(map); }, "map"_a);
-  module.def(
-      "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); }, "token"_a);
-  module.def(
-      "map_of", [](nb::handle token) { return find_as<Map>(token, "a map"); }, "token"_a);
+  define(
+      module, "sites_token", [](const Sites& sites) { return make_token(sites); }, "sites"_a);
+  define(
+      module, "map_token", [](const Map& map) { return make_token(map); }, "map"_a);
+  define(
+      module, "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); },
+      "token"_a);
+  define(
+      module, "map_of", [](nb::handle token) { return find_as<Map>(token, "a map"); }, "token"_a);
 }
 
 }   // namespace pumice::python

@@ -103,12 +103,11 @@ class Chain:
         if found is None:
             return None
         maps, coords = found
-        second = None if second is None else second.contiguous()
         if learns:
-            result = _apply(features.contiguous(), second, self, maps, running, *parameters)
+            result = _apply(features, second, self, maps, running, *parameters)
         else:
             result = _C.chain_inference(
-                features.contiguous(), second, self.c, maps,
+                features, second, self.c, maps,
                 self._folded(features, parameters, running), *modes.of(features),
             )  # fmt: skip
         return SparseTensor._of(coords, result)
@@ -232,7 +231,7 @@ class _ChainFunction(torch.autograd.Function):
         features, other, record, mask, *parameters = ctx.saved_tensors
         chain, maps, switches = ctx.call
         of_features, of_other, *of_parameters = _C.chain_gradients(
-            grad_output.contiguous(), mask, features, other, chain.c, maps, tuple(parameters),
+            grad_output, mask, features, other, chain.c, maps, tuple(parameters),
             record, *switches, *ctx.needs_input_grad[:2],
         )  # fmt: skip
         return of_features, of_other, None, None, None, *of_parameters

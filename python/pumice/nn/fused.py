@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
+from .._tensors import check_real
 from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor, features_on

@@ -8,6 +8,7 @@ import torch
 
 from .. import ops
 from .._where import explained, not_sparse
+from ..ops.pooling import spread_items
 from ..tensor import SparseTensor
 from .described import described
 
@@ -309,10 +310,9 @@ class InstanceNorm(torch.nn.Module):
         # In float32 at least: a sum of many halves is none.
         features = x.features.float() if x.features.dtype.itemsize < 4 else x.features
         mean = ops.global_pool(features, x.coords, "average")
-        item = x.indices[:, 0].long()
-        centred = features - mean[item]
+        centred = features - spread_items(mean, x.coords)
         variance = ops.global_pool(centred * centred, x.coords, "average")
-        result = centred * torch.rsqrt(variance + self.eps)[item]
+        result = centred * spread_items(torch.rsqrt(variance + self.eps), x.coords)
         if self.weight is not None:
             result = result * self.weight + self.bias
         return SparseTensor._of(x.coords, result.to(x.features.dtype))

@@ -73,15 +73,18 @@ def _convolve(
     dtype: torch.dtype | None,
 ) -> Tensor:
     """`dtype`: what the weight is cast to; None: nothing."""
+    traced = modes.traced(features)
+    modes.look("weight", weight)
+    modes.look("bias", bias)
     if dtype is None:
         modes.check_weight(features, weight)
     # A map of a graph may come out of it, where a graph is broken between map and convolution.
-    if modes.traced(features) or type(map) is TracedMap:
+    if traced or type(map) is TracedMap:
         flops.announce()
-        traced = as_traced(map)
+        known = as_traced(map)
         used = weight if dtype is None else weight.to(dtype)
         return _ops.convolution(
-            features, used, bias, traced.token, traced.in_rows, traced.out_rows, groups, dataflow
+            features, used, bias, known.token, known.in_rows, known.out_rows, groups, dataflow
         )
     if modes.wants_gradient(features, weight, bias):
         if kept is not None:
@@ -95,7 +98,7 @@ def _convolve(
     ):
         weight = weight.to(dtype)
         kept = None
-    return _run(features.contiguous(), weight, map, bias, groups, dataflow, kept, version)
+    return _run(features, weight, map, bias, groups, dataflow, kept, version)
 
 
 def _run(
@@ -111,7 +114,7 @@ def _run(
     deterministic, tf32 = modes.of(features)
     return _C.convolution(
         features,
-        weight.contiguous(),
+        weight,
         map,
         modes.bias_for(bias, features),
         groups,
@@ -146,7 +149,8 @@ def convolution_input_gradient(
         >>> ops.convolution_input_gradient(torch.ones(2, 8), torch.ones(27, 4, 8), map).shape
         torch.Size([2, 4])
     """
-    if modes.traced(grad_output) or type(map) is TracedMap:
+    modes.look("weight", weight)
+    if modes.traced(grad_output, "grad_output") or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)
         return _ops.convolution_input_gradient(
@@ -159,10 +163,10 @@ def convolution_input_gradient(
             dataflow,
         )
     if modes.wants_gradient(grad_output, weight):
-        return _InputGradient.apply(grad_output, weight, map, groups, dataflow)
+        return _apply_input_gradient(grad_output, weight, map, groups, dataflow)
     return _C.convolution_input_gradient(
-        grad_output.contiguous(),
-        weight.contiguous(),
+        grad_output,
+        weight,
         map,
         groups,
         *modes.of(grad_output),
@@ -192,14 +196,15 @@ def convolution_weight_gradient(
         >>> ops.convolution_weight_gradient(x.features, torch.ones(2, 8), map).shape
         torch.Size([27, 4, 8])
     """
+    modes.look("grad_output", grad_output)
     if modes.traced(features) or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)
         return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
     if modes.wants_gradient(features, grad_output):
-        return _WeightGradient.apply(features, grad_output, map, groups)
+        return _apply_weight_gradient(features, grad_output, map, groups)
     return _C.convolution_weight_gradient(
-        features.contiguous(), grad_output.contiguous(), map, groups, *modes.of(features)
+        features, grad_output, map, groups, *modes.of(features)
     )
 
 
@@ -226,7 +231,7 @@ class _Convolution(torch.autograd.Function):
         ctx.cast = None if used is weight else used
         ctx.call = (map, groups, dataflow)
         ctx.bias_dtype = None if bias is None else bias.dtype
-        return _run(features.contiguous(), used, map, bias, groups, dataflow)
+        return _run(features, used, map, bias, groups, dataflow)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
@@ -236,9 +241,9 @@ class _Convolution(torch.autograd.Function):
             return (*_differentiable_gradients(ctx, grad_output), None, None, None, None)
         map, groups, dataflow = ctx.call
         to_features, to_weight, to_bias = _C.convolution_gradients(
-            features.contiguous(),
-            (weight if ctx.cast is None else ctx.cast).contiguous(),
-            grad_output.contiguous(),
+            features,
+            weight if ctx.cast is None else ctx.cast,
+            grad_output,
             map,
             groups,
             *modes.of(features),
@@ -315,3 +320,7 @@ class _WeightGradient(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             to_output = _convolve(features, grad, map, None, groups, None, None, None)
         return to_features, to_output, None, None
+
+
+_apply_input_gradient = modes.function(_InputGradient)
+_apply_weight_gradient = modes.function(_WeightGradient)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._tensors import check_tensor
 from ..coords import Coordinates
 from . import graph, modes
 
@@ -53,7 +54,7 @@ def to_dense(
             features, coords.token, coords.rows, items, dimension, low, shape, crop
         )
     call = (coords.sites, *box, crop)
-    return _Linear.apply(
+    return _linear(
         features,
         (lambda rows: _C.to_dense(rows, *call), lambda grid: _C.to_dense_gradient(grid, *call)),
     )
@@ -89,6 +90,7 @@ def to_bev(
         torch.Size([1, 20, 2, 4])
     """
     dimension = coords.dimension
+    modes.look("features", features)
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
     axis %= dimension
@@ -101,8 +103,10 @@ def to_bev(
         dense = to_dense(features, coords, shape=shape, low=low, crop=crop)
         return dense.movedim(2 + axis, 2).flatten(1, 2)
     sites, box = coords.sites, _box(coords, shape, low)
+    if features.is_nested:
+        check_tensor("features", features)
     channels = features.shape[1]
-    return _Linear.apply(
+    return _linear(
         features,
         (
             lambda rows: _C.to_bev(rows, sites, axis, *box, crop),
@@ -128,11 +132,14 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
         >>> coords.indices.tolist()
         [[0, 0, 0], [0, 1, 1], [0, 2, 2]]
     """
+    check_tensor("dense", dense)
+    if mask is not None:
+        check_tensor("mask", mask)
     if dense.dim() < 3:
         raise _C.UserError(f"dense has shape {tuple(dense.shape)}: give [B, C, shape…]")
     if mask is None:
         mask = (dense.detach() != 0).any(1)
-    mask = mask.to(torch.uint8).contiguous()
+    mask = (mask != 0).to(torch.uint8).contiguous()
     if modes.traced(dense):
         coords = graph.from_mask(mask)
     else:
@@ -163,8 +170,11 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, functions: Any) -> Tensor:
         ctx.functions = functions
-        return functions[0](values.contiguous())
+        return functions[0](values)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _Linear.apply(grad, ctx.functions[::-1]), None
+        return _linear(grad, ctx.functions[::-1]), None
+
+
+_linear = modes.function(_Linear)

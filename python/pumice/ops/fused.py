@@ -50,7 +50,10 @@ def fused_convolution(
         >>> ops.fused_convolution(x.features, -torch.ones(27, 4, 8), map, one, none, relu=True).sum()
         tensor(0.)
     """
-    modes.refuse_gradient("fused_convolution", features, weight, scale, shift, residual)
+    modes.refuse_gradient(
+        "fused_convolution", features=features, weight=weight, scale=scale, shift=shift, residual=residual
+    )
+    modes.look("weight", weight)
     if modes.traced(features) or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)
@@ -58,12 +61,12 @@ def fused_convolution(
             features, weight, traced.token, traced.out_rows, scale, shift, residual, relu, groups
         )
     return _C.fused_convolution(
-        features.contiguous(),
-        weight.contiguous(),
+        features,
+        weight,
         map,
         scale,
         shift,
-        None if residual is None else residual.contiguous(),
+        residual,
         _RELU if relu else 0,
         0.0,
         groups,
@@ -101,7 +104,9 @@ def fold_batch_norm(
         >>> ops.fold_batch_norm(mean, variance, None, None, None, 0.0)
         (tensor([1., 1.]), tensor([0., 0.]))
     """
-    modes.refuse_gradient("fold_batch_norm", mean, variance, weight, bias, added_before)
+    modes.refuse_gradient(
+        "fold_batch_norm", mean=mean, variance=variance, weight=weight, bias=bias, added_before=added_before
+    )
     if torch.compiler.is_compiling():
         wide = torch.float64 if mean.dtype == torch.float64 else torch.float32
         mean, variance, weight, bias, added_before = (

@@ -46,6 +46,7 @@ class TracedCoordinates(Coordinates):
         self = cls.__new__(cls)
         self._sites = None
         self._indices = indices
+        self._version = None
         self._meta = None
         self._token = token
         self._known = known

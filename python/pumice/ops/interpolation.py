@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from .._checks import check_floating
+from .._tensors import check_floating, check_tensor
 from ..coords import Coordinates
 from . import modes
 
@@ -56,11 +56,12 @@ def interpolation_map(
         >>> ops.interpolation_map(x.coords, torch.tensor([[0, 1.0, 2.0, 3.0]]), nearest=True).rows
         tensor([[0]], dtype=torch.int32)
     """
+    check_tensor("points", points)
     points = points.detach()
     if torch.compiler.is_compiling():
         call = (coords.token, points, coords.dimension, nearest, renormalize)
         return InterpolationMap(*_ops.interpolation_map(*call), coords.rows)
-    found = _C.interpolation_map(coords.sites, points.contiguous(), nearest, renormalize)
+    found = _C.interpolation_map(coords.sites, points, nearest, renormalize)
     return InterpolationMap(*found, coords.rows)
 
 
@@ -103,8 +104,12 @@ def interpolate(
 
 
 def _interpolate(features: Tensor, map: InterpolationMap) -> Tensor:
+    modes.look("rows", map.rows)
+    modes.look("weights", map.weights)
+    if map.rows.dtype is not torch.int32:
+        raise _C.UserError(f"rows of the map are {map.rows.dtype}: give int32, as interpolation_map makes them")
     if not modes.traced(features):
-        return _Interpolate.apply(features, map)
+        return _apply(features, map)
     return _ops.interpolate(features, *map)
 
 
@@ -112,19 +117,23 @@ class _Interpolate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, map: InterpolationMap) -> Tensor:
         ctx.map = map
-        return _C.interpolate(features.contiguous(), *map)
+        return _C.interpolate(features, *map)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Gradient.apply(grad, ctx.map), None
+        return _apply_gradient(grad, ctx.map), None
 
 
 class _Gradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, map: InterpolationMap) -> Tensor:
         ctx.map = map
-        return _C.interpolate_gradient(grad.contiguous(), *map)
+        return _C.interpolate_gradient(grad, *map)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Interpolate.apply(grad, ctx.map), None
+        return _apply(grad, ctx.map), None
+
+
+_apply = modes.function(_Interpolate)
+_apply_gradient = modes.function(_Gradient)

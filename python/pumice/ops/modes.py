@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _C
+from .._tensors import check_real, check_tensor
 
 _float32, _float64 = torch.float32, torch.float64
 _transformed = torch._C._are_functorch_transforms_active
@@ -33,7 +34,7 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
     return torch.get_autocast_dtype(kind)
 
 
-def traced(features: Tensor) -> bool:
+def traced(features: Tensor, name: str = "features") -> bool:
     """Whether a call has to be seen as an operator of torch.library. Raises UserError inside of what no
     operator goes through: transforms of functions, and differentiation in forward mode."""
     if torch.compiler.is_compiling():
@@ -45,9 +46,10 @@ def traced(features: Tensor) -> bool:
             "create_graph=True for derivatives of derivatives"
         )
     kind = type(features)
-    return (
-        kind is not Tensor and kind is not torch.nn.Parameter
-    ) or torch._C._len_torch_dispatch_stack() > 0
+    if kind is not Tensor and kind is not torch.nn.Parameter:
+        check_tensor(name, features)
+        return True
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def wants_gradient(*tensors: Tensor | None) -> bool:
@@ -61,9 +63,15 @@ def wants_gradient(*tensors: Tensor | None) -> bool:
     return False
 
 
-def refuse_gradient(name: str, *tensors: Tensor | None) -> None:
-    """Raises UserError where a gradient would be lost."""
-    if wants_gradient(*tensors):
+def refuse_gradient(name: str, **tensors: Tensor | None) -> None:
+    """Raises UserError where a gradient would be lost, of arguments by their names."""
+    try:
+        wanted = wants_gradient(*tensors.values())
+    except AttributeError:
+        for argument, tensor in tensors.items():
+            look(argument, tensor)
+        raise
+    if wanted:
         raise _C.UserError(
             f"{name} is for inference, and one of its tensors wants a gradient: call it under "
             "torch.no_grad(), or what it computes step by step"
@@ -119,4 +127,15 @@ def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
     if bias is None:
         return None
     wanted = _float64 if features.dtype is _float64 else _float32
-    return bias if bias.dtype is wanted else bias.to(wanted)
+    if bias.dtype is wanted:
+        return bias
+    check_real("bias", bias)
+    return bias.to(wanted)
+
+
+def look(name: str, tensor: Any) -> None:
+    """Raises UserError, naming it, for what is no dense tensor, where that is not an ordinary class of
+    tensors, which the extension looks at."""
+    kind = type(tensor)
+    if kind is not Tensor and kind is not torch.nn.Parameter and tensor is not None:
+        check_tensor(name, tensor)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._tensors import check_floating, check_real, check_tensor
 from . import library, modes  # noqa: F401  (registers the operators)
 from .recomputed import gradients_of
 
@@ -51,6 +52,10 @@ def batch_norm(
         tensor([[-1.],
                 [ 1.]])
     """
+    if not torch.compiler.is_compiling():
+        check_floating(features)
+        if residual is not None:
+            check_tensor("residual", residual)
     kinds = ((weight, bias), (running_mean, running_variance))
     by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)
     if batches is not None and not (by_kernels and _counts(batches, features)):
@@ -58,6 +63,11 @@ def batch_norm(
             batches.add_(min(features.size(0), 1))
         batches = None
     if not by_kernels:
+        if not torch.compiler.is_compiling():
+            given = (weight, bias, running_mean, running_variance)
+            for name, values in zip(("weight", "bias", "running_mean", "running_var"), given):
+                check_real(name, values)
+            check_real("residual", residual)
         by = _step_by_step
         if torch.compiler.is_compiling() and (not training or _fits(features, residual, kinds)):
             by = _in_graph
@@ -66,8 +76,7 @@ def batch_norm(
             residual, relu,
         )
     return _apply(
-        features.contiguous(), weight, bias, running_mean, running_variance, momentum, eps, residual,
-        relu, batches,
+        features, weight, bias, running_mean, running_variance, momentum, eps, residual, relu, batches
     )
 
 
@@ -201,7 +210,7 @@ class _BatchNorm(torch.autograd.Function):
             batches,
             eps,
             momentum,
-            None if residual is None else residual.contiguous(),
+            residual,
             relu,
         )
         ctx.save_for_backward(features, weight, bias, residual, output if relu else None)
@@ -218,7 +227,7 @@ class _BatchNorm(torch.autograd.Function):
         mean, deviation = ctx.statistics
         needs = ctx.needs_input_grad
         to_features, to_weight, to_bias, to_residual = _C.batch_norm_training_gradient(
-            features, grad_output.contiguous(), weight, mean, deviation, output, needs[7] and ctx.relu
+            features, grad_output, weight, mean, deviation, output, needs[7] and ctx.relu
         )
         if needs[7] and not ctx.relu:
             to_residual = grad_output

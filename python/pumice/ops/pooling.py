@@ -64,11 +64,19 @@ def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
     return _run(features, coords.sites, kind, True)
 
 
+def spread_items(items: Tensor, coords: Coordinates) -> Tensor:
+    """[batch_size, C] to [rows, C]: to every row what its batch item has."""
+    if modes.traced(items):
+        token, rows, size = coords.token, coords.rows, coords.batch_size
+        return _ops.sum_pool(items, token, rows, size, "sum", True, True)
+    return _sum_pool(items, coords.sites, SUMS["sum", True][::-1])
+
+
 def _run(features: Tensor, over: Any, kind: str, items: bool) -> Tensor:
     if kind == "max":
-        return _MaxPool.apply(features, over, MAXIMA[items])
+        return _max_pool(features, over, MAXIMA[items])
     _check(kind)
-    return _SumPool.apply(features, over, SUMS[kind, items])
+    return _sum_pool(features, over, SUMS[kind, items])
 
 
 def _in_graph(
@@ -92,33 +100,38 @@ class _SumPool(torch.autograd.Function):
     def forward(ctx: Any, features: Tensor, over: Any, functions: Any) -> Tensor:
         ctx.over = over
         ctx.functions = functions
-        return functions[0](features.contiguous(), over)
+        return functions[0](features, over)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         forward, backward = ctx.functions
-        return _SumPool.apply(grad, ctx.over, (backward, forward)), None, None
+        return _sum_pool(grad, ctx.over, (backward, forward)), None, None
 
 
 class _MaxPool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, over: Any, functions: Any) -> Tensor:
-        output, argmax = functions[0](features.contiguous(), over)
+        output, argmax = functions[0](features, over)
         ctx.save_for_backward(argmax)
         ctx.call = (over, functions)
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _MaxPoolGradient.apply(grad, *ctx.saved_tensors, *ctx.call), None, None
+        return _max_pool_gradient(grad, *ctx.saved_tensors, *ctx.call), None, None
 
 
 class _MaxPoolGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, argmax: Tensor, over: Any, functions: Any) -> Tensor:
         ctx.save_for_backward(argmax)
-        return functions[1](grad.contiguous(), argmax, over)
+        return functions[1](grad, argmax, over)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         return at_maxima(grad, *ctx.saved_tensors), None, None, None
+
+
+_sum_pool = modes.function(_SumPool)
+_max_pool = modes.function(_MaxPool)
+_max_pool_gradient = modes.function(_MaxPoolGradient)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._tensors import check_tensor
 from . import modes
 from .library.rows import at_sources
 
@@ -34,7 +35,8 @@ def take_rows(features: Tensor, rows: Tensor) -> Tensor:
     """
     if modes.traced(features):
         return _ops.take_rows(features, rows)
-    return _Take.apply(features, rows.contiguous())
+    check_tensor("rows", rows)
+    return _take(features, rows)
 
 
 def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "mean") -> Tensor:
@@ -59,35 +61,36 @@ def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "m
         raise _C.UserError(f"reduction = {reduction!r}: choose {', '.join(_REDUCTIONS)}")
     if modes.traced(features):
         return _ops.reduce_rows(features, row_of, rows, reduction)[0]
-    row_of = row_of.contiguous()
+    check_tensor("row_of", row_of)
     if reduction in ("mean", "sum"):
-        return _Sum.apply(features, row_of, rows, reduction)
-    return _Chosen.apply(features, row_of, rows, reduction)
+        return _sum(features, row_of, rows, reduction)
+    return _chosen(features, row_of, rows, reduction)
 
 
 class _Take(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, rows: Tensor) -> Tensor:
+        taken = _C.take_rows(features, rows)
         ctx.save_for_backward(rows)
         ctx.count = features.shape[0]
-        return _C.take_rows(features.contiguous(), rows)
+        return taken
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (rows,) = ctx.saved_tensors
-        return _Scatter.apply(grad, rows, ctx.count), None
+        return _scatter(grad, rows, ctx.count), None
 
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, rows: Tensor, count: int) -> Tensor:
         ctx.save_for_backward(rows)
-        return _C.scatter_rows(values.contiguous(), rows, count)
+        return _C.scatter_rows(values, rows, count)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (rows,) = ctx.saved_tensors
-        return _Take.apply(grad, rows), None, None
+        return _take(grad, rows), None, None
 
 
 class _Sum(torch.autograd.Function):
@@ -99,12 +102,12 @@ class _Sum(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(row_of)
         ctx.call = (rows, reduction)
-        return _C.reduce_rows(features.contiguous(), row_of, rows, reduction)[0]
+        return _C.reduce_rows(features, row_of, rows, reduction)[0]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         (row_of,) = ctx.saved_tensors
-        return _SumGradient.apply(grad, row_of, *ctx.call), None, None, None
+        return _sum_gradient(grad, row_of, *ctx.call), None, None, None
 
 
 class _SumGradient(torch.autograd.Function):
@@ -112,12 +115,12 @@ class _SumGradient(torch.autograd.Function):
     def forward(ctx: Any, grad: Tensor, row_of: Tensor, rows: int, reduction: str) -> Tensor:
         ctx.save_for_backward(row_of)
         ctx.call = (rows, reduction)
-        return _C.reduce_rows_gradient(grad.contiguous(), row_of, None, reduction)
+        return _C.reduce_rows_gradient(grad, row_of, None, reduction)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         (row_of,) = ctx.saved_tensors
-        return _Sum.apply(grad, row_of, *ctx.call), None, None, None
+        return _sum(grad, row_of, *ctx.call), None, None, None
 
 
 class _Chosen(torch.autograd.Function):
@@ -127,14 +130,14 @@ class _Chosen(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, row_of: Tensor, rows: int, reduction: str
     ) -> Tensor:
-        output, source = _C.reduce_rows(features.contiguous(), row_of, rows, reduction)
+        output, source = _C.reduce_rows(features, row_of, rows, reduction)
         ctx.save_for_backward(row_of, source)
         ctx.reduction = reduction
         return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return _ChosenGradient.apply(grad, *ctx.saved_tensors, ctx.reduction), None, None, None
+        return _chosen_gradient(grad, *ctx.saved_tensors, ctx.reduction), None, None, None
 
 
 class _ChosenGradient(torch.autograd.Function):
@@ -143,8 +146,13 @@ class _ChosenGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, grad: Tensor, row_of: Tensor, source: Tensor, reduction: str) -> Tensor:
         ctx.save_for_backward(source)
-        return _C.reduce_rows_gradient(grad.contiguous(), row_of, source, reduction)
+        return _C.reduce_rows_gradient(grad, row_of, source, reduction)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         return at_sources(grad, *ctx.saved_tensors), None, None, None
+
+
+_take, _scatter = modes.function(_Take), modes.function(_Scatter)
+_sum, _sum_gradient = modes.function(_Sum), modes.function(_SumGradient)
+_chosen, _chosen_gradient = modes.function(_Chosen), modes.function(_ChosenGradient)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._tensors import check_tensor
 from ..coords import Coordinates
 from ..tensor import SparseTensor
 from . import graph
@@ -28,6 +29,7 @@ def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
         >>> ops.prune(x, torch.tensor([True, False])).indices
         tensor([[0, 1, 2, 3]], dtype=torch.int32)
     """
+    check_tensor("keep", keep)
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
     if torch.compiler.is_compiling():

@@ -14,7 +14,7 @@ _Made = tuple[Tensor, Tensor, Tensor]  # map, sites, indices
 
 def _made(map: _C.Map) -> _Made:
     out = map.out_sites
-    return _C.map_token(map), _C.sites_token(out), out.coordinates().clone()
+    return _C.map_token(map), _C.sites_token(out), out.coordinates()
 
 
 def _fake_made(sites: Tensor, indices: Tensor) -> _Made:

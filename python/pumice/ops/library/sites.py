@@ -78,6 +78,8 @@ def find_voxels(
     `pumice.voxelize`."""
     if batch_size is None:
         batch_size = 1 if batch is None or len(batch) == 0 else int(batch.max()) + 1
+        if batch_size > 2**31 - 1:
+            raise _C.UserError("batch holds items of 2^31 - 1 or more: count them from 0")
     bounds = None
     if positions.is_cuda and range is None and spatial_shape is None and len(positions) > 0:
         bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
@@ -97,7 +99,7 @@ def _voxel_sites(
     batch = None if batch is None else batch.contiguous()
     made = find_voxels(positions.contiguous(), batch, size, range, spatial_shape, batch_size)
     sites, row_of = made
-    cells = sites.coordinates().clone()
+    cells = sites.coordinates()
     return _C.sites_token(sites), cells, row_of, _items(cells, sites.batch_size)
 
 
@@ -124,7 +126,7 @@ def _finer_sites(sites: Tensor, indices: Tensor, stride: list[int]) -> tuple[Ten
         raise _C.UserError(
             f"no convolution of stride {stride} led to these sites: pass the tensor to go to"
         )
-    return _C.sites_token(fine), fine.coordinates().clone()
+    return _C.sites_token(fine), fine.coordinates()
 
 
 define(
@@ -139,7 +141,7 @@ define(
 
 def _prune_sites(sites: Tensor, indices: Tensor, keep: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     pruned, kept = _C.sites_of(sites).prune((keep != 0).byte().contiguous())
-    return _C.sites_token(pruned), pruned.coordinates().clone(), kept.long()
+    return _C.sites_token(pruned), pruned.coordinates(), kept.long()
 
 
 def _fake_prune_sites(
@@ -170,7 +172,7 @@ def _unite_sites(left: Tensor, right: Tensor, indices: Tensor, others: Tensor) -
     united, left_row, right_row = mine.unite(theirs)
     return (
         _C.sites_token(united),
-        united.coordinates().clone(),
+        united.coordinates(),
         left_row.clone(),
         right_row.clone(),
     )

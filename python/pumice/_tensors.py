@@ -1,0 +1,66 @@
+"""What tensors are asked before something is computed of them, and what is said where they are no ordinary
+ones. What the extension is given it looks at itself (python/src/tensor_look.cpp) and asks `describe`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import _C
+
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def describe(value: Any) -> str:
+    """Why `value` is no tensor that kernels can take, and what makes one of it: what a sentence goes on
+    with after "features is"; nothing where it is a dense one. Without memory it may be all the same."""
+    kind = f"a {type(value).__name__}"
+    if not isinstance(value, torch.Tensor):
+        return f"{kind}: torch.as_tensor() makes a tensor"
+    if value.is_nested:
+        return "a nested tensor: torch.cat(list(x.unbind())) makes one of all its parts"
+    if value.layout is not torch.strided:
+        return f"a tensor of layout {value.layout}: .to_dense() makes an ordinary one"
+    if value.is_quantized:
+        return f"quantised ({value.dtype}): .dequantize() makes an ordinary tensor"
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return (
+            "inside a transform of functions (torch.func.vmap, grad, jvp, …), which operators of "
+            "Pumice take no part in: call them outside, and torch.autograd for gradients"
+        )
+    if type(value).__module__.startswith("torch.masked"):
+        return "a masked tensor, whose mask would be lost: .to_tensor(0) makes an ordinary one"
+    return ""
+
+
+def check_tensor(name: str, value: Any) -> None:
+    """Raises UserError, naming it, unless `value` is a dense tensor of PyTorch."""
+    if torch.compiler.is_compiling():
+        return
+    if (
+        not isinstance(value, torch.Tensor)
+        or value.layout is not torch.strided
+        or value.is_nested
+        or value.is_quantized
+        or type(value).__module__.startswith("torch.masked")
+    ):
+        raise _C.UserError(f"{name} is {describe(value)}")
+
+
+def check_real(name: str, value: Any) -> None:
+    """Raises UserError, naming it, unless `value` is None or a dense tensor of floats."""
+    if value is None:
+        return
+    check_tensor(name, value)
+    if not value.is_floating_point():
+        raise _C.UserError(f"{name} is {value.dtype}: give floats, as .float() makes them")
+
+
+def check_floating(features: Any) -> None:
+    """Layers, gradients and interpolation are of dense tensors of floating types alone."""
+    check_tensor("features", features)
+    if not features.is_floating_point():
+        raise _C.UserError(
+            f"features are {features.dtype}, which layers cannot compute with: give features.float()"
+        )
