@@ -14,6 +14,7 @@ from .._where import explained, not_sparse
 from ..coords import Coordinates
 from ..tensor import SparseTensor
 from ..window import Window, per_axis
+from .fan_in import know_weight_of
 from .kept import Kept
 
 
@@ -77,7 +78,12 @@ class Convolution(torch.nn.Module):
             else None
         )
         self._kept = Kept()
+        know_weight_of(self)
         self.reset_parameters()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        know_weight_of(self)  # of a copy, or one that was loaded
 
     def reset_parameters(self) -> None:
         """Uniform in ±1/sqrt(fan_in), fan_in = K · in / groups, as torch.nn.Conv3d."""

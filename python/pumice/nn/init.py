@@ -1,9 +1,8 @@
 """Initialisers of convolution weights, which know what the axes mean.
 
-A weight of `pumice.nn` is [K, in / groups, out], offsets first. Those of torch.nn.init take its second axis
-for the outputs' inputs and the last for the kernel, and so compute another fan-in without a word: 32 where
-it is 108, for a 3x3x3 kernel from 4 to 8 channels. These compute what torch.nn.init computes for the weight of
-torch.nn.ConvNd that does the same.
+A weight of `pumice.nn` is [K, in / groups, out], offsets first. These compute what torch.nn.init computes for
+the weight of torch.nn.ConvNd that does the same, for any tensor of those axes; torch.nn.init itself does so for
+parameters of layers of `pumice.nn` (fan_in.py).
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .fan_in import fans_of_layout
 
 __all__ = ["fans", "kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_"]
 
@@ -40,8 +40,7 @@ def fans(weight: Tensor) -> tuple[int, int]:
             f"weight has shape {tuple(weight.shape)}: give that of a convolution of pumice.nn, [K, in, out], or of "
             "a linear layer, [out, in]; torch.nn.init is for others"
         )
-    offsets, inputs, outputs = weight.shape
-    return offsets * inputs, offsets * outputs
+    return fans_of_layout(weight)
 
 
 def kaiming_uniform_(
