@@ -1,8 +1,12 @@
 // Streams, events, graphs, libraries and launches of the fake driver.
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -12,8 +16,27 @@
 namespace pumice::fake {
 namespace {
 
+/// Never taken down, since streams are given back at the very end of a process too.
+struct LiveStreams {
+  std::mutex mutex;
+  std::set<const Stream*> all;
+};
+
+LiveStreams& live_streams() {
+  static auto* const streams = new LiveStreams;
+  return *streams;
+}
+
+/// Ends the process where there is no such stream (any more): a real driver may crash then, or take
+/// another stream for it.
 Stream* stream_of(cuda::StreamHandle handle) {
-  return reinterpret_cast<Stream*>(handle);
+  auto* const stream = reinterpret_cast<Stream*>(handle);
+  const std::lock_guard lock(live_streams().mutex);
+  if (!live_streams().all.contains(stream)) {
+    std::fputs("fake driver: a call with a stream that was destroyed\n", stderr);
+    std::abort();
+  }
+  return stream;
 }
 
 struct Event {
@@ -92,11 +115,19 @@ unsigned long pumice_fake_driver_enqueued() {
 }
 
 Result cuStreamCreate(StreamHandle* stream, unsigned) {
-  *stream = reinterpret_cast<StreamHandle>(new pumice::fake::Stream);
+  auto* const made = new pumice::fake::Stream;
+  const std::lock_guard lock(live_streams().mutex);
+  live_streams().all.insert(made);
+  *stream = reinterpret_cast<StreamHandle>(made);
   return kSuccess;
 }
 Result cuStreamDestroy_v2(StreamHandle stream) {
-  delete stream_of(stream);
+  auto* const gone = stream_of(stream);
+  {
+    const std::lock_guard lock(live_streams().mutex);
+    live_streams().all.erase(gone);
+  }
+  delete gone;
   return kSuccess;
 }
 Result cuStreamSynchronize(StreamHandle stream) {

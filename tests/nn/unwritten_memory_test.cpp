@@ -82,9 +82,9 @@ class EveryLayer final : public Module {
 };
 
 /// As a graph runs it, without being one: the allocator gives other memory every time.
+/// `stream` has to live as long as the network, whose weights are in its memory then.
 void expect_right_in_much_room(Module& network, const SparseTensor& on_host, DType type,
-                               std::optional<Dataflow> dataflow = {}) {
-  const Stream stream(kGpu);
+                               const Stream& stream, std::optional<Dataflow> dataflow = {}) {
   network.to(stream);
   const SparseTensor x = on(on_host, type, stream);
   Context context;
@@ -144,22 +144,24 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_layer) {
   PUMICE_NEEDS_GPU();
   for (const bool folds : {false, true}) {
     SCOPED_TRACE(folds ? "folded" : "layer by layer");
+    const Stream stream(kGpu);
     EveryLayer network;
     initialize(network, 5);
     stir(network);
     network.eval();
     if (folds) fold(network);
-    expect_right_in_much_room(network, scene(), DType::f32);
+    expect_right_in_much_room(network, scene(), DType::f32, stream);
   }
 }
 
 TEST(UnwrittenMemoryGpu, is_read_by_no_dataflow) {
   PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
   EveryLayer network;
   initialize(network, 5);
   network.eval();
   fold(network);
-  expect_right_in_much_room(network, scene(), DType::f32, Dataflow::fetch_on_demand);
+  expect_right_in_much_room(network, scene(), DType::f32, stream, Dataflow::fetch_on_demand);
 }
 
 TEST(UnwrittenMemoryGpu, is_read_by_no_graph) {
@@ -167,12 +169,12 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_graph) {
   const SparseTensor x = scene();
   for (const auto dataflow :
        {std::optional<Dataflow>{}, std::optional(Dataflow::fetch_on_demand)}) {
+    const Stream stream(kGpu);
     const auto network = std::make_shared<EveryLayer>();
     initialize(*network, 5);
     network->eval();
     if (dataflow) fold(*network);
     const Tensor expected = in_key_order(answer_of(*network, x));
-    const Stream stream(kGpu);
     network->to(stream);
     CapturedNetwork graphs(network, stream, {.dataflow = dataflow, .deterministic = true});
     for (int launch = 0; launch < 2; ++launch) {
@@ -187,13 +189,13 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_graph) {
 TEST(UnwrittenMemoryGpu, is_read_by_no_graph_that_ends_in_a_row_for_each_item) {
   PUMICE_NEEDS_GPU();
   const SparseTensor x = scene();
+  const Stream stream(kGpu);
   const auto network = std::make_shared<Sequential>(
       std::vector<ModulePtr>{std::make_shared<Convolution>(submanifold(4, 8)),
                              std::make_shared<GlobalPool>(Pooling::average)});
   initialize(*network, 5);
   network->eval();
   const Answer expected = answer_of(*network, x);
-  const Stream stream(kGpu);
   network->to(stream);
   CapturedNetwork graphs(network, stream);
   for (int launch = 0; launch < 2; ++launch) {
@@ -210,8 +212,9 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_network) {
     if (on_emulator() && std::string_view(name) != "minkunet42") continue;   // minutes to compile
     SCOPED_TRACE(name);
     const SparseTensor x = scene_for(name, on_emulator() ? 40 : 1500);
+    const Stream stream(kGpu);
     const auto network = copy_of(*settled_network(name, x), name, DType::f16);
-    expect_right_in_much_room(*network, x, DType::f16);
+    expect_right_in_much_room(*network, x, DType::f16, stream);
   }
 }
 
