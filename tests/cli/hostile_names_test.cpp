@@ -68,9 +68,9 @@ TEST_F(HostileNamesTest, OfFilesThatAreRead) {
   write_safetensors(
       evil(".in"),
       std::vector<NamedTensor>{{"coords", coords}, {"features", features}, {"weight", weight}});
-  look_twice({"conv", evil(".in"), evil(".out")});
-  look({"conv", evil(".in"), evil(".out"), "--mode", "inverse"}, 1);
-  look({"conv", evil(".in"), evil(".out"), "--kernel", "5"}, 1);
+  look_twice({"conv", evil(".in"), evil("2.safetensors")});
+  look({"conv", evil(".in"), evil("2.safetensors"), "--mode", "inverse"}, 1);
+  look({"conv", evil(".in"), evil("2.safetensors"), "--kernel", "5"}, 1);
 }
 
 TEST_F(HostileNamesTest, OfPlacesInTheEnvironment) {

@@ -132,12 +132,12 @@ TEST(RelationTiles, ATileNeedsARow) {
   EXPECT_THROW(RelationTiles(map.view(), 0), UserError);
 }
 
-TEST(RelationTiles, ARepeatedOutputIsABugThatIsFound) {
+TEST(RelationTiles, ARepeatedOutputIsRefused) {
   SyntheticMap map = synthetic_map(1, 4, 4, 1.0, true, 16);
   map.out = {2, 1, 2, 0};
   KernelMapView view = map.view();
   view.sorted_by_out = false;
-  EXPECT_THROW(RelationTiles(view, 4), InternalError);
+  EXPECT_THROW(RelationTiles(view, 4), UserError);
 }
 
 }   // namespace

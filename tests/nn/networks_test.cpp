@@ -93,7 +93,7 @@ TEST(NetworkTable, nine_numbers_are_widths_and_a_bad_one_is_named) {
   const std::vector<std::pair<const char*, const char*>> refusals{
       {"wide", "\"wide\" is no number"},
       {"", "\"\" is no number"},
-      {"32", "1 numbers"},
+      {"32", ": 1 number;"},
       {"8,8,8,8,8,8,8,8", "8 numbers"},
       {"8,8,8,8,8,8,8,8,8,8", "10 numbers"},
       {"8,8,8,8,8,8,8,8,", "\"\" is no number"},

@@ -54,9 +54,9 @@ class RecordedOperatorsGpu : public ::testing::TestWithParam<std::size_t> {
 
 TEST_P(RecordedOperatorsGpu, give_the_same_at_every_launch_or_are_refused) {
   PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);   // before the case, which keeps packed weights in its memory
   const RecordedCase one = recorded_cases()[GetParam()];
   SCOPED_TRACE(one.name);
-  const Stream stream(kGpu);
   RecordedInputs in(rows(), kType, stream);
   stream.wait();
   const auto heap = memory_on(stream);
@@ -100,10 +100,10 @@ TEST_P(RecordedOperatorsGpu, give_the_same_at_every_launch_or_are_refused) {
 
 TEST_P(RecordedOperatorsGpu, leave_nothing_half_made_when_the_graph_never_runs) {
   PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
   const RecordedCase one = recorded_cases()[GetParam()];
   if (one.refused) return;
   SCOPED_TRACE(one.name);
-  const Stream stream(kGpu);
   RecordedInputs in(rows(), kType, stream);
   RecordedInputs alike(rows(), kType, stream);
   stream.wait();

@@ -359,7 +359,7 @@ def test_damaged_files_are_named(tmp_path: pathlib.Path) -> None:
     refused(lambda: scans[0], "street_32_3.npy holds no street")
     (tmp_path / "w").mkdir()
     (tmp_path / "w" / "a.npz").write_bytes(b"PK\x03\x04 and no more")
-    refused(lambda: data.Waymo(tmp_path / "w")[0], "a.npz is no archive of arrays")
+    refused(lambda: data.Waymo(tmp_path / "w")[0], "a.npz is no .npz file of arrays")
     (tmp_path / "w" / "a.npz").unlink()
     np.zeros((2, 4), np.float32).tofile(tmp_path / "w" / "b.bin")
     (tmp_path / "w" / "b.npy").write_bytes(b"labels")

@@ -134,8 +134,10 @@ def test_a_compiled_loss_is_the_same_and_refuses_the_same() -> None:
 def test_a_captured_loss_waits_for_nothing() -> None:
     scores = torch.randn(300, 5, device="cuda", requires_grad=True)
     truth = torch.randint(-1, 5, (300,), device="cuda")
-    expected = lovasz_softmax(scores, truth)
-    (wanted,) = torch.autograd.grad(expected, scores)
+    # Of a leaf of its own: autograd binds one to the stream where it was used first.
+    alike = scores.detach().clone().requires_grad_()
+    expected = lovasz_softmax(alike, truth)
+    (wanted,) = torch.autograd.grad(expected, alike)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

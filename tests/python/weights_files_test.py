@@ -68,7 +68,7 @@ def test_a_file_that_lies_is_refused_with_the_programs_sentence(
     assert str(loaded.value) == str(read.value)
     assert command.main([str(path), "--from", "spconv"]) == 1
     assert capsys.readouterr().err == f"pumice convert: {read.value}\n"
-    conv = subprocess.run([program, "conv", path, tmp_path / "o"], capture_output=True, text=True)
+    conv = subprocess.run([program, "conv", path, tmp_path / "o.safetensors"], capture_output=True, text=True)
     assert conv.stderr == f"pumice: {read.value}\n"
 
 
@@ -88,10 +88,10 @@ def test_what_python_writes_is_what_the_program_writes(
         {"coords": coords, "features": torch.ones(2, 1), "weight": torch.ones(1, 1, 1)}, tmp_path / "i"
     )
     subprocess.run(
-        [program, "conv", tmp_path / "i", tmp_path / "o", "--kernel", "1"], check=True, capture_output=True
+        [program, "conv", tmp_path / "i", tmp_path / "o.safetensors", "--kernel", "1"], check=True, capture_output=True
     )
     pumice.save_weights({"coords": coords, "features": torch.ones(2, 1)}, tmp_path / "same")
-    assert (tmp_path / "o").read_bytes() == (tmp_path / "same").read_bytes()
+    assert (tmp_path / "o.safetensors").read_bytes() == (tmp_path / "same").read_bytes()
 
 
 def test_threads_that_save_under_one_name_never_leave_half_a_file(tmp_path: pathlib.Path) -> None:
