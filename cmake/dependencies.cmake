@@ -22,7 +22,6 @@ pumice_find(PNG)
 # found when the program runs. FreeType would take libfreetype, libbrotli and libbz2 into every wheel, for
 # shaping and hints that captions do not need. It believes what a font says of itself, so it is given
 # ours alone. cmake/FindStb.cmake finds it.
-list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 pumice_find(Stb)
 # Arguments of the command line.
 pumice_find(CLI11)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from . import _C, _tensors
 from ._checks import whole_number
+from .ops import modes
 
 _SHOWN = 3  # values that a sentence names
 
@@ -52,9 +53,7 @@ def counted_rows(name: str, truth: Tensor, classes: int, ignore_index: int) -> T
         "bring labels to classes with a label map, as pumice.data.SEMANTIC_KITTI is, and rows without "
         f"a class to ignore_index, which is {ignore_index}"
     )
-    if torch.compiler.is_compiling() or (
-        truth.is_cuda and torch.cuda.is_current_stream_capturing()
-    ):
+    if torch.compiler.is_compiling() or modes.is_recorded(truth):
         torch._assert_async(~wrong.any(), f"{name} holds values {where}: {remedy}")
     elif not truth.is_meta and wrong.any():
         values = torch.unique(truth[wrong]).tolist()

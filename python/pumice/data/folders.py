@@ -145,10 +145,9 @@ class Waymo(_Files):
     def read_labels(self, path: Path) -> np.ndarray:
         if path.suffix == ".label":
             return read_labels(path)
+        _regular(path)
         try:
-            return _classes(np.load(_regular(path)))
-        except _C.UserError:
-            raise
+            return _classes(np.load(path))
         except (ValueError, EOFError) as error:
             raise _C.UserError(f"{path} is no .npy file of labels: {error}") from error
 
@@ -171,10 +170,9 @@ def _table(path: Path, *columns: str) -> list[dict[str, str]]:
     """The records of a table, each with `columns`."""
     if not path.exists():
         raise _C.UserError(f"there is no {path}, which says whose labels are whose")
+    _regular(path)
     try:
-        records = json.loads(_regular(path).read_text(encoding="utf-8"))
-    except _C.UserError:
-        raise
+        records = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise _C.UserError(f"{path} is no JSON: {error}") from error
     is_table = isinstance(records, list) and all(isinstance(record, dict) for record in records)
