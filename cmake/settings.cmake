@@ -12,6 +12,12 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# The wheel of `make test` compiles the library's sources once more, with the flags of the release build:
+# from ccache that takes seconds instead of a third of the whole command.
+find_program(PUMICE_CCACHE ccache DOC "Keeps what was compiled from one build folder to the next; empty: none")
+if(PUMICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PUMICE_CCACHE})
+endif()
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()

@@ -29,9 +29,6 @@ if [[ -z ${PUMICE_NVRTC:-} ]]; then
   fi
 fi
 export PUMICE_NVRTC
-if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
-fi
 
 rm -rf "$folder/plain" "$folder/dist"
 architectures=$(IFS=';'; echo "$*")

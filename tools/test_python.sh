@@ -18,9 +18,8 @@ fi
   'scikit-build-core>=0.11' 'nanobind>=3.1,<4' 'nanobind-backend>=1.0,<2' 'numpy>=1.23' \
   'mypy>=1.10' 'pytest>=7' 'pytest-xdist>=3' 'safetensors>=0.4' 'torch>=2.4'
 rm -rf build/dist
-if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
+# The compiler by the name that CMake finds by itself: under another one ccache finds nothing of build/release.
+export CXX="${CXX:-c++}"
 PATH="$PWD/$venv/bin:$PATH" "$venv/bin/python" -m pip wheel --quiet --disable-pip-version-check \
   --no-build-isolation --no-deps --wheel-dir build/dist .
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
