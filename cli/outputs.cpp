@@ -111,9 +111,13 @@ void check_output_folder(const std::vector<fs::path>& inputs, const Output& outp
                    printable_path(path),
                    ": results would lie among the files that are read; give another folder");
   }
-  PUMICE_EXPECTS(!fs::exists(path) || fs::is_directory(path), output.option, ' ',
-                 printable_path(path),
+  const bool is_folder = fs::is_directory(path);
+  PUMICE_EXPECTS(is_folder || !fs::exists(path), output.option, ' ', printable_path(path),
                  ": is a file; a folder of scans has results of its own names, so give a folder");
+  const FormatRow& row = row_of(output.format);
+  PUMICE_EXPECTS(is_folder || !ends_in(path.string(), row.ending), output.option, ' ',
+                 printable_path(path), ": is the name of ", row.what,
+                 "; a folder of scans has one for each scan, so give a folder");
   // A folder without a last name, as in results/, is the one before it.
   const fs::path bare = path.has_filename() ? path : path.parent_path();
   expect_writable(fs::is_directory(path) ? path : folder_of(bare), path);

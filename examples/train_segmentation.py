@@ -268,6 +268,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except CannotBegin as error:
             print(f"{SCRIPT}: {error}", file=sys.stderr)
             return 2
+        except KeyboardInterrupt:
+            print(f"{SCRIPT}: stopped before the first step", file=sys.stderr)
+            return 130
         log, options = training.log, training.options
         parameters = sum(p.numel() for p in training.model.parameters())
         log.say(

@@ -101,9 +101,19 @@ __all__ = [
 ]
 
 
+# What other libraries call it.
+_NAMED_OTHERWISE = {
+    "SparseConvTensor": "it is pumice.SparseTensor(coords, features); pumice.compat.spconv has spconv's",
+    "TensorField": "points become voxels by pumice.voxelize; pumice.compat.minkowski has MinkowskiEngine's",
+}
+
+
 def __getattr__(name: str) -> _Any:
     if name not in _WITH_TORCH:
-        raise AttributeError(f"module 'pumice' has no attribute {name!r}")
+        remedy = _NAMED_OTHERWISE.get(name)
+        raise AttributeError(
+            f"module 'pumice' has no attribute {name!r}" + (f": {remedy}" if remedy else "")
+        )
     try:
         module = _importlib.import_module(_WITH_TORCH[name])
     except ModuleNotFoundError as error:

@@ -59,6 +59,11 @@ def check_real(name: str, value: Any) -> None:
 
 def check_floating(features: Any) -> None:
     """Layers, gradients and interpolation are of dense tensors of floating types alone."""
+    kind = type(features)
+    ordinary = kind is torch.Tensor or kind is torch.nn.Parameter
+    if ordinary and features.is_floating_point() and features.layout is torch.strided:
+        if not features.is_nested:
+            return
     check_tensor("features", features)
     if not features.is_floating_point():
         raise _C.UserError(

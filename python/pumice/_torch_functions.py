@@ -69,6 +69,28 @@ MISSING = tuple(
 )
 
 
+# What other libraries call it, and what it is here.
+RENAMED = {
+    "F": "features", "feats": "features", "C": "indices", "coordinates": "indices",
+    "replace_feature": "replace(features=…)",
+}  # fmt: skip
+
+
+class Renamed:
+    """An attribute that sparse tensors of other libraries have under this name, and says so."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__doc__ = f"Not there: it is x.{RENAMED[name]}."
+
+    def __get__(self, x: Any, kind: Any = None) -> Any:
+        if x is None:
+            return self
+        raise AttributeError(
+            f"a SparseTensor has no {self.name!r}: it is x.{RENAMED[self.name]}; pumice.compat has the interfaces of other libraries"
+        )
+
+
 class Missing:
     """An attribute of tensors that a sparse tensor does not have, and says so."""
 

@@ -214,6 +214,10 @@ def voxelize(
         )
     if not (batch is None and batch_size is None and spatial_shape is None):
         raise _C.UserError("batch, batch_size and spatial_shape are for points that are tensors of PyTorch")
+    if isinstance(points, PointCloud):
+        raise _C.UserError(
+            "points are a PointCloud: give its columns, pumice.voxelize(scan.positions, scan.features(), size=…)"
+        )
     given = _matrix(points, "points")
     values = given if features is None else _matrix(features, "features")
     positions = np.ascontiguousarray(given[:, :3])

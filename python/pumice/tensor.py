@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -50,11 +50,16 @@ class SparseTensor(Values):
         self,
         coords: torch.Tensor | Coordinates,
         features: torch.Tensor,
-        *,
+        *more: NoReturn,
         spatial_shape: Sequence[int] | None = None,
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
+        if more:
+            raise _C.UserError(
+                f"{2 + len(more)} arguments in order: SparseTensor takes (coords, features), and spatial_shape=, "
+                "batch_size= and stride= by name"
+            )
         if not isinstance(features, torch.Tensor):
             raise _C.UserError(
                 f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
@@ -289,6 +294,8 @@ class SparseTensor(Values):
 # Not by __getattr__, with which Python would find every attribute in twice the time.
 for _name in _torch_functions.MISSING:
     setattr(SparseTensor, _name, _torch_functions.Missing(_name))
+for _name in _torch_functions.RENAMED:
+    setattr(SparseTensor, _name, _torch_functions.Renamed(_name))
 
 
 def _check_order(coords: Any, features: torch.Tensor) -> None:

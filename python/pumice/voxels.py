@@ -64,6 +64,11 @@ class TensorVoxels:
         """
         if isinstance(features, SparseTensor):
             features = features.features
+        if features.shape[0] != len(self):
+            raise _C.UserError(
+                f"features have {features.shape[0]} rows, and there are {len(self)} voxels: give what a network made of "
+                "voxels.tensor"
+            )
         return ops.take_rows(features, self.point_to_voxel)
 
 

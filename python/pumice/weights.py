@@ -91,6 +91,10 @@ def _check_kinds(model: object, path: object, dtype: object) -> None:
         raise _C.UserError(f"model is a {type(model).__name__}: give a module or tensors by name, then the path")
     if not isinstance(path, (str, os.PathLike)):
         raise _C.UserError(f"path is a {type(path).__name__}: give the name of a file")
+    if os.path.splitext(path)[1].lower() in (".pth", ".pt", ".ckpt"):
+        raise _C.UserError(
+            f"{os.fspath(path)}: weights are written as safetensors, and such a file is torch.save's: name it .safetensors"
+        )
     if dtype is not None and not isinstance(dtype, torch.dtype):
         remedy = "metadata=" if isinstance(dtype, Mapping) else "a type, as torch.float16"
         raise _C.UserError(f"dtype is a {type(dtype).__name__}: give {remedy}")

@@ -70,12 +70,12 @@ bool types_fit(nb::handle features, nb::handle other, nb::handle parameters, nb:
       const TensorLook one = look_at(first, "a parameter");
       const TensorLook two = look_at(second, "a parameter");
       return (one.dtype == sums || one.dtype == x.dtype) && two.dtype == one.dtype &&
-             one.is_contiguous && two.is_contiguous && !is_negated(first) && !is_negated(second);
+             one.is_contiguous && two.is_contiguous && !is_negated_once(first) && !is_negated_once(second);
     };
     for (std::size_t i = 0; i < learned.size(); i += kParameters) {
       const TensorLook weight = look_at(learned[i], "a parameter");
       const bool fits = weight.dtype == x.dtype || (on_device && rounds && weight.dtype == sums);
-      if (!fits || !weight.is_contiguous || is_negated(learned[i]) ||
+      if (!fits || !weight.is_contiguous || is_negated_once(learned[i]) ||
           !pair_fits(learned[i + 1], learned[i + 2]))
         return false;
     }

@@ -74,7 +74,7 @@ ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) 
 TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
   if (tensor.is_none()) return {};
   const TensorView view = view_of_look(look_at(tensor, name), name, stream);
-  PUMICE_EXPECTS(!is_negated(tensor), name,
+  PUMICE_EXPECTS(!is_negated_once(tensor), name,
                  " is a negated view, which kernels cannot write into: call .resolve_neg() on it");
   return view;
 }
@@ -82,7 +82,7 @@ TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView strea
 ConstTensorView Call::view(nb::handle tensor, const char* name) const {
   if (tensor.is_none()) return {};
   TensorLook look = look_at(tensor, name);
-  if (differentiates_forward()) expect_no_derivative(tensor, name);
+  if (differentiates_forward_) expect_no_derivative(tensor, name);
   if (!look.is_contiguous || is_negated(tensor)) {
     resolved_.push_back(resolved(tensor));
     look = look_at(resolved_.back(), name);

@@ -12,6 +12,8 @@
 #include <pumice/core/allocator.hpp>
 #include <pumice/core/tensor.hpp>
 
+#include "tensor_look.hpp"
+
 namespace pumice::python {
 
 namespace nb = nanobind;
@@ -92,6 +94,7 @@ class Call {
   void run_on(StreamView home);
 
   nb::handle like_{};
+  bool differentiates_forward_ = pumice::python::differentiates_forward();
   StreamView stream_{};
   std::optional<StreamView> caller_{};   // whose work went before, where it runs on another stream
   int device_before_ = -1;

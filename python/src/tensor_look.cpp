@@ -157,7 +157,30 @@ int device_index_of(nb::handle tensor) {
 }
 
 bool is_negated(nb::handle tensor) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(tensor.ptr())) == exchange().types[1])
+    return is_negated_once(tensor);
   return framework().is_negated(tensor).ptr() == Py_True;
+}
+
+bool is_negated_once(nb::handle tensor) {
+  struct Known {
+    PyObject* tensor = nullptr;
+    PyObject* reference = nullptr;   // weak; leads nowhere once the tensor is gone
+  };
+  static std::array<Known, 1024> known{};   // of a network with as many parameters all but a few
+  constexpr std::size_t kAlignment = 16;    // of objects
+  Known& entry = known[reinterpret_cast<std::uintptr_t>(tensor.ptr()) / kAlignment % known.size()];
+  if (entry.tensor == tensor.ptr() && PyWeakref_GetObject(entry.reference) == tensor.ptr())
+    return false;
+  if (framework().is_negated(tensor).ptr() == Py_True) return true;
+  PyObject* reference = PyWeakref_NewRef(tensor.ptr(), nullptr);
+  if (reference == nullptr) {
+    PyErr_Clear();   // a class without weak references is asked again
+    return false;
+  }
+  Py_XDECREF(entry.reference);
+  entry = {.tensor = tensor.ptr(), .reference = reference};
+  return false;
 }
 
 bool differentiates_forward() {

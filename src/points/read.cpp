@@ -63,7 +63,7 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   if (const Ending* ending = ending_of(path)) return ending->format;
   PUMICE_EXPECTS(!options.layout.empty(), printable_path(path),
                  ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
-                 ".npz, and --layout f32x4 says that it is raw");
+                 ".npz; for raw numbers give their layout (--layout f32x4)");
   return PointFormat::raw;
 }
 

@@ -49,8 +49,8 @@ TEST(Reading, ANameThatTellsNothingNeedsALayout) {
   expect_points(read_points(path, {.layout = "f32x4"}), rows);
   EXPECT_EQ(message_of([&] { read_points(path); }),
             path.string() +
-                ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or .npz, "
-                "and --layout f32x4 says that it is raw");
+                ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or .npz; "
+                "for raw numbers give their layout (--layout f32x4)");
 }
 
 TEST(Reading, AFormatThatDescribesItselfTakesNoLayout) {
@@ -166,10 +166,10 @@ TEST(RealScans, InAnotherLayoutNameTheirOwn) {
       message_of([&] { read_points(folder / "plain.bin"); }),
       (folder / "plain.bin").string() +
           ": read as f32x4, point 0 is at (3.68935e+19, 2.11136, -2), which cannot be metres; "
-          "it looks like f64x4, so pass --layout f64x4");
+          "it looks like f64x4: give that as layout (--layout f64x4)");
   for (const char* layout : {"f32x4", "f32x5", "f64x5"}) {
     const std::string message = message_of([&] { read_points(sweeps, {.layout = layout}); });
-    EXPECT_TRUE(message.ends_with("; it looks like f16x5, so pass --layout f16x5")) << message;
+    EXPECT_TRUE(message.ends_with("; it looks like f16x5: give that as layout (--layout f16x5)")) << message;
   }
 }
 

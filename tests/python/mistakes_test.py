@@ -304,3 +304,73 @@ def test_what_dir_lists() -> None:
     assert own == sorted(pumice.__all__)
     for module in (nn, pumice.ops, models, pumice.data):
         assert set(module.__all__) <= set(dir(module))
+
+
+# What people type who come from another library.
+
+
+def test_all_arguments_of_another_librarys_tensor_in_order() -> None:
+    message = said(lambda: pumice.SparseTensor(ROWS, CELLS, [8, 8, 8], 1))  # type: ignore[arg-type]
+    assert message == (
+        "4 arguments in order: SparseTensor takes (coords, features), and spatial_shape=, batch_size= and stride= by name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "remedy"),
+    [
+        (nn, "SparseConv3d", "nn.Conv3d"),
+        (nn, "SparseInverseConv2d", "nn.InverseConv2d"),
+        (nn, "MinkowskiConvolution", "nn.Conv3d"),
+        (nn, "MaxPool3d", "nn.MaxPool"),
+        (nn, "BatchNorm1d", "nn.BatchNorm"),
+        (pumice, "SparseConvTensor", "pumice.SparseTensor(coords, features)"),
+    ],
+)
+def test_a_class_by_the_name_that_another_library_has(where: Any, name: str, remedy: str) -> None:
+    message = said(lambda: getattr(where, name), AttributeError)
+    assert repr(name) in message and f"it is {remedy}" in message and "pumice.compat" in message
+    if where is nn:
+        assert hasattr(nn, remedy.removeprefix("nn."))
+
+
+def test_a_name_that_nothing_has() -> None:
+    assert said(lambda: nn.Fold, AttributeError) == "module 'pumice.nn' has no attribute 'Fold'"
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("F", "x.features"), ("coordinates", "x.indices"), ("replace_feature", "x.replace(features=…)")]
+)
+def test_an_attribute_by_the_name_that_another_library_has(
+    x: pumice.SparseTensor, name: str, remedy: str
+) -> None:
+    message = said(lambda: getattr(x, name), AttributeError)
+    assert message.startswith(f"a SparseTensor has no {name!r}: it is {remedy};")
+    assert not hasattr(x, name)
+
+
+def test_a_factor_where_widths_are_taken() -> None:
+    message = said(lambda: models.MinkUNet42(4, 19, 0.25))  # type: ignore[arg-type]
+    assert message == "widths = 0.25: give nine numbers or a name; width_factor=0.25 scales them"
+
+
+def test_a_whole_point_cloud_as_points() -> None:
+    message = said(lambda: pumice.voxelize(pumice.simulate(seed=1, beams=32), size=0.1))  # type: ignore[call-overload]
+    assert message.startswith("points are a PointCloud: give its columns") and "scan.positions" in message
+
+
+def test_other_rows_than_there_are_voxels() -> None:
+    voxels = pumice.voxelize(torch.tensor([[0.1, 0.2, 0.3], [5.4, 0.2, 0.3]]), size=1.0)
+    assert said(lambda: voxels.at_points(torch.ones(3, 2))).startswith("features have 3 rows, and there are 2 voxels: ")
+
+
+@pytest.mark.parametrize("name", ["net.pth", "net.PT", "net.ckpt"])
+def test_weights_under_the_ending_of_a_pickle(tmp_path: pathlib.Path, name: str) -> None:
+    message = said(lambda: pumice.save_weights(nn.SubMConv3d(4, 4, 3), tmp_path / name))
+    assert name in message and message.endswith("name it .safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sequence_by_the_name_of_its_folder(tmp_path: pathlib.Path) -> None:
+    message = said(lambda: pumice.data.SemanticKitti(tmp_path, ["00"]))  # type: ignore[list-item]
+    assert message == "sequences = ['00', …]: give their numbers, as [8] for the folder 08"

@@ -452,3 +452,19 @@ def test_indices_of_inference_mode_have_no_count() -> None:
         expected = nn.SubMConv3d(C, C, 3)(x)
         assert len(expected.indices) == N
     assert len(nn.ReLU()(x)) == N
+
+
+def test_a_negated_parameter_takes_the_place_of_one_that_was_not() -> None:
+    """Parameters are asked once whether they are negated, each of them."""
+    x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4], [0, 9, 9, 9]]), torch.randn(3, 4))
+    chain = nn.Sequential(nn.SubMConv3d(4, 4, 3, bias=False), nn.BatchNorm(4), nn.ReLU())
+    for net in (nn.SubMConv3d(4, 4, 3), chain.eval()):
+        with torch.no_grad():
+            for _ in range(3):
+                before = net(x).features
+                for module in net.modules():
+                    for name, parameter in list(module.named_parameters(recurse=False)):
+                        negated = torch.nn.Parameter(torch._neg_view(-parameter.detach()))
+                        assert negated.is_neg()
+                        setattr(module, name, negated)
+                torch.testing.assert_close(net(x).features, before)

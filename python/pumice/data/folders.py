@@ -68,6 +68,8 @@ class SemanticKitti(_Files):
             raise _C.UserError(f"sequences = {sequences!r}: give a list of numbers, as [8]")
         files = []
         for sequence in sequences:
+            if isinstance(sequence, str):
+                raise _C.UserError(f"sequences = [{sequence!r}, …]: give their numbers, as [8] for the folder 08")
             whole_number("sequences", sequence, 0)
             folder = Path(root) / "sequences" / f"{sequence:02d}"
             for path in sorted((folder / "velodyne").glob("*.bin")):

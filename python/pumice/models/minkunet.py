@@ -133,6 +133,10 @@ def _scaled(widths: str | Sequence[int], factor: float) -> tuple[int, ...]:
                 f"widths = {widths!r}: there are {', '.join(WIDTHS)}; or give nine numbers"
             )
         widths = WIDTHS[widths]
+    if isinstance(widths, (int, float)):
+        raise _C.UserError(
+            f"widths = {widths}: give nine numbers or a name; width_factor={widths} scales them"
+        )
     if len(widths) != 2 * _LEVELS + 1 or any(width < 1 for width in widths):
         raise _C.UserError(f"widths = {list(widths)}: give nine numbers of at least 1")
     if not (factor > 0 and math.isfinite(factor)):

@@ -3,6 +3,8 @@
 An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 """
 
+from typing import TYPE_CHECKING
+
 from . import init
 from .activation import (
     ELU,
@@ -101,3 +103,28 @@ __all__ = [
     "init",
     "residual",
 ]
+
+# What other libraries call it, without the number of axes at the end.
+_NAMED_OTHERWISE = {
+    "SparseConv": "Conv", "SparseInverseConv": "InverseConv", "SparseConvTranspose": "ConvTranspose",
+    "SparseSequential": "Sequential", "SparseMaxPool": "MaxPool", "MaxPool": "MaxPool", "AvgPool": "AvgPool",
+    "BatchNorm": "BatchNorm", "MinkowskiConvolution": "Conv", "MinkowskiConvolutionTranspose": "ConvTranspose",
+    "MinkowskiBatchNorm": "BatchNorm", "MinkowskiReLU": "ReLU", "MinkowskiLinear": "Linear",
+    "MinkowskiMaxPooling": "MaxPool", "MinkowskiAvgPooling": "AvgPool",
+}  # fmt: skip
+
+
+if not TYPE_CHECKING:  # where it would be an attribute of any name
+
+    def __getattr__(name: str) -> object:
+        """Raises AttributeError, which says what a layer of another library is called here."""
+        bare = name[:-2] if name[-2:] in ("1d", "2d", "3d", "4d") else name
+        axes = name[len(bare) :] or "3d"
+        known = _NAMED_OTHERWISE.get(bare)
+        if known is None:
+            raise AttributeError(f"module 'pumice.nn' has no attribute {name!r}")
+        there = known if known in __all__ else known + axes
+        raise AttributeError(
+            f"module 'pumice.nn' has no attribute {name!r}: it is nn.{there}; pumice.compat has the interfaces of other "
+            "libraries"
+        )

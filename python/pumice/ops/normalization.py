@@ -63,21 +63,32 @@ def batch_norm(
             batches.add_(min(features.size(0), 1))
         batches = None
     if not by_kernels:
-        if not torch.compiler.is_compiling():
-            given = (weight, bias, running_mean, running_variance)
-            for name, values in zip(("weight", "bias", "running_mean", "running_var"), given):
-                check_real(name, values)
-            check_real("residual", residual)
-        by = _step_by_step
-        if torch.compiler.is_compiling() and (not training or _fits(features, residual, kinds)):
-            by = _in_graph
-        return by(
-            features, weight, bias, running_mean, running_variance, training, momentum, eps,
-            residual, relu,
-        )
+        given = (features, weight, bias, running_mean, running_variance)
+        how = (training, momentum, eps, residual, relu)
+        if torch.compiler.is_compiling():
+            known = training and not _fits(features, residual, kinds)
+            return (_step_by_step if known else _in_graph)(*given, *how)
+        return _explained(given, how)
     return _apply(
         features, weight, bias, running_mean, running_variance, momentum, eps, residual, relu, batches
     )
+
+
+def _explained(given: tuple[Tensor | None, ...], how: tuple[Any, ...]) -> Tensor:
+    """Step by step. What an ordinary tensor is of is asked where that fails: asking all of them before
+    takes as long as the norm of a small tensor does."""
+    check_real("residual", how[3])
+    named = tuple(zip(("weight", "bias", "running_mean", "running_var"), given[1:]))
+    for name, values in named:
+        kind = type(values)
+        if values is not None and kind is not Tensor and kind is not torch.nn.Parameter:
+            check_real(name, values)
+    try:
+        return _step_by_step(*given, *how)
+    except (RuntimeError, TypeError):
+        for name, values in named:
+            check_real(name, values)
+        raise
 
 
 def _counts(batches: Tensor, features: Tensor) -> bool:
