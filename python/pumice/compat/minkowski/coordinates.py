@@ -14,7 +14,6 @@ from ...coords import Coordinates
 from ..foreign import PeerAssertionError
 from . import order, row_maps
 from .enums import CoordinateMapType, RegionType
-from .order import floor_divide
 
 
 def int_list(value: Any, dimension: int) -> list[int]:
@@ -222,7 +221,7 @@ class CoordinateManager:
         if all(s == 1 for s in sites.stride):
             return sites.indices
         scaled = sites.indices.clone()
-        scaled[:, 1:] *= scaled.new_tensor(sites.stride)
+        scaled[:, 1:] *= order.numbers(sites.stride, scaled)
         return scaled
 
     def get_unique_coordinate_map_key(self, tensor_stride: Any) -> CoordinateMapKey:

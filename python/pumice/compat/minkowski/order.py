@@ -10,6 +10,7 @@ open; that of the caller's own coordinates it keeps.)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,9 +20,17 @@ from ...coords import Coordinates
 from ...window import Window
 
 
+def numbers(values: Sequence[Any], like: Tensor) -> Tensor:
+    """Numbers as a tensor of the type and on the device of `like`, without waiting for a GPU (as
+    like.new_tensor(values) does)."""
+    return torch.tensor(values, dtype=like.dtype).to(like.device, non_blocking=True)
+
+
 def floor_divide(cells: Tensor, stride: Sequence[int]) -> Tensor:
     """[N, D] by D numbers, rounded down for negative cells too."""
-    return torch.div(cells, cells.new_tensor(list(stride)), rounding_mode="floor")
+    if all(s & (s - 1) == 0 for s in stride):   # in a tenth of the time
+        return cells >> numbers([s.bit_length() - 1 for s in stride], cells)
+    return torch.div(cells, numbers(list(stride), cells), rounding_mode="floor")
 
 
 def coarse_cells(cells: Tensor, steps: Sequence[int]) -> Tensor:
@@ -76,8 +85,9 @@ def reached(
     to one of `sites`; or of the coarser one, those whose corner is at an offset. Where a site leads to several
     new ones, they come in the order of the offsets. Waits for a GPU once; a coarser grid once more."""
     cells = sites.indices
-    shifts = cells.new_tensor(offsets)
-    near = (cells[:, None, 1:] * cells.new_tensor(list(steps)) if finer else cells[:, None, 1:]) + shifts
+    shifts = numbers(offsets, cells)
+    corners = cells[:, 1:] * numbers(list(steps), cells) if finer else cells[:, 1:]
+    near = corners[:, None] + shifts
     items = cells[:, None, :1].expand(-1, len(shifts), 1)
     near = torch.cat([items, near], 2).reshape(-1, cells.shape[1])
     stride = list(sites.stride)
@@ -92,7 +102,7 @@ def reached(
     if finer:
         stride = [s // step if s % step == 0 else 1 for s, step in zip(stride, steps)]
     elif any(step != 1 for step in steps):
-        near = near[(near[:, 1:] % near.new_tensor(list(steps)) == 0).all(1)]
+        near = near[(near[:, 1:] % numbers(list(steps), near) == 0).all(1)]
         near = coarse_cells(near, steps)
         stride = [s * step for s, step in zip(stride, steps)]
         if bounds is not None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...coords import Coordinates
 from ..foreign import PeerAssertionError
-from .order import floor_divide, rows_at
+from .order import floor_divide, numbers, rows_at
 
 
 def kernel_offsets(size: Sequence[int], dilation: Sequence[int], cross: bool) -> list[tuple[int, ...]]:
@@ -43,10 +43,8 @@ def kernel_map(
     if len(fine) == 0 or len(coarse) == 0:
         return {}
     corners = _corners(coarse)
-    stride = corners.new_tensor(list(fine.stride))
-    found = torch.stack(
-        [_rows_of_corners(fine, corners, stride * stride.new_tensor(list(o))) for o in offsets]
-    )
+    shifts = [[step * s for step, s in zip(offset, fine.stride)] for offset in offsets]
+    found = torch.stack([_rows_of_corners(fine, corners, numbers(s, corners)) for s in shifts])
     there = found >= 0
     coarse_row = there.nonzero()[:, 1].int()
     both = torch.stack([found[there].int(), coarse_row])
@@ -84,7 +82,7 @@ def item_rows(items: Tensor, batch_size: int) -> list[Tensor]:
 def _corners(sites: Coordinates) -> Tensor:
     """int32 [N, 1 + D] in cells of the finest level; a copy."""
     corners = sites.indices.clone()
-    corners[:, 1:] *= corners.new_tensor(list(sites.stride))
+    corners[:, 1:] *= numbers(list(sites.stride), corners)
     return corners
 
 
@@ -95,4 +93,4 @@ def _rows_of_corners(sites: Coordinates, corners: Tensor, shift: Tensor) -> Tens
     rows = rows_at(sites, torch.cat([corners[:, :1], floor_divide(moved, stride)], 1))
     if all(s == 1 for s in stride):
         return rows
-    return rows.where((moved % moved.new_tensor(list(stride)) == 0).all(1), -1)
+    return rows.where((moved % numbers(list(stride), moved) == 0).all(1), -1)

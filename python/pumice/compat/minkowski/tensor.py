@@ -15,7 +15,7 @@ from .base import Tensor, reduce_rows
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode
 from .operation_mode import manager_for
-from .order import floor_divide, united
+from .order import floor_divide, numbers, united
 
 _Mode = SparseTensorQuantizationMode
 
@@ -146,7 +146,7 @@ class SparseTensor(Tensor):
         points = query_coordinates.clone() if wide else query_coordinates.to(torch.float32, copy=True)
         if sites.batch_size == 0:
             return self._F.new_zeros((len(points), self._F.shape[1]))
-        points[:, 1:] /= points.new_tensor(self.tensor_stride)
+        points[:, 1:] /= numbers(self.tensor_stride, points)
         there = (points[:, :1] >= 0) & (points[:, :1] < sites.batch_size)
         points[:, :1] *= there
         found = ops.interpolation_map(sites, points)
