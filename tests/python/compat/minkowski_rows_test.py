@@ -157,6 +157,19 @@ def test_expanded_sites_come_as_their_first_site_does(
     assert rows(layer(x)) == first_come(near)
 
 
+def test_layers_of_one_kernel_generate_one_set_of_sites(device: torch.device) -> None:
+    cells = cells_of(50).to(device)
+    for options in ({}, {"expand_coordinates": True}):
+        generative = ME.MinkowskiConvolution if options else ME.MinkowskiGenerativeConvolutionTranspose
+        layers = [generative(1, 1, 3, 2, dimension=3, **options).to(device) for _ in range(2)]
+        x = ME.SparseTensor(torch.ones(len(cells), 1, device=device), cells * cells.new_tensor([1, 2, 2, 2]),
+                            tensor_stride=2)
+        keys = [layer(x).coordinate_map_key for layer in (*layers, *layers)]
+        assert all(key == keys[0] for key in keys) and len(x.coordinate_manager._sites) == 2
+        other = generative(1, 1, 2, 2, dimension=3, **options).to(device)
+        assert other(x).coordinate_map_key != keys[0]
+
+
 def test_a_cross_reaches_its_centre_first(device: torch.device) -> None:
     kernel = ME.KernelGenerator(
         3, region_type=ME.RegionType.HYPER_CROSS, expand_coordinates=True, dimension=2

@@ -72,6 +72,7 @@ class CoordinateManager:
         self._sites: dict[CoordinateMapKey, Coordinates] = {}
         self._fields: dict[CoordinateMapKey, Tensor] = {}
         self._field_items: dict[CoordinateMapKey, int] = {}
+        self._reached: dict[Any, Coordinates] = {}
 
     def insert_and_map(
         self, coordinates: Tensor, tensor_stride: Any = 1, string_id: str = ""
@@ -122,6 +123,15 @@ class CoordinateManager:
         if coarse not in self._sites:
             self._sites[coarse] = order.coarsened(self.sites(coordinate_map_key), steps)
         return coarse
+
+    def reached(
+        self, key: CoordinateMapKey, offsets: Sequence[tuple[int, ...]], steps: Sequence[int], finer: bool
+    ) -> Coordinates:
+        """order.reached of the sites at `key`; made once for all layers of a kernel."""
+        asked = (key, tuple(offsets), tuple(steps), finer)
+        if asked not in self._reached:
+            self._reached[asked] = order.reached(self.sites(key), offsets, steps, finer)
+        return self._reached[asked]
 
     def batch_size(self) -> int:
         """How many batch items the sites and points of this manager have, those without any too. Waits for a

@@ -14,7 +14,6 @@ from ...window import Window
 from ..foreign import ForeignWeight
 from .coordinates import int_list
 from .enums import RegionType
-from .order import reached
 from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
 
@@ -101,10 +100,10 @@ def find_map(
             finer = [max(1, s // step) if s % step == 0 else 1 for s, step in zip(sites.stride, steps)]
             given = manager.find(finer, name)
         if given is None:
-            given = reached(sites, kernel.offsets(), steps, finer=True)
+            given = manager.reached(x._key, kernel.offsets(), steps, finer=True)
         return ops.transposed_map(sites, given, window), given
     if given is None and generative:
-        given = reached(sites, kernel.offsets(), steps, finer=False)
+        given = manager.reached(x._key, kernel.offsets(), steps, finer=False)
     elif given is None:
         if kernel.requires_strided_coordinates:
             return ops.submanifold_map(sites, window), sites
