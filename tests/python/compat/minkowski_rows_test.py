@@ -253,3 +253,21 @@ def test_splatted_sites_come_as_their_first_point_does(device: torch.device) -> 
     steps = list(corners)
     near = [(0, int(a) + da, int(b) + db) for _, a, b in points.tolist() for da, db in steps]
     assert rows(x) == first_come(near)
+
+
+@pytest.mark.parametrize("kind", ["strided", "generative", "wider"])
+def test_compiled_layers_make_rows_in_the_same_order(device: torch.device, kind: str) -> None:
+    layer = {
+        "strided": lambda: ME.MinkowskiConvolution(2, 3, 2, 2, dimension=3),
+        "generative": lambda: ME.MinkowskiGenerativeConvolutionTranspose(2, 3, 2, 2, dimension=3),
+        "wider": lambda: ME.MinkowskiConvolution(2, 3, 3, expand_coordinates=True, dimension=3),
+    }[kind]().to(device)
+    cells = cells_of(60).to(device) * torch.tensor([1, 2, 2, 2], device=device, dtype=torch.int32)
+    features = torch.randn(len(cells), 2, device=device)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, backend="aot_eager", dynamic=True)
+    found, expected = (
+        run(ME.SparseTensor(features, cells, tensor_stride=2)) for run in (compiled, layer)
+    )
+    torch.testing.assert_close(found.F, expected.F, rtol=1e-5, atol=1e-5)
+    assert torch.equal(found.C, expected.C) and found.tensor_stride == expected.tensor_stride

@@ -14,6 +14,7 @@ from ...window import Window
 from ..foreign import ForeignWeight
 from .coordinates import int_list
 from .enums import RegionType
+from .graph import map_onto
 from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
 
@@ -108,8 +109,7 @@ def find_map(
         if kernel.requires_strided_coordinates:
             return ops.submanifold_map(sites, window), sites
         given = manager.sites(manager.stride(x._key, steps))
-    # Onto sites that are there: the pairs of the transposed convolution, from the other side.
-    return ops.transposed_map(given, sites, window).transposed(), given
+    return map_onto(sites, given, window), given
 
 
 def _sites_wanted(

@@ -69,7 +69,7 @@ def unique_sites(
 
 
 def coarsened(sites: Coordinates, steps: Sequence[int]) -> Coordinates:
-    """The occupied cells of `steps` cells an axis. Waits for a GPU once."""
+    """The occupied cells of `steps` cells an axis, of a grid without bounds. Waits for a GPU once."""
     window = Window(steps, steps, [0] * len(steps), [1] * len(steps))
     coarse = Coordinates._of(_C.strided_sites(sites.sites, window.c, True))
     row_of = rows_at(coarse, coarse_cells(sites.indices, steps))
@@ -90,7 +90,7 @@ def reached(
     near = corners[:, None] + shifts
     items = cells[:, None, :1].expand(-1, len(shifts), 1)
     near = torch.cat([items, near], 2).reshape(-1, cells.shape[1])
-    stride = list(sites.stride)
+    stride = stride_reached(sites.stride, steps, finer)
     bounds = sites.sites.bounds
     if bounds is not None:
         most = [steps[axis] if finer else 1 for axis in range(len(steps))]
@@ -99,15 +99,20 @@ def reached(
             [value * step + edge for value, step, edge in zip(values, most, edge_values)]
             for values, edge_values in zip(bounds, edges)
         )
-    if finer:
-        stride = [s // step if s % step == 0 else 1 for s, step in zip(stride, steps)]
-    elif any(step != 1 for step in steps):
+    if not finer and any(step != 1 for step in steps):
         near = near[(near[:, 1:] % numbers(list(steps), near) == 0).all(1)]
         near = coarse_cells(near, steps)
-        stride = [s * step for s, step in zip(stride, steps)]
         if bounds is not None:
             bounds = tuple([value // step for value, step in zip(values, steps)] for values in bounds)
     return unique_sites(near.contiguous(), stride, sites.batch_size, bounds)[0]
+
+
+def stride_reached(stride: Sequence[int], steps: Sequence[int], finer: bool) -> list[int]:
+    """Of a grid `steps` times finer or coarser than one of `stride`; where that is no whole number it is a
+    new finest level, 1."""
+    if not finer:
+        return [s * step for s, step in zip(stride, steps)]
+    return [s // step if s % step == 0 else 1 for s, step in zip(stride, steps)]
 
 
 def united(left: Coordinates, right: Coordinates) -> tuple[Coordinates, Tensor]:

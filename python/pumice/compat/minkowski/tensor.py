@@ -145,7 +145,8 @@ class SparseTensor(Tensor):
         wide = query_coordinates.dtype is torch.float64
         points = query_coordinates.clone() if wide else query_coordinates.to(torch.float32, copy=True)
         if sites.batch_size == 0:
-            return self._F.new_zeros((len(points), self._F.shape[1]))
+            none = points.new_full((len(points), 1), -1, dtype=torch.int32)
+            return ops.interpolate(self._F, ops.InterpolationMap(none, torch.zeros_like(points[:, :1]), 0))
         points[:, 1:] /= numbers(self.tensor_stride, points)
         there = (points[:, :1] >= 0) & (points[:, :1] < sites.batch_size)
         points[:, :1] *= there
