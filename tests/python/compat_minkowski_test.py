@@ -308,7 +308,11 @@ def test_fields(device: torch.device) -> None:
     splat = field.splat()
     torch.testing.assert_close(splat.F.sum(0).cpu(), features.sum(0), rtol=1e-4, atol=1e-4)
     whole = ME.TensorField(features.to(device), torch.floor(points).to(device)).splat()
-    assert {tuple(c) for c in whole.C.tolist()} == {tuple(c) for c in cells.tolist()}
+    corners = itertools.product(cells.tolist(), itertools.product((0, 1), repeat=3))
+    assert {tuple(c) for c in whole.C.tolist()} == {
+        (b, *(v + step for v, step in zip(cell, steps))) for (b, *cell), steps in corners
+    }
+    torch.testing.assert_close(whole.F.sum(0).cpu(), features.sum(0), rtol=1e-4, atol=1e-4)
 
 
 def test_interpolation_at_a_stride(device: torch.device) -> None:

@@ -10,6 +10,7 @@ import torch
 from conftest import close, random_tensor, working_type
 
 import pumice
+import pumice.compat.minkowski  # whose operators are checked too
 from pumice import _C, nn
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -144,6 +145,10 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
         "strided_map onto cells": lambda c: (c.sites, c.indices, c.numbers, True),
         "generative_map": lambda c: (c.coarse.token, c.coarse.indices, c.numbers),
         "transposed_map": lambda c: (c.coarse.token, c.sites, c.numbers),
+        "map_onto": lambda c: (c.sites, c.coarse.token, c.numbers),
+        "coarsened_in_order": lambda c: (unbounded(c).token, c.indices, [2, 1, 3]),
+        "reached_in_order": lambda c: (unbounded(c).token, c.indices, [0, 0, 0, 1, 0, 0], [1] * 3, False),
+        "reached_in_order finer": lambda c: (unbounded(c).token, c.indices, [0, 0, 0, 0, 1, 0], [2] * 3, True),
         "inverse_map": lambda c: (c.coarse.token, c.sites, c.numbers),
         "inverse_map_back": lambda c: (c.coarse.token, c.coarse.indices, c.numbers),
         "finer_sites": lambda c: (c.coarse.token, c.coarse.indices, [2, 2, 2]),
@@ -173,6 +178,13 @@ def other(c: Case) -> pumice.Coordinates:
     if not hasattr(c, "others"):
         c.others = random_tensor(seed=5, device=c.device).coords
     return c.others
+
+
+def unbounded(c: Case) -> pumice.Coordinates:
+    """The sites of MinkowskiEngine's interface, whose grid has no bounds."""
+    if not hasattr(c, "free"):
+        c.free = pumice.Coordinates(c.indices)
+    return c.free
 
 
 def operator(name: str) -> Any:

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor as Rows
 
-from ... import _C
+from ..foreign import PeerAssertionError
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode as _Mode
+from .row_maps import item_rows
 
 
 def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
@@ -113,11 +114,14 @@ class Tensor:
         self._F = self._F.detach()
         return self
 
-    # Batch items, in the order of their indices.
+    # Batch items, in the order of their indices, those without rows too.
+    @property
+    def _batch_size(self) -> int:
+        return self._manager.batch_size()
+
     @property
     def _batchwise_row_indices(self) -> list[Rows]:
-        items = self.C[:, 0]
-        return [(items == item).nonzero()[:, 0] for item in torch.unique(items).tolist()]
+        return item_rows(self.C[:, 0], self._batch_size)
 
     @property
     def decomposition_permutations(self) -> list[Rows]:
@@ -125,7 +129,7 @@ class Tensor:
 
     @property
     def decomposed_coordinates(self) -> list[Rows]:
-        return [self.C[rows, 1:] for rows in self._batchwise_row_indices]
+        return self.decomposed_coordinates_and_features[0]
 
     @property
     def decomposed_features(self) -> list[Rows]:
@@ -133,7 +137,8 @@ class Tensor:
 
     @property
     def decomposed_coordinates_and_features(self) -> tuple[list[Rows], list[Rows]]:
-        return self.decomposed_coordinates, self.decomposed_features
+        items, cells = self._batchwise_row_indices, self.C[:, 1:]
+        return [cells[rows] for rows in items], [self._F[rows] for rows in items]
 
     def _rows_at(self, batch_index: int) -> Rows:
         return (self.C[:, 0] == batch_index).nonzero()[:, 0]
@@ -152,7 +157,7 @@ class Tensor:
         if not isinstance(other, Tensor):
             return self._with(function(self._F, other))
         if self._manager is not other._manager:
-            raise _C.UserError(
+            raise PeerAssertionError(
                 "the tensors have different coordinate managers: make one with coordinate_manager= of the "
                 "other, or set_sparse_tensor_operation_mode(SHARE_COORDINATE_MANAGER)"
             )
@@ -161,7 +166,7 @@ class Tensor:
         return self._combine_elsewhere(other, function)
 
     def _combine_elsewhere(self, other: Any, function: Callable[[Any, Any], Rows]) -> Any:
-        raise _C.UserError(f"the tensors are at different points: {self._key} and {other._key}")
+        raise PeerAssertionError(f"the tensors are at different points: {self._key} and {other._key}")
 
     def __add__(self, other: Any) -> Any:
         return self._combine(other, lambda a, b: a + b)

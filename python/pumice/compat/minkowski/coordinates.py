@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from ... import _C
+from ..._checks import at_least_one
 from ...coords import Coordinates
-from .enums import CoordinateMapType
+from ..foreign import PeerAssertionError
+from . import graph, order, row_maps
+from .enums import CoordinateMapType, RegionType
 
 
 def int_list(value: Any, dimension: int) -> list[int]:
@@ -43,6 +46,10 @@ class CoordinateMapKey:
     def is_key_set(self) -> bool:
         return self._stride is not None
 
+    def _take(self, other: CoordinateMapKey) -> None:
+        """From here on this names what `other` does."""
+        self._dimension, self._stride, self._name = other._dimension, other._stride, other._name
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CoordinateMapKey) and self.get_key() == other.get_key()
 
@@ -63,19 +70,21 @@ class CoordinateManager:
         self.D = D
         self.coordinate_map_type = coordinate_map_type or CoordinateMapType.CPU
         self._sites: dict[CoordinateMapKey, Coordinates] = {}
-        self._rows: dict[Any, Any] = {}
         self._fields: dict[CoordinateMapKey, Tensor] = {}
+        self._field_items: dict[CoordinateMapKey, int] = {}
+        self._reached: dict[Any, Coordinates] = {}
 
     def insert_and_map(
         self, coordinates: Tensor, tensor_stride: Any = 1, string_id: str = ""
     ) -> tuple[CoordinateMapKey, tuple[Tensor, Tensor]]:
-        """(key, (the first row of each site, the site of each row)) of coordinates [N, 1 + D]."""
+        """(key, (the first row of each site, the site of each row)) of coordinates [N, 1 + D], sites in the
+        order in which they first occur."""
         stride = int_list(tensor_stride, self.D)
         cells = torch.floor(coordinates).int() if coordinates.is_floating_point() else coordinates.int()
         if any(s != 1 for s in stride):
-            cells = torch.cat([cells[:, :1], floor_divide(cells[:, 1:], stride)], 1)
-        sites, row_of, first = Coordinates.unique(cells.contiguous(), stride=stride)
-        return self.insert(sites, string_id), (first.long(), row_of.long())
+            cells = order.coarse_cells(cells, stride)
+        sites, first, row_of = order.unique_sites(cells.contiguous(), stride)
+        return self.insert(sites, string_id), (first, row_of)
 
     def insert(self, sites: Coordinates, name: str = "") -> CoordinateMapKey:
         """The key of sites; a name of their own where the key is taken by others."""
@@ -105,36 +114,124 @@ class CoordinateManager:
     def stride(
         self, coordinate_map_key: CoordinateMapKey, stride: Any, string_id: str = ""
     ) -> CoordinateMapKey:
-        """The occupied coarser cells."""
-        from ... import ops
-        from ...window import Window
-
+        """The occupied coarser cells, in the order of the first site in each."""
         steps = int_list(stride, self.D)
         name = string_id or coordinate_map_key.get_key()[1]
-        coarse = [a * b for a, b in zip(coordinate_map_key.get_tensor_stride(), steps)]
-        if self.find(coarse, name) is None:
-            window = Window(steps, steps, [0] * self.D, [1] * self.D)
-            _, made = ops.strided_map(self.sites(coordinate_map_key), window, True)
-            self._sites[CoordinateMapKey(coarse, name)] = made
-        return CoordinateMapKey(coarse, name)
+        coarse = CoordinateMapKey(
+            [a * b for a, b in zip(coordinate_map_key.get_tensor_stride(), steps)], name
+        )
+        if coarse not in self._sites:
+            self._sites[coarse] = graph.coarsened(self.sites(coordinate_map_key), steps)
+        return coarse
 
-    def origin(self) -> CoordinateMapKey:
-        """A site at 0 for each batch item."""
-        key = CoordinateMapKey([0] * self.D, "origin")
-        if key not in self._sites:
-            some = next(iter(self._sites.values()))
-            cells = torch.zeros((some.batch_size, self.D + 1), dtype=torch.int32, device=some.device)
-            cells[:, 0] = torch.arange(some.batch_size, device=some.device)
-            self._sites[key] = Coordinates(cells)
+    def reached(
+        self, key: CoordinateMapKey, offsets: Sequence[tuple[int, ...]], steps: Sequence[int], finer: bool
+    ) -> Coordinates:
+        """order.reached of the sites at `key`; made once for all layers of a kernel."""
+        asked = (key, tuple(offsets), tuple(steps), finer)
+        if asked not in self._reached:
+            self._reached[asked] = graph.reached(self.sites(key), offsets, steps, finer)
+        return self._reached[asked]
+
+    def batch_size(self) -> int:
+        """How many batch items the sites and points of this manager have, those without any too. Waits for a
+        GPU once for each field."""
+        for key, points in self._fields.items():
+            if key not in self._field_items:
+                self._field_items[key] = int(points[:, 0].max()) + 1 if len(points) else 0
+        sizes = [sites.batch_size for sites in self._sites.values()]
+        return max((*sizes, *self._field_items.values()), default=0)
+
+    def origin(self, batch_size: int | None = None) -> CoordinateMapKey:
+        """A site at 0 for each batch item, in their order."""
+        count = self.batch_size() if batch_size is None else batch_size
+        key = CoordinateMapKey([0] * self.D)
+        known = self._sites.get(key)
+        if known is not None and (batch_size is None or len(known) == count):
+            return key
+        some = next(iter((*self._sites.values(), *self._fields.values())))
+        cells = torch.zeros((count, self.D + 1), dtype=torch.int32, device=some.device)
+        cells[:, 0] = torch.arange(count, device=some.device)
+        box = [0] * self.D
+        sites = Coordinates._of(_C.create_sites(cells, None, None, count, box, box), cells)
+        if known is not None:   # of another number of items, as a manager that several tensors share has
+            key = CoordinateMapKey(box, f"{count} items")
+        self._sites[key] = sites
         return key
 
-    def get_coordinates(self, key: CoordinateMapKey) -> Tensor:
-        """int32 [N, 1 + D], in cells of the finest level."""
-        sites = self.sites(key)
+    def kernel_map(
+        self, in_key: Any, out_key: Any, stride: Any = 1, kernel_size: Any = 3, dilation: Any = 1,
+        region_type: Any = RegionType.HYPER_CUBE, region_offset: Any = None,
+        is_transpose: bool = False, is_pool: bool = False,
+    ) -> dict[int, Tensor]:
+        """{offset number: int32 [2, pairs] of (input rows, output rows)} of a convolution between two keys (or
+        strides, the first key of each). `is_pool` with a stride like the kernel's: each fine site with the
+        coarse one that holds it, as number 0."""
+        size, steps, spread = (int_list(v, self.D) for v in (kernel_size, stride, dilation))
+        region = RegionType(region_type)
+        cross = region is RegionType.HYPER_CROSS and max(size) > 1
+        own_offsets = region is RegionType.CUSTOM or (region_offset is not None and len(region_offset))
+        if min(size) < 1 or own_offsets or (cross and any(k % 2 == 0 for k in size)):
+            raise PeerAssertionError(
+                f"kernel_map: kernel_size = {size}, {region}: give sizes from 1, odd ones of a HYPER_CROSS, "
+                "and no offsets of your own"
+            )
+        first, second = (self.sites(self._as_key(key)) for key in (in_key, out_key))
+        fine, coarse = (second, first) if is_transpose else (first, second)
+        if is_pool and steps == size:
+            if len(fine) == 0 or len(coarse) == 0:
+                return {}
+            pairs = torch.stack(row_maps.stride_map(fine, coarse)).int()
+            return {0: pairs.flip(0) if is_transpose else pairs}
+        offsets = row_maps.kernel_offsets(size, spread, cross)
+        return row_maps.kernel_map(fine, coarse, offsets, is_transpose)
+
+    get_kernel_map = kernel_map
+
+    def stride_map(self, in_key: Any, stride_key: Any) -> tuple[Tensor, Tensor]:
+        """int64 (rows at `in_key`, the row at `stride_key` of the coarser site that holds each)."""
+        fine, coarse = self.sites(self._as_key(in_key)), self.sites(self._as_key(stride_key))
+        return row_maps.stride_map(fine, coarse)
+
+    def origin_map(self, key: Any) -> tuple[Tensor, list[Tensor]]:
+        """(int64 batch items, the rows at `key` of each), those without rows too."""
+        sites = self.sites(self._as_key(key))
+        count = sites.batch_size
+        rows = row_maps.item_rows(sites.indices[:, 0], count)
+        return torch.arange(count, device=sites.device), rows
+
+    def union_map(self, in_keys: Sequence[Any], out_key: CoordinateMapKey) -> list[Tensor]:
+        """int64 [2, rows] for each key: (its rows, their rows in the union), which gets `out_key`: the rows of
+        the first key, then what each further one adds."""
+        sets = [self.sites(self._as_key(key)) for key in in_keys]
+        at_least_one("union_map: in_keys", sets, "key")
+        both, rows = sets[0], [torch.arange(len(sets[0]), device=sets[0].device)]
+        for other in sets[1:]:
+            both, added = order.united(both, other)
+            rows.append(added)
+        out_key._take(self.insert(both, self._as_key(in_keys[0]).get_key()[1]))
+        return [torch.stack([torch.arange(len(row), device=row.device), row]) for row in rows]
+
+    def _as_key(self, key_or_stride: Any) -> CoordinateMapKey:
+        """A key, or the first one of a tensor stride."""
+        if isinstance(key_or_stride, CoordinateMapKey):
+            return key_or_stride
+        stride = int_list(key_or_stride, self.D)
+        for key in self._sites:
+            if key.get_tensor_stride() == stride:
+                return key
+        raise PeerAssertionError(
+            f"no coordinates have stride {stride}: the keys are {list(self._sites)}, and insert_and_map or "
+            "stride makes others"
+        )
+
+    def get_coordinates(self, key: Any) -> Tensor:
+        """int32 [N, 1 + D], in cells of the finest level, at a key or a tensor stride."""
+        sites = self.sites(self._as_key(key))
         if all(s == 1 for s in sites.stride):
             return sites.indices
         scaled = sites.indices.clone()
-        scaled[:, 1:] *= scaled.new_tensor(sites.stride)
+        scaled[:, 1:] *= order.numbers(sites.stride, scaled)
         return scaled
 
     def get_unique_coordinate_map_key(self, tensor_stride: Any) -> CoordinateMapKey:
@@ -147,7 +244,7 @@ class CoordinateManager:
         return len(self.sites(key))
 
     def number_of_unique_batch_indices(self) -> int:
-        return next(iter(self._sites.values())).batch_size
+        return self.size(self.origin())
 
     def __repr__(self) -> str:
         sizes = "".join(f"\n\t{key}: {len(sites)}" for key, sites in self._sites.items())
@@ -156,7 +253,3 @@ class CoordinateManager:
 
 CoordsManager = CoordinateManager
 
-
-def floor_divide(cells: Tensor, stride: Sequence[int]) -> Tensor:
-    """[N, D] by D numbers, rounded down for negative cells too."""
-    return torch.div(cells, cells.new_tensor(list(stride)), rounding_mode="floor")

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor as Rows
 
 from ... import _C
+from ..foreign import PeerAssertionError
 from .base import Tensor, reduce_rows
-from .coordinates import CoordinateManager, CoordinateMapKey, floor_divide, int_list
+from .coordinates import CoordinateManager, CoordinateMapKey, int_list
 from .enums import SparseTensorQuantizationMode
 from .operation_mode import manager_for
+from .order import coarse_cells, rows_at
 from .tensor import SparseTensor
 
 _Mode = SparseTensorQuantizationMode
@@ -42,7 +44,9 @@ class TensorField(Tensor):
         self.quantization_mode = quantization_mode
         if coordinates is not None:
             if len(coordinates) != len(features):
-                raise _C.UserError(f"{len(features)} features and {len(coordinates)} coordinates")
+                raise PeerAssertionError(
+                    f"{len(features)} features and {len(coordinates)} coordinates: give as many"
+                )
             self._manager = coordinate_manager or manager_for(coordinates)
             stride = int_list(tensor_stride, self._manager.D)
             self._key = CoordinateMapKey(stride, f"field-{len(self._manager._fields)}")
@@ -76,26 +80,29 @@ class TensorField(Tensor):
         coordinate_map_key: CoordinateMapKey | None = None,
         quantization_mode: SparseTensorQuantizationMode | None = None,
     ) -> SparseTensor:
-        """Points of one cell brought together."""
+        """Points of one cell brought together, cells in the order of their first points."""
         mode = quantization_mode or self.quantization_mode
         if mode is _Mode.SPLAT_LINEAR_INTERPOLATION:
             raise _C.UserError("sparse: splat() is for SPLAT_LINEAR_INTERPOLATION")
-        if coordinate_map_key is not None:
-            row_of = self.inverse_mapping(coordinate_map_key)
-            first = row_of.new_zeros(self._manager.size(coordinate_map_key))
-            order = torch.arange(len(row_of) - 1, -1, -1, device=row_of.device)
-            first = first.index_copy(0, row_of[order], order)
+        if coordinate_map_key is None:
+            key, (first, row_of) = self._manager.insert_and_map(self.C, tensor_stride)
+            kept = len(first) == len(row_of)   # every point has a site of its own, in its row
         else:
-            coordinate_map_key, (first, row_of) = self._manager.insert_and_map(self.C, tensor_stride)
-        self._rows[coordinate_map_key] = row_of
+            key, kept = coordinate_map_key, False
+            row_of = self.inverse_mapping(key)
+            places = torch.arange(len(row_of), device=row_of.device)
+            first = places.new_zeros(self._manager.size(key))
+            first = first.scatter_reduce(0, row_of, places, "amin", include_self=False)
+        self._rows[key] = row_of
         return SparseTensor(
-            reduce_rows(self._F, row_of, first, mode),
-            coordinate_map_key=coordinate_map_key,
+            self._F if kept else reduce_rows(self._F, row_of, first, mode),
+            coordinate_map_key=key,
             coordinate_manager=self._manager,
         )
 
     def splat(self) -> SparseTensor:
-        """Each point to the corners around it, by the weights of linear interpolation."""
+        """Each point to the corners around it, by the weights of linear interpolation. A corner of weight 0 is
+        a site as well, as it is there."""
         base = torch.floor(self.C)
         parts = (self.C - base)[:, 1:]
         corners = list(itertools.product((0, 1), repeat=self.D))
@@ -104,26 +111,18 @@ class TensorField(Tensor):
         cells[:, :, 1:] += steps
         near = (1 - steps - parts[:, None]).abs()  # the distance to the opposite corner
         weights = near.prod(2)  # [P, corners]
-        kept = weights.reshape(-1) > 0
-        key, (first, row_of) = self._manager.insert_and_map(cells.reshape(-1, self.D + 1)[kept])
+        key, (first, row_of) = self._manager.insert_and_map(cells.reshape(-1, self.D + 1))
         shares = (self._F[:, None] * weights[..., None].to(self._F.dtype)).reshape(-1, self._F.shape[1])
-        total = self._F.new_zeros((len(first), self._F.shape[1])).index_add(0, row_of, shares[kept])
+        total = self._F.new_zeros((len(first), self._F.shape[1])).index_add(0, row_of, shares)
         return SparseTensor(total, coordinate_map_key=key, coordinate_manager=self._manager)
 
     def inverse_mapping(self, key: CoordinateMapKey) -> Rows:
         """int64 [P]: the row at `key` of each point. Raises UserError for points whose site is not there."""
         if key not in self._rows:
-            from ...coords import Coordinates
-
             sites = self._manager.sites(key)
             cells = torch.floor(self.C).int()
-            cells = torch.cat([cells[:, :1], floor_divide(cells[:, 1:], sites.stride)], 1)
-            both, row_of, _ = Coordinates.unique(torch.cat([sites.indices, cells]))
-            if len(both) != len(sites):
+            rows = rows_at(sites, coarse_cells(cells, sites.stride))
+            if bool((rows < 0).any()):
                 raise _C.UserError(f"slice: some points of the field are in no site of {key}")
-            row_at = row_of.new_empty(len(both))
-            row_at[row_of[: len(sites)].long()] = torch.arange(
-                len(sites), dtype=row_of.dtype, device=row_of.device
-            )
-            self._rows[key] = row_at[row_of[len(sites) :].long()].long()
+            self._rows[key] = rows
         return self._rows[key]

@@ -14,6 +14,8 @@ from ...window import Window
 from ..foreign import ForeignWeight
 from .coordinates import int_list
 from .enums import RegionType
+from .graph import map_onto
+from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
 
 
@@ -55,6 +57,11 @@ class KernelGenerator:
             self.kernel_size, self.kernel_stride, padding, self.kernel_dilation, cross
         )
 
+    def offsets(self) -> list[tuple[int, ...]]:
+        """In cells of the finer side, in the order of the kernel's first axis."""
+        cross = self.region_type is RegionType.HYPER_CROSS
+        return kernel_offsets(self.kernel_size, self.kernel_dilation, cross)
+
 
 class CrossWeight(ForeignWeight):
     """Of a HYPER_CROSS: the centre first, then +1 ... +r and -r ... -1 of every axis."""
@@ -62,11 +69,8 @@ class CrossWeight(ForeignWeight):
     def __init__(self, size: Any, window: Window) -> None:
         super().__init__("minkowski", size)
         self.window = window
-        centre = [k // 2 for k in size]
-        places = [tuple(centre)]
-        for axis, k in enumerate(size):
-            for step in (*range(1, k // 2 + 1), *range(-(k // 2), 0)):
-                places.append(tuple(c + step * (a == axis) for a, c in enumerate(centre)))
+        steps = kernel_offsets(size, [1] * len(size), True)
+        places = [tuple(k // 2 + step for k, step in zip(size, offset)) for offset in steps]
         self.order = [places.index(tuple(offset)) for offset in window.c.offsets()]
 
     def turn(self, parameter: Tensor) -> Tensor:
@@ -91,25 +95,21 @@ def find_map(
     those that the manager has at the stride that comes out, or new ones."""
     window, manager, name = kernel.window, x._manager, x._key.get_key()[1]
     sites, given = x.sites, _sites_wanted(x, kernel, coordinates, transposed)
+    steps = kernel.kernel_stride
     if transposed:
         if given is None and not generative:
-            finer = [
-                max(1, s // step) if s % step == 0 else 1
-                for s, step in zip(sites.stride, kernel.kernel_stride)
-            ]
+            finer = [max(1, s // step) if s % step == 0 else 1 for s, step in zip(sites.stride, steps)]
             given = manager.find(finer, name)
         if given is None:
-            return ops.generative_map(sites, window)
+            given = manager.reached(x._key, kernel.offsets(), steps, finer=True)
         return ops.transposed_map(sites, given, window), given
-    if given is None and kernel.requires_strided_coordinates and not generative:
-        return ops.submanifold_map(sites, window), sites
-    if given is None and not generative:
-        coarser = [s * step for s, step in zip(sites.stride, kernel.kernel_stride)]
-        given = manager.find(coarser, name)
-    if given is None:
-        return ops.strided_map(sites, window, not generative)
-    # Onto sites that are there: the pairs of the transposed convolution, from the other side.
-    return ops.transposed_map(given, sites, window).transposed(), given
+    if given is None and generative:
+        given = manager.reached(x._key, kernel.offsets(), steps, finer=False)
+    elif given is None:
+        if kernel.requires_strided_coordinates:
+            return ops.submanifold_map(sites, window), sites
+        given = manager.sites(manager.stride(x._key, steps))
+    return map_onto(sites, given, window), given
 
 
 def _sites_wanted(

@@ -9,6 +9,7 @@ import torch
 from ... import ops
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
+from .field import TensorField
 from .kernels import KernelGenerator, find_map
 from .tensor import SparseTensor
 
@@ -70,11 +71,15 @@ class _GlobalPooling(MinkowskiModuleBase):
         super().__init__()
 
     def forward(self, input: Any, coordinates: Any = None) -> SparseTensor:
-        features = ops.global_pool(input.F, input.sites, self._kind)
         manager = input._manager
-        return SparseTensor(
-            features, coordinate_map_key=manager.origin(), coordinate_manager=manager
-        )
+        if isinstance(input, TensorField):
+            key = manager.origin()
+            kind = {"average": "mean"}.get(self._kind, self._kind)
+            features = ops.reduce_rows(input.F, input.C[:, 0].long(), manager.size(key), kind)
+        else:
+            features = ops.global_pool(input.F, input.sites, self._kind)
+            key = manager.origin(len(features))
+        return SparseTensor(features, coordinate_map_key=key, coordinate_manager=manager)
 
 
 class MinkowskiGlobalSumPooling(_GlobalPooling):

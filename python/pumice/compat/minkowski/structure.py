@@ -10,6 +10,7 @@ import torch
 from ... import _C, ops
 from ..._checks import at_least_one
 from ...tensor import SparseTensor as Sparse
+from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
 from .field import TensorField
 from .tensor import SparseTensor
@@ -44,7 +45,7 @@ class MinkowskiBroadcastConcatenation(MinkowskiModuleBase):
 
 
 class MinkowskiPruning(MinkowskiModuleBase):
-    """The rows where `mask` is true."""
+    """The rows where `mask` is true, in their order."""
 
     def forward(self, input: SparseTensor, mask: torch.Tensor) -> SparseTensor:
         kept = ops.prune(Sparse._of(input.sites, input.F), mask.to(input.device))
@@ -53,7 +54,7 @@ class MinkowskiPruning(MinkowskiModuleBase):
 
 
 class MinkowskiUnion(MinkowskiModuleBase):
-    """The sum, on the sites of any."""
+    """The sum, on the sites of any: the rows of the first, then what each further one adds."""
 
     def forward(self, *inputs: SparseTensor) -> SparseTensor:
         at_least_one("MinkowskiUnion: inputs", inputs, "SparseTensor")
@@ -124,11 +125,21 @@ def dense_coordinates(shape: Any) -> torch.Tensor:
 
 
 def to_sparse(
-    x: torch.Tensor, format: Any = None, coordinates: Any = None, device: Any = None
+    x: torch.Tensor, format: str | None = None, coordinates: Any = None, device: Any = None
 ) -> SparseTensor:
-    """[B, C, ...] to the sites where any channel is not 0."""
-    cells = (x.detach() != 0).any(1).nonzero()
-    return SparseTensor(x.movedim(1, -1)[tuple(cells.T)], cells.int(), device=device)
+    """The sites of a dense tensor where any channel is not 0. `format`: one letter for each axis, B first, C
+    for the channels, X for the others, as "BXXXC"; [B, C, ...] without one."""
+    letters = format or "BC" + "X" * (x.dim() - 2)
+    if x.dim() < 3 or len(letters) != x.dim() or sorted(letters) != sorted("BC" + "X" * (x.dim() - 2)) or (
+        letters[0] != "B"
+    ):
+        raise PeerAssertionError(
+            f"to_sparse: format = {format!r} for shape {tuple(x.shape)}: give one letter for each of at least "
+            "3 axes, B first, C once, and X for the others"
+        )
+    channels_last = x.movedim(letters.index("C"), -1)
+    cells = (channels_last.detach() != 0).any(-1).nonzero()
+    return SparseTensor(channels_last[tuple(cells.T)], cells.int(), device=device)
 
 
 def to_sparse_all(dense_tensor: torch.Tensor, coordinates: Any = None) -> SparseTensor:

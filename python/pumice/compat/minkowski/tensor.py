@@ -10,17 +10,20 @@ from torch import Tensor as Rows
 
 from ... import _C, ops
 from ...coords import Coordinates
+from ..foreign import PeerAssertionError
 from .base import Tensor, reduce_rows
-from .coordinates import CoordinateManager, CoordinateMapKey, floor_divide
+from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode
 from .operation_mode import manager_for
+from .order import floor_divide, numbers, united
 
 _Mode = SparseTensorQuantizationMode
 
 
 class SparseTensor(Tensor):
     """features [N, C] at coordinates int32 [N, 1 + D], batch first, of any sign; rows that share a site
-    are brought together by `quantization_mode`."""
+    are brought together by `quantization_mode`. Rows stay in the order given, at the first of those that
+    share a site; `F` is the tensor given where none do."""
 
     def __init__(
         self,
@@ -36,7 +39,9 @@ class SparseTensor(Tensor):
         device: Any = None,
     ) -> None:
         if features.dim() != 2:
-            raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
+            raise PeerAssertionError(
+                f"features have shape {tuple(features.shape)}: give [rows, channels]"
+            )
         if device is not None:
             features = features.to(device)
             coordinates = None if coordinates is None else coordinates.to(device)
@@ -50,13 +55,18 @@ class SparseTensor(Tensor):
             self._manager, self._key = coordinate_manager, coordinate_map_key
         else:
             if len(coordinates) != len(features):
-                raise _C.UserError(f"{len(features)} features and {len(coordinates)} coordinates")
+                raise PeerAssertionError(
+                    f"{len(features)} features and {len(coordinates)} coordinates: give as many"
+                )
             self._manager = coordinate_manager or manager_for(coordinates)
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
             self.unique_index, self.inverse_mapping = mapping
-            features = reduce_rows(features, self.inverse_mapping, self.unique_index, quantization_mode)
-            if len(features) != len(self.unique_index):
-                raise _C.UserError("coordinates repeat: choose another quantization_mode")
+            if len(self.unique_index) != len(features):   # else these rows are the sites', in their order
+                if quantization_mode is _Mode.NO_QUANTIZATION:
+                    raise _C.UserError("coordinates repeat: choose another quantization_mode")
+                features = reduce_rows(
+                    features, self.inverse_mapping, self.unique_index, quantization_mode
+                )
         self._F = features
         if requires_grad is not None:
             self._F.requires_grad_(requires_grad)
@@ -84,22 +94,24 @@ class SparseTensor(Tensor):
         return self._manager.sites(self._key)
 
     @property
+    def _batch_size(self) -> int:
+        return self.sites.batch_size
+
+    @property
     def C(self) -> Rows:  # noqa: N802
         return self._manager.get_coordinates(self._key)
 
     def _combine_elsewhere(self, other: Any, function: Callable[[Any, Any], Rows]) -> SparseTensor:
-        """On the sites of either; 0 where the left side has none, and unchanged where the right has none."""
+        """On the sites of either: those of the left in their rows, then what the right adds in its order. 0
+        where the left side has none, and unchanged where the right has none."""
         if self.tensor_stride != other.tensor_stride:
             raise _C.UserError(
                 f"the tensors have strides {self.tensor_stride} and {other.tensor_stride}: give equal ones"
             )
-        united, left_row, right_row = self.sites.sites.unite(other.sites.sites)
-        rows = right_row.long()
-        left = self._F.new_zeros((united.rows, self._F.shape[1])).index_add(0, left_row.long(), self._F)
+        both, rows = united(self.sites, other.sites)
+        left = torch.nn.functional.pad(self._F, (0, 0, 0, len(both) - len(self._F)))
         result = left.index_copy(0, rows, function(left[rows], other._F))
-        return SparseTensor._at(
-            result, Coordinates._of(united), self._manager, self._key.get_key()[1]
-        )
+        return SparseTensor._at(result, both, self._manager, self._key.get_key()[1])
 
     def dense(
         self, shape: Any = None, min_coordinate: Any = None, contract_stride: bool = True
@@ -129,9 +141,18 @@ class SparseTensor(Tensor):
 
     def features_at_coordinates(self, query_coordinates: Rows) -> Rows:
         """[P, C] at points [P, 1 + D]: linear interpolation, 0 for sites that are not there."""
-        points = query_coordinates.float().clone()
-        points[:, 1:] /= points.new_tensor(self.tensor_stride)
-        return ops.interpolate(self._F, self.sites, points)
+        sites = self.sites
+        wide = query_coordinates.dtype is torch.float64
+        points = query_coordinates.clone() if wide else query_coordinates.to(torch.float32, copy=True)
+        if sites.batch_size == 0:
+            none = points.new_full((len(points), 1), -1, dtype=torch.int32)
+            return ops.interpolate(self._F, ops.InterpolationMap(none, torch.zeros_like(points[:, :1]), 0))
+        points[:, 1:] /= numbers(self.tensor_stride, points)
+        there = (points[:, :1] >= 0) & (points[:, :1] < sites.batch_size)
+        points[:, :1] *= there
+        found = ops.interpolation_map(sites, points)
+        kept = found.rows.where(there, -1), found.weights * there
+        return ops.interpolate(self._F, ops.InterpolationMap(*kept, found.in_rows))
 
     def interpolate(self, X: Any) -> Any:  # noqa: N803
         """A field of the features at the points of field X."""
@@ -151,7 +172,7 @@ class SparseTensor(Tensor):
         if isinstance(X, TensorField):
             return X._with(take(X.inverse_mapping(self._key)))
         if X.coordinate_map_key != self._key:
-            raise _C.UserError(f"slice: {X.coordinate_map_key} is not {self._key}, where this tensor is")
+            raise PeerAssertionError(f"slice: {X.coordinate_map_key} is not {self._key}, where this tensor is")
         rows = X.inverse_mapping
         return TensorField(take(rows), coordinates=self.C[rows], coordinate_manager=self._manager)
 

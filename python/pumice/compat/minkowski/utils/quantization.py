@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...foreign import PeerAssertionError
+
 
 def sparse_quantize(
     coordinates: Any, features: Any = None, labels: Any = None, ignore_label: int = -100,
@@ -29,6 +31,13 @@ def sparse_quantize(
     index, back = like(first), like(inverse)
     if labels is not None:
         given = torch.as_tensor(labels)
+        if given.dim() == 2 and given.shape[1] == 1:
+            given = given[:, 0]
+        if given.shape != points.shape[:1]:
+            raise PeerAssertionError(
+                f"sparse_quantize: labels have shape {tuple(given.shape)}: give one for each of "
+                f"{len(points)} points, [P] or [P, 1]"
+            )
         merged = given[first.cpu()].clone()
         differs = given != merged[inverse.cpu()]
         merged[inverse.cpu()[differs]] = ignore_label
