@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from ... import _C
 from ..._checks import warn_once
+
+# Of programs that nobody changes; `use_version` and `use_border` say it in code.
+_VERSION, _BORDER = "PUMICE_TORCHSPARSE_VERSION", "PUMICE_TORCHSPARSE_BORDER"
 
 batch_first = True  # (batch, x, y, z), divided by the stride; False: (x, y, z, batch), not divided
 chosen = False  # whether use_version was called
@@ -22,9 +26,10 @@ def use_version(version: str) -> None:
     """ "2.1", or "2.0" (and "1.4") for the conventions of the releases before it: coordinates, the order of
     arguments, the shape of a 1x1x1 kernel with a stride."""
     global batch_first, chosen
-    if version.split(".")[0] not in ("1", "2"):
+    release = version.split(".")[:2]
+    if release[0] not in ("1", "2") or not all(part.isdigit() for part in release):
         raise _C.UserError(f"version = {version!r}: there are '2.1', '2.0' and '1.4'")
-    batch_first = tuple(int(part) for part in version.split(".")[:2]) >= (2, 1)
+    batch_first = tuple(int(part) for part in release) >= (2, 1)
     chosen = True
 
 
@@ -109,3 +114,8 @@ def _compare(
         f"{name} is read as TorchSparse 2.1 reads it, {values}; releases before it read {other}: call "
         "torchsparse.use_version('2.1') or ('2.0'), or name these arguments",
     )
+
+
+if os.environ.get(_VERSION):
+    use_version(os.environ[_VERSION])
+use_border(os.environ.get(_BORDER, "") not in ("", "0"))

@@ -25,7 +25,7 @@ def spdownsample(
     tensor_stride: Any = 1,
     on_the_fly: bool = False,
 ) -> Tensor:
-    """The coordinates that a strided convolution makes of these, sorted.
+    """The coordinates that a strided convolution makes of these, sorted by batch index, x, y, z.
 
     Args:
         spatial_range: (batch size, X, Y, Z) that the results are in; without it, and without the border of
@@ -44,4 +44,7 @@ def spdownsample(
     cells = downsample_mode == "minkowski" or all(s in (1, k) for k, s in zip(size, steps))
     floor = conventions.batch_first and cells and not on_the_fly
     _, coarse = maps.strided(x, size, steps, pads, floor, spatial_range)
-    return SparseTensor._at(coarse, x.feats[:0], x._caches, False).coords
+    made = SparseTensor._at(coarse, x.feats[:0], x._caches, False).coords
+    if conventions.batch_first:
+        return made.unique(dim=0)
+    return made[:, [3, 0, 1, 2]].unique(dim=0)[:, [1, 2, 3, 0]]
