@@ -100,7 +100,7 @@ class GPUHashTable:
         moved[..., :3] = moved[..., :3] * coords.new_tensor(_numbers(tensor_strides)) + offsets
         found = self.lookup_vals(self._of(moved.reshape(-1, 4)))[: len(coords) * len(offsets)]
         missing = make_divisible(len(coords), _ROWS) - len(coords)
-        return torch.nn.functional.pad(found.reshape(len(coords), -1), (0, 0, 0, missing))
+        return torch.nn.functional.pad(found.reshape(len(coords), len(offsets)), (0, 0, 0, missing))
 
     def _of(self, coords: Tensor) -> Tensor:
         hashes = of_rows(coords.long())
