@@ -67,6 +67,21 @@ nb::tuple prune(const Sites& sites, nb::handle keep) {
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()}, share(made.kept));
 }
 
+/// In the family of the old ones, which their maps lead to and from.
+Sites reorder_rows(const Sites& sites, nb::handle row) {
+  const Call call(row, home_of(sites));
+  const ConstTensorView rows = call.view(row, "row");
+  return {call.run([&] { return reorder(*sites.set, rows); }), sites.family};
+}
+
+/// (low, high) of what the host knows that all sites keep.
+nb::object bounds_of(const Sites& sites) {
+  const std::optional<CoordinateBounds>& bounds = sites.set->options().bounds;
+  if (!bounds) return nb::none();
+  const int dimension = sites.set->dimension();
+  return nb::make_tuple(list_of(bounds->low, dimension), list_of(bounds->high, dimension));
+}
+
 /// A copy: who writes into it changes no set.
 nb::object coordinates_of(const Sites& sites) {
   const Call call(sites.set->device(), home_of(sites));
@@ -114,11 +129,16 @@ void bind_coords(nb::module_& module) {
                      if (!sites.set->spatial_shape()) return std::nullopt;
                      return list_of(*sites.set->spatial_shape(), sites.set->dimension());
                    })
+      .def_prop_ro(
+          "bounds", &bounds_of,
+          "(low, high) that all sites keep, where the host knows them: always on a device.")
       .def("coordinates", &coordinates_of, "A copy: int32 [rows, 1 + dimension], batch first.")
       .def(
           "is_same", [](const Sites& a, const Sites& b) { return a.set == b.set; }, "other"_a)
       .def("copy_to", &copy_to, "device"_a)
       .def("prune", &prune, "keep"_a, "(sites, int32 row of each that is kept)")
+      .def("reorder", &reorder_rows, "row"_a,
+           "The same sites, which are in key order here, in rows int32 [rows].")
       .def("unite", &unite_sets, "other"_a, "(sites, int32 row of each of mine, of each other)");
   define(module, "create_sites", &create, "coordinates"_a, "stride"_a.none(),
          "spatial_shape"_a.none(), "batch_size"_a.none(), "low"_a.none(), "high"_a.none(),

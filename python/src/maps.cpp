@@ -47,6 +47,13 @@ Map submanifold(const Sites& sites, const KernelWindow& window) {
   return find(sites, [&](MapCache& maps) { return maps.submanifold(sites.set, window); });
 }
 
+/// Where a strided map leads, without its pairs.
+Sites strided_sites(const Sites& sites, const KernelWindow& window, bool cell) {
+  const StridedOutputs outputs = cell ? StridedOutputs::cell : StridedOutputs::dilating;
+  const Call call(sites.set->device(), home_of(sites));
+  return {call.run([&] { return strided_set(sites.set, window, outputs); }), sites.family};
+}
+
 Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
   const StridedOutputs outputs = cell ? StridedOutputs::cell : StridedOutputs::dilating;
   return find(sites, [&](MapCache& maps) { return maps.strided(sites.set, window, outputs); });
@@ -183,6 +190,8 @@ void bind_maps(nb::module_& module) {
         return Map{map.map, map.family, !map.transposed};
       });
   define(module, "submanifold_map", &submanifold, "sites"_a, "window"_a);
+  define(module, "strided_sites", &strided_sites, "sites"_a, "window"_a, "cell"_a,
+         "Where strided_map leads, in key order, without its pairs.");
   define(module, "strided_map", &strided, "sites"_a, "window"_a, "cell"_a);
   define(module, "transposed_map", &transposed_to, "sites"_a, "fine"_a, "window"_a);
   define(module, "generative_map", &generative, "sites"_a, "window"_a);

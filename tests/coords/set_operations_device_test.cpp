@@ -91,6 +91,18 @@ TEST_P(SetOperationsGpu, PruneAsOnTheCpu) {
   EXPECT_EQ(values<std::int32_t>(device.kept), values<std::int32_t>(cpu.kept));
 }
 
+TEST_P(SetOperationsGpu, ReorderAsOnTheCpu) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const auto set = coarsen(*random_set(GetParam().left, 7, -12, 12), {1, 1, 1, 1});
+  Tensor row(Shape{set->size()}, DType::i32);
+  for (std::int64_t rank = 0; rank < set->size(); ++rank)
+    row.data<std::int32_t>()[rank] = static_cast<std::int32_t>(set->size() - 1 - rank);
+  const auto there = coarsen(*CoordinateSet::copy_to(set, stream), {1, 1, 1, 1});
+  const auto device = reorder(*there, copy_to(stream, row));
+  expect_same(*device, *reorder(*set, row));
+}
+
 TEST_P(SetOperationsGpu, CoarsenAsOnTheCpu) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

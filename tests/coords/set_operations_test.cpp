@@ -1,4 +1,4 @@
-// Coarsening, union, pruning and batch ranges against std::set and std::map.
+// Coarsening, union, pruning, reordering and batch ranges against std::set and std::map.
 #include <pumice/coords/set_operations.hpp>
 
 #include <cmath>
@@ -171,6 +171,64 @@ TEST(PruneSet, WantsOneFlagForEachRow) {
             "keep: u8 [2]; give one u8 for each of the 1 rows");
   EXPECT_EQ(message_of([&] { prune_set(*set, Tensor::zeros(Shape{1}, DType::f32)); }),
             "keep: f32 [1]; give one u8 for each of the 1 rows");
+}
+
+/// `count` rows in a random order.
+Tensor shuffled_rows(std::int64_t count, Random& random) {
+  Tensor rows(Shape{count}, DType::i32);
+  auto* row = rows.data<std::int32_t>();
+  for (std::int64_t i = 0; i < count; ++i) {
+    row[i] = static_cast<std::int32_t>(i);
+    std::swap(row[i], row[random.integer(0, i)]);
+  }
+  return rows;
+}
+
+TEST(Reorder, PutsEverySiteIntoTheRowItIsGiven) {
+  Random random(6);
+  for (int dimension = 1; dimension <= 4; ++dimension) {
+    for (const std::size_t size : {0u, 1u, 31u, 33u, 600u}) {
+      const auto drawn =
+          make(distinct_cells(random_cells(size, dimension, 9, random), random), dimension);
+      const auto set = coarsen(*drawn, axes(dimension, 1));
+      const Tensor row = shuffled_rows(set->size(), random);
+      const auto reordered = reorder(*set, row);
+      const Cells before = cells_of(*set);
+      const Cells after = cells_of(*reordered);
+      ASSERT_EQ(after.size(), before.size());
+      for (std::size_t rank = 0; rank < before.size(); ++rank) {
+        const std::int32_t to = row.span<std::int32_t>()[rank];
+        EXPECT_EQ(after[static_cast<std::size_t>(to)], before[rank]);
+        EXPECT_EQ(reordered->find(before[rank]), to);
+      }
+      EXPECT_TRUE(reordered->layout() == set->layout());
+      EXPECT_EQ(reordered->batch_size(), set->batch_size());
+      EXPECT_TRUE(reordered->stride() == set->stride());
+    }
+  }
+}
+
+TEST(Reorder, WantsEveryRowOnceAndASetInKeyOrder) {
+  const auto rows = [](std::vector<std::int32_t> values) {
+    return Tensor::from(std::span<const std::int32_t>(values),
+                        Shape{static_cast<std::int64_t>(values.size())});
+  };
+  const auto set = coarsen(*make({{0, 1, 1}, {0, 2, 2}}, 2), axes(2, 1));
+  EXPECT_EQ(message_of([&] { reorder(*set, rows({0})); }),
+            "row: i32 [1]; give one i32 for each of the 2 rows");
+  EXPECT_EQ(message_of([&] {
+              reorder(*set, rows({1, 1}));
+            }),
+            "row[1] = 1; name each of the 2 rows once");
+  EXPECT_EQ(message_of([&] {
+              reorder(*set, rows({-1, 0}));
+            }),
+            "row[0] = -1; name each of the 2 rows once");
+  EXPECT_TRUE(reorder(*set, rows({0, 1}))->in_key_order());
+  EXPECT_EQ(message_of([&] {
+              reorder(*reorder(*set, rows({1, 0})), rows({0, 1}));
+            }),
+            "reorder: the rows of the set are in an order already; give a set in key order");
 }
 
 TEST(BatchRanges, CutRanksByBatchItem) {

@@ -1,4 +1,4 @@
-// Coarsening, unions and pruning on the device beside the CPU's.
+// Coarsening, unions, pruning and reordering on the device beside the CPU's.
 // Covers set_operations of src/coords/cuda.
 #include "coords/cuda/set_operations.hpp"
 
@@ -118,6 +118,22 @@ PUMICE_DEVICE_TEST(DeviceSetOperations, PruningKeepsTheOrderOfRows) {
       const auto kept = expected.kept.span<std::int32_t>();
       EXPECT_TRUE(std::equal(kept.begin(), kept.end(), pruned.kept.data()));
     }
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceSetOperations, ReorderedSetsAreThoseOfTheCpu) {
+  for (const std::size_t size : {0u, 1u, 33u, 2000u}) {
+    const auto cpu = coarsen(*random_set(3, size, 15, size), axes(3, 1));
+    Tensor row({cpu->size()}, DType::i32);
+    for (std::int64_t rank = 0; rank < cpu->size(); ++rank)
+      row.data<std::int32_t>()[rank] = static_cast<std::int32_t>((rank + 7) % cpu->size());
+    const auto runner = make_runner();
+    const Mirror mirror(*runner, cpu);
+    const auto on_device = runner->copy(std::span<const std::int32_t>(row.span<std::int32_t>()));
+    const auto reordered = cuda::reorder_set(*runner, mirror.ref(), on_device.data(),
+                                             cuda::capacity_for_rows(cpu->size()), "reordered");
+    EXPECT_EQ(runner->record().code, kFine);
+    expect_same_set(reordered.ref(), *reorder(*cpu, row));
   }
 }
 

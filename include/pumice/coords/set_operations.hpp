@@ -27,6 +27,11 @@ struct PrunedSet {
 /// Keeps the rows where `keep` (u8 [N]) is not zero.
 PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep);
 
+/// The same sites in other rows: that of row r, where rows come in key order, is in row `row[r]`,
+/// i32 [N], which names every row once. Takes no sort, and on a device does not wait (nor look at
+/// `row`).
+CoordinateSetPtr reorder(const CoordinateSet& set, ConstTensorView row);
+
 /// Rows [begin[b], begin[b + 1]) hold batch item b when rows come in key order; int64 [batch_size +
 /// 1] of ranks otherwise (use `index().order`).
 Tensor batch_ranges(const CoordinateSet& set);

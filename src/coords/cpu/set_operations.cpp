@@ -1,4 +1,4 @@
-// Union and pruning of coordinate sets.
+// Union, pruning and other orders of coordinate sets.
 #include <pumice/coords/set_operations.hpp>
 
 #include <algorithm>
@@ -133,6 +133,43 @@ PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep) {
   return {CoordinateSetBuilder::build(std::move(keys), std::move(new_order), std::move(coordinates),
                                       set.layout(), set.batch_size(), set.options()),
           std::move(kept)};
+}
+
+CoordinateSetPtr reorder(const CoordinateSet& set, ConstTensorView row) {
+  PUMICE_EXPECTS(row.dtype() == DType::i32 && row.rank() == 1 && row.rows() == set.size(),
+                 "row: ", name_of(row.dtype()), ' ', to_string(row.shape()),
+                 "; give one i32 for each of the ", set.size(), " rows");
+  if (set.device().kind == DeviceKind::cuda) return cuda::reorder(set, row);
+  PUMICE_EXPECTS(set.in_key_order(),
+                 "reorder: the rows of the set are in an order already; give a "
+                 "set in key order");
+  const std::int64_t rows = set.size();
+  const auto* to = row.data<std::int32_t>();
+  Buffer<std::uint8_t> taken(rows);
+  std::fill_n(taken.data(), rows, std::uint8_t{0});
+  bool ascending = true;
+  for (std::int64_t rank = 0; rank < rows; ++rank) {
+    PUMICE_EXPECTS(to[rank] >= 0 && to[rank] < rows && taken[to[rank]] == 0, "row[", rank,
+                   "] = ", to[rank], "; name each of the ", rows, " rows once");
+    taken[to[rank]] = 1;
+    ascending = ascending && to[rank] == rank;
+  }
+  const std::int64_t columns = 1 + set.dimension();
+  Tensor coordinates(Shape{rows, columns}, DType::i32);
+  Buffer<std::uint64_t> keys(rows);
+  Buffer<std::int32_t> order(ascending ? 0 : rows);
+  const auto old_keys = set.sorted_keys();
+  const auto* from = set.coordinates().data<std::int32_t>();
+  auto* cells = coordinates.data<std::int32_t>();
+  parallel_for(rows, kChunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t rank = begin; rank < end; ++rank) {
+      keys[rank] = old_keys[static_cast<std::size_t>(rank)];
+      if (!ascending) order[rank] = to[rank];
+      std::copy_n(from + rank * columns, columns, cells + to[rank] * columns);
+    }
+  });
+  return CoordinateSetBuilder::build(std::move(keys), std::move(order), std::move(coordinates),
+                                     set.layout(), set.batch_size(), set.options());
 }
 
 Tensor batch_ranges(const CoordinateSet& set) {

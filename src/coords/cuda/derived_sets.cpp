@@ -118,6 +118,24 @@ PrunedSet prune(const CoordinateSet& set, const ConstTensorView& keep) {
   return result;
 }
 
+CoordinateSetPtr reorder(const CoordinateSet& set, const ConstTensorView& row) {
+  PUMICE_EXPECTS(row.device() == set.device(), "row is on ", to_string(row.device()),
+                 ", the set on ", to_string(set.device()), "; copy_to brings it there");
+  jit::DeviceRunner runner = runner_for(set);
+  if (set.size() == 0) return empty_set(runner, set, set.options());
+  const CoordinateSetRef ref = ref_of(set);
+  PUMICE_EXPECTS(ref.order == nullptr,
+                 "reorder: the rows of the set are in an order already; give a set in key order");
+  return DeviceSetBuilder::build(
+      {.set = reorder_set(runner, ref, row.data<std::int32_t>(), capacity_for_rows(set.size()),
+                          "reordered set"),
+       .rows = set.size(),
+       .batch_size = set.batch_size(),
+       .options = set.options(),
+       .bounds = bounds_of(set)},
+      runner.stream());
+}
+
 Tensor batch_ranges(const CoordinateSet& set) {
   jit::DeviceRunner runner = runner_for(set);
   const auto begin = batch_ranges(runner, ref_of(set), set.batch_size());

@@ -186,6 +186,23 @@ DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
   return pruned;
 }
 
+DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
+                      const std::int32_t* row, SetCapacity capacity, const std::string& name) {
+  FillList fill;
+  DeviceSet reordered(runner, set.layout, capacity, true, name, fill);
+  fill.run(runner);
+  DeviceSet* const sets[] = {&reordered};
+  const int shifts[] = {0};
+  make_levels(runner,
+              {.count = set.rows,
+               .keys = set.keys,
+               .values = reinterpret_cast<const std::uint32_t*>(row),
+               .order = reordered.order(),
+               .site = status_site(name)},
+              sets, shifts);
+  return reordered;
+}
+
 Buffer<std::int64_t> batch_ranges(jit::KernelRunner& runner, const CoordinateSetRef& set,
                                   std::int64_t batch_size) {
   auto begin = runner.make<std::int64_t>(batch_size + 1);

@@ -1,5 +1,5 @@
 // New coordinate sets out of old ones, on the device. Rows come in key order but where a set is
-// pruned.
+// pruned or reordered.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,10 @@ struct DevicePruned {
 /// Keeps the rows where `keep`, u8 [rows], is not zero.
 DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                        const std::uint8_t* keep, SetCapacity capacity, const std::string& name);
+
+/// The sites of a set in key order, that of rank r in row `row[r]`. A fill and four launches.
+DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
+                      const std::int32_t* row, SetCapacity capacity, const std::string& name);
 
 /// int64 [batch_size + 1]: ranks before each batch item. One launch.
 Buffer<std::int64_t> batch_ranges(jit::KernelRunner& runner, const CoordinateSetRef& set,
