@@ -159,3 +159,35 @@ def test_mixed_strides_keep_the_length_of_odd_axes(device: torch.device) -> None
     grid = x.feats.new_zeros((2, 8, 8, 8, 2)).index_put(tuple(cells.long().unbind(1)), x.feats)
     expected = torch.nn.functional.conv3d(grid.movedim(-1, 1), weight, stride=(1, 2, 2), padding=(1, 0, 0))
     torch.testing.assert_close(y.feats, expected.movedim(1, -1)[tuple(y.coords.long().unbind(1))], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("release", ["1.4", "2.0", "2.1"])
+@pytest.mark.parametrize("count", [0, 1, 31, 33, 300])
+def test_sites_that_are_made_are_sorted(device: torch.device, release: str, count: int) -> None:
+    """By batch index, x, y, z, whatever the order of the input, whose rows outputs keep where its sites are
+    kept."""
+    with switches(release):
+        cells = random_sites(3, 20, count).to(device) - torch.tensor([0, 7, 7, 7], dtype=torch.int32, device=device)
+        rows = torch.randn(len(cells), 3, device=device)
+        order = torch.randperm(len(cells), device=device)
+        down, wide = spnn.Conv3d(3, 3, 2, 2).to(device), spnn.Conv3d(3, 3, 3, 2).to(device)
+        same, up = spnn.Conv3d(3, 3, 3).to(device), spnn.Conv3d(3, 3, 2, 2, transposed=True).to(device)
+        results = []
+        for places in (torch.arange(len(cells), device=device), order):
+            coords = cells[places] if release == "2.1" else cells[places][:, [1, 2, 3, 0]]
+            x = SparseTensor(rows[places], coords)
+            made = [down(x), wide(x), down(same(x)), down(down(x))]
+            if release == "2.1":
+                finer = spnn.Conv3d(3, 3, 3, 2, transposed=True, generative=True).to(device)
+                torch.nn.init.ones_(finer.kernel)
+                made += [finer(SparseTensor(x.feats, x.coords, 2)), finer(down(x))]
+            for y in made:
+                columns = y.coords if release == "2.1" else y.coords[:, [3, 0, 1, 2]]
+                assert torch.equal(columns, columns.unique(dim=0))
+            back = up(down(same(x)))
+            assert torch.equal(back.coords, x.coords)
+            results.append(([y.feats for y in made], same(x).feats, back.feats))
+        for one, other in zip(results[0][0], results[1][0]):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        for one, other in zip(results[0][1:], results[1][1:]):
+            torch.testing.assert_close(one[order], other, rtol=1e-4, atol=1e-5)
