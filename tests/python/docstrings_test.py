@@ -40,6 +40,7 @@ OWN = [
     "pumice.compat.spconv.pytorch.layouts",
     "pumice.compat.spconv.voxels",
     "pumice.compat.torchsparse.conventions",
+    "pumice.compat.torchsparse.nn.functional.conv.maps",
 ]
 INSTALL = ["pumice.compat.minkowski", "pumice.compat.spconv", "pumice.compat.torchsparse"]
 

@@ -8,8 +8,7 @@ import torch
 
 from ... import _C, ops
 from ..._checks import at_least_one
-from ...tensor import SparseTensor as Sparse
-from .tensor import SparseTensor, TensorCache
+from .tensor import SparseTensor
 
 
 def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
@@ -23,8 +22,11 @@ def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
 
 
 def generative_add(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """The sum on the sites of either."""
+    """The sum on the sites of either: in their rows where they are the same, else sorted by columns."""
     if a.sites.is_same(b.sites):
         return a + b
-    total = ops.union_add(Sparse._of(a.sites, a.feats), Sparse._of(b.sites, b.feats))
-    return SparseTensor._at(total.coords, total.features, TensorCache(), a.spatial_range is not None)
+    if a.stride != b.stride:
+        raise _C.UserError(f"generative_add: the strides are {a.stride} and {b.stride}: give equal ones")
+    coords, row_of = torch.cat([a.coords, b.coords]).unique(dim=0, return_inverse=True)
+    feats = ops.reduce_rows(torch.cat([a.feats, b.feats]), row_of, len(coords), "sum")
+    return SparseTensor(feats, coords, a.stride, a.spatial_range)

@@ -11,16 +11,18 @@ from torch import Tensor
 from ... import _C
 from ...coords import Coordinates
 from . import conventions
+from .utils import tensor_cache
+from .utils.tensor_cache import TensorCache
 from .utils.utils import make_ntuple
 
 
-class TensorCache:
-    """What tensors of one network share: `cmaps`, coordinates by stride; `kmaps`, sites and windows."""
+def get_allow_negative_coordinates() -> bool:
+    return conventions.allow_negative
 
-    def __init__(self) -> None:
-        self.cmaps: dict[Any, Any] = {}
-        self.kmaps: dict[Any, Any] = {}
-        self.hashmaps: dict[Any, Any] = {}
+
+def set_allow_negative_coordinates(allow_negative_coordinates: bool) -> None:
+    """Whether the border of `use_border` leaves negative cells. Without a border they are always there."""
+    conventions.allow_negative = allow_negative_coordinates
 
 
 class SparseTensor:
@@ -40,7 +42,7 @@ class SparseTensor:
         self.coords = coords
         self.stride = make_ntuple(stride, 3)
         self.spatial_range = None if spatial_range is None else tuple(spatial_range)
-        self._caches = TensorCache()
+        self._caches = tensor_cache.fresh()
 
     def _with(self, feats: Tensor) -> SparseTensor:
         """Other features at the same sites."""
@@ -60,11 +62,16 @@ class SparseTensor:
                 scaled = coords[:, 1:] * coords.new_tensor(sites.stride)
                 coords = torch.cat([scaled, coords[:, :1]], 1)
             caches.kmaps[("sites", sites.stride)] = (coords, sites)
-            caches.cmaps[sites.stride] = coords
         shape = sites.spatial_shape if bounded else None
         other = cls(feats, coords, sites.stride, None if shape is None else (sites.batch_size, *shape))
         other._caches = caches
+        other._note()
         return other
+
+    def _note(self) -> None:
+        """Notes the coordinates by stride, as code of either release reads them."""
+        of_stride = (self.coords, self.spatial_range) if conventions.batch_first else self.coords
+        self._caches.cmaps.setdefault(self.stride, of_stride)
 
     @property
     def sites(self) -> Coordinates:
@@ -89,7 +96,7 @@ class SparseTensor:
             cells.contiguous(), spatial_shape=shape, batch_size=items, stride=self.stride
         )
         self._caches.kmaps[("sites", self.stride)] = (self.coords, sites)
-        self._caches.cmaps.setdefault(self.stride, self.coords)
+        self._note()
         return sites
 
     @property

@@ -13,6 +13,10 @@ from .modules import (
     SiLU,
     SparseCrop,
     SyncBatchNorm,
+    ToBEVConvolution,
+    ToBEVHeightCompression,
+    ToBEVReduction,
+    ToDenseBEVConvolution,
 )
 
 __all__ = [name for name in dir() if name[0].isupper()]

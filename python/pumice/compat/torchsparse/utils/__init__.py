@@ -1,6 +1,8 @@
 """TorchSparse's helpers for data."""
 
-from . import collate, quantize, utils
-from .utils import make_ntuple
+from . import utils  # noqa: I001  (tensors need it, and the others tensors)
+from . import collate, quantize, tensor_cache, tune
+from .to_dense import to_dense
+from .utils import make_divisible, make_ntuple, make_tensor
 
-__all__ = ["make_ntuple"]
+__all__ = ["make_divisible", "make_ntuple", "make_tensor", "to_dense"]

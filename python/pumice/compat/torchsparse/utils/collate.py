@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from ...._checks import at_least_one
+from ...foreign import PeerAssertionError
 from .. import conventions
 
 
@@ -21,7 +22,9 @@ def sparse_collate(inputs: Sequence[Any]) -> Any:
     for item, x in enumerate(inputs):
         cells, rows = torch.as_tensor(x.coords), torch.as_tensor(x.feats)
         if x.stride != inputs[0].stride:
-            raise ValueError(f"strides differ: {inputs[0].stride} and {x.stride}")
+            raise PeerAssertionError(
+                f"sparse_collate: strides are {inputs[0].stride} and {x.stride}: give equal ones"
+            )
         number = torch.full((len(cells), 1), item, dtype=torch.int32, device=cells.device)
         parts = (number, cells.int()) if conventions.batch_first else (cells.int(), number)
         coords.append(torch.cat(parts, 1))

@@ -1,6 +1,7 @@
 """Layers, where TorchSparse has them."""
 
 from .activation import LeakyReLU, ReLU, SiLU
+from .bev import ToBEVConvolution, ToBEVHeightCompression, ToBEVReduction, ToDenseBEVConvolution
 from .conv import Conv3d
 from .crop import SparseCrop
 from .norm import BatchNorm, GroupNorm, InstanceNorm, SyncBatchNorm

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import math
-import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from .. import functional as F
-from ....foreign import ForeignWeight
+from ....foreign import ForeignWeight, PeerAssertionError
+from ... import conventions
 from ...tensor import SparseTensor
 from ...utils.utils import make_ntuple
+from ..functional.conv import conv as functional
+
+_BEFORE = (
+    "self", "in_channels", "out_channels", "kernel_size", "stride", "dilation", "bias", "transposed",
+    "config",
+)  # fmt: skip
+
+
+def _meaning(given: Mapping[str, Any], before: bool) -> object:
+    reading = functional.reading(given, before, centred_by_itself=True)
+    return reading, bool(given.get("bias", False))
 
 
 class Conv3d(torch.nn.Module):
     """`kernel` [K, in, out], or [in, out] of a 1x1x1 kernel of stride 1, and `bias` [out].
+
+    Before 2.1 arguments come in another order, without `padding` and `generative`, and a 1x1x1 kernel is
+    [in, out] with any stride.
 
     TorchSparse ignores `dilation`, so models trained with it saw none: a dilation gives a warning, and is
     obeyed only where `Conv3d.obeys_dilation` is set.
@@ -23,6 +37,7 @@ class Conv3d(torch.nn.Module):
 
     obeys_dilation = False
 
+    @conventions.by_release(_BEFORE, _meaning)
     def __init__(
         self,
         in_channels: int,
@@ -37,24 +52,25 @@ class Conv3d(torch.nn.Module):
         config: Any = None,
     ) -> None:
         super().__init__()
+        if generative and not transposed:
+            raise PeerAssertionError("generative = True: give transposed = True too")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.kernel_size = make_ntuple(kernel_size, 3)
         self.stride = make_ntuple(stride, 3)
         self.padding = make_ntuple(padding, 3)
-        self.dilation = make_ntuple(dilation, 3)
+        if conventions.batch_first:
+            self.padding = functional.centred(padding, self.kernel_size, self.stride)
+        self.dilation = dilation
         self.transposed = transposed
         self.generative = generative
-        self.config = config
+        self._config = config
         self.kernel_volume = math.prod(self.kernel_size)
-        if max(self.dilation) > 1 and not self.obeys_dilation:
-            warnings.warn(
-                f"dilation = {self.dilation} has no effect, as in TorchSparse, which ignores it: set "
-                "Conv3d.obeys_dilation = True for a model not trained there",
-                stacklevel=2,
-            )
-        strided = self.stride != (1, 1, 1)
-        shape = (in_channels, out_channels)
+        if not self.obeys_dilation:
+            functional.warn_of_dilation(dilation)
+        # A single offset with a stride is a matrix before 2.1.
+        strided = self.stride != (1, 1, 1) and conventions.batch_first
+        shape: tuple[int, ...] = (in_channels, out_channels)
         if self.kernel_volume > 1 or strided:
             shape = (self.kernel_volume, *shape)
         self.kernel = torch.nn.Parameter(torch.empty(shape))
@@ -73,7 +89,7 @@ class Conv3d(torch.nn.Module):
             torch.nn.init.uniform_(parameter, -bound, bound)
 
     def forward(self, input: SparseTensor) -> SparseTensor:
-        return F.conv3d(
+        return functional.convolve(
             input,
             self.kernel,
             self.kernel_size,
@@ -84,6 +100,7 @@ class Conv3d(torch.nn.Module):
             transposed=self.transposed,
             generative=self.generative,
             training=self.training,
+            config=self._config,
             kept=self._kept,
         )
 
@@ -91,6 +108,8 @@ class Conv3d(torch.nn.Module):
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}"
         if self.stride != (1, 1, 1):
             text += f", stride={self.stride}"
+        if self.dilation != 1:
+            text += f", dilation={self.dilation}"
         if self.bias is None:
             text += ", bias=False"
         return text + ", transposed=True" * self.transposed + ", generative=True" * self.generative

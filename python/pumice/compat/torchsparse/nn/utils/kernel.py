@@ -1,21 +1,15 @@
-"""Offsets of kernels, and modules of PyTorch on features."""
+"""Offsets of kernels."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..tensor import SparseTensor
-from ..utils.utils import make_ntuple
-
-
-def fapply(input: SparseTensor, fn: Callable[..., Tensor], *args: Any, **kwargs: Any) -> SparseTensor:
-    """Applies `fn` to the features."""
-    return input._with(fn(input.feats, *args, **kwargs))
+from ...utils.utils import make_ntuple
 
 
 def get_kernel_offsets(

@@ -1,0 +1,83 @@
+"""The configuration of layers. Of it `kmap_mode` and `downsample_mode` decide which sites a strided
+convolution makes; the rest are settings of TorchSparse's kernels and change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from .conv_mode import ConvMode, get_downsample_mode, get_kmap_mode
+from .utils.collections import AttributeDict
+
+
+class Dataflow(Enum):
+    ImplicitGEMM = 0
+    GatherScatter = 1
+    FetchOnDemand = 2
+    CodedCSR = 3
+
+
+_default = AttributeDict(
+    dataflow=Dataflow.ImplicitGEMM, ifsort=False, kmap_mode="hashmap_on_the_fly",
+    downsample_mode="spconv", split_mask_num=1, split_mask_num_bwd=3, epsilon=0.0, mm_thresh=0,
+    FOD_fusion=True,
+)  # fmt: skip
+_global: AttributeDict | None = None
+
+
+def get_default_conv_config(
+    conv_mode: ConvMode = ConvMode.mode0, training: bool = False
+) -> AttributeDict:
+    """The one that layers have without another: who writes into it changes them all."""
+    if conv_mode is not ConvMode.mode0:
+        _default.ifsort = True
+    if conv_mode is ConvMode.mode2:
+        _default.split_mask_num = 3
+    return _default
+
+
+def get_global_conv_config() -> AttributeDict | None:
+    return _global
+
+
+def set_global_conv_config(conv_config: Any) -> None:
+    """For all layers without one of their own. It is filled up by the default."""
+    global _global
+    keys_check(conv_config)
+    _global = conv_config if isinstance(conv_config, AttributeDict) else AttributeDict(conv_config)
+
+
+def clear_global_conv_config() -> None:
+    global _global
+    _global = None
+
+
+def keys_check(conv_config: Any) -> None:
+    """Fills `conv_config` up by the default."""
+    for name, value in _default.items():
+        conv_config.setdefault(name, value)
+
+
+def floors(config: Any, size: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether a strided convolution of that size makes a site of each occupied coarse cell around its
+    centre, without a border, and not one of each cell that an offset reaches."""
+    config = config or _global or _default
+    if config.get("kmap_mode") != "hashmap":
+        return False
+    if config.get("downsample_mode") == "minkowski":
+        return True
+    return all(s in (1, k) for k, s in zip(size, stride))
+
+
+__all__ = [
+    "ConvMode",
+    "Dataflow",
+    "clear_global_conv_config",
+    "get_default_conv_config",
+    "get_downsample_mode",
+    "get_global_conv_config",
+    "get_kmap_mode",
+    "keys_check",
+    "set_global_conv_config",
+]

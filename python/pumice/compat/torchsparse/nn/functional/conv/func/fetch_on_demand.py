@@ -1,0 +1,12 @@
+"""Convolution by a kernel map of tensors, under another name."""
+
+from __future__ import annotations
+
+from .gather_scatter import GatherScatterConvolutionFuntion
+
+
+class FetchOnDemandConvolutionFuntion(GatherScatterConvolutionFuntion):
+    """The same sum: there is one way to take it here."""
+
+
+__all__ = ["FetchOnDemandConvolutionFuntion"]
