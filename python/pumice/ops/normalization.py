@@ -63,32 +63,48 @@ def batch_norm(
             batches.add_(min(features.size(0), 1))
         batches = None
     if not by_kernels:
-        given = (features, weight, bias, running_mean, running_variance)
-        how = (training, momentum, eps, residual, relu)
+        by = _explained
         if torch.compiler.is_compiling():
-            known = training and not _fits(features, residual, kinds)
-            return (_step_by_step if known else _in_graph)(*given, *how)
-        return _explained(given, how)
+            by = _step_by_step if training and not _fits(features, residual, kinds) else _in_graph
+        return by(
+            features, weight, bias, running_mean, running_variance, training, momentum, eps,
+            residual, relu,
+        )
     return _apply(
         features, weight, bias, running_mean, running_variance, momentum, eps, residual, relu, batches
     )
 
 
-def _explained(given: tuple[Tensor | None, ...], how: tuple[Any, ...]) -> Tensor:
-    """Step by step. What an ordinary tensor is of is asked where that fails: asking all of them before
-    takes as long as the norm of a small tensor does."""
-    check_real("residual", how[3])
-    named = tuple(zip(("weight", "bias", "running_mean", "running_var"), given[1:]))
-    for name, values in named:
+def _explained(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_variance: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    residual: Tensor | None,
+    relu: bool,
+) -> Tensor:
+    """Step by step. What ordinary tensors hold is asked where that fails: asking all of them before takes
+    as long as the norm of a small tensor does."""
+    check_real("residual", residual)
+    given = (weight, bias, running_mean, running_variance)
+    for values in given:
         kind = type(values)
-        if values is not None and kind is not Tensor and kind is not torch.nn.Parameter:
-            check_real(name, values)
+        if kind is not Tensor and kind is not torch.nn.Parameter and values is not None:
+            _check_all(given)
     try:
-        return _step_by_step(*given, *how)
+        return _step_by_step(features, *given, training, momentum, eps, residual, relu)
     except (RuntimeError, TypeError):
-        for name, values in named:
-            check_real(name, values)
+        _check_all(given)
         raise
+
+
+def _check_all(given: tuple[Tensor | None, ...]) -> None:
+    for name, values in zip(("weight", "bias", "running_mean", "running_var"), given):
+        check_real(name, values)
 
 
 def _counts(batches: Tensor, features: Tensor) -> bool:

@@ -264,8 +264,15 @@ torchsparse_nn = Interface(
         "Conv3d": Case(torchsparse_conv(2, 2)),
         "Conv3d of 3": Case(torchsparse_conv(3, 2, 1)),
         "Conv3d, generative": Case(torchsparse_conv(2, 2, transposed=True, generative=True), torchsparse_back),
+        "ToBEVReduction": Case(spnn.ToBEVReduction),
+        "ToBEVConvolution": Case(lambda: spnn.ToBEVConvolution(CHANNELS, 5, EXTENT)),
     },
-    items={"GlobalAvgPool": Case(spnn.GlobalAvgPool), "GlobalMaxPool": Case(spnn.GlobalMaxPool)},
+    items={
+        "GlobalAvgPool": Case(spnn.GlobalAvgPool),
+        "GlobalMaxPool": Case(spnn.GlobalMaxPool),
+        "ToDenseBEVConvolution": Case(lambda: spnn.ToDenseBEVConvolution(CHANNELS, 5, [EXTENT] * 3)),
+        "ToBEVHeightCompression": Case(lambda: spnn.ToBEVHeightCompression(CHANNELS, [EXTENT] * 3)),
+    },
 )
 
 INTERFACES = {
