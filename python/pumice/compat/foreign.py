@@ -15,6 +15,11 @@ from ..nn.kept import Kept
 from ..ops import modes
 
 
+class PeerAssertionError(_C.UserError, AssertionError):
+    """A wrong argument that the library stood in for asserts about: code written for it catches an
+    AssertionError."""
+
+
 class ForeignWeight(Kept):
     """Turns a parameter that stays in another library's layout; its gradient comes back in it. What
     is kept of a frozen layer is the turned weight as well.

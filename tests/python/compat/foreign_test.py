@@ -11,10 +11,12 @@ import pytest
 import torch
 from conftest import random_sites
 
+import pumice
 import pumice.compat.minkowski as ME
 import pumice.compat.spconv as spconv
 import pumice.compat.torchsparse as torchsparse
 from pumice import nn
+from pumice.compat.foreign import PeerAssertionError
 
 
 def spconv_run(layer: torch.nn.Module, rows: torch.Tensor, cells: torch.Tensor) -> torch.Tensor:
@@ -102,3 +104,9 @@ def test_frozen_layers_made_in_inference_mode(device: torch.device, name: str) -
     with torch.inference_mode():
         layer = nn.freeze(make().to(device).eval())
         assert torch.equal(run(layer, rows, cells), run(layer.train(), rows, cells))
+
+
+@pytest.mark.parametrize("caught", (AssertionError, ValueError, pumice.UserError))
+def test_what_a_peer_asserts_is_caught_by_either_name(caught: type[Exception]) -> None:
+    with pytest.raises(caught, match="give equal strides"):
+        raise PeerAssertionError("give equal strides")
