@@ -1,3 +1,6 @@
-"""Refuses: `spconv.benchmark` has no meaning here."""
+"""Refuses: spconv times itself on a scan that it downloads."""
 
-raise ImportError("spconv.benchmark (timings of spconv itself: pumice bench measures networks, and make bench layers) is not there in pumice.compat")
+raise ImportError(
+    "spconv.benchmark (spconv's timings of itself) is not there in pumice.compat: `pumice bench` times "
+    "layers and networks"
+)
