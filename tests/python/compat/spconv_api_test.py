@@ -56,6 +56,13 @@ def test_modules_are_found_by_their_names() -> None:
         importlib.import_module("pumice.compat.spconv.pytorch.quantization.core")
 
 
+def test_making_a_tensor_is_silent() -> None:
+    code = "import torch, pumice.compat.spconv as s\n"
+    code += "s.SparseConvTensor(torch.zeros(1, 2), torch.zeros(1, 4).int(), [9] * 3, 2)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert done.stdout == done.stderr == b""
+
+
 def test_generated_data_is_what_it_says() -> None:
     np.random.seed(3)
     data = test_utils.generate_sparse_data([4, 5, 6], [7, 0, 9], 2, shape_scale=2)

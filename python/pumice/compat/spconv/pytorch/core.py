@@ -9,7 +9,7 @@ from typing import Any, Union
 import numpy as np
 import torch
 from torch import Tensor
-from torch.fx import ProxyableClassMeta
+from torch.fx import Proxy, ProxyableClassMeta
 
 from .... import _C, ops
 from ....coords import Coordinates
@@ -32,8 +32,18 @@ def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]) -> Tensor
     return result
 
 
-# torch.fx records the making of one from what it traces, as a call.
-class SparseConvTensor(metaclass=ProxyableClassMeta):
+class _Recorded(ProxyableClassMeta):
+    """torch.fx records the making of one from what it traces, as a call. Otherwise nothing of torch.fx
+    runs, which would warn whoever makes one."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Proxy):
+                return super().__call__(*args, **kwargs)
+        return super(ProxyableClassMeta, cls).__call__(*args, **kwargs)
+
+
+class SparseConvTensor(metaclass=_Recorded):
     """features [N, C] on the sites int32 [N, 1 + D] of a grid of `spatial_shape` (D numbers).
 
     Maps are kept in `indice_dict` under the `indice_key`s of layers, and found again by the sites

@@ -12,11 +12,9 @@ import torch
 
 from .... import _C
 from ...foreign import PeerAssertionError
-from .. import constants
 from ..core import ConvAlgo
 from .core import SparseConvTensor, expand_nd
 from .find import window_of
-from .timing import Stopwatch
 
 Numbers = Union[int, Sequence[int]]
 
@@ -98,7 +96,7 @@ class WindowedModule(SparseModule):
             )
 
     def _check_rows(self, x: SparseConvTensor) -> None:
-        if constants.REFUSE_AS_SPCONV and x.indices.shape[0] == 0:
+        if x.indices.shape[0] == 0:
             raise _C.UserError(f"{self.describe()}: the input has no rows: leave the layer out")
 
     def _default_algo(self) -> ConvAlgo:
@@ -109,9 +107,6 @@ class WindowedModule(SparseModule):
     def _benchmark_params(self, x: SparseConvTensor) -> dict[str, Any]:
         names = ("kernel_size", "stride", "padding", "dilation")
         return {name: getattr(self, name) for name in names}
-
-    def _stopwatch(self, x: SparseConvTensor) -> Stopwatch | None:
-        return Stopwatch(self, x) if x.benchmark else None
 
     def extra_repr(self) -> str:
         return (
