@@ -37,7 +37,7 @@ def test_the_maximum_counts_zero_too(device: torch.device, form: str, count: int
     for row, members in enumerate(inputs):
         for channel in range(3):
             values = [float(features.detach()[i, channel]) for i in members]
-            assert float(y[row, channel]) == max([*values, 0.0])
+            assert float(y.detach()[row, channel]) == max([*values, 0.0])
             for i, value in zip(members, values):
                 if value == max([*values, 0.0]):
                     expected[i, channel] += grad[row, channel]

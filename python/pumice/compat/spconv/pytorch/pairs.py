@@ -178,10 +178,13 @@ def _table(
             f"spatial_shape = {list(spatial_shape)} gives an output of {shape}: enlarge it or padding"
         )
     cells = indices.long()
-    window = [cells.new_tensor(list(v)) for v in (ksize, stride, padding, dilation, shape)]
+    offsets = list(np.ndindex(*ksize))
+    # One copy to the device for all of them.
+    numbers = cells.new_tensor([*offsets, list(stride), list(padding), list(dilation), shape])
+    window = numbers[len(offsets) :]
     keys = torch.stack([
-        _reached(cells, cells.new_tensor(offset), window, transpose and not subm)
-        for offset in np.ndindex(*ksize)
+        _reached(cells, offset, window, shape, transpose and not subm)
+        for offset in numbers[: len(offsets)]
     ])  # fmt: skip
     if subm:
         own = _number(cells, shape)
@@ -205,9 +208,12 @@ def _table(
     return Table(torch.where((known[at] == keys) & (keys >= 0), row[at], -1), out_indices)
 
 
-def _reached(cells: Tensor, offset: Tensor, window: Sequence[Tensor], transpose: bool) -> Tensor:
-    """int64 [N]: the number of the output cell that each input meets at this offset, or -1."""
-    _, stride, padding, dilation, shape = window
+def _reached(
+    cells: Tensor, offset: Tensor, window: Tensor, shape: Sequence[int], transpose: bool
+) -> Tensor:
+    """int64 [N]: the number of the output cell that each input meets at this offset, or -1. `window`
+    [4, D]: stride, padding, dilation, `shape`."""
+    stride, padding, dilation, extent = window
     if transpose:
         out = cells[:, 1:] * stride - padding + offset * dilation
         inside = torch.ones_like(out, dtype=torch.bool)
@@ -215,8 +221,8 @@ def _reached(cells: Tensor, offset: Tensor, window: Sequence[Tensor], transpose:
         reach = cells[:, 1:] + padding - offset * dilation
         out = reach.div(stride, rounding_mode="floor")
         inside = out * stride == reach
-    inside &= (out >= 0) & (out < shape)
-    number = _number(torch.cat([cells[:, :1], out], 1), shape.tolist())
+    inside &= (out >= 0) & (out < extent)
+    number = _number(torch.cat([cells[:, :1], out], 1), shape)
     return torch.where(inside.all(1), number, -1)
 
 
