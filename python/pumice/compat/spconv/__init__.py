@@ -14,15 +14,24 @@ or let unmodified code find it under the old name::
 from __future__ import annotations
 
 from .. import foreign
-from . import constants, core, cumm, pytorch, utils
+from . import constants, core, cppconstants, cumm, pytorch, test_utils, tools, utils
 from .core import AlgoHint, ConvAlgo
 from .pytorch import *  # noqa: F403
+from .version import SPCONV_VERSION_NUMBERS, __version__
 
-__all__ = [*pytorch.__all__, "constants", "core", "cumm", "install", "pytorch", "utils"]
-
-# The version whose interface this is; code compares it.
-__version__ = "2.3.8"
-SPCONV_VERSION_NUMBERS = [2, 3, 8]
+__all__ = [
+    *pytorch.__all__,
+    "SPCONV_VERSION_NUMBERS",
+    "constants",
+    "core",
+    "cppconstants",
+    "cumm",
+    "install",
+    "pytorch",
+    "test_utils",
+    "tools",
+    "utils",
+]
 
 
 def install() -> None:

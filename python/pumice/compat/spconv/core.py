@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from .constants import NDIM_DONT_CARE
+
+__all__ = ["NDIM_DONT_CARE", "AlgoHint", "ConvAlgo"]
+
 
 class ConvAlgo(Enum):
     """Taken and remembered; Pumice chooses its own way."""

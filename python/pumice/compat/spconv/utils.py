@@ -9,6 +9,7 @@ from typing import Any, Union
 import numpy as np
 import torch
 
+from .cppconstants import CPU_ONLY_BUILD  # noqa: F401  (spconv has it here)
 from .cumm.tensorview import Tensor, from_numpy
 from .voxels import Grid, voxelize
 

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
 
 from ..core import AlgoHint, ConvAlgo
-from . import conv, core, functional, hash, identity, modules, ops, pool, tables, utils
+from . import (
+    constants,
+    conv,
+    core,
+    cppcore,
+    functional,
+    hash,
+    identity,
+    modules,
+    ops,
+    pool,
+    spatial,
+    tables,
+    utils,
+)
 from .conv import *  # noqa: F403
 from .core import SparseConvTensor
 from .identity import Identity
@@ -32,6 +47,7 @@ from .pool import (
     SparseMaxPool3d,
     SparseMaxPool4d,
 )
+from .spatial import RemoveDuplicate
 from .tables import AddTable, AddTableMisaligned, ConcatTable, JoinTable
 
 
@@ -50,39 +66,26 @@ class RemoveGrid(SparseModule):
         return x
 
 
-class RemoveDuplicate(SparseModule):
-    """The first row of each site that occurs more than once, in order of the sites."""
-
-    def forward(self, x: SparseConvTensor) -> SparseConvTensor:
-        _, row_of = torch.unique(x.indices, dim=0, return_inverse=True)
-        rows = torch.arange(len(row_of), device=row_of.device)
-        count = int(row_of.max()) + 1 if len(row_of) else 0
-        first = rows.new_full((count,), len(row_of)).scatter_reduce(0, row_of, rows, "amin")
-        return x.select_by_index(first)
-
-
-# Without `core` and `utils`, which lie beside this package under the same names.
+# Without `constants`, `core` and `utils`, which lie beside this package under the same names.
 __all__ = [
     *(name for name in dir() if name[0].isupper() and name != "Any"),
     "assign_name_for_sparse_modules",
     "conv",
+    "cppcore",
     "functional",
     "hash",
     "identity",
     "modules",
     "ops",
     "pool",
+    "spatial",
     "tables",
 ]
 
-_MISSING = {
-    "quantization": "int8 layers and their calibration",
-    "cppcore": "spconv's own bridge to C++",
-    "interpreter": "the conversion of torch.fx graphs to TensorRT",
-}
+_MISSING = ("interpreter", "quantization")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MISSING:
-        raise ImportError(f"spconv.pytorch.{name} ({_MISSING[name]}) is not there in pumice.compat")
+        importlib.import_module(f"{__name__}.{name}")  # says why it is not there
     raise AttributeError(f"module 'spconv.pytorch' (pumice.compat.spconv) has no {name!r}")

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .... import _C
 from ...._checks import at_least_one
+from ...foreign import PeerAssertionError
 
 if TYPE_CHECKING:
     from .core import SparseConvTensor
@@ -24,7 +24,7 @@ def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
         if other.indices is first.indices:
             continue
         if other.spatial_shape != first.spatial_shape or not other.stands_on(first.coords):
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"{what}: tensors of {first.indices.shape[0]} and {other.indices.shape[0]} rows are "
                 "on different sites; functional.sparse_add adds such"
             )
@@ -34,23 +34,23 @@ def expand_nd(ndim: int, value: Union[int, Sequence[int], np.ndarray]) -> list[i
     """One number for all axes, or one each."""
     numbers = [value] * ndim if isinstance(value, (int, np.integer)) else list(value)
     if len(numbers) != ndim:
-        raise _C.UserError(f"{tuple(numbers)}: give one number, or one for each of {ndim} axes")
+        raise PeerAssertionError(f"{tuple(numbers)}: give one number, or one for each of {ndim} axes")
     return [int(number) for number in numbers]
 
 
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
-    """Raises UserError unless these make a sparse tensor."""
+    """Raises PeerAssertionError unless these make a sparse tensor."""
     if features.dim() != 2:
-        raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
+        raise PeerAssertionError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
     if indices.dim() != 2 or indices.dtype != torch.int32:
-        raise _C.UserError(
+        raise PeerAssertionError(
             f"indices are {indices.dtype} {tuple(indices.shape)}: give int32 [rows, 1 + D], the "
             "batch index first (indices.int() converts)"
         )
     if len(spatial_shape) != indices.shape[1] - 1:
-        raise _C.UserError(
+        raise PeerAssertionError(
             f"spatial_shape has {len(spatial_shape)} numbers and indices "
             f"{indices.shape[1]} columns: give the batch index and one column an axis"
         )
     if batch_size < 1:
-        raise _C.UserError(f"batch_size = {batch_size}: give at least 1")
+        raise PeerAssertionError(f"batch_size = {batch_size}: give at least 1")

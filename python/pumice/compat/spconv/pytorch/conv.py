@@ -11,15 +11,19 @@ from torch import Tensor
 from .... import _C, ops
 from ....nn.convolution import check_channels
 from ....ops import modes
-from ...foreign import ForeignWeight
+from ...foreign import ForeignWeight, PeerAssertionError
 from .. import constants
 from ..core import ConvAlgo
+from ..cumm import tensorview as tv  # noqa: F401  (spconv has it here)
 from ..cumm.tensorview import gemm
+from ..utils import nullcontext  # noqa: F401  (and this)
+from ..version import SPCONV_VERSION_NUMBERS  # noqa: F401  (and this)
 from .activate import activate
 from .core import SparseConvTensor, check_same_sites, expand_nd
 from .find import find, is_pointwise
 from .layouts import to_krsc
 from .modules import Numbers, WindowedModule
+from .timing import Stopwatch
 
 
 class SparseConvolution(WindowedModule):
@@ -32,6 +36,8 @@ class SparseConvolution(WindowedModule):
 
     A 1×1 layer of stride 1 reads the memory of its weight as [in, out], as spconv does.
     """
+
+    _benchmark_type = "SparseConvolution"
 
     def __init__(
         self,
@@ -60,7 +66,9 @@ class SparseConvolution(WindowedModule):
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        self.__dict__.update(inverse=inverse, transposed=transposed)  # the base asks for them
+        # The base asks for them.
+        self.__dict__.update(inverse=inverse, transposed=transposed)
+        self._offsets_of_mask = 128 if large_kernel_fast_algo else 32
         super().__init__(
             ndim, kernel_size, stride, padding, dilation, indice_key, subm, algo,
             record_voxel_count, name, device,
@@ -69,14 +77,16 @@ class SparseConvolution(WindowedModule):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.groups = groups
-        self.output_padding = output_padding
+        self.output_padding = expand_nd(ndim, output_padding)
         self.fp32_accum = fp32_accum
         self.act_type, self.act_alpha, self.act_beta = act_type, act_alpha, act_beta
         self.conv1x1 = is_pointwise(self)
-        if any(expand_nd(ndim, output_padding)):
+        if groups != 1 and constants.REFUSE_AS_SPCONV:
+            raise PeerAssertionError(f"groups = {groups}: spconv takes 1")
+        if any(self.output_padding):
             raise _C.UserError(f"output_padding = {output_padding}: only 0 is there")
         if self.conv1x1 and not subm and any(self.padding):
-            raise _C.UserError(f"padding = {self.padding}: a 1×1 layer of stride 1 takes 0")
+            raise PeerAssertionError(f"padding = {self.padding}: a 1×1 layer of stride 1 takes 0")
         if self.conv1x1 and groups != 1:
             raise _C.UserError(f"groups = {groups}: a 1×1 layer of stride 1 takes 1")
         self.weight_shape = [out_channels, *self.kernel_size, in_channels // groups]
@@ -104,13 +114,17 @@ class SparseConvolution(WindowedModule):
         self, input: SparseConvTensor, add_input: SparseConvTensor | None = None
     ) -> SparseConvTensor:
         if not isinstance(input, SparseConvTensor):
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"{self.describe()} takes a SparseConvTensor, and got a {type(input).__name__}"
             )
         features = input.features
         self._check_dimension(input)
+        if constants.EVAL_IGNORES_AUTOCAST and self._leaves_autocast(features):
+            with torch.autocast(features.device.type, enabled=False):
+                return self.forward(input, add_input)
+        stopwatch = Stopwatch(self, input) if input.benchmark else None
         if features.shape[1] != self.in_channels:
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"{self.describe()}: features have {features.shape[1]} channels, the layer takes "
                 f"{self.in_channels}"
             )
@@ -119,14 +133,22 @@ class SparseConvolution(WindowedModule):
         if self.conv1x1:
             output = input.replace_feature(self._multiply(input, features))
         else:
+            if constants.REFUSE_AS_SPCONV:
+                self._check_rows(input)
             found = find(self, input)
+            if stopwatch is not None:
+                stopwatch.lap("indice_gen_time")
             weight, packed = self._kept.operands(self.weight, self.training)
             result = ops.convolution(
                 features, weight, found.map, self.bias, self.groups, packed
             )
             output = found.output(input, result)
             self._count_voxels(result.shape[0])
+            if stopwatch is not None:
+                stopwatch.stop(result.shape[0])
         if add_input is not None:
+            if constants.REFUSE_AS_SPCONV:
+                self._check_added()
             check_same_sites(self.describe(), [output, add_input])
             output = output.replace_feature(output.features + add_input.features)
         if self.act_type is not gemm.Activation.None_:
@@ -134,6 +156,30 @@ class SparseConvolution(WindowedModule):
                 activate(output.features, self.act_type, self.act_alpha)
             )
         return output
+
+    def _leaves_autocast(self, features: Tensor) -> bool:
+        return (
+            not self.training
+            and not self.conv1x1
+            and modes.autocast_dtype(features) is not None
+        )
+
+    def _check_added(self) -> None:
+        if not self.training and self.algo is not ConvAlgo.Native:
+            raise PeerAssertionError(
+                f"{self.describe()}: spconv takes add_input in evaluation for int8 only: add it "
+                "afterwards"
+            )
+
+    def _benchmark_params(self, x: SparseConvTensor) -> dict[str, Any]:
+        return {
+            **super()._benchmark_params(x),
+            "output_padding": self.output_padding,
+            "subm": self.subm,
+            "transposed": self.transposed,
+            "input_channels": self.in_channels,
+            "out_channels": self.out_channels,
+        }
 
     def _multiply(self, input: SparseConvTensor, features: Tensor) -> Tensor:
         kept = input.find_indice_pair(self.indice_key) if self.inverse else None
@@ -162,13 +208,21 @@ class SparseConvolution(WindowedModule):
 
     def extra_repr(self) -> str:
         text = f"{self.in_channels}, {self.out_channels}, {super().extra_repr()}"
+        text += f", output_padding={self.output_padding}"
         if self.groups != 1:
             text += f", groups={self.groups}"
-        return text if self.bias is not None else text + ", bias=False"
+        if self.bias is None:
+            text += ", bias=False"
+        text += f", algo={self.algo}"
+        return text if self.act_type is gemm.Activation.None_ else text + f", act={self.act_type}"
 
 
 # The layers people write are in their own module; here is where spconv has them.
 from .layers import *  # noqa: E402, F403
 from .layers import __all__ as _layers  # noqa: E402
+
+# What code looks for layers by.
+DEFAULT_SPARSE_CONV_TYPES = {globals()[name] for name in _layers}
+FILTER_HWIO = constants.FILTER_HWIO
 
 __all__ = [*_layers, "SparseConvTensor", "SparseConvolution"]

@@ -9,10 +9,12 @@ from typing import Any, Union
 import numpy as np
 import torch
 from torch import Tensor
+from torch.fx import Proxy, ProxyableClassMeta
 
-from .... import ops
+from .... import _C, ops
 from ....coords import Coordinates
 from ....ops.modes import version_of
+from .. import constants
 from ..core import ConvAlgo
 from .checks import check_same_sites, check_tensor, expand_nd  # noqa: F401  (spconv has it here)
 from .indice_data import IndiceData
@@ -21,7 +23,27 @@ from .indice_data import IndiceData
 ImplicitGemmIndiceData = IndiceData
 
 
-class SparseConvTensor:
+def scatter_nd(indices: Tensor, updates: Tensor, shape: Sequence[int]) -> Tensor:
+    """Zeros of `shape` with updates at indices [..., axes], whose last axis numbers the first axes of
+    the result. Of indices that repeat, one update counts."""
+    axes = indices.shape[-1]
+    result = updates.new_zeros(tuple(shape))
+    result[tuple(indices.reshape(-1, axes).long().unbind(1))] = updates.reshape(-1, *shape[axes:])
+    return result
+
+
+class _Recorded(ProxyableClassMeta):
+    """torch.fx records the making of one from what it traces, as a call. Otherwise nothing of torch.fx
+    runs, which would warn whoever makes one."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, Proxy):
+                return super().__call__(*args, **kwargs)
+        return super(ProxyableClassMeta, cls).__call__(*args, **kwargs)
+
+
+class SparseConvTensor(metaclass=_Recorded):
     """features [N, C] on the sites int32 [N, 1 + D] of a grid of `spatial_shape` (D numbers).
 
     Maps are kept in `indice_dict` under the `indice_key`s of layers, and found again by the sites
@@ -144,6 +166,11 @@ class SparseConvTensor:
 
     def select_by_index(self, valid_indices: Tensor) -> SparseConvTensor:
         """The rows that a mask or a list of rows selects, without any map."""
+        if constants.REFUSE_AS_SPCONV:
+            raise _C.UserError("select_by_index raises in spconv: make a SparseConvTensor of the rows")
+        return self._select(valid_indices)
+
+    def _select(self, valid_indices: Tensor) -> SparseConvTensor:
         return SparseConvTensor(
             self._features[valid_indices],
             self.indices[valid_indices],

@@ -10,6 +10,8 @@ from torch import Tensor
 from .... import _C, ops
 from ....coords import Coordinates
 from ....window import Window
+from ...foreign import PeerAssertionError
+from .. import constants
 from .core import SparseConvTensor
 from .indice_data import IndiceData
 
@@ -73,6 +75,11 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
         # A copy, since its owner may change it in place.
         out_indices = out_coords.indices.clone()
         out_shape = list(out_coords.spatial_shape or ())
+        if constants.REFUSE_AS_SPCONV and len(out_indices) == 0:
+            raise _C.UserError(
+                f"{layer.describe()}: all of {x.indices.shape[0]} sites vanish in a grid of "
+                f"{x.spatial_shape}: enlarge spatial_shape or padding"
+            )
     return IndiceData(
         map, coords, out_coords, x.indices, out_indices, x.spatial_shape, out_shape, window,
         layer.subm, layer.algo, layer.transposed,
@@ -82,12 +89,12 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
 def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Found:
     """What another submanifold layer left under the same key, if it is what this one needs."""
     if not layer.subm:
-        raise _C.UserError(
+        raise PeerAssertionError(
             f"{_about(layer)} is taken by an earlier layer; only submanifold layers share one: name "
             "another"
         )
     if not kept.is_subm:
-        raise _C.UserError(
+        raise PeerAssertionError(
             f"{_about(layer)} was given to a layer that changes sites, so a submanifold layer cannot "
             "share it: name another"
         )
@@ -108,12 +115,12 @@ def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
     """Back through the layer of the same key."""
     kept = x.find_indice_pair(layer.indice_key)
     if kept is None:
-        raise _C.UserError(
+        raise PeerAssertionError(
             f"{_about(layer)} was not left by any layer before; known are {sorted(x.indice_dict)}: give the "
             "key of the convolution or pooling to undo"
         )
     if kept.is_subm:
-        raise _C.UserError(f"{_about(layer)} belongs to a submanifold layer, which left nothing to undo")
+        raise PeerAssertionError(f"{_about(layer)} belongs to a submanifold layer, which left nothing to undo")
     if layer.kernel_size != kept.ksize:
         raise _C.UserError(
             f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, and this one has "

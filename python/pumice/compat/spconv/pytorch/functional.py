@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from ....coords import Coordinates
-from .... import _C
 from ...._checks import at_least_one
+from ...foreign import PeerAssertionError
 from .core import SparseConvTensor
+from .pair_functions import (  # noqa: F401  (spconv has them here)
+    SparseAvgPoolImplicitGemmFunction,
+    SparseConvFunction,
+    SparseImplicitGemmFunction,
+    SparseInverseConvFunction,
+    SparseMaxPoolFunction,
+    SparseMaxPoolImplicitGemmFunction,
+    SubMConvFunction,
+    implicit_gemm,
+    indice_avgpool_implicit_gemm,
+    indice_conv,
+    indice_inverse_conv,
+    indice_maxpool,
+    indice_maxpool_implicit_gemm,
+    indice_subm_conv,
+)
 
 
 def sparse_add(*tens: SparseConvTensor) -> SparseConvTensor:
@@ -18,12 +34,12 @@ def sparse_add(*tens: SparseConvTensor) -> SparseConvTensor:
     first = tens[0]
     for other in tens[1:]:
         if (other.spatial_shape, other.batch_size) != (first.spatial_shape, first.batch_size):
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"sparse_add: one tensor has spatial_shape {first.spatial_shape} and batch_size "
                 f"{first.batch_size}, another {other.spatial_shape} and {other.batch_size}"
             )
         if other.features.shape[1] != first.features.shape[1]:
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"sparse_add: tensors have {first.features.shape[1]} and "
                 f"{other.features.shape[1]} channels; give as many"
             )

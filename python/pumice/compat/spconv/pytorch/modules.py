@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, Union
@@ -9,6 +11,7 @@ from typing import Any, Union
 import torch
 
 from .... import _C
+from ...foreign import PeerAssertionError
 from ..core import ConvAlgo
 from .core import SparseConvTensor, expand_nd
 from .find import window_of
@@ -43,6 +46,9 @@ class WindowedModule(SparseModule):
 
     inverse = False
     transposed = False
+    # The largest kernel, in offsets, that spconv computes through masks.
+    _offsets_of_mask = 128
+    _benchmark_type = "SparseMaxPool"  # of all pooling
 
     def __init__(
         self,
@@ -66,7 +72,7 @@ class WindowedModule(SparseModule):
         self.dilation = expand_nd(ndim, dilation)
         self.indice_key = indice_key
         self.subm = subm
-        self.algo = ConvAlgo.Native if algo is None else algo
+        self.algo = self._default_algo() if algo is None else algo
         self.record_voxel_count = record_voxel_count
         self.window = window_of(self)
         if self._counts_voxels():
@@ -85,17 +91,28 @@ class WindowedModule(SparseModule):
 
     def _check_dimension(self, x: SparseConvTensor) -> None:
         if len(x.spatial_shape) != self.ndim:
-            raise _C.UserError(
+            raise PeerAssertionError(
                 f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"
             )
 
+    def _check_rows(self, x: SparseConvTensor) -> None:
+        if x.indices.shape[0] == 0:
+            raise _C.UserError(f"{self.describe()}: the input has no rows: leave the layer out")
+
+    def _default_algo(self) -> ConvAlgo:
+        """What spconv takes, which changes nothing here; `repr` says it."""
+        small = math.prod(self.kernel_size) <= self._offsets_of_mask
+        return ConvAlgo.MaskImplicitGemm if small else ConvAlgo.Native
+
+    def _benchmark_params(self, x: SparseConvTensor) -> dict[str, Any]:
+        names = ("kernel_size", "stride", "padding", "dilation")
+        return {name: getattr(self, name) for name in names}
+
     def extra_repr(self) -> str:
-        text = f"kernel_size={self.kernel_size}, stride={self.stride}"
-        if any(self.padding):
-            text += f", padding={self.padding}"
-        if any(step != 1 for step in self.dilation):
-            text += f", dilation={self.dilation}"
-        return text if self.indice_key is None else text + f", indice_key={self.indice_key!r}"
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}"
+        )
 
 
 class SparseSequential(SparseModule):
@@ -103,13 +120,13 @@ class SparseSequential(SparseModule):
     this package see the sparse tensor; all others, a user's own too, its features (and are passed
     over where there are no rows)."""
 
-    def __init__(self, *modules: Any, **named: torch.nn.Module) -> None:
+    def __init__(self, *args: Any, **kwargs: torch.nn.Module) -> None:
         super().__init__()
-        if len(modules) == 1 and isinstance(modules[0], OrderedDict):
-            items = list(modules[0].items())
+        if len(args) == 1 and isinstance(args[0], OrderedDict):
+            items = list(args[0].items())
         else:
-            items = [(str(at), module) for at, module in enumerate(modules)]
-        for name, module in [*items, *named.items()]:
+            items = [(str(at), module) for at, module in enumerate(args)]
+        for name, module in [*items, *kwargs.items()]:
             self.add(module, name)
 
     def add(self, module: torch.nn.Module, name: str | None = None) -> None:
@@ -165,6 +182,31 @@ def is_sparse_conv(module: torch.nn.Module) -> bool:
     from .conv import SparseConvolution
 
     return isinstance(module, SparseConvolution)
+
+
+class PrintTensorMeta(torch.nn.Module):
+    """Prints the smallest, the largest and the mean feature, and hands on what it got."""
+
+    def forward(self, x: Union[SparseConvTensor, torch.Tensor]) -> Any:
+        values = x.features if isinstance(x, SparseConvTensor) else x
+        print(values.min(), values.max(), values.mean())
+        return x
+
+
+class PrintCurrentTime(torch.nn.Module):
+    """Prints the seconds since it was made or last reset, and hands on what it got."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first_time = time.time()
+
+    def forward(self, x: Any, msg: str = "", reset: bool = False) -> Any:
+        if reset:
+            self.first_time = time.time()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        print(msg, time.time() - self.first_time)
+        return x
 
 
 def assign_name_for_sparse_modules(module: torch.nn.Module) -> None:

@@ -14,6 +14,7 @@ from ..core import ConvAlgo
 from .core import SparseConvTensor
 from .find import find
 from .modules import Numbers, SparseModule, WindowedModule
+from .timing import Stopwatch
 
 
 class _Pool(WindowedModule):
@@ -41,13 +42,26 @@ class _Pool(WindowedModule):
 
     def forward(self, input: SparseConvTensor) -> SparseConvTensor:
         self._check_dimension(input)
+        if constants.REFUSE_AS_SPCONV:
+            self._check_rows(input)
+        stopwatch = Stopwatch(self, input) if input.benchmark else None
         found = find(self, input)
+        if stopwatch is not None:
+            stopwatch.lap("indice_gen_time")
         result = self._pool(input.features, found.map)
         self._count_voxels(result.shape[0])
+        if stopwatch is not None:
+            stopwatch.stop(result.shape[0])
         return found.output(input, result)
 
     def _pool(self, features: Tensor, map: ops.Map) -> Tensor:
         return ops.pool(features, map, self._kind)
+
+    def _benchmark_params(self, x: SparseConvTensor) -> dict[str, Any]:
+        return {**super()._benchmark_params(x), "channels": x.features.shape[1]}
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, algo={self.algo}"
 
 
 class SparseMaxPool(_Pool):
@@ -64,9 +78,32 @@ class SparseMaxPool(_Pool):
 
 
 class SparseAvgPool(_Pool):
-    """The mean of the active inputs."""
+    """The mean of the active inputs. Its gradient divides by their number, and multiplies by it as
+    spconv does where `constants.AVG_POOL_GRADIENT_TIMES_COUNT` says so."""
 
     _kind = "average"
+
+    def _pool(self, features: Tensor, map: ops.Map) -> Tensor:
+        mean = super()._pool(features, map)
+        if not constants.AVG_POOL_GRADIENT_TIMES_COUNT or not mean.requires_grad:
+            return mean
+        ones = torch.ones_like(features[:, :1], requires_grad=False)
+        return scale_gradient(mean, ops.pool(ones, map, "sum").square())
+
+
+class _ScaledGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, factor: Tensor) -> Tensor:
+        ctx.save_for_backward(factor)
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (factor,) = ctx.saved_tensors
+        return grad * factor, None
+
+
+scale_gradient = _ScaledGradient.apply
 
 
 class _OfDimension(_Pool):
@@ -121,6 +158,17 @@ class SparseGlobalMaxPool(_GlobalPool):
 
 
 class SparseGlobalAvgPool(_GlobalPool):
-    """[batch_size, C], the mean of each batch item (spconv gives the first channel alone)."""
+    """[batch_size, C], the mean of each batch item. spconv gives the first channel alone, as here where
+    `constants.GLOBAL_AVG_POOL_FIRST_CHANNEL` says so."""
 
     _kind = "average"
+
+    def forward(self, input: SparseConvTensor) -> Tensor:
+        mean = super().forward(input)
+        return mean[:, 0] if constants.GLOBAL_AVG_POOL_FIRST_CHANNEL else mean
+
+
+ALL_POOL_LAYERS = {
+    SparseMaxPool, SparseMaxPool1d, SparseMaxPool2d, SparseMaxPool3d, SparseMaxPool4d,
+    SparseAvgPool, SparseAvgPool1d, SparseAvgPool2d, SparseAvgPool3d,
+}  # fmt: skip
