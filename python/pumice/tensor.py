@@ -50,14 +50,14 @@ class SparseTensor(Values):
         self,
         coords: torch.Tensor | Coordinates,
         features: torch.Tensor,
-        *more: NoReturn,
+        *args: NoReturn,
         spatial_shape: Sequence[int] | None = None,
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
-        if more:
+        if args:
             raise _C.UserError(
-                f"{2 + len(more)} arguments in order: SparseTensor takes (coords, features), and spatial_shape=, "
+                f"{2 + len(args)} arguments in order: SparseTensor takes (coords, features), and spatial_shape=, "
                 "batch_size= and stride= by name"
             )
         if not isinstance(features, torch.Tensor):
