@@ -145,7 +145,12 @@ def mean(*tensors: Any) -> Any:
 def var(*tensors: Any) -> Any:
     """The variance, without Bessel's correction, of the features of several tensors at the same sites (or
     points)."""
-    return _joined("var", tensors, lambda features: torch.stack(features).var(0, correction=0))
+
+    def variance(features: list[torch.Tensor]) -> torch.Tensor:
+        together = torch.stack(features)
+        return (together - together.mean(0)).square().mean(0)
+
+    return _joined("var", tensors, variance)
 
 
 def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.Tensor]) -> Any:
