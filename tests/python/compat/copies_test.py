@@ -19,8 +19,11 @@ import pumice.compat.torchsparse as torchsparse
 from pumice.compat.torchsparse import nn as spnn
 
 EXTENT = {1: 40, 2: 12, 3: 8, 4: 5}
-# Bases, and a container that is nothing by itself.
-NOT_MADE = {"SparseModule", "MinkowskiModuleBase", "MinkowskiNetwork", "ConcatTable"}
+# Bases, a container that is nothing by itself, and what takes a target and gives a loss.
+NOT_MADE = {
+    "SparseModule", "MinkowskiModuleBase", "MinkowskiNetwork", "ConcatTable",
+    "MinkowskiAdaptiveLogSoftmaxWithLoss",
+}  # fmt: skip
 
 
 def layers_of(module: ModuleType) -> dict[str, type]:
@@ -62,6 +65,8 @@ ARGUMENTS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("minkowski.MinkowskiPoolingTranspose", (), {"kernel_size": 2, "stride": 2, "dimension": 3}),
     ("minkowski.MinkowskiLinear", (4, 6), {}),
     ("minkowski.MinkowskiThreshold", (0.1, 20), {}),
+    ("minkowski.MinkowskiSinusoidal", (4, 6), {}),
+    ("minkowski.MinkowskiStackVar", (torch.nn.Identity(), ME.MinkowskiReLU()), {}),
     ("minkowski.MinkowskiStack", (torch.nn.Identity(), torch.nn.Identity()), {}),
     *(
         (f"minkowski.Minkowski{kind}", (), {"dim": 1})

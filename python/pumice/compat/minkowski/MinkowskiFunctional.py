@@ -8,7 +8,10 @@ import torch.nn.functional as F
 
 _NAMES = """threshold relu hardtanh relu6 elu selu celu leaky_relu prelu rrelu glu gelu logsigmoid hardshrink
 tanhshrink softsign softplus softmin softmax softshrink gumbel_softmax log_softmax tanh sigmoid hardsigmoid
-silu hardswish normalize dropout alpha_dropout""".split()
+silu hardswish batch_norm normalize dropout alpha_dropout""".split()
+_LOSSES = """binary_cross_entropy binary_cross_entropy_with_logits poisson_nll_loss cross_entropy
+hinge_embedding_loss kl_div l1_loss mse_loss multilabel_margin_loss multilabel_soft_margin_loss
+multi_margin_loss nll_loss smooth_l1_loss soft_margin_loss""".split()
 
 
 def _on_features(name: str) -> Any:
@@ -35,8 +38,7 @@ def _loss(name: str) -> Any:
 
 for _name in _NAMES:
     globals()[_name] = _on_features(_name)
-for _name in ("binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "kl_div",
-              "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss"):
+for _name in _LOSSES:
     globals()[_name] = _loss(_name)
 
 

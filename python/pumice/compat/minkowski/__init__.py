@@ -6,10 +6,16 @@ MinkowskiEngine's layout, first axis fastest.
 
 from __future__ import annotations
 
-import torch
+import importlib
 
 from .. import foreign
-from . import MinkowskiFunctional, MinkowskiOps, modules, utils
+from .unprefixed import EXTENSION, SUBMODULES, find_unprefixed
+
+# Seven modules have the name of a layer in them. The package shows the layer, so the modules come first.
+for _name in (*SUBMODULES, EXTENSION):
+    importlib.import_module(f".{_name}", __name__)
+
+from . import MinkowskiFunctional, MinkowskiOps, modules, utils  # noqa: E402
 from .convolution import (
     MinkowskiChannelwiseConvolution,
     MinkowskiConvolution,
@@ -18,6 +24,13 @@ from .convolution import (
     MinkowskiModuleBase,
 )
 from .coordinates import CoordinateManager, CoordinateMapKey, CoordsManager
+from .diagnostics import (
+    cuda_version,
+    cudart_version,
+    get_gpu_memory_info,
+    is_cuda_available,
+    print_diagnostics,
+)
 from .enums import (
     BroadcastMode,
     CoordinateMapType,
@@ -31,6 +44,24 @@ from .enums import (
 from .field import TensorField
 from .kernels import KernelGenerator
 from .layers import *  # noqa: F403
+from .MinkowskiBroadcast import MinkowskiBroadcastFunction
+from .MinkowskiCommon import convert_to_int_tensor
+from .MinkowskiConvolution import (
+    MinkowskiConvolutionFunction,
+    MinkowskiConvolutionTransposeFunction,
+)
+from .MinkowskiCoordinateManager import set_gpu_allocator, set_memory_manager_backend
+from .MinkowskiInterpolation import MinkowskiInterpolation, MinkowskiInterpolationFunction
+from .MinkowskiKernelGenerator import KernelRegion
+from .MinkowskiNormalization import MinkowskiInstanceNormFunction
+from .MinkowskiPooling import (
+    MinkowskiDirectMaxPoolingFunction,
+    MinkowskiGlobalPoolingFunction,
+    MinkowskiLocalPoolingFunction,
+    MinkowskiLocalPoolingTransposeFunction,
+)
+from .MinkowskiPruning import MinkowskiPruningFunction
+from .MinkowskiUnion import MinkowskiUnionFunction
 from .operation_mode import (
     clear_global_coordinate_manager,
     global_coordinate_manager,
@@ -53,33 +84,37 @@ from .structure import (
     MinkowskiBroadcastAddition,
     MinkowskiBroadcastConcatenation,
     MinkowskiBroadcastMultiplication,
-    MinkowskiInterpolation,
     MinkowskiNetwork,
     MinkowskiPruning,
     MinkowskiStackCat,
+    MinkowskiStackMean,
     MinkowskiStackSum,
+    MinkowskiStackVar,
     MinkowskiToDenseTensor,
     MinkowskiToFeature,
     MinkowskiToSparseTensor,
     MinkowskiUnion,
     cat,
     dense_coordinates,
+    mean,
     to_sparse,
     to_sparse_all,
+    var,
+)
+from .structure import _sum as sum
+from .regions import convert_region_type, get_kernel_volume
+from .sparse_matrix_functions import (
+    MinkowskiSPMMAverageFunction,
+    MinkowskiSPMMFunction,
+    spmm,
 )
 from .tensor import SparseTensor
 
 __version__ = "0.5.4"
 
 
-def is_cuda_available() -> bool:
-    return torch.cuda.is_available()
-
-
-def set_gpu_allocator(backend: GPUMemoryAllocatorType) -> None:
-    """Has no effect: memory is PyTorch's."""
-
-
 def install() -> None:
-    """From here on `import MinkowskiEngine` finds this package, in this process."""
+    """From here on `import MinkowskiEngine` finds this package, in this process, and `import MinkowskiOps` and
+    so on its modules, where nothing else has that name."""
     foreign.install_packages({"MinkowskiEngine": __name__})
+    find_unprefixed(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ... import _C, ops
+from .enums import ConvolutionMode
 from .kernels import KernelGenerator, find_map, weight_of
 from .tensor import SparseTensor
 
@@ -52,13 +53,15 @@ class MinkowskiConvolutionBase(_WithKernel):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        is_transpose: bool = False, expand_coordinates: bool = False, dimension: int = -1,
+        is_transpose: bool = False, expand_coordinates: bool = False,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
     ) -> None:
         super().__init__()
         kernel = kernel_generator or KernelGenerator(
             kernel_size, stride, dilation, expand_coordinates=expand_coordinates, dimension=dimension
         )
         self.is_transpose = is_transpose
+        self.convolution_mode = convolution_mode
         self.use_mm = kernel.kernel_volume == 1 and kernel.requires_strided_coordinates
         shape = () if self.use_mm else (kernel.kernel_volume,)
         self._kept = weight_of(kernel, strided=not self.use_mm)
@@ -87,11 +90,12 @@ class _OfOneDirection(MinkowskiConvolutionBase):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        expand_coordinates: bool = False, convolution_mode: Any = None, dimension: int = -1,
+        expand_coordinates: bool = False,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator,
-            self._transposed, expand_coordinates, dimension,
+            self._transposed, expand_coordinates, convolution_mode, dimension,
         )
 
 
@@ -113,13 +117,13 @@ class MinkowskiGenerativeConvolutionTranspose(MinkowskiConvolutionBase):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        convolution_mode: Any = None, dimension: int = -1,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
     ) -> None:
         if kernel_generator is not None:
             kernel_generator.expand_coordinates = True
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator, True,
-            True, dimension,
+            True, convolution_mode, dimension,
         )
 
 

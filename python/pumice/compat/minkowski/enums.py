@@ -49,6 +49,14 @@ class BroadcastMode(Enum):
     ELEMENTWISE_MULTIPLICATION = 1
 
 
+class ConvolutionMode(Enum):
+    """Kept by layers and read by nobody: Pumice chooses by itself."""
+
+    DEFAULT = 0
+    DIRECT_GEMM = 1
+    COPY_GEMM = 2
+
+
 class MinkowskiAlgorithm(Enum):
     """Read by nobody: Pumice chooses by itself."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from ..foreign import ForeignWeight
 from .coordinates import int_list
 from .enums import RegionType
 from .graph import map_onto
+from .regions import convert_region_type, get_kernel_volume
 from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
 
@@ -37,16 +37,12 @@ class KernelGenerator:
         if min(self.kernel_size) < 1:
             raise _C.UserError(f"kernel_size = {self.kernel_size}: give at least 1")
         cross = region_type is RegionType.HYPER_CROSS
-        if cross and any(k % 2 == 0 for k in self.kernel_size):
-            raise _C.UserError(f"kernel_size = {self.kernel_size}: a HYPER_CROSS has odd ones")
         self.region_type = region_type
         self.region_offsets = torch.IntTensor()
         self.axis_types = None
         self.dimension = dimension
         self.expand_coordinates = expand_coordinates
-        self.kernel_volume = (
-            sum(k - 1 for k in self.kernel_size) + 1 if cross else math.prod(self.kernel_size)
-        )
+        self.kernel_volume = get_kernel_volume(region_type, self.kernel_size, None, None, dimension)
         self.requires_strided_coordinates = all(s == 1 for s in self.kernel_stride)
         # Odd axes are centred, even ones begin at their output.
         padding = [
@@ -55,6 +51,16 @@ class KernelGenerator:
         ]
         self.window = Window(
             self.kernel_size, self.kernel_stride, padding, self.kernel_dilation, cross
+        )
+
+    def get_kernel(
+        self, tensor_stride: Any, is_transpose: bool
+    ) -> tuple[RegionType, Tensor, int]:
+        """(region type, no offsets int32 [0], how many offsets the kernel has), at every stride."""
+        int_list(tensor_stride, self.dimension)
+        return convert_region_type(
+            self.region_type, tensor_stride, self.kernel_size, self.kernel_stride, self.kernel_dilation,
+            self.region_offsets, self.axis_types, self.dimension,
         )
 
     def offsets(self) -> list[tuple[int, ...]]:

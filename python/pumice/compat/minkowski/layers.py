@@ -55,6 +55,14 @@ class MinkowskiSyncBatchNorm(MinkowskiBatchNorm):
         return module
 
 
+def instance_normed(input: Any, eps: float) -> torch.Tensor:
+    """[rows, C] of mean 0 and variance 1 within each batch item and channel."""
+    item = input.C[:, 0].long()
+    centred = input.F - ops.global_pool(input.F, input.sites, "average")[item]
+    variance = ops.global_pool(centred * centred, input.sites, "average")
+    return centred * torch.rsqrt(variance + eps)[item]
+
+
 class MinkowskiInstanceNorm(MinkowskiModuleBase):
     """Over the rows of each batch item; `weight` and `bias` [1, C]."""
 
@@ -62,22 +70,25 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
 
     def __init__(self, num_features: int) -> None:
         super().__init__()
+        self.num_features = num_features
         self.weight = torch.nn.Parameter(torch.ones(1, num_features))
         self.bias = torch.nn.Parameter(torch.zeros(1, num_features))
 
+    def reset_parameters(self) -> None:
+        torch.nn.init.ones_(self.weight)
+        torch.nn.init.zeros_(self.bias)
+
     def forward(self, input: Any) -> Any:
-        item = input.C[:, 0].long()
-        centred = input.F - ops.global_pool(input.F, input.sites, "average")[item]
-        variance = ops.global_pool(centred * centred, input.sites, "average")
-        normed = centred * torch.rsqrt(variance + self.eps)[item]
-        return input._with(normed * self.weight + self.bias)
+        return input._with(instance_normed(input, self.eps) * self.weight + self.bias)
 
 
 class MinkowskiStableInstanceNorm(MinkowskiInstanceNorm):
     eps = 1e-6
 
 
-class _OnFeatures(MinkowskiModuleBase):
+class MinkowskiNonlinearityBase(MinkowskiModuleBase):
+    """A module of PyTorch's on the features."""
+
     MODULE: type[torch.nn.Module]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -91,17 +102,32 @@ class _OnFeatures(MinkowskiModuleBase):
         return f"{type(self).__name__}({self.module.extra_repr()})"
 
 
-class Sinusoidal(torch.nn.Module):
+class MinkowskiAdaptiveLogSoftmaxWithLoss(MinkowskiModuleBase):
+    """torch.nn.AdaptiveLogSoftmaxWithLoss of the features; what comes out is no sparse tensor, but its
+    (output [rows], loss)."""
+
+    MODULE = torch.nn.AdaptiveLogSoftmaxWithLoss
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        self.module = self.MODULE(*args, **kwargs)
+
+    def forward(self, input: Any, target: torch.Tensor) -> Any:
+        return self.module(input.F, target)
+
+
+class MinkowskiSinusoidal(MinkowskiModuleBase):
     """sin(x W + b) c with `kernel` [in, out], `bias` [1, out] and `coef` [1, out]."""
 
     def __init__(self, in_channel: int, out_channel: int) -> None:
         super().__init__()
+        self.in_channel, self.out_channel = in_channel, out_channel
         self.kernel = torch.nn.Parameter(torch.rand(in_channel, out_channel))
         self.bias = torch.nn.Parameter(torch.rand(1, out_channel))
         self.coef = torch.nn.Parameter(torch.rand(1, out_channel))
 
-    def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return torch.sin(features @ self.kernel + self.bias) * self.coef
+    def forward(self, input: Any) -> Any:
+        return input._with(torch.sin(input.F @ self.kernel + self.bias) * self.coef)
 
 
 _ACTIVATIONS = """ELU Hardshrink Hardsigmoid Hardtanh Hardswish LeakyReLU LogSigmoid PReLU ReLU ReLU6 RReLU
@@ -111,9 +137,9 @@ LogSoftmax Dropout AlphaDropout""".split()
 for _name in _ACTIVATIONS:
     globals()[f"Minkowski{_name}"] = type(
         f"Minkowski{_name}",
-        (_OnFeatures,),
+        (MinkowskiNonlinearityBase,),
         {"MODULE": getattr(torch.nn, _name), "__module__": __name__,
          "__doc__": f"torch.nn.{_name} of the features."},
     )
 
-__all__ = [name for name in dir() if name.startswith("Minkowski")]
+__all__ = [name for name in dir() if name.startswith("Minkowski") and not name.endswith("Base")]

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ... import ops
+from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
 from .field import TensorField
@@ -14,8 +15,16 @@ from .kernels import KernelGenerator, find_map
 from .tensor import SparseTensor
 
 
+def kind_of(mode: PoolingMode) -> str:
+    """The engine's name of what a mode does; how it does that, the engine chooses."""
+    for name, kind in (("SUM", "sum"), ("AVG", "average"), ("MAX", "max")):
+        if isinstance(mode, PoolingMode) and name in mode.name:
+            return kind
+    raise PeerAssertionError(f"pooling mode = {mode!r}: give a PoolingMode")
+
+
 class _Pooling(MinkowskiModuleBase):
-    _kind = "sum"
+    pooling_mode = PoolingMode.LOCAL_SUM_POOLING
     is_transpose = False
 
     def __init__(
@@ -35,7 +44,7 @@ class _Pooling(MinkowskiModuleBase):
         map, sites = find_map(
             input, kernel, coordinates, self.is_transpose, kernel.expand_coordinates
         )
-        features = ops.pool(input.F, map, self._kind)
+        features = ops.pool(input.F, map, kind_of(self.pooling_mode))
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 
 
@@ -46,57 +55,52 @@ class MinkowskiSumPooling(_Pooling):
 class MinkowskiAvgPooling(_Pooling):
     """The mean of the active inputs."""
 
-    _kind = "average"
+    pooling_mode = PoolingMode.LOCAL_AVG_POOLING
 
 
 class MinkowskiMaxPooling(_Pooling):
     """The largest active input."""
 
-    _kind = "max"
+    pooling_mode = PoolingMode.LOCAL_MAX_POOLING
 
 
 class MinkowskiPoolingTranspose(_Pooling):
     """Back to finer sites: the mean of the coarse ones that reach each."""
 
-    _kind = "average"
+    pooling_mode = PoolingMode.LOCAL_AVG_POOLING
     is_transpose = True
 
 
-class _GlobalPooling(MinkowskiModuleBase):
-    """One row for each batch item, at the origin."""
+class MinkowskiGlobalPooling(MinkowskiModuleBase):
+    """One row for each batch item, at the origin, by a PoolingMode; the mean without one."""
 
-    _kind = "average"
-
-    def __init__(self, mode: Any = None) -> None:
+    def __init__(self, mode: PoolingMode = PoolingMode.GLOBAL_AVG_POOLING_PYTORCH_INDEX) -> None:
         super().__init__()
+        kind_of(mode)  # which refuses others
+        self.pooling_mode = mode
 
     def forward(self, input: Any, coordinates: Any = None) -> SparseTensor:
-        manager = input._manager
+        manager, kind = input._manager, kind_of(self.pooling_mode)
         if isinstance(input, TensorField):
             key = manager.origin()
-            kind = {"average": "mean"}.get(self._kind, self._kind)
-            features = ops.reduce_rows(input.F, input.C[:, 0].long(), manager.size(key), kind)
+            reduction = {"average": "mean"}.get(kind, kind)
+            features = ops.reduce_rows(input.F, input.C[:, 0].long(), manager.size(key), reduction)
         else:
-            features = ops.global_pool(input.F, input.sites, self._kind)
+            features = ops.global_pool(input.F, input.sites, kind)
             key = manager.origin(len(features))
         return SparseTensor(features, coordinate_map_key=key, coordinate_manager=manager)
 
 
-class MinkowskiGlobalSumPooling(_GlobalPooling):
-    _kind = "sum"
+class MinkowskiGlobalSumPooling(MinkowskiGlobalPooling):
+    def __init__(self, mode: PoolingMode = PoolingMode.GLOBAL_SUM_POOLING_PYTORCH_INDEX) -> None:
+        super().__init__(mode)
 
 
-class MinkowskiGlobalAvgPooling(_GlobalPooling):
-    _kind = "average"
-
-
-class MinkowskiGlobalMaxPooling(_GlobalPooling):
-    _kind = "max"
-
-
-class MinkowskiGlobalPooling(_GlobalPooling):
-    """By a PoolingMode; the mean without one."""
-
+class MinkowskiGlobalAvgPooling(MinkowskiGlobalPooling):
     def __init__(self, mode: PoolingMode = PoolingMode.GLOBAL_AVG_POOLING_PYTORCH_INDEX) -> None:
-        super().__init__()
-        self._kind = {"S": "sum", "A": "average", "M": "max"}[mode.name[len("GLOBAL_")]]
+        super().__init__(mode)
+
+
+class MinkowskiGlobalMaxPooling(MinkowskiGlobalPooling):
+    def __init__(self, mode: PoolingMode = PoolingMode.GLOBAL_MAX_POOLING_PYTORCH_INDEX) -> None:
+        super().__init__(mode)

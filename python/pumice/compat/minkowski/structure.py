@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..._checks import at_least_one
 from ...tensor import SparseTensor as Sparse
 from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
+from .enums import BroadcastMode
 from .field import TensorField
 from .tensor import SparseTensor
 
@@ -24,14 +26,29 @@ def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:
     return input_glob.F[place[input.C[:, 0].long()]]
 
 
-class MinkowskiBroadcastAddition(MinkowskiModuleBase):
+class MinkowskiBroadcastBase(MinkowskiModuleBase):
+    """Every row with the features of its batch item, by a BroadcastMode."""
+
+    def __init__(self, operation_type: BroadcastMode) -> None:
+        super().__init__()
+        if not isinstance(operation_type, BroadcastMode):
+            raise PeerAssertionError(f"operation_type = {operation_type!r}: give a BroadcastMode")
+        self.operation_type = operation_type
+
     def forward(self, input: Any, input_glob: SparseTensor) -> Any:
-        return input._with(input.F + _rows_of_items(input, input_glob))
+        added = self.operation_type is BroadcastMode.ELEMENTWISE_ADDITON
+        items = _rows_of_items(input, input_glob)
+        return input._with(input.F + items if added else input.F * items)
 
 
-class MinkowskiBroadcastMultiplication(MinkowskiModuleBase):
-    def forward(self, input: Any, input_glob: SparseTensor) -> Any:
-        return input._with(input.F * _rows_of_items(input, input_glob))
+class MinkowskiBroadcastAddition(MinkowskiBroadcastBase):
+    def __init__(self) -> None:
+        super().__init__(BroadcastMode.ELEMENTWISE_ADDITON)
+
+
+class MinkowskiBroadcastMultiplication(MinkowskiBroadcastBase):
+    def __init__(self) -> None:
+        super().__init__(BroadcastMode.ELEMENTWISE_MULTIPLICATION)
 
 
 class MinkowskiBroadcast(MinkowskiModuleBase):
@@ -61,13 +78,6 @@ class MinkowskiUnion(MinkowskiModuleBase):
         return reduce(lambda a, b: a + b, inputs)
 
 
-class MinkowskiInterpolation(MinkowskiModuleBase):
-    """Features at points [P, 1 + D]."""
-
-    def forward(self, input: SparseTensor, tfield: torch.Tensor) -> torch.Tensor:
-        return input.features_at_coordinates(tfield)
-
-
 class MinkowskiStackCat(torch.nn.Sequential):
     """Every module on the same input, channels side by side."""
 
@@ -78,6 +88,16 @@ class MinkowskiStackCat(torch.nn.Sequential):
 class MinkowskiStackSum(torch.nn.Sequential):
     def forward(self, x: Any) -> Any:
         return reduce(lambda a, b: a + b, [module(x) for module in self])
+
+
+class MinkowskiStackMean(torch.nn.Sequential):
+    def forward(self, x: Any) -> Any:
+        return mean([module(x) for module in self])
+
+
+class MinkowskiStackVar(torch.nn.Sequential):
+    def forward(self, x: Any) -> Any:
+        return var([module(x) for module in self])
 
 
 class MinkowskiToFeature(MinkowskiModuleBase):
@@ -109,13 +129,41 @@ class MinkowskiToSparseTensor(MinkowskiModuleBase):
 
 def cat(*tensors: Any) -> Any:
     """Channels side by side, at the same sites (or points)."""
+    return _joined("cat", tensors, lambda features: torch.cat(features, 1))
+
+
+def _sum(*tensors: Any) -> Any:
+    """Of the features of several tensors at the same sites (or points)."""
+    return _joined("sum", tensors, lambda features: torch.stack(features).sum(0))
+
+
+def mean(*tensors: Any) -> Any:
+    """Of the features of several tensors at the same sites (or points)."""
+    return _joined("mean", tensors, lambda features: torch.stack(features).mean(0))
+
+
+def var(*tensors: Any) -> Any:
+    """The variance, without Bessel's correction, of the features of several tensors at the same sites (or
+    points)."""
+
+    def variance(features: list[torch.Tensor]) -> torch.Tensor:
+        together = torch.stack(features)
+        return (together - together.mean(0)).square().mean(0)
+
+    return _joined("var", tensors, variance)
+
+
+def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.Tensor]) -> Any:
+    """`tensors`: several, or one list of them."""
     inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    at_least_one("cat: tensors", inputs, "SparseTensor")
+    at_least_one(f"{name}: tensors", inputs, "SparseTensor")
     first = inputs[0]
     for other in inputs[1:]:
         if other._manager is not first._manager or other._key != first._key:
-            raise _C.UserError(f"cat: the tensors are at {first._key} and {other._key}")
-    return first._with(torch.cat([x.F for x in inputs], 1))
+            raise PeerAssertionError(
+                f"{name}: the tensors are at {first._key} and {other._key}: give tensors at one key of one manager"
+            )
+    return first._with(join([x.F for x in inputs]))
 
 
 def dense_coordinates(shape: Any) -> torch.Tensor:

@@ -16,6 +16,7 @@ from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode
 from .operation_mode import manager_for
 from .order import floor_divide, numbers, united
+from .torch_sparse import torch_sparse
 
 _Mode = SparseTensorQuantizationMode
 
@@ -116,9 +117,13 @@ class SparseTensor(Tensor):
     def dense(
         self, shape: Any = None, min_coordinate: Any = None, contract_stride: bool = True
     ) -> tuple[Rows, Rows, Rows]:
-        """(tensor [B, C, ...], its lowest coordinate, the tensor stride)."""
+        """(tensor [B, C, ...], its lowest coordinate, the tensor stride); of cells of the finest level where
+        not `contract_stride`."""
         stride = self.C.new_tensor(self.tensor_stride)
-        cells = self.sites.indices[:, 1:]
+        sites, steps = self.sites, self.tensor_stride
+        if not contract_stride:
+            sites, steps = Coordinates(self.C, batch_size=sites.batch_size), [1] * self.D
+        cells = sites.indices[:, 1:]
         if min_coordinate is None:
             low = torch.zeros(self.D, dtype=torch.int32, device=self.device)
             if len(cells) and bool((cells < 0).any()):
@@ -126,33 +131,40 @@ class SparseTensor(Tensor):
         else:
             low = torch.as_tensor(min_coordinate, dtype=torch.int32, device=self.device).reshape(-1)
             low = low.expand(self.D)
-        start = floor_divide(low[None], self.tensor_stride)[0]
+        start = floor_divide(low[None], steps)[0]
         if shape is None:
             extent = (cells - start).amax(0) + 1 if len(cells) else torch.zeros_like(start)
             extent = extent.tolist()
         else:
             extent = list(shape)[2:]
-        if not contract_stride:
-            raise _C.UserError("dense: contract_stride=False is not offered; index the result by cells")
-        grid = ops.to_dense(self._F, self.sites, shape=extent, low=start.tolist())
+        grid = ops.to_dense(self._F, sites, shape=extent, low=start.tolist())
         if shape is not None and shape[0] > len(grid):
             grid = torch.cat([grid, grid.new_zeros((shape[0] - len(grid), *grid.shape[1:]))])
         return grid, low, stride
 
+    def sparse(
+        self, min_coords: Any = None, max_coords: Any = None, contract_coords: bool = True
+    ) -> tuple[Rows, Rows, Rows]:
+        """(torch.sparse tensor [B, ..., C], its lowest coordinate [1, D], the tensor stride)."""
+        return torch_sparse(self, min_coords, max_coords, contract_coords)
+
     def features_at_coordinates(self, query_coordinates: Rows) -> Rows:
         """[P, C] at points [P, 1 + D]: linear interpolation, 0 for sites that are not there."""
+        return ops.interpolate(self._F, self._interpolation_map(query_coordinates))
+
+    def _interpolation_map(self, query_coordinates: Rows) -> ops.InterpolationMap:
         sites = self.sites
         wide = query_coordinates.dtype is torch.float64
         points = query_coordinates.clone() if wide else query_coordinates.to(torch.float32, copy=True)
         if sites.batch_size == 0:
             none = points.new_full((len(points), 1), -1, dtype=torch.int32)
-            return ops.interpolate(self._F, ops.InterpolationMap(none, torch.zeros_like(points[:, :1]), 0))
+            return ops.InterpolationMap(none, torch.zeros_like(points[:, :1]), 0)
         points[:, 1:] /= numbers(self.tensor_stride, points)
         there = (points[:, :1] >= 0) & (points[:, :1] < sites.batch_size)
         points[:, :1] *= there
         found = ops.interpolation_map(sites, points)
         kept = found.rows.where(there, -1), found.weights * there
-        return ops.interpolate(self._F, ops.InterpolationMap(*kept, found.in_rows))
+        return ops.InterpolationMap(*kept, found.in_rows)
 
     def interpolate(self, X: Any) -> Any:  # noqa: N803
         """A field of the features at the points of field X."""

@@ -1,3 +1,3 @@
 """Blocks of networks, where MinkowskiEngine has them."""
 
-from . import resnet_block
+from . import resnet_block, senet_block

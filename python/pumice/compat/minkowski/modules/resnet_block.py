@@ -28,10 +28,12 @@ class BasicBlock(nn.Module):
         self.relu = MinkowskiReLU(inplace=True)
         self.downsample = downsample
 
-    def forward(self, x: Any) -> Any:
+    def _residual(self, x: Any) -> Any:
         y = self.relu(self.norm1(self.conv1(x)))
-        y = self.norm2(self.conv2(y))
-        return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+        return self.norm2(self.conv2(y))
+
+    def forward(self, x: Any) -> Any:
+        return self.relu(self._residual(x) + (x if self.downsample is None else self.downsample(x)))
 
 
 class Bottleneck(nn.Module):
@@ -56,8 +58,10 @@ class Bottleneck(nn.Module):
         self.relu = MinkowskiReLU(inplace=True)
         self.downsample = downsample
 
-    def forward(self, x: Any) -> Any:
+    def _residual(self, x: Any) -> Any:
         y = self.relu(self.norm1(self.conv1(x)))
         y = self.relu(self.norm2(self.conv2(y)))
-        y = self.norm3(self.conv3(y))
-        return self.relu(y + (x if self.downsample is None else self.downsample(x)))
+        return self.norm3(self.conv3(y))
+
+    def forward(self, x: Any) -> Any:
+        return self.relu(self._residual(x) + (x if self.downsample is None else self.downsample(x)))

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from ...foreign import PeerAssertionError
+from .hashing import fnv_hash_vec, ravel_hash_vec  # noqa: F401
 
 
 def sparse_quantize(
@@ -68,3 +69,36 @@ def unique_coordinate_map(
     place = torch.empty_like(order)
     place[order] = torch.arange(count, device=order.device)
     return first[order], place[inverse]
+
+
+def quantize(coords: Any) -> tuple[Any, Any]:
+    """int64 (the first of each distinct row of coords int32 [P, D], which of those each row is), of NumPy or
+    PyTorch as `coords` are."""
+    first, inverse = unique_coordinate_map(_cells(coords))
+    return _like(coords, first), _like(coords, inverse)
+
+
+def quantize_label(coords: Any, labels: Any, ignore_label: int) -> tuple[Any, Any, Any]:
+    """`quantize`, and the label of each distinct row: `ignore_label` where its rows differ in it."""
+    first, inverse = unique_coordinate_map(_cells(coords))
+    given = torch.as_tensor(labels)
+    if given.shape != (len(coords),):
+        raise PeerAssertionError(
+            f"quantize_label: labels have shape {tuple(given.shape)}: give one for each of {len(coords)} rows"
+        )
+    merged = given[first]
+    merged[inverse[given != merged[inverse]]] = ignore_label
+    return tuple(_like(coords, part) for part in (first, inverse, merged))  # type: ignore[return-value]
+
+
+def _cells(coords: Any) -> torch.Tensor:
+    cells = torch.as_tensor(coords)
+    if cells.dim() != 2 or cells.is_floating_point():
+        raise PeerAssertionError(
+            f"coords are {cells.dtype} of shape {tuple(cells.shape)}: give int32 [P, D]"
+        )
+    return cells
+
+
+def _like(given: Any, value: torch.Tensor) -> Any:
+    return value.numpy() if isinstance(given, np.ndarray) else value

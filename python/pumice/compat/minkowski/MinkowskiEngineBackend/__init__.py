@@ -1,0 +1,3 @@
+"""The name of MinkowskiEngine's extension: what code in Python takes from it."""
+
+from . import _C
