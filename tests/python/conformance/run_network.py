@@ -116,7 +116,10 @@ def run(row: dict[str, Any], module: ModuleType, half: bool) -> None:
         out = tensors_in(net(input_of(row["input"], cells, features)))
         loss = sum(t.float().square().mean() for t in out)
     loss.backward()
+    unused = tuple(row.get("unused", []))  # what the network's own forward leaves out
     for name, parameter in net.named_parameters():
+        if unused and name.startswith(unused):
+            continue
         if parameter.grad is None or not parameter.grad.isfinite().all():
             raise ArithmeticError(f"the gradient of {name} is {'missing' if parameter.grad is None else 'not finite'}")
 
