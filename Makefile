@@ -1,5 +1,5 @@
 # The commands people use. `make demo` and `make test` do all set-up on Debian and Ubuntu.
-.PHONY: demo test build setup python wheel asan tsan format tidy bench clean
+.PHONY: demo test build setup python wheel conformance asan tsan format tidy bench clean
 BUILD := build/release
 JOBS ?= $(shell nproc)
 
@@ -25,6 +25,12 @@ $(BUILD)/build.ninja: | setup
 # `make test`.
 python: | setup
 	@tools/test_python.sh
+
+# Other libraries' own tests and networks of other projects, from checkouts in PUMICE_FOREIGN, compared
+# with the expected tables; minutes. PYTHON has the package and PyTorch.
+PYTHON ?= build/python-venv/bin/python
+conformance:
+	@$(PYTHON) tools/conformance.py
 
 # The wheel for others to install, with kernels compiled ahead: ARCHITECTURES="sm_80 sm_90a", by default all.
 wheel: | setup

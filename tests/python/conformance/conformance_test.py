@@ -1,0 +1,92 @@
+"""The conformance suite on a made-up peer: each change of a result is a complaint, either way."""
+
+from __future__ import annotations
+
+import pathlib
+
+import expectations
+import peer_tests
+import pytest
+
+PEER = """
+import unittest
+import spconv
+
+class TestLayers(unittest.TestCase):
+    def test_passes(self):
+        self.assertEqual(device(), "cpu")
+    def test_fails(self):
+        assert spconv is None, "a reason"
+
+def device():
+    return "cuda"
+
+def test_alone():
+    import torch
+    assert torch.cuda.is_available()
+"""
+COMMIT = "0" * 40
+
+
+@pytest.fixture
+def foreign(tmp_path: pathlib.Path) -> pathlib.Path:
+    tests = tmp_path / "peer" / "tests"
+    tests.mkdir(parents=True)
+    (tmp_path / "peer.commit").write_text(f"{COMMIT} 2026-01-01\n")
+    (tests / "layers.py").write_text(PEER)
+    (tests / "broken.py").write_text("import nothing_of_that_name\ndef test_a(): pass\n")
+    return tmp_path
+
+
+def made_up() -> peer_tests.Peer:
+    return peer_tests.Peer("spconv", "peer", COMMIT, "", "tests/*.py", copied={"tests": "tests"})
+
+
+def test_tests_run_with_the_substitutions_of_a_cpu(foreign: pathlib.Path) -> None:
+    _, rules = peer_tests.peers_of()
+    found = peer_tests.run_peer(made_up(), foreign, rules, limit=120)
+    assert found.pop("tests/layers.py::TestLayers::test_fails").startswith("AssertionError: a reason")
+    assert found.pop("tests/broken.py::test_a").startswith("does not import: ModuleNotFoundError")
+    assert found == {"tests/layers.py::TestLayers::test_passes": "pass", "tests/layers.py::test_alone": "pass"}
+    assert '"cuda"' in (foreign / "peer/tests/layers.py").read_text()  # only the copy is changed
+
+
+def test_another_commit_or_no_checkout_is_a_sentence(foreign: pathlib.Path) -> None:
+    with pytest.raises(peer_tests.NotThere, match="check out 1111"):
+        peer_tests.folder_of(foreign, "peer", "1" * 40)
+    for folder in (None, foreign / "peer"):
+        with pytest.raises(peer_tests.NotThere, match="no folder with a checkout of other"):
+            peer_tests.folder_of(folder, "other", COMMIT)
+
+
+def test_the_table_complains_of_every_change() -> None:
+    page = "groups are not there"
+    expected = {
+        "a": {"result": "pass"},
+        "b": {"result": "documented", "because": "groups are not there", "error": "E"},
+        "c": {"result": "internals", "because": "compiled code", "error": "E"},
+    }
+    same = {"a": "pass", "b": "E", "c": "E"}
+    assert expectations.complaints(expected, same, page) == []
+    assert expectations.complaints(expected, {**same, "a": "E"}, page) == ["a: passed, now: E"]
+    assert expectations.complaints(expected, {**same, "b": "pass"}, page) == [
+        "b: failed (documented), now: pass; record it"
+    ]
+    assert expectations.complaints(expected, {**same, "d": "pass"}, page) == ["d: pass; it is not in the table"]
+    assert expectations.complaints(expected, {"a": "pass", "b": "E"}, page) == ["c: in the table, and not run"]
+    assert expectations.complaints(expected, same, "") == ["b: the docs do not say: groups are not there"]
+
+
+def test_recording_keeps_explanations_and_a_new_failure_has_none() -> None:
+    before = {
+        "a": {"result": "pass"},
+        "b": {"result": "internals", "because": "compiled code", "error": "E"},
+        "c": {"result": "internals", "because": "compiled code", "error": "E"},
+    }
+    after = expectations.recorded(before, {"a": "new", "b": "E2", "c": "pass"})
+    assert after["a"] == {"result": "unexplained", "error": "new"}
+    assert after["b"] == {**before["b"], "error": "E2"}
+    assert after["c"] == {"result": "pass"}
+    assert expectations.complaints(after, {"a": "new", "b": "E2", "c": "pass"}) == [
+        "a: fails and nobody says why: new"
+    ]

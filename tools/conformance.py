@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Runs the peers' own tests and third-party networks on Pumice, and compares with the expected tables.
+
+    tools/conformance.py [--peer NAME] [--networks] [--only WORD] [--record]
+
+The folder PUMICE_FOREIGN holds the checkouts, at the commits of tests/python/conformance/peers.json and networks.json;
+what is not there is left out with a sentence. Without --peer and --networks all of it runs. Exit status 1 if anything
+changed, to the better too, or fails unexplained. --record writes the tables and the page docs/what_has_been_run.md, and
+prints the difference.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "tests/python/conformance"
+sys.path.insert(0, str(HERE))
+import expectations  # noqa: E402
+import peer_tests  # noqa: E402
+
+PAGE = ROOT / "docs/what_has_been_run.md"
+TABLE = re.compile(r"(<!-- conformance: ([\w ]+) -->\n).*?(<!-- end of conformance -->)", re.DOTALL)
+
+
+def on_device():
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def run_networks(foreign, only):
+    """({network, precision: outcome}, sentences about what was left out)."""
+    data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    found, left_out = {}, []
+    for name, row in data["networks"].items():
+        if only and only not in name:
+            continue
+        try:
+            folder = peer_tests.folder_of(foreign, row["checkout"], data["repositories"][row["checkout"]][1])
+        except peer_tests.NotThere as error:
+            left_out.append(str(error))
+            continue
+        command = [sys.executable, str(HERE / "run_network.py"), str(folder), name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+            ended = (done.stderr.splitlines() or ["ended without a word"])[-1]
+            lines = [line for line in done.stdout.splitlines() if line == "pass" or re.match(r"\w+: ", line)][-2:]
+        except subprocess.TimeoutExpired:
+            ended, lines = "did not end in 300 s", []
+        for precision, outcome in zip(("f32", "half"), [*lines, ended, ended]):
+            found[f"{name}, {precision}"] = outcome
+            print(f"{name}, {precision}: {outcome}", flush=True)
+    return found, sorted(set(left_out))
+
+
+def rows_of(kind, device):
+    """The lines of a table of the page, from the expected tables."""
+    today = datetime.date.today().isoformat()
+    if kind == "tests":
+        peers, _ = peer_tests.peers_of()
+        lines = ["| tests of | commit | tests | pass | documented | internals | unexplained | run on | date |", "|---|---|---|---|---|---|---|---|---|"]
+        for name, peer in peers.items():
+            table = expectations.read(HERE / "expected" / f"{name}.json")
+            counts = [sum(row["result"] == kind for row in table.values()) for kind in ("pass", *expectations.REASONS)]
+            if table:
+                lines.append(f"| {name} | {peer.commit[:7]} | {len(table)} | {' | '.join(map(str, counts))} | {device} | {today} |")
+        return lines
+    data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
+    table = expectations.read(HERE / "expected/networks.json")
+    lines = ["| network | library | commit | f32 | half | run on | date |", "|---|---|---|---|---|---|---|"]
+    for name, row in data["networks"].items():
+        results = [table.get(f"{name}, {precision}", {}).get("result") for precision in ("f32", "half")]
+        if any(results):
+            commit = data["repositories"][row["checkout"]][1][:7]
+            shown = " | ".join(result or "not run" for result in results)
+            lines.append(f"| {name} | {row['library']} | {commit} | {shown} | {device} | {today} |")
+    return lines
+
+
+def write_page(kinds, device):
+    def anew(found):
+        if found[2] not in kinds:
+            return found[0]
+        return found[1] + "\n" + "\n".join(rows_of(found[2], device)) + "\n\n" + found[3]
+
+    PAGE.write_text(TABLE.sub(anew, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def judge(name, found, page, record, partly):
+    """Complaints, after the table was written where that is asked for."""
+    file = HERE / "expected" / f"{name}.json"
+    before = expectations.read(file)
+    if partly:
+        before_here = {test: row for test, row in before.items() if test in found}
+    else:
+        before_here = before
+    if record:
+        after = expectations.recorded(before_here, found)
+        print("\n".join(expectations.changes(before_here, after)))
+        file.parent.mkdir(exist_ok=True)
+        before_here = after
+        expectations.write(file, {**before, **after} if partly else after)
+    return expectations.complaints(before_here, found, page)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", action="append", help="only this library's tests")
+    parser.add_argument("--networks", action="store_true", help="only the networks")
+    parser.add_argument("--only", help="files and networks whose names contain this")
+    parser.add_argument("--limit", type=float, default=900, help="seconds for one file of tests")
+    parser.add_argument("--record", action="store_true")
+    options = parser.parse_args()
+    foreign = Path(os.environ["PUMICE_FOREIGN"]).resolve() if os.environ.get("PUMICE_FOREIGN") else None
+    device, wrong, ran = on_device(), [], set()
+    peers, rules = peer_tests.peers_of()
+    for name in options.peer or ([] if options.networks else peers):
+        peer = peers[name]
+        try:
+            found = peer_tests.run_peer(peer, foreign, peer_tests.cpu_rules(rules, device), options.only, options.limit)
+        except peer_tests.NotThere as error:
+            print(f"{name}: {error}")
+            continue
+        ran.add("tests")
+        print(f"{name}: {peer_tests.summary(found)} pass")
+        page = (ROOT / peer.page).read_text(encoding="utf-8")
+        wrong += judge(name, found, page, options.record, bool(options.only))
+    if options.networks or not options.peer:
+        found, left_out = run_networks(foreign, options.only)
+        print("\n".join(left_out))
+        if found:
+            ran.add("networks")
+            pages = "".join((ROOT / peer.page).read_text(encoding="utf-8") for peer in peers.values())
+            wrong += judge("networks", found, pages, options.record, bool(options.only or left_out))
+    if options.record:
+        write_page(ran, device)
+    print("\n".join(wrong))
+    print(f"{len(wrong)} complaints")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
