@@ -51,6 +51,8 @@ if(PUMICE_PYTHON)
   endif()
 endif()
 pumice_report_missing()
+# `make setup` also installs ccache, if it is not there: the wheel that the tests install is compiled from what the
+# release build compiled before (cmake/settings.cmake). Nothing needs it.
 # The Python package takes more (pyproject.toml):
 #   nanobind-backend             what of nanobind depends on the version of Python
 #   scikit-build-core            makes a wheel of this CMake project
