@@ -71,9 +71,10 @@ MISSING = tuple(
 
 # What other libraries call it, and what it is here.
 RENAMED = {
-    "F": "features", "feats": "features", "C": "indices", "coordinates": "indices",
+    "feats": "features",
+    "coordinates": "indices",
     "replace_feature": "replace(features=…)",
-}  # fmt: skip
+}
 
 
 class Renamed:
@@ -87,7 +88,8 @@ class Renamed:
         if x is None:
             return self
         raise AttributeError(
-            f"a SparseTensor has no {self.name!r}: it is x.{RENAMED[self.name]}; pumice.compat has the interfaces of other libraries"
+            f"a SparseTensor has no {self.name!r}: it is x.{RENAMED[self.name]}; pumice.compat has the interfaces of "
+            "other libraries"
         )
 
 

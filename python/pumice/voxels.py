@@ -64,7 +64,7 @@ class TensorVoxels:
         """
         if isinstance(features, SparseTensor):
             features = features.features
-        if features.shape[0] != len(self):
+        if not torch.compiler.is_compiling() and features.shape[0] != len(self):
             raise _C.UserError(
                 f"features have {features.shape[0]} rows, and there are {len(self)} voxels: give what a network made of "
                 "voxels.tensor"

@@ -339,7 +339,7 @@ def test_a_name_that_nothing_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "remedy"), [("F", "x.features"), ("coordinates", "x.indices"), ("replace_feature", "x.replace(features=…)")]
+    ("name", "remedy"), [("feats", "x.features"), ("coordinates", "x.indices"), ("replace_feature", "x.replace(features=…)")]
 )
 def test_an_attribute_by_the_name_that_another_library_has(
     x: pumice.SparseTensor, name: str, remedy: str

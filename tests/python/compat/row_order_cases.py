@@ -127,7 +127,13 @@ minkowski = Interface(
             for n in ("", "Addition", "Multiplication", "Concatenation")
         },
         "MinkowskiStackCat": Case(lambda: ME.MinkowskiStackCat(*(make() for make in SIDE_BY_SIDE))),
-        "MinkowskiStackSum": Case(lambda: ME.MinkowskiStackSum(*(make() for make in SIDE_BY_SIDE))),
+        **{
+            f"MinkowskiStack{n}": Case(
+                lambda n=n: getattr(ME, f"MinkowskiStack{n}")(*(make() for make in SIDE_BY_SIDE))
+            )
+            for n in ("Sum", "Mean", "Var")
+        },
+        "MinkowskiSinusoidal": Case(lambda: ME.MinkowskiSinusoidal(CHANNELS, 5)),
         "MinkowskiUnion": Case(ME.MinkowskiUnion, lambda layer, x: layer(x, x)),
         "MinkowskiToFeature": Case(ME.MinkowskiToFeature, lambda layer, x: x._with(layer(x))),
         "MinkowskiToSparseTensor": Case(
@@ -280,9 +286,10 @@ INTERFACES = {
     "spconv": (spconv, spconv_pytorch),
     "torchsparse": (spnn, torchsparse_nn),
 }
-# Layers that keep one of several rows, whichever comes first, and bases without rows of their own.
+# Layers that keep one of several rows, whichever comes first, bases without rows of their own, and a loss, which
+# has none either.
 EXCEPTED = {
-    "minkowski": {"MinkowskiModuleBase", "MinkowskiNetwork"},
+    "minkowski": {"MinkowskiModuleBase", "MinkowskiNetwork", "MinkowskiAdaptiveLogSoftmaxWithLoss"},
     "spconv": {"SparseModule", "RemoveDuplicate"},
     "torchsparse": {"SparseCrop"},
 }
