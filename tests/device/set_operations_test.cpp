@@ -3,7 +3,9 @@
 #include "coords/cuda/set_operations.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -134,6 +136,27 @@ PUMICE_DEVICE_TEST(DeviceSetOperations, ReorderedSetsAreThoseOfTheCpu) {
                                              cuda::capacity_for_rows(cpu->size()), "reordered");
     EXPECT_EQ(runner->record().code, kFine);
     expect_same_set(reordered.ref(), *reorder(*cpu, row));
+  }
+}
+
+PUMICE_DEVICE_TEST(DeviceSetOperations, AnOrderWithNumbersThatAreNoRowsSaysSo) {
+  for (const std::int32_t wrong : {-1, 500, 1 << 30, std::numeric_limits<std::int32_t>::min()}) {
+    const auto cpu = coarsen(*random_set(3, 500, 15, 1), axes(3, 1));
+    std::vector<std::int32_t> row(static_cast<std::size_t>(cpu->size()));
+    std::iota(row.begin(), row.end(), 0);
+    row[123] = wrong;
+    const auto runner = make_runner();
+    const Mirror mirror(*runner, cpu);
+    const auto on_device = runner->copy(std::span<const std::int32_t>(row));
+    const auto reordered = cuda::reorder_set(*runner, mirror.ref(), on_device.data(),
+                                             cuda::capacity_for_rows(cpu->size()), "reordered");
+    EXPECT_EQ(runner->record().code, kBadRow);
+    EXPECT_EQ(runner->record().row, 123);
+    EXPECT_EQ(runner->record().needed, wrong);
+    EXPECT_EQ(runner->record().capacity, cpu->size());
+    const std::span order(reordered.ref().order, row.size());
+    EXPECT_TRUE(std::ranges::all_of(
+        order, [&](std::int32_t r) { return r >= 0 && std::int64_t{r} < cpu->size(); }));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <pumice/coords/encode.h>
 #include <pumice/coords/levels.h>
 #include <pumice/coords/prune.h>
+#include <pumice/coords/reorder.h>
 #include <pumice/coords/rekey.h>
 #include <pumice/coords/voxelize.h>
 #include <pumice/grid/fill.h>
@@ -60,6 +61,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(column_moments),
       PUMICE_EMULATED(column_sums),
       PUMICE_EMULATED(count_inputs),
+      PUMICE_EMULATED(check_order),
       PUMICE_EMULATED(count_kept),
       PUMICE_EMULATED(count_pairs),
       PUMICE_EMULATED(decode_coordinates),

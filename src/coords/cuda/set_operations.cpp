@@ -6,6 +6,7 @@
 
 #include <pumice/coords/decode_arguments.h>
 #include <pumice/coords/prune_arguments.h>
+#include <pumice/coords/reorder_arguments.h>
 #include <pumice/coords/rekey_arguments.h>
 #include <pumice/shared/floor_division.h>
 #include <pumice/core/error.hpp>
@@ -190,13 +191,21 @@ DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                       const std::int32_t* row, SetCapacity capacity, const std::string& name) {
   FillList fill;
   DeviceSet reordered(runner, set.layout, capacity, true, name, fill);
+  auto checked = runner.make<std::uint32_t>(set.rows.capacity);
   fill.run(runner);
+  runner.run(coords_kernel("check_order"),
+             {.blocks = blocks_for(set.rows.capacity, kReorderThreads), .threads = kReorderThreads},
+             ReorderArguments{.rows = set.rows,
+                              .row = row,
+                              .checked = checked.data(),
+                              .status = runner.status(),
+                              .site = status_site("row")});
   DeviceSet* const sets[] = {&reordered};
   const int shifts[] = {0};
   make_levels(runner,
               {.count = set.rows,
                .keys = set.keys,
-               .values = reinterpret_cast<const std::uint32_t*>(row),
+               .values = checked.data(),
                .order = reordered.order(),
                .site = status_site(name)},
               sets, shifts);

@@ -18,8 +18,9 @@ std::span<const jit::KernelGroup> coords_kernels() {
       {{.name = "operations on coordinate sets",
         .text = "#include <pumice/coords/block_set.h>\n"
                 "#include <pumice/coords/prune.h>\n"
-                "#include <pumice/coords/rekey.h>\n"},
-       {"count_kept", "rekey_sets", "sum_kept", "write_block_cells", "write_kept_ranks",
+                "#include <pumice/coords/rekey.h>\n"
+                "#include <pumice/coords/reorder.h>\n"},
+       {"check_order", "count_kept", "rekey_sets", "sum_kept", "write_block_cells", "write_kept_ranks",
         "write_kept_rows"}},
       {{.name = "voxelisation", .text = "#include <pumice/coords/voxelize.h>\n"},
        {"quantise_points", "reduce_points"}},
