@@ -90,6 +90,10 @@ struct RecordedInputs {
     coordinates = copy_to(stream, on_host->coordinates());
     const KernelMapPtr cells = strided_map(set, halves, StridedOutputs::cell);
     coarse = cells->out();
+    Tensor backwards({coarse->size()}, DType::i32);
+    for (std::int64_t rank = 0; rank < coarse->size(); ++rank)
+      backwards.data<std::int32_t>()[rank] = static_cast<std::int32_t>(coarse->size() - 1 - rank);
+    coarse_row = copy_to(stream, backwards);
     const auto add = [&](const char* name, KernelMapPtr map, bool inverse = false) {
       maps.emplace_back(name, std::move(map), inverse, type, stream);
     };
@@ -105,7 +109,7 @@ struct RecordedInputs {
 
   StreamView stream;
   CoordinateSetPtr on_host, set, other, coarse;
-  Tensor x, y, items, scale, shift, matrix, row_of, keep, points, dense, coordinates;
+  Tensor x, y, items, scale, shift, matrix, row_of, coarse_row, keep, points, dense, coordinates;
   UnionSet united;
   Tensor union_grad, union_grad_wide;
   DenseGrid grid;
@@ -213,6 +217,9 @@ inline void add_making_cases(std::vector<RecordedCase>& cases) {
        }});
   cases.push_back({"coordinates of a made set", {}, [](RecordedInputs& in, Outputs& out) {
                      out.push_back(in.coarse->coordinates());
+                   }});
+  cases.push_back({"another order of rows", {"reorder"}, [](RecordedInputs& in, Outputs& out) {
+                     out.push_back(reorder(*in.coarse, in.coarse_row)->coordinates());
                    }});
   cases.push_back({"ranges of items", {"batch_ranges"}, [](RecordedInputs& in, Outputs& out) {
                      out.push_back(batch_ranges(*in.set));
