@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
-from ..convert.layouts import LAYOUTS, to_common
+from ..convert.layouts import LAYOUTS, from_common, to_common
 from ..nn.kept import Kept
 from ..ops import modes
 
@@ -47,6 +47,12 @@ class ForeignWeight(Kept):
         """To [K, in / groups, out], last axis fastest; differentiable."""
         common = to_common(self.layout, parameter, self.size, self.strided)
         return common.reshape(-1, *common.shape[-2:])
+
+    def turn_back(self, weight: Tensor) -> Tensor:
+        """Of [K, in, out], in the parameter's layout and contiguous."""
+        return from_common(
+            self.layout, weight.reshape(*self.size, *weight.shape[1:]), self.strided
+        )
 
     def operands(
         self, parameter: Tensor, training: bool

@@ -23,8 +23,9 @@ from ..tensor import SparseTensor
 from .convolution import Convolution
 from .convolutions import keeps_sites
 
+Row = tuple[int, int, bool, float, float]
 _GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
-_hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
 class Link:
@@ -40,6 +41,86 @@ class Link:
         self.relu = relu
         self.input = input
         self.residual = -1
+
+
+class Code:
+    """What a chain computes, as the extension takes it: a row of (input, residual or -1, ReLU, epsilon,
+    momentum) for each link."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self.c = _C.Chain(rows)
+        # What they were made of is kept, so that nothing else comes to lie there.
+        self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
+
+    def begin(
+        self,
+        features: Tensor,
+        added: Tensor | None,
+        parameters: tuple[Tensor, ...],
+        running: tuple[Tensor | None, ...],
+        training: bool,
+    ) -> tuple[Tensor, Tensor | None, bool] | None:
+        """The two values that are given, in the type to compute in, and whether a gradient is wanted; None
+        where the layers have to run one by one."""
+        learns = modes.wants_gradient(features, added, *parameters, *running)
+        if learns is not training:
+            return None
+        if learns:
+            if not all(parameter.requires_grad for parameter in parameters):
+                return None
+            if hooks_on_saved is not None and hooks_on_saved(True) is not None:
+                return None  # who watches saved tensors shall see those of every layer
+        dtype = modes.autocast_dtype(features)
+        if dtype is not None:
+            features = features.to(dtype)
+            added = None if added is None else added.to(dtype)
+        if not _C.types_fit(features, added, parameters, running, dtype is not None):
+            return None
+        return features, added, learns
+
+    def run(
+        self,
+        given: tuple[Tensor, Tensor | None, bool],
+        maps: tuple[_C.Map, ...],
+        parameters: tuple[Tensor, ...],
+        running: tuple[Tensor | None, ...],
+        kept: list[Any],
+    ) -> Tensor:
+        """What the last link makes of what `begin` returned; `kept`: the packed weights of each layer's own,
+        None of one that is not frozen."""
+        features, added, learns = given
+        if learns:
+            return _apply(features, added, self, maps, running, *parameters)
+        folded = self._folded(features, parameters, running, kept)
+        return _C.chain_inference(features, added, self.c, maps, folded, *modes.of(features))
+
+    def _folded(
+        self,
+        features: Tensor,
+        parameters: tuple[Tensor, ...],
+        running: tuple[Tensor | None, ...],
+        kept: list[Any],
+    ) -> _C.ChainWeights:
+        """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
+        frozen."""
+        if any(k is None for k in kept):
+            self.weights = None
+            return _C.ChainWeights(self.c, features, parameters, running)
+        # They are ready for the stream that they were made on.
+        key = (features.dtype, modes.of(features), modes.stream_of(features))
+        known = self.weights
+        if (
+            known is not None
+            and known[0] == kept
+            and known[1] == key
+            and known[3].is_of(parameters, running)
+        ):
+            return known[3]
+        made = _C.ChainWeights(self.c, features, parameters, running)
+        if not modes.is_recorded(features):
+            self.weights = (kept, key, (parameters, running), made)
+        return made
 
 
 class Chain:
@@ -64,14 +145,12 @@ class Chain:
                 sites.append(on)
             else:
                 sites.append(_GIVEN + index)
-        self.c = _C.Chain(
+        self.code = Code(
             [
                 (link.input, link.residual, link.relu, eps, 0.0 if momentum is None else momentum)
                 for link, (eps, momentum) in zip(self.links, self.settings)
             ]
         )
-        # What they were made of is kept, so that nothing else comes to lie there.
-        self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
 
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
         """None where the layers have to run one by one."""
@@ -83,34 +162,15 @@ class Chain:
             return None
         parameters, running, training = gathered
         added = None if other is None else other.features
-        learns = modes.wants_gradient(features, added, *parameters, *running)
-        if learns is not training:
+        given = self.code.begin(features, added, parameters, running, training)
+        if given is None:
             return None
-        if learns:
-            if not all(parameter.requires_grad for parameter in parameters):
-                return None
-            if _hooks_on_saved is not None and _hooks_on_saved(True) is not None:
-                return None  # who watches saved tensors shall see those of every layer
-        dtype = modes.autocast_dtype(features)
-        if dtype is not None and features.dtype != dtype:
-            features = features.to(dtype)
-        second = None
-        if other is not None:
-            second = other.features if dtype is None else other.features.to(dtype)
-        if not _C.types_fit(features, second, parameters, running, dtype is not None):
-            return None
-        found = self._maps(x, other, features, like, least=2 if learns else 0)
+        found = self._maps(x, other, given[0], like, least=2 if given[2] else 0)
         if found is None:
             return None
         maps, coords = found
-        if learns:
-            result = _apply(features, second, self, maps, running, *parameters)
-        else:
-            result = _C.chain_inference(
-                features, second, self.c, maps,
-                self._folded(features, parameters, running), *modes.of(features),
-            )  # fmt: skip
-        return SparseTensor._of(coords, result)
+        kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
+        return SparseTensor._of(coords, self.code.run(given, maps, parameters, running, kept))
 
     def _gather(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], bool] | None:
         """(weight, norm's weight, norm's bias) and (running mean, running variance, number of batches) of
@@ -178,30 +238,6 @@ class Chain:
             channels.append(layer.out_channels)
         return tuple(maps), coords[-1]
 
-    def _folded(
-        self, features: Tensor, parameters: tuple[Tensor, ...], running: tuple[Tensor, ...]
-    ) -> _C.ChainWeights:
-        """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
-        frozen."""
-        kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
-        if any(k is None for k in kept):
-            self.weights = None
-            return _C.ChainWeights(self.c, features, parameters, running)
-        # They are ready for the stream that they were made on.
-        key = (features.dtype, modes.of(features), modes.stream_of(features))
-        known = self.weights
-        if (
-            known is not None
-            and known[0] == kept
-            and known[1] == key
-            and known[3].is_of(parameters, running)
-        ):
-            return known[3]
-        made = _C.ChainWeights(self.c, features, parameters, running)
-        if not modes.is_recorded(features):
-            self.weights = (kept, key, (parameters, running), made)
-        return made
-
 
 class _ChainFunction(torch.autograd.Function):
     @staticmethod
@@ -209,19 +245,19 @@ class _ChainFunction(torch.autograd.Function):
         ctx: Any,
         features: Tensor,
         other: Tensor | None,
-        chain: Chain,
+        code: Code,
         maps: tuple[_C.Map, ...],
-        running: tuple[Tensor, ...],
+        running: tuple[Tensor | None, ...],
         *parameters: Tensor,
     ) -> Tensor:
         switches = modes.of(features)
         output, record = _C.chain_training(
-            features, other, chain.c, maps, parameters, running, *switches
+            features, other, code.c, maps, parameters, running, *switches
         )
         # Of a ReLU it is the mask: autograd sees when somebody writes into it.
-        mask = output if chain.links[-1].relu else None
+        mask = output if code.rows[-1][2] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)
-        ctx.call = (chain, maps, switches)
+        ctx.call = (code, maps, switches)
         return output
 
     @staticmethod
@@ -229,9 +265,9 @@ class _ChainFunction(torch.autograd.Function):
         if torch.is_grad_enabled() or modes.traced(grad_output):
             return _differentiable_gradients(ctx, grad_output)
         features, other, record, mask, *parameters = ctx.saved_tensors
-        chain, maps, switches = ctx.call
+        code, maps, switches = ctx.call
         of_features, of_other, *of_parameters = _C.chain_gradients(
-            grad_output, mask, features, other, chain.c, maps, tuple(parameters),
+            grad_output, mask, features, other, code.c, maps, tuple(parameters),
             record, *switches, *ctx.needs_input_grad[:2],
         )  # fmt: skip
         return of_features, of_other, None, None, None, *of_parameters
@@ -243,10 +279,10 @@ _apply = modes.function(_ChainFunction)
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: the layers one by one, each of which has them."""
     features, other, _, _, *parameters = ctx.saved_tensors
-    chain, maps, _ = ctx.call
+    code, maps, _ = ctx.call
 
     def again(features: Tensor, other: Any, *parameters: Tensor) -> Tensor:
-        return one_by_one(chain.links, features, other, maps, parameters)
+        return one_by_one(code.rows, features, other, maps, parameters)
 
     of_features, of_other, *of_parameters = gradients_of(
         again, (features, other, *parameters), grad_output
@@ -255,7 +291,7 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
 
 
 def one_by_one(
-    links: list[Link],
+    rows: list[Row],
     features: Tensor,
     other: Tensor | None,
     maps: tuple[_C.Map, ...],
@@ -263,14 +299,14 @@ def one_by_one(
 ) -> Tensor:
     """What a chain computes in training, without the running statistics."""
     values: list[Any] = [features, other]
-    for index, (link, map) in enumerate(zip(links, maps)):
+    for index, ((input, residual, relu, eps, _), map) in enumerate(zip(rows, maps)):
         weight, scale, shift = parameters[3 * index : 3 * index + 3]
-        x = values[link.input]
+        x = values[input]
         convolved = ops.convolution(x, weight.to(x.dtype), map)
         values.append(
             ops.batch_norm(
-                convolved, scale, shift, eps=link.norm.eps, relu=link.relu,
-                residual=None if link.residual < 0 else values[link.residual],
+                convolved, scale, shift, eps=eps, relu=relu,
+                residual=None if residual < 0 else values[residual],
             )  # fmt: skip
         )
     return values[-1]

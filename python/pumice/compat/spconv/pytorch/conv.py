@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from .... import _C, ops
+from ....nn import deferred
 from ....nn.convolution import check_channels
+from ....nn.fused import has_hooks
 from ....ops import modes
+from ....window import Window
 from ...foreign import ForeignWeight, PeerAssertionError
 from .. import constants
 from ..core import ConvAlgo
@@ -24,6 +27,9 @@ from .find import find, is_pointwise
 from .layouts import to_krsc
 from .modules import Numbers, WindowedModule
 from .timing import Stopwatch
+
+
+_NO_ACTIVATION = gemm.Activation.None_
 
 
 class SparseConvolution(WindowedModule):
@@ -95,8 +101,8 @@ class SparseConvolution(WindowedModule):
             self.bias = torch.nn.Parameter(torch.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
-        # As a layer that is not 1×1 has it; those that are take no map.
-        self._kept = ForeignWeight("spconv", self.kernel_size, strided=True)
+        self._kept = ForeignWeight("spconv", self.kernel_size, strided=not self.conv1x1)
+        self._habit = deferred.Habit()
         self.reset_parameters()
         self._register_load_state_dict_pre_hook(self._load_weight_different_layout)
 
@@ -117,8 +123,17 @@ class SparseConvolution(WindowedModule):
             raise PeerAssertionError(
                 f"{self.describe()} takes a SparseConvTensor, and got a {type(input).__name__}"
             )
-        features = input.features
         self._check_dimension(input)
+        use = None
+        if add_input is None and self._can_be_linked(input):
+            use = self._habit.of(self.training, torch.is_grad_enabled())
+            if use.known is deferred.NORM:
+                output = self._deferred(input, use)
+                if output is not None:
+                    return output
+            if use.known is not None:
+                use = None
+        features = input.computed()
         if constants.EVAL_IGNORES_AUTOCAST and self._leaves_autocast(features):
             with torch.autocast(features.device.type, enabled=False):
                 return self.forward(input, add_input)
@@ -132,6 +147,7 @@ class SparseConvolution(WindowedModule):
             features = features.to(torch.promote_types(features.dtype, self.weight.dtype))
         if self.conv1x1:
             output = input.replace_feature(self._multiply(input, features))
+            output._use = use
         else:
             if constants.REFUSE_AS_SPCONV:
                 self._check_rows(input)
@@ -143,6 +159,7 @@ class SparseConvolution(WindowedModule):
                 features, weight, found.map, self.bias, self.groups, packed
             )
             output = found.output(input, result)
+            output._use = use
             self._count_voxels(result.shape[0])
             if stopwatch is not None:
                 stopwatch.stop(result.shape[0])
@@ -156,6 +173,75 @@ class SparseConvolution(WindowedModule):
                 activate(output.features, self.act_type, self.act_alpha)
             )
         return output
+
+    def run_with(
+        self, input: SparseConvTensor, norm: torch.nn.BatchNorm1d, relu: bool
+    ) -> SparseConvTensor | None:
+        """This, a batch norm and a ReLU, for a container in which they follow each other; None where it has to
+        call them."""
+        if not self._can_be_linked(input) or has_hooks(norm) or len(input.spatial_shape) != self.ndim:
+            return None
+        kind = deferred.RELU if relu else deferred.NORM
+        return self._deferred(
+            input, self._habit.of(self.training, torch.is_grad_enabled(), kind), norm, relu
+        )
+
+    def _can_be_linked(self, input: SparseConvTensor) -> bool:
+        """Whether this can be a link of a chain, for all that its arguments say."""
+        parameters = self._parameters
+        return (
+            constants.DEFER_LAYERS
+            and parameters.get("bias") is None
+            and type(parameters.get("weight")) is torch.nn.Parameter
+            and self.groups == 1
+            and self.act_type is _NO_ACTIVATION
+            and not input.benchmark
+            and not has_hooks(self)
+            and deferred.can_wait(input._features)
+        )
+
+    def _deferred(
+        self,
+        input: SparseConvTensor,
+        use: deferred.Use,
+        norm: torch.nn.BatchNorm1d | None = None,
+        relu: bool = False,
+    ) -> SparseConvTensor | None:
+        """The output, which is computed later; None where the layer has to compute now."""
+        held = input._features
+        weight = self._parameters["weight"]
+        if (
+            held.shape[1] != self.in_channels
+            or (held.dtype is not weight.dtype and modes.autocast_dtype(held) is None)
+            or constants.EVAL_IGNORES_AUTOCAST
+            or constants.REFUSE_AS_SPCONV
+        ):
+            return None
+        found = None
+        if self.conv1x1:
+            if self.inverse:
+                return None
+            source = deferred.source_of(held)
+            map = ops.submanifold_map(input.coords, self._pointwise_window())
+        else:
+            # Layers that change sites begin a chain: what leads to them is needed elsewhere more often than
+            # not, and a device has something to do while sites are counted.
+            source = deferred.source_of(held) if self.subm else input.computed()
+            found = find(self, input)
+            map = found.map
+        given = None if norm is None else deferred.norm_of(norm, map.out_rows)
+        if norm is not None and given is None:
+            return None
+        operand = deferred.Weight(weight, self._kept, self.training, self.out_channels)
+        features = deferred.wait(source, operand, map, use, self._habit, given, relu)
+        if found is None:
+            return input._holding(features)
+        if self.record_voxel_count:
+            self._count_voxels(map.out_rows)
+        return found.output(input, features)
+
+    def _pointwise_window(self) -> Window:
+        return Window.centred(self.kernel_size, self.dilation)
 
     def _leaves_autocast(self, features: Tensor) -> bool:
         return (

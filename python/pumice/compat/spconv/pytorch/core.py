@@ -13,6 +13,7 @@ from torch.fx import Proxy, ProxyableClassMeta
 
 from .... import _C, ops
 from ....coords import Coordinates
+from ....nn import deferred
 from ....ops.modes import version_of
 from .. import constants
 from ..core import ConvAlgo
@@ -66,7 +67,8 @@ class SparseConvTensor(metaclass=_Recorded):
         force_algo: ConvAlgo | None = None,
     ) -> None:
         check_tensor(features, indices, spatial_shape, batch_size)
-        self._features = features
+        self._features = deferred.plain(features)
+        self._use: deferred.Use | None = None
         self.indices = indices
         self.spatial_shape = [int(extent) for extent in spatial_shape]
         self.batch_size = batch_size
@@ -134,7 +136,7 @@ class SparseConvTensor(metaclass=_Recorded):
         self, features: Tensor, indices: Tensor, coords: Coordinates, spatial_shape: Sequence[int]
     ) -> SparseConvTensor:
         """Features on other sites; everything else as it is here."""
-        result = self.replace_feature(features)
+        result = self._holding(features)
         result.indices = indices
         result.spatial_shape = list(spatial_shape)
         result._stand_on(coords)
@@ -144,7 +146,14 @@ class SparseConvTensor(metaclass=_Recorded):
 
     @property
     def features(self) -> Tensor:
-        return self._features
+        features, use = self._features, self._use
+        if use is None and type(features) is Tensor:
+            return features
+        return deferred.read(features, use)
+
+    def computed(self) -> Tensor:
+        """`features` as layers take them: an ordinary tensor, whatever becomes of it."""
+        return deferred.take(self._features, self._use)
 
     @features.setter
     def features(self, value: Tensor) -> None:
@@ -154,15 +163,24 @@ class SparseConvTensor(metaclass=_Recorded):
 
     def replace_feature(self, feature: Tensor) -> SparseConvTensor:
         """Other features, for the same rows."""
+        if type(feature) is Tensor:
+            return self._holding(feature)
+        held, use = deferred.store(feature)
+        result = self._holding(held)
+        result._use = use
+        return result
+
+    def _holding(self, features: Tensor) -> SparseConvTensor:
         result = SparseConvTensor.__new__(SparseConvTensor)
-        result.__dict__.update(self.__dict__)
-        result._features = feature
-        result.spatial_shape = self.spatial_shape.copy()
+        members = result.__dict__
+        members.update(self.__dict__)
+        members["_features"], members["_use"] = features, None
+        members["spatial_shape"] = self.spatial_shape.copy()
         return result
 
     def shadow_copy(self) -> SparseConvTensor:
         """Another tensor with all the same members."""
-        return self.replace_feature(self._features)
+        return self.replace_feature(self.features)
 
     def select_by_index(self, valid_indices: Tensor) -> SparseConvTensor:
         """The rows that a mask or a list of rows selects, without any map."""
@@ -172,7 +190,7 @@ class SparseConvTensor(metaclass=_Recorded):
 
     def _select(self, valid_indices: Tensor) -> SparseConvTensor:
         return SparseConvTensor(
-            self._features[valid_indices],
+            self.computed()[valid_indices],
             self.indices[valid_indices],
             self.spatial_shape,
             self.batch_size,
@@ -181,14 +199,14 @@ class SparseConvTensor(metaclass=_Recorded):
         )
 
     def minus(self) -> SparseConvTensor:
-        return self.replace_feature(-self._features)
+        return self.replace_feature(-self.features)
 
     def __add__(self, other: Union[SparseConvTensor, Tensor]) -> SparseConvTensor:
         """Row for row, with a tensor on the same sites or with plain features."""
         if isinstance(other, SparseConvTensor):
             check_same_sites("+", [self, other])
             other = other.features
-        return self.replace_feature(self._features + other)
+        return self.replace_feature(self.features + other)
 
     __radd__ = __add__
     __iadd__ = __add__
@@ -204,7 +222,7 @@ class SparseConvTensor(metaclass=_Recorded):
 
     def dense(self, channels_first: bool = True) -> Tensor:
         """[batch_size, C, shape…], or [batch_size, shape…, C]; 0 where no site is."""
-        dense = ops.to_dense(self._features, self.coords, shape=self.spatial_shape)
+        dense = ops.to_dense(self.computed(), self.coords, shape=self.spatial_shape)
         return dense if channels_first else dense.movedim(1, -1).contiguous()
 
     @classmethod
@@ -218,11 +236,13 @@ class SparseConvTensor(metaclass=_Recorded):
         return False
 
     def dequantize(self) -> SparseConvTensor:
-        return self.replace_feature(self._features.dequantize())
+        return self.replace_feature(self.features.dequantize())
 
     def __getstate__(self) -> dict[str, Any]:
         """Maps stay behind: they are found again."""
-        return {**self.__dict__, "indice_dict": {}, "_known": None}
+        return {
+            **self.__dict__, "_features": self.computed(), "_use": None, "indice_dict": {}, "_known": None
+        }  # fmt: skip
 
     def __repr__(self) -> str:
         return f"SparseConvTensor[shape={self._features.shape}]"

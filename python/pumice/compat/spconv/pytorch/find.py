@@ -30,7 +30,10 @@ class Found(NamedTuple):
 
     def output(self, x: SparseConvTensor, features: Tensor) -> SparseConvTensor:
         """`features` [M, C] on the sites that the map leads to, all else as in `x`."""
-        result = x._on(features, self.indices, self.coords, self.spatial_shape)
+        if self.indices is x.indices and x._known is not None and x._known[-1] is self.coords:
+            result = x._holding(features)  # the same sites
+        else:
+            result = x._on(features, self.indices, self.coords, self.spatial_shape)
         result.indice_dict = self.indice_dict
         return result
 
@@ -98,12 +101,15 @@ def _reused(layer: WindowedModule, x: SparseConvTensor, kept: IndiceData) -> Fou
             f"{_about(layer)} was given to a layer that changes sites, so a submanifold layer cannot "
             "share it: name another"
         )
-    if layer.window != kept.window:
+    if layer.window is not kept.window and layer.window != kept.window:
         raise _C.UserError(
             f"{_about(layer)} belongs to a layer of kernel_size {kept.ksize}, dilation {kept.dilation}, "
             f"and this one has {layer.kernel_size}, {layer.dilation}: name another"
         )
-    if list(x.spatial_shape) != kept.spatial_shape or not x.stands_on(kept.coords):
+    if not (
+        (x.spatial_shape == kept.spatial_shape or list(x.spatial_shape) == kept.spatial_shape)
+        and x.stands_on(kept.coords)
+    ):
         raise _C.UserError(
             f"{_about(layer)} belongs to {len(kept.coords)} sites in a grid of {kept.spatial_shape}, and "
             f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: name another"

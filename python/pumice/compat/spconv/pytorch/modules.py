@@ -11,6 +11,7 @@ from typing import Any, Union
 import torch
 
 from .... import _C
+from ....nn.fused import has_hooks
 from ...foreign import PeerAssertionError
 from ..core import ConvAlgo
 from .core import SparseConvTensor, expand_nd
@@ -147,12 +148,35 @@ class SparseSequential(SparseModule):
         return iter(self._modules.values())
 
     def forward(self, input: Any) -> Any:
-        for module in self._modules.values():
+        modules = list(self._modules.values())
+        passed = 0
+        for index, module in enumerate(modules):
+            if index < passed:
+                continue
+            if type(input) is SparseConvTensor and is_sparse_conv(module):
+                together = _run_together(modules, index, input)
+                if together is not None:
+                    input, passed = together
+                    continue
             if is_spconv_module(module) or not isinstance(input, SparseConvTensor):
                 input = module(input)
             elif input.indices.shape[0] != 0:
                 input = input.replace_feature(module(input.features))
         return input
+
+
+def _run_together(
+    modules: list[torch.nn.Module], index: int, x: SparseConvTensor
+) -> tuple[SparseConvTensor, int] | None:
+    """The convolution at `index` with the norm and the ReLU behind it, and where to go on; None where they are
+    to be called one by one."""
+    if index + 1 == len(modules) or type(modules[index + 1]) not in _NORMS:
+        return None
+    behind = modules[index + 2] if index + 2 < len(modules) else None
+    relu = behind is not None and type(behind) in _RELUS and not has_hooks(behind)
+    convolution: Any = modules[index]
+    output = convolution.run_with(x, modules[index + 1], relu)
+    return None if output is None else (output, index + (3 if relu else 2))
 
 
 def _on_features(name: str, base: type[torch.nn.Module]) -> type[torch.nn.Module]:
@@ -171,6 +195,8 @@ SparseBatchNorm = _on_features("SparseBatchNorm", torch.nn.BatchNorm1d)
 SparseSyncBatchNorm = _on_features("SparseSyncBatchNorm", torch.nn.SyncBatchNorm)
 SparseReLU = _on_features("SparseReLU", torch.nn.ReLU)
 SparseIdentity = _on_features("SparseIdentity", torch.nn.Identity)
+_NORMS = (torch.nn.BatchNorm1d, SparseBatchNorm)
+_RELUS = (torch.nn.ReLU, SparseReLU)
 
 
 def is_spconv_module(module: torch.nn.Module) -> bool:

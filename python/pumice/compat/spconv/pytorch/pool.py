@@ -48,7 +48,7 @@ class _Pool(WindowedModule):
         found = find(self, input)
         if stopwatch is not None:
             stopwatch.lap("indice_gen_time")
-        result = self._pool(input.features, found.map)
+        result = self._pool(input.computed(), found.map)
         self._count_voxels(result.shape[0])
         if stopwatch is not None:
             stopwatch.stop(result.shape[0])
@@ -148,7 +148,7 @@ class _GlobalPool(SparseModule):
     _kind: str
 
     def forward(self, input: SparseConvTensor) -> Tensor:
-        return ops.global_pool(input.features, input.coords, self._kind)
+        return ops.global_pool(input.computed(), input.coords, self._kind)
 
 
 class SparseGlobalMaxPool(_GlobalPool):

@@ -1,0 +1,34 @@
+"""Layers called one by one that run together, as those of a Sequential do.
+
+Code written for other libraries calls a convolution, hands its features to a batch norm, hands those to a
+ReLU, and puts them back. What such a layer makes is read by nobody else, so it need not be there: a layer
+whose output went that way before returns a tensor that only says what is to be computed (`links`), norm,
+sum and ReLU add to it, and the chain runs where somebody reads it (`running`). Which way outputs go is
+learnt from earlier passes (`uses`): in the first ones every layer computes at once, on tensors that tell
+what is done to them (`tensors`). An output that goes anywhere else is an ordinary tensor, at once and ever after.
+"""
+
+from __future__ import annotations
+
+from .layers import can_wait, norm_of, source_of, wait
+from .links import Weight
+from .tensors import Deferred, plain, read, store, take
+from .uses import NORM, OTHER, RELU, Habit, Use
+
+__all__ = [
+    "NORM",
+    "OTHER",
+    "RELU",
+    "Deferred",
+    "Habit",
+    "Use",
+    "Weight",
+    "can_wait",
+    "norm_of",
+    "plain",
+    "read",
+    "source_of",
+    "store",
+    "take",
+    "wait",
+]

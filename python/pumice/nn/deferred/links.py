@@ -1,0 +1,199 @@
+"""What is to be computed: relu(norm(convolution(source)) + residual), as far as it has been asked for."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+
+import torch
+from torch import Tensor
+
+from ... import _C
+from ...ops import modes
+from .uses import Habit, Use
+
+if TYPE_CHECKING:
+    from .tensors import Deferred
+
+# How far a link has been asked for.
+CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
+
+
+# PyTorch's switches in a call, which hold for what it asks to be computed: whether gradients are recorded,
+# inference mode, the type of autocast, and the stream.
+Mode = tuple[bool, bool, Union[torch.dtype, None], int]
+_LEARNS, _AUTOCAST = 0, 2
+
+
+class Layout(Protocol):
+    """How a layer keeps its weight."""
+
+    def operands(
+        self, parameter: Tensor, training: bool
+    ) -> tuple[Tensor, _C.PackedWeights | None]:
+        """[offsets, in, out], as kernels take it, and where a frozen layer keeps it packed."""
+
+    def turn(self, parameter: Tensor) -> Tensor:
+        """To [offsets, in, out]."""
+
+    def turn_back(self, weight: Tensor) -> Tensor:
+        """The other way round."""
+
+
+class Weight(NamedTuple):
+    """A layer's parameter."""
+
+    parameter: Tensor
+    layout: Layout
+    training: bool
+    out_channels: int
+
+    def operands(self) -> tuple[Tensor, _C.PackedWeights | None]:
+        """[offsets, in, out], and where a frozen layer keeps it packed."""
+        return self.layout.operands(self.parameter, self.training)
+
+
+# Arguments of torch.nn.functional.batch_norm: mean, variance, weight, bias, training, momentum and eps; and the
+# count of batches, where that has not gone up yet.
+Norm = tuple[Tensor, Tensor, Tensor, Tensor, bool, float, float, Union[Tensor, None]]
+
+
+def now(features: Union[Tensor, Link]) -> Mode:
+    """Of a call on `features`, or on what makes them."""
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        modes.autocast_dtype(features),  # type: ignore[arg-type]  (takes what it asks of a tensor)
+        modes.stream_of(features),  # type: ignore[arg-type]
+    )
+
+
+class Link:
+    """A convolution, and what has been asked for of its output.
+
+    `users`: how many links take what it makes; `seen`: the tensors that stand for what it makes, or made
+    before it was asked for more; `value`: what it makes, once that is there; `early`: what it made of that,
+    by stage, where somebody held it.
+    """
+
+    __slots__ = (
+        "__weakref__", "device", "dtype", "early", "error", "habit", "is_cuda", "is_done", "learns", "map", "mode", "norm",
+        "relu", "requires_grad", "residual", "seen", "shape", "source", "stage", "use", "users", "value",
+        "version", "versions", "weight",
+    )  # fmt: skip
+
+    def __init__(
+        self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
+    ) -> None:
+        """`source` [N, in] through a map, [M, out]."""
+        parameter = weight.parameter
+        self.weight = weight
+        self.map = map
+        self.use = use
+        self.habit = habit
+        self.mode = mode = now(source)
+        if isinstance(source, Link):
+            if source.mode == mode:
+                source.users += 1
+            else:
+                source = source.result()
+        self.source: Union[Link, Tensor, None] = source
+        self.shape = torch.Size((map.out_rows, weight.out_channels))
+        self.device = source.device
+        self.is_cuda = source.is_cuda
+        self.dtype = mode[_AUTOCAST] or source.dtype
+        self.learns = mode[_LEARNS]
+        self.requires_grad = self.learns and (source.requires_grad or parameter.requires_grad)
+        self.version = modes.version_of(parameter)
+        self.stage = CONVOLVED
+        self.norm: Norm | None = None
+        self.residual: Union[Link, Tensor, None] = None
+        self.relu = False
+        self.users = 0
+        self.seen: list[weakref.ref[Deferred]] = []
+        self.is_done = False
+        self.value: Tensor | None = None
+        self.early: dict[int, Tensor] = {}
+        self.error: Exception | None = None
+        last = None if habit.last is None else habit.last()
+        if last is not None and not last.is_done:
+            last.result()  # running statistics move in the order of calls
+
+    def normalize(self, norm: Norm) -> None:
+        """Asks for a batch norm of it."""
+        self.stage = NORMED
+        self.norm = norm
+        self.versions = versions_of(norm)
+        if self.learns and not self.requires_grad:
+            self.requires_grad = norm[2].requires_grad or norm[3].requires_grad
+        if norm[4]:
+            self.__class__ = _TrainingLink
+            self.habit.last = weakref.ref(self)
+
+    def add(self, residual: Union[Link, Tensor]) -> None:
+        """Asks for a sum with `residual`."""
+        self.stage = SUMMED
+        self.residual = residual
+        if self.learns and not self.requires_grad:
+            self.requires_grad = residual.requires_grad
+        if isinstance(residual, Link):
+            residual.users += 1
+
+    def rectify(self) -> None:
+        """Asks for a ReLU of it."""
+        self.stage = RECTIFIED
+        self.relu = True
+
+    def needs(self) -> list[Union[Link, Tensor]]:
+        """What it takes; nothing once it is computed."""
+        assert self.source is not None
+        return [self.source] if self.residual is None else [self.source, self.residual]
+
+    def held(self) -> tuple[bool, bool]:
+        """Whether anybody could still ask for what it makes, and for what it made on the way."""
+        now = before = False
+        for reference in self.seen:
+            tensor = reference()
+            if tensor is not None:
+                if tensor.stage == self.stage:
+                    now = True
+                else:
+                    before = True
+        return now, before
+
+    def result(self, stage: int | None = None) -> Tensor:
+        """What it makes, computed if it is not there yet, or made at a stage before."""
+        if not self.is_done:
+            from .running import compute
+
+            compute(self)
+        if self.error is not None:
+            raise self.error
+        value = self.value if stage is None or stage == self.stage else self.early[stage]
+        assert value is not None, "nobody holds what a link inside of a chain makes"
+        return value
+
+    def get_device(self) -> int:
+        """As of a tensor: that of the GPU, -1 on the CPU."""
+        return self.device.index if self.is_cuda else -1
+
+
+class _TrainingLink(Link):
+    """With a norm in training, which moves its running statistics, whether somebody reads its result or not."""
+
+    __slots__ = ()
+
+    def __del__(self) -> None:
+        if not self.is_done:
+            self.result()
+
+
+def versions_of(norm: Norm) -> tuple[int, ...]:
+    """Of what must not change until a norm is computed; in training its statistics may."""
+    mean, variance, weight, bias, training = norm[:5]
+    try:
+        if training:
+            return weight._version, bias._version
+        return weight._version, bias._version, mean._version, variance._version
+    except RuntimeError:  # of inference mode, where nobody counts
+        return ()

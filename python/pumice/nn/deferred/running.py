@@ -1,0 +1,273 @@
+"""Computes links: those that somebody asks for and those they need, as chains as long as there are."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any, Union
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ...ops import modes
+from ..chain import Code, hooks_on_saved
+from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Link, Mode, now, versions_of
+from .turning import turned
+
+_MOST_CODES = 16  # of one layer, whose chains differ by what else people hold
+_lock = threading.RLock()  # a result is computed once, whoever asks first
+
+Value = Union[Link, Tensor]
+
+
+def compute(link: Link) -> None:
+    """Computes a link, and whatever it takes that is not there yet."""
+    with _lock:
+        if link.is_done:
+            return
+        links: list[Link] = []
+        _collect(link, links, set())
+        start = 0
+        for end in _ends(links):
+            part = links[start:end]
+            start = end
+            if not part[-1].is_done:
+                _run(part)
+
+
+def _collect(link: Link, links: list[Link], known: set[Link]) -> None:
+    """A link behind all that it takes."""
+    known.add(link)
+    for value in link.needs():
+        if isinstance(value, Link) and not value.is_done and value not in known:
+            _collect(value, links, known)
+    links.append(link)
+
+
+def _ends(links: list[Link]) -> list[int]:
+    """Where chains end: behind links whose results are asked for from outside of the chain."""
+    index = {link: at for at, link in enumerate(links)}
+    last_taker = [-1] * len(links)
+    takers = [0] * len(links)
+    for at, link in enumerate(links):
+        for value in link.needs():
+            made_at = index.get(value) if isinstance(value, Link) else None
+            if made_at is not None:
+                last_taker[made_at] = at
+                takers[made_at] += 1
+    last = len(links) - 1
+    ends = {last}
+    for at, link in enumerate(links):
+        is_held, is_held_before = link.held()
+        if is_held or link.users != takers[at]:
+            ends.add(at)
+        if link.norm is None or is_held_before:  # by itself
+            ends.update((at, at - 1))
+        elif at > 0 and (
+            links[at - 1].mode != link.mode or links[at - 1].map.home != link.map.home
+        ):
+            ends.add(at - 1)
+    ends.discard(-1)
+    while True:
+        # What a later chain takes of an earlier one is the result of a chain of its own.
+        more = {
+            at
+            for at in range(last)
+            if at not in ends and any(at < end < last_taker[at] for end in ends)
+        }
+        start = 0
+        for end in sorted(ends):
+            if _given(links[start : end + 1]) is None:
+                more.add(_last_in_reach(links, start))
+            start = end + 1
+        if more <= ends:
+            return [end + 1 for end in sorted(ends)]
+        ends |= more
+
+
+def _given(links: list[Link]) -> list[Value] | None:
+    """The values that a chain of these is given: what its first convolution takes, and one that is added.
+    None where there are more."""
+    made = set(links)
+    given: list[Any] = [links[0].source]
+    for link in links:
+        source, residual = link.source, link.residual
+        if source is not given[0] and not (isinstance(source, Link) and source in made):
+            return None
+        if residual is None or residual is given[0] or (isinstance(residual, Link) and residual in made):
+            continue
+        if len(given) == 1:
+            given.append(residual)
+        elif residual is not given[1]:
+            return None
+    return given
+
+
+def _last_in_reach(links: list[Link], start: int) -> int:
+    """The last link from `start` on that a chain of two given values reaches."""
+    end = start
+    while _given(links[start : end + 2]) is not None:
+        end += 1
+    return end
+
+
+def _run(links: list[Link]) -> None:
+    """A chain, whose last link's result is kept."""
+    out = links[-1]
+    try:
+        with _as_called(out.mode, out):
+            alone = out.norm is None or bool(out.early) or out.held()[1]
+            value = None if alone else _chain(links)
+            out.value = _one_by_one(links) if value is None else value
+    except Exception as error:
+        out.error = error
+        raise
+    finally:
+        for link in links:
+            link.is_done = True
+            link.source = link.residual = None  # which need not live any longer
+
+
+def _chain(links: list[Link]) -> Tensor | None:
+    """None where the layers have to run one by one."""
+    given = _given(links)
+    assert given is not None
+    number: dict[int, int] = {id(value): at for at, value in enumerate(given)}
+    training = links[0].norm[4]
+    rows = []
+    parameters: list[Tensor] = []
+    running: list[Tensor | None] = []
+    maps: list[_C.Map] = []
+    names: list[int] = []
+    for at, link in enumerate(links):
+        mean, variance, weight, bias, trains, momentum, eps, batches = link.norm
+        if trains is not training:
+            return None
+        _check_unchanged(link)
+        residual = -1 if link.residual is None else number[id(link.residual)]
+        rows.append((number[id(link.source)], residual, link.relu, eps, momentum))
+        number[id(link)] = 2 + at
+        parameters += (link.weight.parameter, weight, bias)
+        running += (mean, variance, batches)
+        maps.append(link.map)
+        names.append(id(link.habit))
+    codes = links[0].habit.codes
+    name = (*rows, *names)
+    code = codes.get(name)
+    if code is None:
+        while len(codes) >= _MOST_CODES:
+            del codes[next(iter(codes))]
+        code = codes[name] = Code(rows)
+    first = _tensor(given[0])
+    second = _tensor(given[1]) if len(given) > 1 else None
+    statistics = tuple(running)
+    start = code.begin(first, second, tuple(parameters), statistics, training)
+    if start is None:
+        return None
+    parameters[::3], kept = turned([link.weight for link in links])
+    return code.run(start, tuple(maps), tuple(parameters), statistics, kept)
+
+
+def _check_unchanged(link: Link) -> None:
+    changed = None
+    if link.version != modes.version_of(link.weight.parameter):
+        changed = "the weight of a convolution was"
+    elif link.norm is not None and link.versions != versions_of(link.norm):
+        changed = "parameters of a batch norm were"
+    if changed is not None:
+        raise _C.UserError(
+            f"{changed} changed between its call and the first use of its output: read "
+            "x.features before the change, or set pumice.compat.spconv.constants.DEFER_LAYERS = False"
+        )
+
+
+def _one_by_one(links: list[Link]) -> Tensor:
+    made: dict[Link, Tensor] = {}
+    for link in links:
+        _check_unchanged(link)
+        weight, packed = link.weight.operands()
+        x = ops.convolution(_tensor(link.source, made), weight, link.map, None, 1, packed)
+        if link.norm is None or link.held()[1]:
+            made[link] = _stage_by_stage(link, x)
+            continue
+        mean, variance, scale, shift, training, momentum, eps, batches = link.norm
+        residual = None if link.residual is None else _tensor(link.residual, made)
+        made[link] = ops.batch_norm(
+            x, scale, shift, mean, variance, training, momentum, eps, residual, link.relu, batches
+        )
+    return made[links[-1]]
+
+
+def _stage_by_stage(link: Link, x: Tensor) -> Tensor:
+    """Of a convolution's result, with what somebody holds on the way."""
+    link.early[CONVOLVED] = x
+    if link.stage >= NORMED:
+        if link.norm[7] is not None:
+            link.norm[7].add_(1)
+        x = link.early[NORMED] = torch.nn.functional.batch_norm(x, *link.norm[:7])
+    if link.residual is not None:
+        x = link.early[SUMMED] = x + _tensor(link.residual)
+    if link.stage == RECTIFIED:
+        x = torch.relu(x)
+    return x
+
+
+def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written to)
+    if not isinstance(value, Link):
+        return value
+    return made[value] if value in made else value.result()
+
+
+@contextlib.contextmanager
+def _switched(mode: Mode, link: Link, hooked: bool) -> Iterator[None]:
+    learns, inference, autocast, stream = mode
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(inference))
+        stack.enter_context(torch.set_grad_enabled(learns))
+        if modes.autocast_dtype(link) != autocast:  # type: ignore[arg-type]
+            kind = "cuda" if link.is_cuda else "cpu"
+            stack.enter_context(torch.autocast(kind, autocast, enabled=autocast is not None))
+        if hooked:  # of a region that the layers were called outside of
+            stack.enter_context(_without_hooks())
+        if modes.stream_of(link) != stream:  # type: ignore[arg-type]
+            stack.enter_context(_on_stream(stream, link))
+        yield
+
+
+def _as_called(mode: Mode, link: Link) -> contextlib.AbstractContextManager[None]:
+    """PyTorch's switches as they were when the layers were called."""
+    hooked = hooks_on_saved is not None and hooks_on_saved(True) is not None
+    if now(link) == mode and not hooked:
+        return contextlib.nullcontext()
+    return _switched(mode, link, hooked)
+
+
+@contextlib.contextmanager
+def _without_hooks() -> Iterator[None]:
+    hooks = hooks_on_saved(True)
+    torch._C._autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+
+
+@contextlib.contextmanager
+def _on_stream(stream: int, link: Link) -> Iterator[None]:
+    """Where the layers were called, whatever stream asks for the result, which then waits for it."""
+    if torch.cuda.is_current_stream_capturing():
+        raise _C.UserError(
+            "a CUDA graph is being recorded on another stream than layers were called on whose output it uses: "
+            "read x.features before"
+        )
+    asks = torch.cuda.current_stream(link.device)
+    default = torch.cuda.default_stream(link.device)
+    calls = default if stream == default.cuda_stream else torch.cuda.ExternalStream(stream, link.device)
+    with torch.cuda.stream(calls):
+        yield
+    asks.wait_stream(calls)
+    for value in (link.value, *link.early.values()):
+        if value is not None:
+            value.record_stream(asks)
