@@ -9,6 +9,7 @@ import torch
 
 from . import _C
 
+_ORDINARY = (torch.Tensor, torch.nn.Parameter)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
@@ -32,6 +33,12 @@ def describe(value: Any) -> str:
     if type(value).__module__.startswith("torch.masked"):
         return "a masked tensor, whose mask would be lost: .to_tensor(0) makes an ordinary one"
     return ""
+
+
+def ordinary(tensor: Any) -> Any:
+    """The tensor of PyTorch's own class that a layer's output stands for, where it is one of those."""
+    stands_for = None if type(tensor) in _ORDINARY else getattr(tensor, "stands_for", None)
+    return tensor if stands_for is None else stands_for()
 
 
 def check_tensor(name: str, value: Any) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from . import _C, _torch_functions
 from ._checks import warn_once
-from ._tensors import check_floating
+from ._tensors import check_floating, ordinary
 from .coords import Coordinates
 from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
 
@@ -66,6 +66,7 @@ class SparseTensor(Values):
                 if not isinstance(features, Coordinates)
                 else "features are Coordinates: SparseTensor takes (coords, features), in this order"
             )
+        features = ordinary(features)
         _check_order(coords, features)
         if features.dim() != 2:
             raise _C.UserError(
@@ -154,6 +155,7 @@ class SparseTensor(Values):
             raise _C.UserError(
                 f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
             )
+        features = ordinary(features)
         check_floating(features)
         if torch.compiler.is_compiling():
             torch._check(features.shape[0] == self.features.shape[0])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 
 from .. import _C
+from ..nn import deferred
 
 _PACKAGES = {
     "spconv": "pumice.compat.spconv",
@@ -40,4 +41,25 @@ def install(*names: str) -> None:
         importlib.import_module(_PACKAGES[name]).install()
 
 
-__all__ = ["install"]
+def defer_layers(defers: bool) -> None:
+    """Whether layers of these interfaces may compute later than they are called, together with others.
+
+    They do so by default: a convolution without a bias waits for the batch norm, the sum and the ReLU behind it, and
+    for the convolutions behind those, until somebody reads what they make; results and gradients are the same.
+
+    Args:
+        defers: False: every layer computes when it is called.
+    Returns:
+        None.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> pumice.compat.defer_layers(False)
+        >>> pumice.compat.defer_layers(True)
+    """
+    deferred.switch.defers = defers
+
+
+__all__ = ["defer_layers", "install"]

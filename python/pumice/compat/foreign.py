@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import _C, ops
 from ..convert.layouts import LAYOUTS, from_common, to_common
+from ..nn import deferred
 from ..nn.kept import Kept
 from ..ops import modes
 
@@ -32,6 +33,7 @@ class ForeignWeight(Kept):
         self.layout = LAYOUTS[layout]
         self.size = tuple(size)
         self.strided = strided
+        self.habit = deferred.Habit()
         self._forget()
 
     def freeze(self) -> None:
@@ -79,7 +81,12 @@ class ForeignWeight(Kept):
     def convolve(
         self, features: Tensor, parameter: Tensor, map: ops.Map, bias: Tensor | None, training: bool
     ) -> Tensor:
-        """[in rows, C_in] to [out rows, C_out]."""
+        """[in rows, C_in] to [out rows, C_out]; of features that a sparse tensor holds a result to be held
+        likewise, which may be computed later."""
+        later = deferred.convolved(features, parameter, self, training, map, bias)
+        if later is not None:
+            return later
+        features = deferred.plain(features)
         bias = None if bias is None else bias.reshape(-1)
         weight, packed = self.operands(parameter, training)
         return ops.convolution(features, weight, map, bias, kept=packed)

@@ -149,6 +149,11 @@ def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Te
     )
 
 
+def is_watched(module: torch.nn.Module) -> bool:
+    """Whether a call does more than its class says: it has hooks, or a forward of its own."""
+    return has_hooks(module) or "forward" in module.__dict__
+
+
 def has_hooks(module: torch.nn.Module) -> bool:
     return bool(
         module._forward_hooks

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor as Rows
 
+from ...nn import deferred
 from ..foreign import PeerAssertionError
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode as _Mode
@@ -34,13 +35,25 @@ def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
 class Tensor:
     """What sparse tensors and fields share."""
 
-    _F: Rows
+    _held: Rows
     _manager: CoordinateManager
     _key: CoordinateMapKey
     C: Rows
 
     def _with(self, features: Rows) -> Any:
         raise NotImplementedError
+
+    @property
+    def _F(self) -> Rows:  # noqa: N802
+        """The features, computed if need be."""
+        held = self._held
+        if type(held) is deferred.Deferred:
+            self._held = held = deferred.plain(held)
+        return held
+
+    @_F.setter
+    def _F(self, features: Rows) -> None:  # noqa: N802
+        self._held = features
 
     @property
     def F(self) -> Rows:  # noqa: N802
@@ -76,31 +89,31 @@ class Tensor:
 
     @property
     def shape(self) -> torch.Size:
-        return self._F.shape
+        return self._held.shape
 
     def size(self) -> torch.Size:
-        return self._F.size()
+        return self._held.size()
 
     @property
     def device(self) -> torch.device:
-        return self._F.device
+        return self._held.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self._F.dtype
+        return self._held.dtype
 
     @property
     def requires_grad(self) -> bool:
-        return self._F.requires_grad
+        return self._held.requires_grad
 
     def requires_grad_(self, requires_grad: bool = True) -> None:
         self._F.requires_grad_(requires_grad)
 
     def get_device(self) -> int:
-        return self._F.get_device()
+        return self._held.get_device()
 
     def __len__(self) -> int:
-        return len(self._F)
+        return len(self._held)
 
     def float(self) -> Any:
         self._F = self._F.float()
@@ -169,6 +182,10 @@ class Tensor:
         raise PeerAssertionError(f"the tensors are at different points: {self._key} and {other._key}")
 
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, Tensor) and self._key == other._key and self._manager is other._manager:
+            later = deferred.added(self._held, other._held)
+            if later is not None:
+                return self._with(later)
         return self._combine(other, lambda a, b: a + b)
 
     def __sub__(self, other: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ... import _C, ops
+from ...nn import deferred
 from .enums import ConvolutionMode
 from .kernels import KernelGenerator, find_map, weight_of
 from .tensor import SparseTensor
@@ -74,13 +75,23 @@ class MinkowskiConvolutionBase(_WithKernel):
         if input.D != self.dimension:
             raise _C.UserError(f"the layer has dimension {self.dimension}, and its input {input.D}")
         if self.use_mm and coordinates is None:
+            if self.bias is None and deferred.can_wait(input._held):
+                map = ops.submanifold_map(input.sites, self.kernel_generator.window)
+                later = deferred.convolved(
+                    input._held, self.kernel, self._kept, self.training, map, None
+                )
+                if later is not None:
+                    return input._with(later)
             bias = None if self.bias is None else self.bias[0]
             return input._with(torch.nn.functional.linear(input.F, self.kernel.T, bias))
         kernel = self.kernel_generator
+        keeps_sites = kernel.requires_strided_coordinates and coordinates is None
+        # Others begin a chain: a device computes while sites are counted.
+        held = input._held if keeps_sites else input.F
         map, sites = find_map(
             input, kernel, coordinates, self.is_transpose, kernel.expand_coordinates
         )
-        features = self._kept.convolve(input.F, self.kernel, map, self.bias, self.training)
+        features = self._kept.convolve(held, self.kernel, map, self.bias, self.training)
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 
 

@@ -82,6 +82,9 @@ class CrossWeight(ForeignWeight):
     def turn(self, parameter: Tensor) -> Tensor:
         return parameter.reshape(-1, *parameter.shape[-2:])[self.order]
 
+    def turn_back(self, weight: Tensor) -> Tensor:
+        return weight[[self.order.index(place) for place in range(len(self.order))]]
+
     def _arguments(self) -> tuple[Any, ...]:
         return self.size, self.window
 

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from ... import ops
+from ...nn import deferred
+from ...nn.fused import is_watched
 from .convolution import MinkowskiModuleBase
 
 
@@ -31,6 +33,10 @@ class MinkowskiBatchNorm(MinkowskiModuleBase):
         self.bn = torch.nn.BatchNorm1d(num_features, eps, momentum, affine, track_running_stats)
 
     def forward(self, input: Any) -> Any:
+        if type(self.bn) is torch.nn.BatchNorm1d and not is_watched(self.bn):
+            later = deferred.normalized(input._held, self.bn)
+            if later is not None:
+                return input._with(later)
         return input if len(input) == 0 else input._with(self.bn(input.F))
 
 
@@ -96,7 +102,12 @@ class MinkowskiNonlinearityBase(MinkowskiModuleBase):
         self.module = self.MODULE(*args, **kwargs)
 
     def forward(self, input: Any) -> Any:
-        return input._with(self.module(input.F))
+        module = self.module
+        if type(module) is torch.nn.ReLU and not is_watched(module):
+            later = deferred.rectified(input._held, module.inplace)
+            if later is not None:
+                return input._with(later)
+        return input._with(module(input.F))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.module.extra_repr()})"

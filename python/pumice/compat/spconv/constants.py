@@ -25,11 +25,6 @@ EVAL_IGNORES_AUTOCAST = False
 # layer without a name.
 REFUSE_AS_SPCONV = False
 
-# False: every layer computes when it is called. True: a layer without a bias, whose output went through a
-# batch norm in earlier passes and nowhere else, computes where what is made of it is read, so that
-# layers called one by one run together as those of a pumice.nn.Sequential do.
-DEFER_LAYERS = True
-
 # Without effect: that TF32 may be used is said by torch.set_float32_matmul_precision.
 SPCONV_ALLOW_TF32 = False
 SPCONV_USE_DIRECT_TABLE = True

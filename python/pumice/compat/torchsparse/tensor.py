@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ... import _C
 from ...coords import Coordinates
+from ...nn import deferred
 from . import conventions
 from .utils import tensor_cache
 from .utils.tensor_cache import TensorCache
@@ -38,7 +39,7 @@ class SparseTensor:
         stride: int | Sequence[int] = 1,
         spatial_range: Sequence[int] | None = None,
     ) -> None:
-        self.feats = feats
+        self._held = feats
         self.coords = coords
         self.stride = make_ntuple(stride, 3)
         self.spatial_range = None if spatial_range is None else tuple(spatial_range)
@@ -100,6 +101,17 @@ class SparseTensor:
         return sites
 
     @property
+    def feats(self) -> Tensor:
+        held = self._held
+        if type(held) is deferred.Deferred:
+            self._held = held = deferred.plain(held)
+        return held
+
+    @feats.setter
+    def feats(self, feats: Tensor) -> None:
+        self._held = feats
+
+    @property
     def F(self) -> Tensor:  # noqa: N802
         return self.feats
 
@@ -147,7 +159,7 @@ class SparseTensor:
         return fresh
 
     def __len__(self) -> int:
-        return self.feats.shape[0]
+        return self._held.shape[0]
 
     # As in TorchSparse these change the tensor itself, and return it.
     def to(self, device: Any, non_blocking: bool = True) -> SparseTensor:
@@ -192,7 +204,8 @@ class SparseTensor:
                 raise _C.UserError(
                     "+: the tensors are on different sites; torchsparse.generative_add unites them"
                 )
-        return self._with(self.feats + other.feats)
+        later = deferred.added(self._held, other._held)
+        return self._with(self.feats + other.feats if later is None else later)
 
     def __repr__(self) -> str:
         return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"

@@ -6,11 +6,13 @@ whose output went that way before returns a tensor that only says what is to be 
 sum and ReLU add to it, and the chain runs where somebody reads it (`running`). Which way outputs go is
 learnt from earlier passes (`uses`): in the first ones every layer computes at once, on tensors that tell
 what is done to them (`tensors`). An output that goes anywhere else is an ordinary tensor, at once and ever after.
+Layers that hand each other the sparse tensor itself need not learn that (`layers`).
 """
 
 from __future__ import annotations
 
-from .layers import can_wait, norm_of, source_of, wait
+from . import switch
+from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .links import Weight
 from .tensors import Deferred, plain, read, store, take
 from .uses import NORM, OTHER, RELU, Habit, Use
@@ -23,12 +25,17 @@ __all__ = [
     "Habit",
     "Use",
     "Weight",
+    "added",
     "can_wait",
+    "convolved",
     "norm_of",
+    "normalized",
     "plain",
     "read",
+    "rectified",
     "source_of",
     "store",
+    "switch",
     "take",
     "wait",
 ]

@@ -9,10 +9,12 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ... import _C
+from ...ops import modes
 from ..chain import hooks_on_saved
-from .links import CONVOLVED, Link, Norm, Weight
-from .tensors import Deferred
-from .uses import Habit, Use
+from . import switch
+from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
+from .tensors import Deferred, is_open, residual_of
+from .uses import UNSEEN, Habit, Use
 
 _every_module = torch.nn.modules.module
 
@@ -21,7 +23,7 @@ def can_wait(features: Any) -> bool:
     """Whether a layer called with these may compute later: nobody watches each call, and nothing is recorded
     or transformed."""
     kind = type(features)
-    if kind is not Tensor and kind is not Deferred:
+    if not switch.defers or (kind is not Tensor and kind is not Deferred):
         return False
     return not (
         torch.compiler.is_compiling()
@@ -46,6 +48,60 @@ def source_of(features: Any) -> Union[Link, Tensor]:
     return link.result(features.stage)
 
 
+# Of layers that take the sparse tensor itself, which holds what they make: nobody sees a tensor that is not
+# computed, so that there is nothing to learn. Each returns None where the layer has to compute now.
+
+
+def convolved(
+    held: Any, parameter: Tensor, layout: Any, training: bool, map: Any, bias: Tensor | None
+) -> Tensor | None:
+    """A convolution of what a sparse tensor holds."""
+    if (
+        bias is not None
+        or type(parameter) is not torch.nn.Parameter
+        or type(map) is not _C.Map
+        or not can_wait(held)
+        or held.shape[1] != parameter.shape[-2]
+        or (held.dtype is not parameter.dtype and modes.autocast_dtype(held) is None)
+    ):
+        return None
+    weight = Weight(parameter, layout, training, parameter.shape[-1])
+    return wait(source_of(held), weight, map, UNSEEN, layout.habit)
+
+
+def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
+    """What a batch norm makes of it."""
+    if type(held) is not Deferred or held.stage != CONVOLVED or not is_open(held):
+        return None
+    norm = norm_of(module, held.link.shape[0])
+    if norm is None or norm[2].shape != held.link.shape[1:]:
+        return None
+    held.link.normalize(norm)
+    return Deferred(held.link)
+
+
+def rectified(held: Any, in_place: bool) -> Tensor | None:
+    """What a ReLU makes of it."""
+    if type(held) is not Deferred or held.stage not in (NORMED, SUMMED) or not is_open(held):
+        return None
+    held.link.rectify()
+    if in_place:  # who holds the tensor sees the change
+        held.stage = held.link.stage
+        return held
+    return Deferred(held.link)
+
+
+def added(left: Any, right: Any) -> Tensor | None:
+    """The sum of what two sparse tensors on the same sites hold."""
+    for main, other in ((left, right), (right, left)):
+        if type(main) is Deferred and main.stage == NORMED and is_open(main):
+            residual = residual_of(main.link, other)
+            if residual is not None:
+                main.link.add(residual)
+                return Deferred(main.link)
+    return None
+
+
 def norm_of(module: torch.nn.BatchNorm1d, rows: int) -> Norm | None:
     """What PyTorch's module does to so many rows; None where no chain does that, and where it raises."""
     parameters, buffers = module._parameters, module._buffers
@@ -53,10 +109,10 @@ def norm_of(module: torch.nn.BatchNorm1d, rows: int) -> Norm | None:
     mean, variance = buffers.get("running_mean"), buffers.get("running_var")
     training, momentum = module.training, module.momentum
     if (
-        weight is None
-        or bias is None
-        or mean is None
-        or variance is None
+        type(weight) is not torch.nn.Parameter
+        or type(bias) is not torch.nn.Parameter
+        or type(mean) is not Tensor
+        or type(variance) is not Tensor
         or not module.track_running_stats
         or (training and (rows < 2 or momentum is None))
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
@@ -23,6 +24,9 @@ CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
 # inference mode, the type of autocast, and the stream.
 Mode = tuple[bool, bool, Union[torch.dtype, None], int]
 _LEARNS, _AUTOCAST = 0, 2
+
+
+_failed: list[Exception] = []  # of links that were computed for their statistics alone
 
 
 class Layout(Protocol):
@@ -86,6 +90,8 @@ class Link:
         self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
     ) -> None:
         """`source` [N, in] through a map, [M, out]."""
+        if _failed:
+            raise _failed.pop()
         parameter = weight.parameter
         self.weight = weight
         self.map = map
@@ -184,8 +190,12 @@ class _TrainingLink(Link):
     __slots__ = ()
 
     def __del__(self) -> None:
-        if not self.is_done:
+        if self.is_done or sys.is_finalizing():
+            return
+        try:
             self.result()
+        except Exception as error:  # which cannot be raised here: the next layer does
+            _failed.append(error)
 
 
 def versions_of(norm: Norm) -> tuple[int, ...]:

@@ -179,7 +179,7 @@ def _check_unchanged(link: Link) -> None:
     if changed is not None:
         raise _C.UserError(
             f"{changed} changed between its call and the first use of its output: read "
-            "x.features before the change, or set pumice.compat.spconv.constants.DEFER_LAYERS = False"
+            "its features before the change, or call pumice.compat.defer_layers(False)"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 import torch
 from torch import Tensor
@@ -62,6 +62,10 @@ class Observed(Tensor):
                 return function(*args, **kwargs)
         return _done(function, args, kwargs)
 
+    def stands_for(self) -> Tensor:
+        """The same as an ordinary tensor."""
+        return plain(self)
+
 
 class Deferred(Tensor):
     """What a link makes, or made at an earlier `stage`, which may not have been computed yet. Any operation
@@ -107,6 +111,9 @@ class Deferred(Tensor):
         """2"""
         return 2
 
+    def __len__(self) -> int:
+        return self.link.shape[0]
+
     def get_device(self) -> int:
         """That of the GPU, -1 on the CPU."""
         return self.link.get_device()
@@ -129,8 +136,19 @@ class Deferred(Tensor):
     def __torch_dispatch__(
         cls, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """For operators that no function of Python led to."""
-        return _done(function, args, kwargs or {})
+        """For operators that no function of Python led to, below autograd."""
+        kwargs = kwargs or {}
+        for tensor in _tensors_in((args, kwargs)):
+            if type(tensor) is Deferred:
+                if tensor.link.requires_grad:
+                    _expect_no_gradient(tensor)
+                with torch.overrides.enable_reentrant_dispatch():
+                    tensor.link.result(tensor.stage)
+        return _done(function, args, kwargs)
+
+    def stands_for(self) -> Tensor:
+        """The same as an ordinary tensor, computed if need be."""
+        return plain(self)
 
     def __repr__(self, **kwargs: Any) -> str:
         return repr(plain(self))
@@ -170,18 +188,21 @@ def plain(tensor: Any) -> Any:
         return tensor
     link = tensor.link
     if not link.is_done and link.requires_grad and not torch.is_grad_enabled():
-        # An autograd function's own code reads it so too, which autograd does not know to lead any further than
-        # to this tensor.
-        with _untouched():
-            tensor.register_hook(_lost)
+        _expect_no_gradient(tensor)  # an autograd function's own code reads it so too
     return link.result(tensor.stage)
+
+
+def _expect_no_gradient(tensor: Deferred) -> None:
+    """Autograd, where it was given this very tensor, does not know that anything led to it."""
+    with _untouched():
+        tensor.register_hook(_lost)
 
 
 def _lost(gradient: Tensor) -> None:
     raise _C.UserError(
-        "a layer's features went to an autograd function before anything else read them, which did not happen "
-        "in earlier passes: the gradient ends there. Give it x.features.clone(), or set "
-        "pumice.compat.spconv.constants.DEFER_LAYERS = False"
+        "a layer's features went to an autograd function or an extension before anything else read them, which "
+        "did not happen in earlier passes: the gradient ends there. Give it x.features.clone(), or call "
+        "pumice.compat.defer_layers(False)"
     )
 
 
@@ -211,8 +232,11 @@ def _tensors_in(value: Any) -> list[Tensor]:
 
 def _can_go_on(tensor: Any, kind: str) -> bool:
     """Whether the link of a tensor can be asked for more."""
-    if type(tensor) is not Deferred or tensor.use.known is not kind:
-        return False
+    return type(tensor) is Deferred and tensor.use.known is kind and is_open(tensor)
+
+
+def is_open(tensor: Deferred) -> bool:
+    """Whether nothing was made yet of what a tensor stands for."""
     link = tensor.link
     return (
         not link.is_done
@@ -291,7 +315,19 @@ def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | No
     """Of what a norm makes and `other`."""
     if not _can_go_on(main, SUM) or main.stage != NORMED:
         return None
-    link, residual = main.link, other
+    link = main.link
+    residual = residual_of(link, other)
+    if residual is None:
+        return None
+    if residual is not other:
+        other.use.note(SUM)
+    link.add(residual)
+    return _went_on(link, main.use.then, in_place)
+
+
+def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:
+    """What a link adds of `other`; None where it cannot."""
+    residual = other
     if type(other) is Deferred:
         residual = other.link
         if residual.is_done:
@@ -302,12 +338,9 @@ def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | No
         residual = plain(other)
     elif type(other) is not Tensor:
         return None
-    if residual.shape != link.shape or residual.dtype != link.dtype:
+    if residual.shape != link.shape or residual.dtype != link.dtype or residual.device != link.device:
         return None
-    if residual is not other:
-        other.use.note(SUM)
-    link.add(residual)
-    return _went_on(link, main.use.then, in_place)
+    return residual
 
 
 # Each takes the arguments of the operation.

@@ -44,6 +44,19 @@ class Use:
         return self.then
 
 
+class _Unseen(Use):
+    """Of a result that nobody sees but layers."""
+
+    __slots__ = ()
+
+    def note(self, what: str) -> Use | None:
+        """Nothing to learn."""
+        return None
+
+
+UNSEEN = _Unseen(OTHER)
+
+
 class Habit:
     """What becomes of the outputs of one layer, apart for training and evaluation and with gradients and
     without. No copy of the layer takes it along."""

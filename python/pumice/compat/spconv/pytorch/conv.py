@@ -11,7 +11,7 @@ from torch import Tensor
 from .... import _C, ops
 from ....nn import deferred
 from ....nn.convolution import check_channels
-from ....nn.fused import has_hooks
+from ....nn.fused import has_hooks, is_watched
 from ....ops import modes
 from ....window import Window
 from ...foreign import ForeignWeight, PeerAssertionError
@@ -102,7 +102,6 @@ class SparseConvolution(WindowedModule):
         else:
             self.register_parameter("bias", None)
         self._kept = ForeignWeight("spconv", self.kernel_size, strided=not self.conv1x1)
-        self._habit = deferred.Habit()
         self.reset_parameters()
         self._register_load_state_dict_pre_hook(self._load_weight_different_layout)
 
@@ -126,7 +125,7 @@ class SparseConvolution(WindowedModule):
         self._check_dimension(input)
         use = None
         if add_input is None and self._can_be_linked(input):
-            use = self._habit.of(self.training, torch.is_grad_enabled())
+            use = self._kept.habit.of(self.training, torch.is_grad_enabled())
             if use.known is deferred.NORM:
                 output = self._deferred(input, use)
                 if output is not None:
@@ -179,19 +178,24 @@ class SparseConvolution(WindowedModule):
     ) -> SparseConvTensor | None:
         """This, a batch norm and a ReLU, for a container in which they follow each other; None where it has to
         call them."""
-        if not self._can_be_linked(input) or has_hooks(norm) or len(input.spatial_shape) != self.ndim:
+        if (
+            type(self).forward is not SparseConvolution.forward
+            or is_watched(self)
+            or is_watched(norm)
+            or len(input.spatial_shape) != self.ndim
+            or not self._can_be_linked(input)
+        ):
             return None
         kind = deferred.RELU if relu else deferred.NORM
         return self._deferred(
-            input, self._habit.of(self.training, torch.is_grad_enabled(), kind), norm, relu
+            input, self._kept.habit.of(self.training, torch.is_grad_enabled(), kind), norm, relu
         )
 
     def _can_be_linked(self, input: SparseConvTensor) -> bool:
         """Whether this can be a link of a chain, for all that its arguments say."""
         parameters = self._parameters
         return (
-            constants.DEFER_LAYERS
-            and parameters.get("bias") is None
+            parameters.get("bias") is None
             and type(parameters.get("weight")) is torch.nn.Parameter
             and self.groups == 1
             and self.act_type is _NO_ACTIVATION
@@ -233,7 +237,7 @@ class SparseConvolution(WindowedModule):
         if norm is not None and given is None:
             return None
         operand = deferred.Weight(weight, self._kept, self.training, self.out_channels)
-        features = deferred.wait(source, operand, map, use, self._habit, given, relu)
+        features = deferred.wait(source, operand, map, use, self._kept.habit, given, relu)
         if found is None:
             return input._holding(features)
         if self.record_voxel_count:

@@ -11,7 +11,7 @@ from typing import Any, Union
 import torch
 
 from .... import _C
-from ....nn.fused import has_hooks
+from ....nn.fused import is_watched
 from ...foreign import PeerAssertionError
 from ..core import ConvAlgo
 from .core import SparseConvTensor, expand_nd
@@ -173,7 +173,7 @@ def _run_together(
     if index + 1 == len(modules) or type(modules[index + 1]) not in _NORMS:
         return None
     behind = modules[index + 2] if index + 2 < len(modules) else None
-    relu = behind is not None and type(behind) in _RELUS and not has_hooks(behind)
+    relu = behind is not None and type(behind) in _RELUS and not is_watched(behind)
     convolution: Any = modules[index]
     output = convolution.run_with(x, modules[index + 1], relu)
     return None if output is None else (output, index + (3 if relu else 2))

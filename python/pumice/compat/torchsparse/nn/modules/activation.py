@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from .....nn import deferred
 from ...tensor import SparseTensor
 
 
 class ReLU(torch.nn.ReLU):
     def forward(self, input: SparseTensor) -> SparseTensor:
-        return input._with(super().forward(input.feats))
+        later = deferred.rectified(input._held, self.inplace)
+        return input._with(super().forward(input.feats) if later is None else later)
 
 
 class LeakyReLU(torch.nn.LeakyReLU):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from .....nn import deferred
 from ... import conventions
 from ...tensor import SparseTensor
 
@@ -12,6 +13,9 @@ class BatchNorm(torch.nn.BatchNorm1d):
     """A batch without rows stays as it is."""
 
     def forward(self, input: SparseTensor) -> SparseTensor:
+        later = deferred.normalized(input._held, self)
+        if later is not None:
+            return input._with(later)
         return input if len(input) == 0 else input._with(super().forward(input.feats))
 
 

@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...... import ops
 from ......_checks import warn_once
+from ......nn import deferred
+from ......window import Window
 from .....foreign import ForeignWeight
 from .... import conventions
 from ....tensor import SparseTensor
@@ -104,13 +107,21 @@ def convolve(
         make_ntuple(value, 3) for value in (kernel_size, stride, padding, dilation)
     )
     if size == (1, 1, 1) and strides == (1, 1, 1):
+        if bias is None and kept is not None and deferred.can_wait(input._held):
+            map = ops.submanifold_map(input.sites, Window.centred(size, size))
+            later = deferred.convolved(input._held, weight, kept, training, map, None)
+            if later is not None:
+                return input._with(later)
         matrix = weight.reshape(weight.shape[-2:])
         feats = torch.nn.functional.linear(input.feats, matrix.T, bias)
         return input._with(feats)
     kept = kept or ForeignWeight("torchsparse", size, weight.dim() == 3 and strides != (1, 1, 1))
     floor = conventions.batch_first and conv_config.floors(config, size, strides)
+    held = input._held
+    if strides != (1, 1, 1) or transposed:  # a chain begins here: a device computes while sites are counted
+        held = input.feats
     map, sites = maps.find(input, size, strides, paddings, dilations, transposed, generative, floor)
-    feats = kept.convolve(input.feats, weight, map, bias, training)
+    feats = kept.convolve(held, weight, map, bias, training)
     if sites is None:
         return input._with(feats)
     return SparseTensor._at(sites, feats, input._caches, input.spatial_range is not None)

@@ -1,0 +1,3 @@
+"""Whether layers wait; pumice.compat.defer_layers sets it."""
+
+defers = True

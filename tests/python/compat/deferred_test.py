@@ -1,0 +1,131 @@
+"""Layers of the three interfaces that are called one by one and run together give what each gives at once."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from deferred_programs import INTERFACES, Program, scene
+
+import pumice
+from pumice.nn.deferred import running
+
+PASSES = 4
+PROGRAMS = int(os.environ.get("PUMICE_PROGRAMS", "60"))  # of each interface
+
+
+@pytest.fixture(autouse=True)
+def _switched_on_again() -> Iterator[None]:
+    yield
+    pumice.compat.defer_layers(True)
+
+
+@pytest.fixture
+def chains(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of links of all chains that run."""
+    lengths: list[int] = []
+    run = running._run
+
+    def counted(links: Any) -> None:
+        lengths.append(len(links))
+        run(links)
+
+    monkeypatch.setattr(running, "_run", counted)
+    return lengths
+
+
+def one_pass(net: Program, seed: int, number: int, learns: bool) -> dict[str, Any]:
+    """All that a pass leaves behind, by name."""
+    by = INTERFACES[net.interface]
+    cells, features = scene(seed)
+    features.requires_grad_(learns)
+    net.zero_grad()
+    with torch.set_grad_enabled(learns):
+        out, read = net(by.tensor(cells, features), random.Random(1000 * seed + number))
+        loss = by.features(out).square().mean() + sum(read, torch.zeros((), dtype=torch.float64))
+    if learns and loss.requires_grad:
+        loss.backward()
+    gradients = {f"gradient of {name}": parameter.grad for name, parameter in net.named_parameters()}
+    return {
+        "features": by.features(out), "loss": loss, "gradient of the input": features.grad,
+        **gradients, **dict(net.named_buffers()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize("first", range(0, PROGRAMS, 20))
+def test_programs_in_users_style_give_what_layers_at_once_give(interface: str, first: int) -> None:
+    for seed in range(first, first + 20):
+        choose = random.Random(seed)
+        net = Program(seed, interface).double()
+        for parameter in net.parameters():
+            parameter.requires_grad_(choose.random() < 0.9 or seed % 3 > 0)
+        like = copy.deepcopy(net)
+        for number in range(PASSES):
+            learns = choose.random() < 0.7
+            net.train(choose.random() < 0.7)
+            like.train(net.training)
+            found = one_pass(net, seed, number, learns)
+            pumice.compat.defer_layers(False)
+            expected = one_pass(like, seed, number, learns)
+            pumice.compat.defer_layers(True)
+            for name, value in expected.items():
+                told = f"program {seed} of {interface}, pass {number}: {name}"
+                assert (value is None) == (found[name] is None), told
+                if value is not None:
+                    torch.testing.assert_close(
+                        found[name], value, rtol=1e-9, atol=1e-10, msg=lambda text: f"{told}: {text}"
+                    )
+
+
+@pytest.mark.parametrize("interface", ["torchsparse", "minkowski"])
+@pytest.mark.parametrize("training", [True, False])
+def test_a_stage_is_one_chain_from_the_first_pass_on(
+    interface: str, training: bool, chains: list[int]
+) -> None:
+    by = INTERFACES[interface]
+    blocks = [
+        [by.convolution(3, False, ""), by.norm(0.1), by.relu(True), by.convolution(3, False, ""), by.norm(0.1)]
+        for _ in range(2)
+    ]
+    last = by.relu(False)
+    for layer in [layer for block in blocks for layer in block]:
+        layer.double().train(training)
+    cells, features = scene(1)
+
+    def through(block: list[torch.nn.Module], x: Any) -> Any:
+        out = x
+        for layer in block:
+            out = layer(out)
+        return last(out + x)
+
+    with torch.set_grad_enabled(training):
+        x = by.tensor(cells, features)
+        for block in blocks:
+            x = through(block, x)
+        assert not chains
+        by.features(x).sum()
+    assert chains == [4]
+
+
+@pytest.mark.parametrize("interface", ["torchsparse", "minkowski"])
+def test_what_is_held_on_the_way_keeps_its_numbers(interface: str) -> None:
+    by = INTERFACES[interface]
+    conv, norm, relu = by.convolution(3, False, "").double(), by.norm(0.1).double(), by.relu(True)
+    cells, features = scene(2)
+
+    def run() -> list[torch.Tensor]:
+        convolved = conv(by.tensor(cells, features))
+        normed = norm(convolved)
+        rectified = relu(normed)  # in place, which `normed` shares
+        return [by.features(x).detach().clone() for x in (rectified, normed, convolved)]
+
+    found = run()
+    pumice.compat.defer_layers(False)
+    for one, two in zip(found, run()):
+        torch.testing.assert_close(one, two)
