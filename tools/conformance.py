@@ -60,40 +60,40 @@ def run_networks(foreign, only):
     return found, sorted(set(left_out))
 
 
-def rows_of(kind, device):
+def rows_of(kind):
     """The lines of a table of the page, from the expected tables."""
-    today = datetime.date.today().isoformat()
     if kind == "tests":
         peers, _ = peer_tests.peers_of()
-        lines = ["| tests of | commit | tests | pass | documented | internals | unexplained | run on | date |", "|---|---|---|---|---|---|---|---|---|"]
+        lines = ["| tests of | commit | tests | pass | skipped | documented | internals | stale | unexplained | run on | date |", "|---|---|---|---|---|---|---|---|---|---|---|"]
         for name, peer in peers.items():
             table = expectations.read(HERE / "expected" / f"{name}.json")
-            counts = [sum(row["result"] == kind for row in table.values()) for kind in ("pass", *expectations.REASONS)]
+            counts = [sum(row["result"] == kind for row in table.values()) for kind in ("pass", "skip", *expectations.REASONS)]
             if table:
-                lines.append(f"| {name} | {peer.commit[:7]} | {len(table)} | {' | '.join(map(str, counts))} | {device} | {today} |")
+                shown = [name, peer.commit[:7], len(table), *counts, *expectations.run_on(list(table.values()))]
+                lines.append(f"| {' | '.join(map(str, shown))} |")
         return lines
     data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
     table = expectations.read(HERE / "expected/networks.json")
     lines = ["| network | library | commit | f32 | half | run on | date |", "|---|---|---|---|---|---|---|"]
     for name, row in data["networks"].items():
-        results = [table.get(f"{name}, {precision}", {}).get("result") for precision in ("f32", "half")]
-        if any(results):
+        runs = [table.get(f"{name}, {precision}", {}) for precision in ("f32", "half")]
+        if any(runs):
             commit = data["repositories"][row["checkout"]][1][:7]
-            shown = " | ".join(result or "not run" for result in results)
-            lines.append(f"| {name} | {row['library']} | {commit} | {shown} | {device} | {today} |")
+            results = [run.get("result", "not run") for run in runs]
+            lines.append(f"| {' | '.join([name, row['library'], commit, *results, *expectations.run_on(runs)])} |")
     return lines
 
 
-def write_page(kinds, device):
+def write_page(kinds):
     def anew(found):
         if found[2] not in kinds:
             return found[0]
-        return found[1] + "\n" + "\n".join(rows_of(found[2], device)) + "\n\n" + found[3]
+        return found[1] + "\n" + "\n".join(rows_of(found[2])) + "\n\n" + found[3]
 
     PAGE.write_text(TABLE.sub(anew, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def judge(name, found, page, record, partly):
+def judge(name, found, page, record, partly, device):
     """Complaints, after the table was written where that is asked for."""
     file = HERE / "expected" / f"{name}.json"
     before = expectations.read(file)
@@ -102,7 +102,7 @@ def judge(name, found, page, record, partly):
     else:
         before_here = before
     if record:
-        after = expectations.recorded(before_here, found)
+        after = expectations.recorded(before_here, found, device, datetime.date.today().isoformat())
         print("\n".join(expectations.changes(before_here, after)))
         file.parent.mkdir(exist_ok=True)
         before_here = after
@@ -131,16 +131,16 @@ def main():
         ran.add("tests")
         print(f"{name}: {peer_tests.summary(found)} pass")
         page = (ROOT / peer.page).read_text(encoding="utf-8")
-        wrong += judge(name, found, page, options.record, bool(options.only))
+        wrong += judge(name, found, page, options.record, bool(options.only), device)
     if options.networks or not options.peer:
         found, left_out = run_networks(foreign, options.only)
         print("\n".join(left_out))
         if found:
             ran.add("networks")
             pages = "".join((ROOT / peer.page).read_text(encoding="utf-8") for peer in peers.values())
-            wrong += judge("networks", found, pages, options.record, bool(options.only or left_out))
+            wrong += judge("networks", found, pages, options.record, bool(options.only or left_out), device)
     if options.record:
-        write_page(ran, device)
+        write_page(ran)
     print("\n".join(wrong))
     print(f"{len(wrong)} complaints")
     return 1 if wrong else 0

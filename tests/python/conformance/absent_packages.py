@@ -16,8 +16,8 @@ import torch
 class Registry:
     """Of OpenMMLab's kind: it keeps nothing."""
 
-    def register_module(self, *_: object, **__: object) -> Any:
-        return lambda kind: kind
+    def register_module(self, *given: object, **__: object) -> Any:
+        return given[0] if given and isinstance(given[0], type) else lambda kind: kind
 
 
 class BaseModule(torch.nn.Module):
@@ -28,9 +28,35 @@ class BaseModule(torch.nn.Module):
 
 
 def scatter_mean(values: torch.Tensor, index: torch.Tensor, dim: int = 0) -> torch.Tensor:
+    index = index.reshape(-1)  # [N], or [N, 1]
     rows = int(index.max()) + 1
     out = values.new_zeros(rows, *values.shape[1:]).index_add(dim, index, values)
     return out / torch.bincount(index, minlength=rows).clamp(min=1)[:, None]
+
+
+def scatter(
+    values: torch.Tensor, index: torch.Tensor, dim: int = 0, reduce: str = "sum"
+) -> torch.Tensor:
+    """torch_geometric.utils.scatter along axis 0."""
+    if reduce == "mean":
+        return scatter_mean(values, index)
+    rows = int(index.max()) + 1
+    return values.new_zeros(rows, *values.shape[1:]).index_add(0, index, values)
+
+
+def voxel_grid(
+    pos: torch.Tensor, size: Any, batch: torch.Tensor | None = None, start: Any = None, end: Any = None
+) -> torch.Tensor:
+    """torch_geometric's: a number of each point's voxel, in which items of a batch lie apart."""
+    low = pos.amin(0) if start is None else torch.as_tensor(start, device=pos.device)
+    cells = ((pos - low) / size).floor().long()
+    if batch is not None:
+        cells = torch.cat([batch.reshape(-1, 1).long(), cells], 1)
+    extent = cells.amax(0) + 1
+    number = torch.zeros_like(cells[:, 0])
+    for axis in range(cells.shape[1]):
+        number = number * extent[axis] + cells[:, axis]
+    return number
 
 
 CONTENT: dict[str, dict[str, object]] = {
@@ -38,6 +64,10 @@ CONTENT: dict[str, dict[str, object]] = {
     "mmdet3d.registry": {"MODELS": Registry()},
     "pointcept.models.builder": {"MODELS": Registry()},
     "mmengine.model": {"BaseModule": BaseModule},
+    "torch_geometric.utils": {"scatter": scatter},
+    "torch_geometric.nn.pool": {"voxel_grid": voxel_grid},
+    "det3d.models.registry": {"BACKBONES": Registry()},
+    "det3d.models.utils": {"build_norm_layer": lambda config, channels: ("bn", torch.nn.BatchNorm1d(channels))},
     "torch_scatter": {"scatter_mean": scatter_mean},
 }
 

@@ -83,10 +83,40 @@ def test_recording_keeps_explanations_and_a_new_failure_has_none() -> None:
         "b": {"result": "internals", "because": "compiled code", "error": "E"},
         "c": {"result": "internals", "because": "compiled code", "error": "E"},
     }
-    after = expectations.recorded(before, {"a": "new", "b": "E2", "c": "pass"})
-    assert after["a"] == {"result": "unexplained", "error": "new"}
-    assert after["b"] == {**before["b"], "error": "E2"}
-    assert after["c"] == {"result": "pass"}
+    run = {"device": "cuda", "date": "2030-01-02"}
+    after = expectations.recorded(before, {"a": "new", "b": "E2", "c": "pass"}, **run)
+    assert after["a"] == {"result": "unexplained", "error": "new", **run}
+    assert after["b"] == {**before["b"], "error": "E2", **run}
+    assert after["c"] == {"result": "pass", **run}
     assert expectations.complaints(after, {"a": "new", "b": "E2", "c": "pass"}) == [
         "a: fails and nobody says why: new"
     ]
+
+
+def test_rows_say_when_and_where_they_ran() -> None:
+    rows = [{"device": "cuda", "date": "2030-01-02"}, {"device": "cpu", "date": "2029-12-31"}, {}]
+    assert expectations.run_on(rows) == ("cpu, cuda", "2030-01-02")
+    assert expectations.run_on([]) == ("", "")
+
+
+def test_what_is_changed_in_a_copy_is_what_the_row_says(tmp_path: pathlib.Path) -> None:
+    checkout, copy = tmp_path / "peer", tmp_path / "copy"
+    (checkout / "tests").mkdir(parents=True)
+    copy.mkdir()
+    for name in ("one.py", "two.py"):
+        (checkout / "tests" / name).write_text('device = "cuda"\nwith gpu(0):\n    for _ in range(1000): pass\n')
+    peer = peer_tests.Peer(
+        name="peer", checkout="peer", commit="", page="", tests="tests/*.py", copied={"tests": "tests"},
+        shorter=[{"file": "tests/*.py", "pattern": r"range\(1000\)", "by": "range(1)"}],
+        on_a_cpu=[{"pattern": r"with gpu\(0\):", "by": "if True:"}], kept=["tests/two.py"],
+        written={"tests/three.py": "made = True\n"},
+    )  # fmt: skip
+    rules = [{"pattern": '"cuda"', "by": '"cpu"'}]
+    peer_tests.copy_of(peer, checkout, copy, rules)
+    assert (copy / "tests/one.py").read_text() == 'device = "cpu"\nif True:\n    for _ in range(1): pass\n'
+    assert (copy / "tests/two.py").read_text() == 'device = "cuda"\nwith gpu(0):\n    for _ in range(1): pass\n'
+    assert (copy / "tests/three.py").read_text() == "made = True\n"
+    there = tmp_path / "on a GPU"
+    there.mkdir()
+    peer_tests.copy_of(peer, checkout, there, [])  # where no rule for a CPU counts
+    assert (there / "tests/one.py").read_text() == 'device = "cuda"\nwith gpu(0):\n    for _ in range(1): pass\n'

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import pathlib
 
-# Why something does not pass: the docs say so (with the words), it tests the peer's internals, or
-# nobody has looked yet, which is a complaint of its own.
-REASONS = ("documented", "internals", "unexplained")
+# Why something does not pass: the docs say so (with the words), it tests the peer's internals, it fails with the
+# peer itself or with today's PyTorch, or nobody has looked yet, which is a complaint of its own.
+REASONS = ("documented", "internals", "stale", "unexplained")
+_EXPLAINED = ("documented", "internals", "stale")
 Table = dict[str, dict[str, str]]
 
 
@@ -41,25 +42,32 @@ def complaints(expected: Table, found: dict[str, str], page: str = "") -> list[s
             wrong.append(f"{name}: in the table, and not run")
         if row["result"] == "unexplained":
             wrong.append(f"{name}: fails and nobody says why: {row['error']}")
-        elif row["result"] in ("documented", "internals") and not row.get("because"):
+        elif row["result"] in _EXPLAINED and not row.get("because"):
             wrong.append(f"{name}: {row['result']} needs a sentence under 'because'")
         elif row["result"] == "documented" and row["because"] not in page:
             wrong.append(f"{name}: the docs do not say: {row['because']}")
     return wrong
 
 
-def recorded(before: Table, found: dict[str, str]) -> Table:
-    """The table of what was found; explanations of what still fails stay."""
+def recorded(before: Table, found: dict[str, str], device: str = "cpu", date: str = "") -> Table:
+    """The table of what was found, when and on which device; explanations of what still fails stay."""
     table: Table = {}
     for name, outcome in found.items():
         old = before.get(name, {})
+        run = {"device": device, "date": date}
         if outcome in ("pass", "skip"):
-            table[name] = {"result": outcome}
-        elif old.get("result") in ("documented", "internals"):
-            table[name] = {**old, "error": outcome}
+            table[name] = {"result": outcome, **run}
+        elif old.get("result") in _EXPLAINED:
+            table[name] = {**old, "error": outcome, **run}
         else:
-            table[name] = {"result": "unexplained", "error": outcome}
+            table[name] = {"result": "unexplained", "error": outcome, **run}
     return table
+
+
+def run_on(rows: list[dict[str, str]]) -> tuple[str, str]:
+    """The devices of some rows, and the latest of their dates."""
+    devices = sorted({row["device"] for row in rows if row.get("device")})
+    return ", ".join(devices), max((row.get("date", "") for row in rows), default="")
 
 
 def changes(before: Table, after: Table) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import json
 import os
 import pathlib
@@ -35,7 +36,15 @@ class Peer:
     without: list[str] = field(default_factory=list)
     copied: dict[str, str] = field(default_factory=dict)
     supplied: list[str] = field(default_factory=list)
-    shorter: list[dict[str, str]] = field(default_factory=list)
+    shorter: list[dict[str, str]] = field(default_factory=list)  # substitutions everywhere, by file
+    on_a_cpu: list[dict[str, str]] = field(default_factory=list)  # before those of all peers
+    kept: list[str] = field(default_factory=list)  # files that no rule for a CPU touches
+    written: dict[str, str] = field(default_factory=dict)  # files that the copy has besides
+    environment: dict[str, str] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)  # folders of this project that modules are found in
+    plugins: list[str] = field(default_factory=list)  # of pytest
+    conftest: bool = False
+    library: str = ""  # whose name Pumice has; by default the peer's own
     start: str = "."
 
 
@@ -93,14 +102,17 @@ def copy_of(peer: Peer, checkout: pathlib.Path, to: pathlib.Path, rules: list[di
             shutil.copytree(checkout / source, to / target)
         else:
             shutil.copy(checkout / source, to / target)
+    for name, text in peer.written.items():
+        (to / name).write_text(text, encoding="utf-8")
     for name in peer.supplied:
         source, target = HERE / "supplied" / name, to / peer.start / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
     for file in to.rglob("*.py"):
         relative = str(file.relative_to(to))
-        mine = [rule for rule in peer.shorter if rule["file"] == relative]
+        mine = [rule for rule in peer.shorter if fnmatch.fnmatch(relative, rule["file"])]
+        for_cpu = [*peer.on_a_cpu, *rules] if rules and relative not in peer.kept else []
         text = file.read_text(encoding="utf-8")
-        changed = substituted(text, rules + mine)
+        changed = substituted(text, for_cpu + mine)
         if changed != text:
             file.write_text(changed, encoding="utf-8")
 
@@ -109,16 +121,20 @@ def run_file(peer: Peer, copy: pathlib.Path, file: pathlib.Path, limit: float) -
     """{test: "pass", "skip" or the error's last line} of one file, in a process of its own."""
     names = tests_in(file)
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        where = [str(HERE), str(PACKAGE), str(copy), str(copy / peer.start)]
+        folders = [str(PACKAGE.parent / folder) for folder in peer.path]
+        where = [str(HERE), *folders, str(PACKAGE), str(copy), str(copy / peer.start)]
         before = os.environ.get("PYTHONPATH")
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(where + ([before] if before else [])),
             "PUMICE_CONFORMANCE_REPORT": report.name,
-            "PUMICE_CONFORMANCE_PEER": peer.name,
+            "PUMICE_CONFORMANCE_PEER": peer.library or peer.name,
+            **peer.environment,
         }
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "outcomes", "-p", "no:cacheprovider",
-                   "-o", "python_files=*.py", "-o", "addopts=", "--noconftest", "--rootdir", str(copy), str(file)]  # fmt: skip
+        plugins = [argument for plugin in peer.plugins for argument in ("-p", plugin)]
+        others = [] if peer.conftest else ["--noconftest"]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "outcomes", *plugins, "-p", "no:cacheprovider",
+                   "-o", "python_files=*.py", "-o", "addopts=", *others, "--rootdir", str(copy), str(file)]  # fmt: skip
         try:
             subprocess.run(command, cwd=copy / peer.start, env=environment, capture_output=True,
                            timeout=limit, check=False)  # fmt: skip
@@ -134,7 +150,8 @@ def run_file(peer: Peer, copy: pathlib.Path, file: pathlib.Path, limit: float) -
             found[where_.split("::", 1)[1]] = outcome
         else:
             broken = f"does not import: {outcome}"
-    return {name: found.get(name, broken or ended) for name in names} | found
+    ran = {name.split("[", 1)[0] for name in found}  # of a test with parameters all of them
+    return {name: broken or ended for name in names if name not in ran} | found
 
 
 def run_peer(
