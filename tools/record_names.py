@@ -33,6 +33,8 @@ def main():
         return
     peers, _ = peer_tests.peers_of()
     for package, peer in peers.items():
+        if peer.library:  # whose names are those of another row
+            continue
         if options.foreign:
             checkout = peer_tests.folder_of(options.foreign, peer.checkout, peer.commit)
             names.write(package, names.recorded(checkout, package))
