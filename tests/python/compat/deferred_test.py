@@ -5,38 +5,17 @@ from __future__ import annotations
 import copy
 import os
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from deferred_fixtures import chains, switched_on_again  # noqa: F401
 from deferred_programs import INTERFACES, Program, scene
 
 import pumice
-from pumice.nn.deferred import running
 
 PASSES = 4
 PROGRAMS = int(os.environ.get("PUMICE_PROGRAMS", "60"))  # of each interface
-
-
-@pytest.fixture(autouse=True)
-def _switched_on_again() -> Iterator[None]:
-    yield
-    pumice.compat.defer_layers(True)
-
-
-@pytest.fixture
-def chains(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of links of all chains that run."""
-    lengths: list[int] = []
-    run = running._run
-
-    def counted(links: Any) -> None:
-        lengths.append(len(links))
-        run(links)
-
-    monkeypatch.setattr(running, "_run", counted)
-    return lengths
 
 
 def one_pass(net: Program, seed: int, number: int, learns: bool) -> dict[str, Any]:

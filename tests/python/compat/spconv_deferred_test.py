@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from conftest import random_sites
+from deferred_fixtures import chains, switched_on_again  # noqa: F401
 from deferred_programs import CHANNELS, EXTENT, scene
 from torch.utils.checkpoint import checkpoint
 
@@ -19,26 +19,6 @@ import pumice.compat.spconv as spconv
 from pumice.nn.deferred import Deferred, running
 
 nn = torch.nn
-
-
-@pytest.fixture(autouse=True)
-def _switched_on_again() -> Iterator[None]:
-    yield
-    pumice.compat.defer_layers(True)
-
-
-@pytest.fixture
-def chains(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of links of all chains that run."""
-    lengths: list[int] = []
-    run = running._run
-
-    def counted(links: Any) -> None:
-        lengths.append(len(links))
-        run(links)
-
-    monkeypatch.setattr(running, "_run", counted)
-    return lengths
 
 
 def sparse(cells: torch.Tensor, features: torch.Tensor) -> spconv.SparseConvTensor:
