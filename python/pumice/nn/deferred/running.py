@@ -16,7 +16,7 @@ from ..chain import Code, hooks_on_saved
 from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Link, Mode, now, versions_of
 from .turning import turned
 
-_MOST_CODES = 16  # of one layer, whose chains differ by what else people hold
+_MOST_CODES = 4  # of one layer, whose chains differ by what else people hold; each may keep packed weights
 _lock = threading.RLock()  # a result is computed once, whoever asks first
 
 Value = Union[Link, Tensor]
