@@ -96,6 +96,6 @@ def test_the_page_runs() -> None:
     if not page.exists():
         pytest.skip("the documentation is not here")
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
-    assert len(blocks) == 4
+    assert blocks
     done = run("\n".join(blocks) + "\nassert scores.shape == (3, 5)")
     assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,7 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
-PACKAGE = HERE.parents[2] / "python"
+ROOT = HERE.parents[2]
+
+
+def folder_of_the_package() -> pathlib.Path:
+    """Where this process finds pumice: the tests of a peer run with the same one, installed or not."""
+    found = importlib.util.find_spec("pumice")
+    if found is None or found.origin is None:
+        raise NotThere("pumice is neither installed nor on PYTHONPATH")
+    return pathlib.Path(found.origin).parents[1]
 
 
 class NotThere(Exception):
@@ -121,8 +130,8 @@ def run_file(peer: Peer, copy: pathlib.Path, file: pathlib.Path, limit: float) -
     """{test: "pass", "skip" or the error's last line} of one file, in a process of its own."""
     names = tests_in(file)
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        folders = [str(PACKAGE.parent / folder) for folder in peer.path]
-        where = [str(HERE), *folders, str(PACKAGE), str(copy), str(copy / peer.start)]
+        folders = [str(ROOT / folder) for folder in peer.path]
+        where = [str(HERE), *folders, str(copy), str(copy / peer.start), str(folder_of_the_package())]
         before = os.environ.get("PYTHONPATH")
         environment = {
             **os.environ,
@@ -136,9 +145,10 @@ def run_file(peer: Peer, copy: pathlib.Path, file: pathlib.Path, limit: float) -
         command = [sys.executable, "-m", "pytest", "-q", "-p", "outcomes", *plugins, "-p", "no:cacheprovider",
                    "-o", "python_files=*.py", "-o", "addopts=", *others, "--rootdir", str(copy), str(file)]  # fmt: skip
         try:
-            subprocess.run(command, cwd=copy / peer.start, env=environment, capture_output=True,
-                           timeout=limit, check=False)  # fmt: skip
-            ended = "did not run"
+            done = subprocess.run(command, cwd=copy / peer.start, env=environment, capture_output=True,
+                                  text=True, errors="replace", timeout=limit, check=False)  # fmt: skip
+            said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").splitlines()
+            ended = f"did not run: {said[-1]}"
         except subprocess.TimeoutExpired:
             ended = f"did not end in {limit:.0f} s"
         written = pathlib.Path(report.name).read_text()
