@@ -23,10 +23,16 @@ class Window:
         padding: Sequence[int],
         dilation: Sequence[int],
         cross: bool = False,
+        output_padding: Sequence[int] = (),
     ) -> None:
-        # All of it in plain numbers, for graphs: dimension, cross, then four numbers an axis.
+        # All of it in plain numbers, for graphs: dimension, cross, then four numbers an axis, and
+        # output_padding where there is some.
         self.numbers = [len(size), int(cross), *size, *stride, *padding, *dilation]
-        self.c = _C.Window(list(size), list(stride), list(padding), list(dilation), cross)
+        more = list(output_padding) if any(output_padding) else []
+        self.numbers += more
+        self.c = _C.Window(
+            list(size), list(stride), list(padding), list(dilation), cross, more or [0] * len(size)
+        )
         self.volume: int = self.c.volume  # how many offsets it has
 
     @classmethod
@@ -40,7 +46,7 @@ class Window:
         """Back from `numbers`."""
         axes = numbers[0]
         parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
-        return cls(*parts, cross=bool(numbers[1]))
+        return cls(*parts, cross=bool(numbers[1]), output_padding=numbers[2 + 4 * axes :])
 
     @property
     def stride(self) -> list[int]:
@@ -56,9 +62,11 @@ class Window:
 
     def transposed_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The grid that a generative transposed convolution over one of `shape` makes."""
+        axes = self.numbers[0]
+        more = self.numbers[2 + 4 * axes :] or [0] * axes
         return tuple(
-            (extent - 1) * stride + 1 - 2 * padding + dilation * (size - 1)
-            for extent, (size, stride, padding, dilation) in zip(shape, self._axes())
+            (extent - 1) * stride + 1 - 2 * padding + dilation * (size - 1) + behind
+            for extent, (size, stride, padding, dilation), behind in zip(shape, self._axes(), more)
         )
 
     def _axes(self) -> list[tuple[int, ...]]:

@@ -17,21 +17,23 @@ namespace {
 using List = std::vector<std::int32_t>;
 
 KernelWindow make_window(const List& size, const List& stride, const List& padding,
-                         const List& dilation, bool cross) {
+                         const List& dilation, bool cross, const List& output_padding) {
   KernelWindow window{.dimension = static_cast<int>(size.size()),
                       .shape = cross ? KernelShape::hypercross : KernelShape::hypercube,
                       .size = axes_of(size, "kernel_size"),
                       .stride = axes_of(stride, "stride"),
                       .padding = axes_of(padding, "padding"),
-                      .dilation = axes_of(dilation, "dilation")};
-  for (const List* values : {&stride, &padding, &dilation}) {
+                      .dilation = axes_of(dilation, "dilation"),
+                      .output_padding = axes_of(output_padding, "output_padding")};
+  for (const List* values : {&stride, &padding, &dilation, &output_padding}) {
     PUMICE_EXPECTS(values->size() == size.size(), "kernel_size has ", size.size(),
-                   " axes, and stride, padding and dilation ", stride.size(), ", ", padding.size(),
-                   " and ", dilation.size(), ": give as many");
+                   " axes, and stride, padding, dilation and output_padding ", stride.size(), ", ",
+                   padding.size(), ", ", dilation.size(), " and ", output_padding.size(),
+                   ": give as many");
   }
   // Axes beyond the dimension say nothing: one value makes equal windows compare equal.
   for (auto axis = size.size(); axis < window.size.size(); ++axis)
-    window.padding[axis] = 0;
+    window.padding[axis] = window.output_padding[axis] = 0;
   validate(window);
   return window;
 }
@@ -138,9 +140,9 @@ void bind_maps(nb::module_& module) {
   nb::class_<KernelWindow>(module, "Window", "The shape of a kernel.")
       .def(nb::new_(by_name(&make_window,
                             {Argument{"kernel_size"}, Argument{"stride"}, Argument{"padding"},
-                             Argument{"dilation"}, Argument{"cross"}})),
+                             Argument{"dilation"}, Argument{"cross"}, Argument{"output_padding"}})),
            "size"_a.none(), "stride"_a.none(), "padding"_a.none(), "dilation"_a.none(),
-           "cross"_a.none())
+           "cross"_a.none(), "output_padding"_a.none())
       .def_prop_ro("volume", &KernelWindow::volume)
       .def_prop_ro("dimension", [](const KernelWindow& window) { return window.dimension; })
       .def("offsets",

@@ -148,6 +148,8 @@ void validate(const KernelWindow& window) {
                    ": must be at least 1");
     PUMICE_EXPECTS(window.dilation[at] >= 1, "dilation[", axis, "] = ", window.dilation[at],
                    ": must be at least 1");
+    PUMICE_EXPECTS(window.output_padding[at] >= 0, "output_padding[", axis, "] = ",
+                   window.output_padding[at], ": must be at least 0");
   }
   if (window.shape == KernelShape::custom) {
     validate_custom(window);
@@ -176,6 +178,7 @@ Axes transposed_shape(const Axes& shape, const KernelWindow& window) {
     if (window.shape != KernelShape::custom) {
       extent += 1 - window.stride[at] - 2 * std::int64_t{window.padding[at]} + reach(window, at);
     }
+    extent += window.output_padding[at];
     result[at] = checked_extent("the output", at, extent, shape, window);
   }
   return result;
@@ -191,6 +194,9 @@ std::string to_string(const KernelWindow& window) {
   text << " stride " << list(window.stride, window.dimension) << " padding "
        << list(window.padding, window.dimension) << " dilation "
        << list(window.dilation, window.dimension);
+  if (window.output_padding != Axes{}) {
+    text << " output padding " << list(window.output_padding, window.dimension);
+  }
   return text.str();
 }
 

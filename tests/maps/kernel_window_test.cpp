@@ -83,6 +83,12 @@ TEST(KernelWindow, ShapesFollowTheArithmeticOfDenseConvolution) {
   const Axes back = transposed_shape({21, 6}, window);
   EXPECT_EQ(back[0], 41);
   EXPECT_EQ(back[1], 20);
+  KernelWindow longer = window;
+  longer.output_padding = {1, 2};
+  const Axes padded = transposed_shape({21, 6}, longer);
+  EXPECT_EQ(padded[0], 42);
+  EXPECT_EQ(padded[1], 22);
+  EXPECT_EQ(strided_shape({41, 20}, longer), out);
 }
 
 TEST(KernelWindow, ListedOffsetsKeepTheGrid) {
@@ -102,12 +108,15 @@ TEST(KernelWindow, DescribesItself) {
             "cross 3 stride 1 padding 0 dilation 1");
   EXPECT_EQ(to_string({.dimension = 1, .shape = KernelShape::custom, .custom_offsets = {{2}, {3}}}),
             "kernel of 2 listed offsets stride 1 padding 0 dilation 1");
+  EXPECT_EQ(to_string({.dimension = 1, .output_padding = {2}}),
+            "kernel 3 stride 1 padding 0 dilation 1 output padding 2");
 }
 
 TEST(KernelWindow, ErrorsNameTheArgument) {
   EXPECT_EQ(message_of({.dimension = 5}), "kernel dimension = 5: must be 1 to 4");
   EXPECT_EQ(message_of({.size = {3, 0, 3}}), "kernel size[1] = 0: must be at least 1");
   EXPECT_EQ(message_of({.stride = {1, 1, -2}}), "stride[2] = -2: must be at least 1");
+  EXPECT_EQ(message_of({.output_padding = {0, -1}}), "output_padding[1] = -1: must be at least 0");
   EXPECT_EQ(message_of({.dilation = {0, 1, 1}}), "dilation[0] = 0: must be at least 1");
   EXPECT_EQ(message_of({.shape = KernelShape::hypercross, .size = {3, 3, 4}}),
             "kernel size[2] = 4: a hypercross has a centre, so its sizes are odd");

@@ -23,6 +23,7 @@ struct KernelWindow {
   Axes stride{1, 1, 1, 1};
   Axes padding{0, 0, 0, 0};
   Axes dilation{1, 1, 1, 1};
+  Axes output_padding{0, 0, 0, 0};      // cells behind the last that a transposed grid has by its window
   std::vector<Axes> custom_offsets{};   // for KernelShape::custom, in weight order
 
   friend bool operator==(const KernelWindow&, const KernelWindow&) = default;
@@ -42,13 +43,14 @@ struct KernelWindow {
 KernelWindow submanifold_window(int dimension, const Axes& size, const Axes& dilation);
 
 /// Throws UserError, naming the argument, for sizes or strides or dilations below 1, negative
-/// volumes, more than 2^20 offsets, duplicates among custom offsets.
+/// output_padding, more than 2^20 offsets, duplicates among custom offsets.
 void validate(const KernelWindow& window);
 
 /// Grid extents after a strided convolution: (in + 2·padding − dilation·(size − 1) − 1) / stride
 /// + 1.
 Axes strided_shape(const Axes& shape, const KernelWindow& window);
-/// Grid extents after a transposed one: (in − 1)·stride − 2·padding + dilation·(size − 1) + 1.
+/// Grid extents after a transposed one: (in − 1)·stride − 2·padding + dilation·(size − 1) + 1 +
+/// output_padding.
 Axes transposed_shape(const Axes& shape, const KernelWindow& window);
 
 std::string to_string(const KernelWindow& window);

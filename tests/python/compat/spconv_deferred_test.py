@@ -108,6 +108,8 @@ def test_stages_of_a_network_are_chains(chains: list[int], training: bool) -> No
 def test_a_network_learns_as_it_does_layer_by_layer(
     device: torch.device, dtype: torch.dtype, frozen: bool
 ) -> None:
+    if device.type == "cuda" and dtype == torch.float64:
+        pytest.skip("CUDA kernels do not compute in float64")
     net = Stages().to(device, dtype)
     like = copy.deepcopy(net)
     cells, features = (tensor.to(device) for tensor in scene(2, dtype))

@@ -27,6 +27,10 @@ def layer(name: str, dimension: int, device: torch.device, *arguments: object, *
     return module.to(device, working_type(device))
 
 
+def convolution(device: torch.device, *arguments: object, **options: object) -> spconv.SparseConvolution:
+    return spconv.SparseConvolution(*arguments, **options).to(device, working_type(device))
+
+
 def dense_of(x: spconv.SparseConvTensor) -> torch.Tensor:
     grid = x.features.new_zeros((x.batch_size, *x.spatial_shape, x.features.shape[1]))
     return grid.index_put(tuple(x.indices.long().unbind(1)), x.features).movedim(-1, 1)
@@ -101,6 +105,39 @@ def test_transposed(
     )
     assert y.spatial_shape == list(dense.shape[2:])
     compare(y.features, at_sites(dense, y.indices), x.features, module.weight, module.bias)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+@pytest.mark.parametrize("kernel, stride, padding, more", [(3, 2, 1, 1), (2, 2, 0, 1), (5, 3, 2, 2)])
+def test_output_padding_enlarges_the_grid_behind_its_end(
+    device: torch.device, dimension: int, kernel: int, stride: int, padding: int, more: int
+) -> None:
+    x = random_input(dimension, 3, device)
+    short, long = (
+        convolution(
+            device, dimension, 3, 5, kernel, stride, padding,
+            output_padding=extra, transposed=True, indice_key=f"up{extra}",
+        )
+        for extra in (0, more)
+    )  # fmt: skip
+    long.load_state_dict(short.state_dict())
+    y = long(x)
+    dense = DENSE_TRANSPOSED[dimension](
+        dense_of(x), long.weight.movedim(-1, 0), long.bias, stride, padding, more
+    )
+    assert y.spatial_shape == list(dense.shape[2:])
+    compare(y.features, at_sites(dense, y.indices), x.features, long.weight, long.bias)
+    ones = dense_of(x.replace_feature(torch.ones_like(x.features[:, :1])))
+    reached = DENSE_TRANSPOSED[dimension](
+        ones, torch.ones((1, 1, *[kernel] * dimension)).to(ones), None, stride, padding, more
+    )
+    assert len(y.indices) == int((reached > 0).sum()) >= len(short(x).indices)
+    if padding > 0:  # sites behind the end that the shorter grid has
+        assert (y.indices[:, 1:] >= y.spatial_shape[0] - more).any()
+    # Back through its map, and onto nothing else that the shorter one left.
+    back = layer("SparseInverseConv", dimension, device, 5, 3, kernel, f"up{more}")
+    assert back(y).indices is x.indices
+    assert short.window != long.window
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 3])

@@ -143,6 +143,7 @@ def test_to_dense(device: torch.device, count: int) -> None:
     if count > 1:
         with pytest.raises(pumice.UserError):
             utils.to_dense(rows, cells, (2, 2, 2, 2))
+            pumice._C.wait(str(device))  # where a device says it
 
 
 # Of "hashmap" those whose sites and windows agree in TorchSparse.

@@ -73,7 +73,8 @@ class SparseConvolution(WindowedModule):
         dtype: torch.dtype | None = None,
     ) -> None:
         # The base asks for them.
-        self.__dict__.update(inverse=inverse, transposed=transposed)
+        behind = expand_nd(ndim, output_padding)
+        self.__dict__.update(inverse=inverse, transposed=transposed, output_padding=behind)
         self._offsets_of_mask = 128 if large_kernel_fast_algo else 32
         super().__init__(
             ndim, kernel_size, stride, padding, dilation, indice_key, subm, algo,
@@ -83,14 +84,11 @@ class SparseConvolution(WindowedModule):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.groups = groups
-        self.output_padding = expand_nd(ndim, output_padding)
         self.fp32_accum = fp32_accum
         self.act_type, self.act_alpha, self.act_beta = act_type, act_alpha, act_beta
         self.conv1x1 = is_pointwise(self)
         if groups != 1 and constants.REFUSE_AS_SPCONV:
             raise PeerAssertionError(f"groups = {groups}: spconv takes 1")
-        if any(self.output_padding):
-            raise _C.UserError(f"output_padding = {output_padding}: only 0 is there")
         if self.conv1x1 and not subm and any(self.padding):
             raise PeerAssertionError(f"padding = {self.padding}: a 1×1 layer of stride 1 takes 0")
         if self.conv1x1 and groups != 1:

@@ -41,7 +41,10 @@ class Found(NamedTuple):
 def window_of(layer: WindowedModule) -> Window:
     """Of a submanifold layer: around its output, whatever padding and stride were given."""
     if not layer.subm:
-        return Window(layer.kernel_size, layer.stride, layer.padding, layer.dilation)
+        behind = layer.output_padding if layer.transposed else ()
+        return Window(
+            layer.kernel_size, layer.stride, layer.padding, layer.dilation, output_padding=behind
+        )
     if any(size % 2 == 0 for size in layer.kernel_size):
         raise _C.UserError(
             f"{type(layer).__name__}: kernel_size = {layer.kernel_size}: a submanifold layer takes "

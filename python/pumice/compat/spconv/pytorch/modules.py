@@ -47,6 +47,7 @@ class WindowedModule(SparseModule):
 
     inverse = False
     transposed = False
+    output_padding: Sequence[int] = ()
     # The largest kernel, in offsets, that spconv computes through masks.
     _offsets_of_mask = 128
     _benchmark_type = "SparseMaxPool"  # of all pooling
