@@ -41,7 +41,7 @@ for _error in (Error, UserError, InternalError):
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 
 if _TYPE_CHECKING:
-    from . import data, losses, metrics, models, nn, ops
+    from . import compat, convert, data, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .joining import cat, collate
     from .profiling import explain
@@ -57,6 +57,8 @@ _WITH_TORCH = {
     "data": "pumice.data",
     "losses": "pumice.losses",
     "metrics": "pumice.metrics",
+    "compat": "pumice.compat",
+    "convert": "pumice.convert",
     "models": "pumice.models",
     "nn": "pumice.nn",
     "ops": "pumice.ops",
@@ -83,6 +85,8 @@ __all__ = [
     "Voxels",
     "cat",
     "collate",
+    "compat",
+    "convert",
     "data",
     "explain",
     "load_weights",

@@ -12,12 +12,14 @@
 #include <pumice/maps/map_uses.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
+#include <pumice/ops/folded_norm.hpp>
 #include <pumice/ops/normalization.hpp>
 
 #include "arguments.hpp"
 #include "chain_parameters.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
+#include "weight_layouts.hpp"
 
 using namespace nanobind::literals;
 
@@ -31,6 +33,7 @@ struct ChainRecord {
     Normalized normalized;
   };
   std::vector<Link> links;
+  Tensor turned;   // weights, see WeightLayouts
 };
 
 namespace {
@@ -128,13 +131,16 @@ class Values {
 };
 
 nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
-                nb::handle parameters_given, nb::handle running_given, const Switches& switches) {
+                nb::handle parameters_given, nb::handle layouts_given, nb::handle running_given,
+                const Switches& switches) {
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(features, home_of(maps.front()));
-  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+  std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+  const WeightLayouts layouts(layouts_given, parameters);
   const std::vector<Running> running = running_in(call, running_given, chain.size());
   Values values(call, features, other, chain);
   auto record = std::make_shared<ChainRecord>();
+  record->turned = layouts.turn(call, parameters);
   chain.training_uses.prepare(kernel_maps(maps));
   PackedLinks packed(chain.forward_weights, parameters, call.stream());
   for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -186,17 +192,19 @@ class Gradients {
 
 nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle features,
                     nb::handle other, Chain& chain, nb::handle maps_given,
-                    nb::handle parameters_given, nb::handle token, const Switches& switches,
-                    bool of_features, bool of_other) {
+                    nb::handle parameters_given, nb::handle layouts_given, nb::handle token,
+                    const Switches& switches, bool of_features, bool of_other) {
   const std::shared_ptr<const ChainRecord> record = record_of(token);
   const std::vector<Map> maps = maps_in(maps_given, chain);
   Call call(grad_output, home_of(maps.front()));
-  const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+  std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+  const WeightLayouts layouts(layouts_given, parameters);
+  layouts.look_at(record->turned, parameters, call.stream());
   Values values(call, features, other, chain);
   for (std::size_t i = 0; i < chain.size(); ++i)
     values.set(i, record->links[i].normalized.output);
   const ConstTensorView last = call.view(output, "output");
-  ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters);
+  ParameterGradients learned_gradients(call, grad_output, parameters_given, parameters, layouts);
   PackedLinks packed(chain.backward_weights, parameters, call.stream());
   Gradients found(chain, call.view(grad_output, "grad_output"), of_features, of_other);
   nb::object result = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(2 + 3 * chain.size())));
@@ -253,9 +261,14 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
       continue;
     }
     options.wide_weight_gradient = learned.weight.dtype() == DType::f32;
-    call.expect(learned.weight.shape(), learned.weight.dtype());
-    put_parameter(kParameters * i, call.give(call.run([&] {
+    const auto find_gradient = [&] {
       return convolution_weight_gradient(values[link.input], of_norm.features, map, options);
+    };
+    Tensor own;
+    if (layouts.is_given(i)) own = call.run(find_gradient);
+    call.expect(layouts.given_shape(i), learned.weight.dtype());
+    put_parameter(kParameters * i, call.give(call.run([&] {
+      return own.defined() ? layouts.given_back(i, own) : find_gradient();
     })));
     call.expect_no_more();
   }
@@ -277,10 +290,11 @@ nb::tuple gradients(nb::handle grad_output, nb::handle output, nb::handle featur
 struct ChainWeights {
   struct Link {
     ConstTensorView weight;
-    ScaleShift folded;
     TileWeights packed;
   };
   std::vector<Link> links;
+  Tensor turned;   // weights, see WeightLayouts
+  ScaleShifts folded;
   MadeOf made_of;
 
   std::vector<TileWeights*> packed() {
@@ -299,19 +313,23 @@ struct ChainWeights {
   ChainWeights(const ChainWeights&) = delete;
   ChainWeights& operator=(const ChainWeights&) = delete;
   ChainWeights(const Chain& chain, nb::handle like, nb::handle parameters_given,
-               nb::handle running_given)
+               nb::handle layouts_given, nb::handle running_given)
       : made_of(parameters_given, running_given) {
     Call call(like);
-    const std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+    std::vector<Parameters> parameters = parameters_in(call, parameters_given, chain.size());
+    turned = WeightLayouts(layouts_given, parameters).turn(call, parameters);
     const std::vector<Running> running = running_in(call, running_given, chain.size());
     links.resize(chain.size());
+    std::vector<SettledNorm> norms;
     for (std::size_t i = 0; i < chain.size(); ++i) {
       links[i].weight = parameters[i].weight;
-      links[i].folded = call.run([&] {
-        return fold_batch_norm(running[i].mean, running[i].variance, parameters[i].scale,
-                               parameters[i].shift, {}, chain.links[i].epsilon);
-      });
+      norms.push_back({.mean = running[i].mean,
+                       .variance = running[i].variance,
+                       .weight = parameters[i].scale,
+                       .bias = parameters[i].shift,
+                       .epsilon = chain.links[i].epsilon});
     }
+    folded = call.run([&] { return fold_batch_norms(norms); });
   }
 };
 
@@ -328,8 +346,8 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
     ChainWeights::Link& learned = weights.links[i];
     const KernelMapView map = maps[i].view();
     ConvolutionOptions options = switches.options();
-    options.epilogue = {.scale = learned.folded.scale,
-                        .shift = learned.folded.shift,
+    options.epilogue = {.scale = weights.folded.of_norm[i].scale,
+                        .shift = weights.folded.of_norm[i].shift,
                         .residual = values.residual_of(link),
                         .activation = link.relu ? Activation::relu : Activation::none};
     options.tile_weights = &learned.packed;
@@ -352,8 +370,8 @@ void bind_chain(nb::module_& module) {
   nb::class_<Chain>(module, "Chain", "Which values the links of a chain take.")
       .def(nb::init<const std::vector<std::tuple<int, int, bool, double, double>>&>(), "links"_a);
   nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
-      .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle>(), "chain"_a, "like"_a,
-           "parameters"_a, "running"_a)
+      .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle, nb::handle>(), "chain"_a,
+           "like"_a, "parameters"_a, "layouts"_a, "running"_a)
       .def(
           "is_of",
           [](const ChainWeights& weights, nb::handle parameters, nb::handle running) {
@@ -367,22 +385,25 @@ void bind_chain(nb::module_& module) {
   define(
       module, "chain_training",
       [](nb::handle features, nb::handle other, Chain& chain, nb::handle maps,
-         nb::handle parameters, nb::handle running, bool deterministic, bool tf32) {
-        return train(features, other, chain, maps, parameters, running, {deterministic, tf32});
+         nb::handle parameters, nb::handle layouts, nb::handle running, bool deterministic,
+         bool tf32) {
+        return train(features, other, chain, maps, parameters, layouts, running,
+                     {deterministic, tf32});
       },
-      "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a, "running"_a,
+      "features"_a, "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a, "layouts"_a, "running"_a,
       "deterministic"_a, "tf32"_a,
       "(output, token of what the backward pass needs). The running statistics move.");
   define(
       module, "chain_gradients",
       [](nb::handle grad_output, nb::handle output, nb::handle features, nb::handle other,
-         Chain& chain, nb::handle maps, nb::handle parameters, nb::handle token, bool deterministic,
-         bool tf32, bool of_features, bool of_other) {
-        return gradients(grad_output, output, features, other, chain, maps, parameters, token,
-                         {deterministic, tf32}, of_features, of_other);
+         Chain& chain, nb::handle maps, nb::handle parameters, nb::handle layouts, nb::handle token,
+         bool deterministic, bool tf32, bool of_features, bool of_other) {
+        return gradients(grad_output, output, features, other, chain, maps, parameters, layouts,
+                         token, {deterministic, tf32}, of_features, of_other);
       },
       "grad_output"_a, "output"_a.none(), "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
-      "parameters"_a, "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
+      "parameters"_a, "layouts"_a, "token"_a, "deterministic"_a, "tf32"_a, "of_features"_a,
+      "of_other"_a,
       "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
       "the "
       "last link has a ReLU.");

@@ -1,5 +1,6 @@
 #include "chain_parameters.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <pumice/core/copy.hpp>
@@ -9,6 +10,7 @@
 #include "framework_allocator.hpp"
 #include "names.hpp"
 #include "tensor_look.hpp"
+#include "weight_layouts.hpp"
 
 namespace pumice::python {
 
@@ -36,9 +38,6 @@ std::vector<Parameters> parameters_in(const Call& call, nb::handle tuple, std::s
     all.push_back({.weight = view(0, "weight"),
                    .scale = view(1, "weight of the norm"),
                    .shift = view(2, "bias of the norm")});
-    PUMICE_EXPECTS(all.back().weight.rank() == 3, "weight has shape ",
-                   to_string(all.back().weight.shape()),
-                   ": give [offsets, input channels, output channels]");
   }
   return all;
 }
@@ -124,16 +123,16 @@ std::vector<TileWeights*> PackedLinks::all() {
 }
 
 ParameterGradients::ParameterGradients(Call& call, nb::handle like, nb::handle parameters_given,
-                                       const std::vector<Parameters>& parameters)
-    : call_(call) {
+                                       const std::vector<Parameters>& parameters,
+                                       const WeightLayouts& layouts)
+    : call_(call), like_(like), layouts_(layouts) {
   const Items items(parameters_given, kParameters * parameters.size(), "parameters");
-  std::vector<ConstTensorView> all;
   for (const Parameters& of_link : parameters)
-    all.insert(all.end(), {of_link.weight, of_link.scale, of_link.shift});
-  places_.resize(all.size());
-  std::vector<Piece*> piece_of(all.size(), nullptr);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const ConstTensorView& parameter = all[i];
+    parameters_.insert(parameters_.end(), {of_link.weight, of_link.scale, of_link.shift});
+  places_.resize(parameters_.size());
+  std::vector<Piece*> piece_of(parameters_.size(), nullptr);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const ConstTensorView& parameter = parameters_[i];
     const bool is_wide = parameter.dtype() == DType::f32 || parameter.dtype() == DType::f64;
     const bool is_weight = i % kParameters == 0;
     Piece& piece = is_wide ? wide_ : is_weight ? rounded_ : narrow_;
@@ -143,40 +142,85 @@ ParameterGradients::ParameterGradients(Call& call, nb::handle like, nb::handle p
     if (bytes == 0 || bytes % 16 != 0 || parameter.dtype() != piece.dtype) continue;
     places_[i].offset = piece.elements;
     piece.elements += parameter.elements();
-    piece.holds_sums |= is_weight;
+    piece.holds_sums |= is_weight && !moves(i);
     piece.members.push_back(i);
     piece.likes.append(items[i]);
     piece_of[i] = &piece;
+  }
+  std::int64_t turned = 0;
+  for (const std::size_t i : wide_.members) {
+    if (!moves(i)) continue;
+    places_[i].turned_offset = turned;
+    turned += parameters_[i].elements();
   }
   for (Piece* piece : {&wide_, &narrow_}) {
     if (piece->elements == 0) continue;
     piece->tensor = new_empty(like, Shape({piece->elements}), piece->dtype);
     piece->memory = mutable_view_of(piece->tensor, "gradients", call.stream());
   }
-  if (rounded_.elements > 0) {
-    sums_ = Tensor(Shape({rounded_.elements}), DType::f32, call.stream());
-    rounded_.memory = sums_.view();
-  }
-  for (const Piece* piece : {&wide_, &rounded_}) {
-    if (!piece->holds_sums) continue;
-    const auto bytes = static_cast<std::size_t>(piece->elements) * size_of(piece->memory.dtype());
-    fill_bytes_async(piece->memory.raw(), std::byte{0}, bytes, call.stream());
-  }
+  const auto clear = [&](const TensorView& memory) {
+    const auto bytes = static_cast<std::size_t>(memory.elements()) * size_of(memory.dtype());
+    fill_bytes_async(memory.raw(), std::byte{0}, bytes, call.stream());
+  };
+  if (wide_.holds_sums) clear(wide_.memory);
+  const auto add_up = [&](std::int64_t elements, DType dtype) {
+    if (elements == 0) return Tensor();
+    Tensor memory(Shape({elements}), dtype, call.stream());
+    clear(memory.view());
+    return memory;
+  };
+  sums_ = add_up(rounded_.elements, DType::f32);
+  turned_sums_ = add_up(turned, wide_.dtype);
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (piece_of[i] == nullptr) continue;
-    const TensorView& memory = piece_of[i]->memory;
-    std::byte* const data = static_cast<std::byte*>(memory.raw()) +
-                            static_cast<std::size_t>(places_[i].offset) * size_of(memory.dtype());
-    places_[i].view = {data, memory.dtype(), all[i].shape(), call.stream()};
+    Place& place = places_[i];
+    if (piece_of[i] == &rounded_)
+      place.view = in(sums_.view(), place.offset, i);
+    else if (piece_of[i] == &wide_ && moves(i))
+      place.view = in(turned_sums_.view(), place.turned_offset, i);
+    else if (piece_of[i] != nullptr)
+      place.view = in(piece_of[i]->memory, place.offset, i);
   }
 }
 
+bool ParameterGradients::moves(std::size_t parameter) const {
+  return parameter % kParameters == 0 && layouts_.moves(parameter / kParameters);
+}
+
+TensorView ParameterGradients::in(const TensorView& memory, std::int64_t offset,
+                                  std::size_t parameter) const {
+  std::byte* const data =
+      static_cast<std::byte*>(memory.raw()) + static_cast<std::size_t>(offset) * size_of(memory.dtype());
+  return {data, memory.dtype(), parameters_[parameter].shape(), call_.stream()};
+}
+
 std::vector<nb::object> ParameterGradients::tensors() {
+  std::vector<Permutation> back;
+  Tensor halves;
   if (rounded_.elements > 0) {
-    call_.expect(sums_.shape(), rounded_.dtype);
-    rounded_.tensor = call_.give(call_.run([&] { return convert(sums_, rounded_.dtype); }));
-    call_.expect_no_more();
+    const bool some_move =
+        std::any_of(rounded_.members.begin(), rounded_.members.end(),
+                    [&](std::size_t i) { return moves(i); });
+    if (some_move) {
+      rounded_.tensor = new_empty(like_, sums_.shape(), rounded_.dtype);
+      rounded_.memory = mutable_view_of(rounded_.tensor, "gradients", call_.stream());
+      halves = call_.run([&] { return convert(sums_, rounded_.dtype); });
+      for (const std::size_t i : rounded_.members) {
+        const std::int64_t offset = places_[i].offset;
+        back.push_back(layouts_.back(i / kParameters, in(halves.view(), offset, i),
+                                      in(rounded_.memory, offset, i)));
+      }
+    } else {
+      call_.expect(sums_.shape(), rounded_.dtype);
+      rounded_.tensor = call_.give(call_.run([&] { return convert(sums_, rounded_.dtype); }));
+      call_.expect_no_more();
+    }
   }
+  for (const std::size_t i : wide_.members) {
+    if (moves(i))
+      back.push_back(layouts_.back(i / kParameters, places_[i].view,
+                                    in(wide_.memory, places_[i].offset, i)));
+  }
+  if (!back.empty()) call_.run([&] { permute(back); });
   std::vector<nb::object> result(places_.size());
   for (const Piece* piece : {&wide_, &rounded_, &narrow_}) {
     if (piece->elements == 0) continue;

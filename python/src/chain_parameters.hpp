@@ -26,11 +26,13 @@ class Items {
   nb::handle tuple_;
 };
 
+class WeightLayouts;
+
 inline constexpr std::size_t kParameters = 3;   // a link
 
 /// What a layer learns, looked at.
 struct Parameters {
-  ConstTensorView weight;   // [K, C_in, C_out]
+  ConstTensorView weight;   // [K, C_in, C_out], once WeightLayouts has seen it
   ConstTensorView scale;    // [C_out], of the norm
   ConstTensorView shift;
 };
@@ -97,12 +99,12 @@ class PackedLinks {
 
 /// Gradients of the parameters of a chain, in one piece of memory for each type: made, cleared and
 /// handed out at once. Those of weights in half precision are added up in float32 and rounded at
-/// the end, all of them at once. What does not fit there has a gradient that is a tensor of its
-/// own.
+/// the end, those of weights in other layouts brought into these, all of them at once. What does not
+/// fit there has a gradient that is a tensor of its own.
 class ParameterGradients {
  public:
   ParameterGradients(Call& call, nb::handle like, nb::handle parameters_given,
-                     const std::vector<Parameters>& parameters);
+                     const std::vector<Parameters>& parameters, const WeightLayouts& layouts);
 
   /// Where the gradient of a link's parameter goes: of its weight (0) zeros to add sums to, of the
   /// norm's scale (1) and shift (2) memory of their type. Undefined: it has no room here.
@@ -114,25 +116,33 @@ class ParameterGradients {
 
  private:
   struct Place {
-    std::int64_t offset = 0;   // elements from the start of its piece
+    std::int64_t offset = 0;        // elements from the start of its piece
+    std::int64_t turned_offset = 0;   // and of turned_sums_
     TensorView view;
   };
   struct Piece {
     DType dtype = DType::f32;   // of the gradients that are handed out
     std::int64_t elements = 0;
-    bool holds_sums = false;            // which have to start at zero
+    bool holds_sums = false;            // of weights, which have to start at zero
     std::vector<std::size_t> members;   // which parameters, in the order of their places
     nb::list likes;                     // these
     TensorView memory;
     nb::object tensor;
   };
 
+  bool moves(std::size_t parameter) const;
+  TensorView in(const TensorView& memory, std::int64_t offset, std::size_t parameter) const;
+
   Call& call_;
+  nb::handle like_;
+  const WeightLayouts& layouts_;
+  std::vector<ConstTensorView> parameters_;
   std::vector<Place> places_;   // in the order of the parameters
   Piece wide_;                  // of the type of sums
   Piece rounded_;               // weights in half precision
   Piece narrow_;                // what norms learn in half precision
   Tensor sums_;                 // before they are rounded
+  Tensor turned_sums_;          // of weights that move, before they do
 };
 
 }   // namespace pumice::python

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <pumice/core/error.hpp>
+#include <pumice/ops/folded_norm.hpp>
 #include <pumice/ops/normalization.hpp>
 
 #include "arguments.hpp"

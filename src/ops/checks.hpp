@@ -1,6 +1,7 @@
 // What operators ask of their arguments, as sentences.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -53,6 +54,12 @@ inline void extent(ConstTensorView tensor, int axis, std::int64_t expected, std:
   PUMICE_EXPECTS(tensor.extent(axis) == expected, op, ": ", name, " has shape ",
                  to_string(tensor.shape()), "; its extent ", axis, " must be ", expected, ", ",
                  expected_is);
+}
+
+/// What is added to a variance.
+inline void epsilon(double epsilon, std::string_view op) {
+  PUMICE_EXPECTS(epsilon >= 0 && std::isfinite(epsilon), op, ": epsilon = ", epsilon,
+                 "; pass a small number such as 1e-5");
 }
 
 /// A vector of `size` values.

@@ -16,11 +16,6 @@
 namespace pumice {
 namespace {
 
-void check_epsilon(double epsilon, const char* op) {
-  PUMICE_EXPECTS(epsilon >= 0 && std::isfinite(epsilon), op, ": epsilon = ", epsilon,
-                 "; pass a small number such as 1e-5");
-}
-
 void check_input(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                  double epsilon, const char* op) {
   checks::matrix(features, op, "features");
@@ -28,7 +23,7 @@ void check_input(ConstTensorView features, ConstTensorView weight, ConstTensorVi
   checks::parameter(bias, features.extent(1), features.dtype(), op, "bias");
   checks::same_device(weight, features, op, "weight", "features");
   checks::same_device(bias, features, op, "bias", "features");
-  check_epsilon(epsilon, op);
+  checks::epsilon(epsilon, op);
 }
 
 /// The same for batch norm in training, whose parameters may be of the features' type.
@@ -38,7 +33,7 @@ void check_batch_input(ConstTensorView features, ConstTensorView weight, ConstTe
   checks::norm_parameters(weight, bias, features.extent(1), features.dtype(), op, "weight", "bias");
   checks::same_device(weight, features, op, "weight", "features");
   checks::same_device(bias, features, op, "bias", "features");
-  check_epsilon(epsilon, op);
+  checks::epsilon(epsilon, op);
 }
 
 void check_statistic(ConstTensorView tensor, const Shape& shape, DType storage, const char* op,
@@ -348,46 +343,6 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
                           deviation, weight, true, result.features.view(), result.weight.view(),
                           result.bias.view());
   return result;
-}
-
-ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
-                           ConstTensorView bias, ConstTensorView added_before, double epsilon) {
-  const char* op = "fold_batch_norm";
-  const std::int64_t channels = mean.elements();
-  check_epsilon(epsilon, op);
-  PUMICE_EXPECTS(is_floating(mean.dtype()), op, ": mean holds ", name_of(mean.dtype()),
-                 "; convert it to f64, f32, f16 or bf16");
-  const DType compute = checks::compute_dtype(mean.dtype());
-  const auto check = [&](ConstTensorView tensor, const char* name) {
-    // Each may be of a type of its own: a layer in half precision before a norm that is not.
-    const bool is_narrow = tensor.dtype() == DType::f16 || tensor.dtype() == DType::bf16;
-    const DType storage = is_narrow && compute == DType::f32 ? tensor.dtype() : compute;
-    checks::norm_parameter(tensor, channels, storage, op, name);
-    checks::same_device(tensor, mean, op, name, "mean");
-  };
-  check(mean, "mean");
-  check(variance, "variance");
-  check(weight, "weight");
-  check(bias, "bias");
-  check(added_before, "added_before");
-  checks::same_dtype(variance, mean.dtype(), op, "variance", "mean");
-  if (weight.defined() && bias.defined())
-    checks::same_dtype(bias, weight.dtype(), op, "bias", "weight");
-  ScaleShift folded{Tensor(mean.shape(), compute, mean.stream()),
-                    Tensor(mean.shape(), compute, mean.stream())};
-  if (checks::on_cuda(mean)) {
-    cuda::fold_norm({.weight = weight,
-                     .bias = bias,
-                     .mean = mean,
-                     .variance = variance,
-                     .before = added_before,
-                     .epsilon = epsilon},
-                    folded.scale.view(), folded.shift.view());
-  } else {
-    cpu::fold_norm(mean, variance, weight, bias, added_before, epsilon, folded.scale.view(),
-                   folded.shift.view());
-  }
-  return folded;
 }
 
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,

@@ -13,7 +13,7 @@
 #include <pumice/core/random.hpp>
 #include <pumice/core/tensor.hpp>
 #include <pumice/ops/activation.hpp>
-#include <pumice/ops/normalization.hpp>
+#include <pumice/ops/folded_norm.hpp>
 
 #include "support/device_emulator.hpp"
 
@@ -127,21 +127,21 @@ TEST(DeviceElementwise, FoldsANormAsTheCpuDoesAndAppliesIt) {
   const ScaleShift expected = fold_batch_norm(mean, variance, weight, bias, before, 1e-3);
   Tensor scale({channels}, DType::f32);
   Tensor shift({channels}, DType::f32);
-  emulate({.blocks = 1, .threads = kElementThreads}, fold_norm,
-          FoldArguments{weight.data<float>(), bias.data<float>(), mean.data<float>(),
-                        variance.data<float>(), before.data<float>(), scale.data<float>(),
-                        shift.data<float>(), 1e-3, static_cast<std::int32_t>(channels)});
+  const auto fold = [](const FoldArguments& norm) {
+    emulate({.blocks = 1, .threads = kElementThreads}, fold_norms, FoldNormsArguments{{norm}});
+  };
+  fold({weight.data<float>(), bias.data<float>(), mean.data<float>(), variance.data<float>(),
+        before.data<float>(), scale.data<float>(), shift.data<float>(), 1e-3,
+        static_cast<std::int32_t>(channels)});
   expect_same_bits(scale, expected.scale);
   expect_same_bits(shift, expected.shift);
   const Tensor narrow[] = {weight.to(DType::f16), bias.to(DType::f16), mean.to(DType::bf16),
                            variance.to(DType::bf16), before.to(DType::f16)};
   const ScaleShift of_narrow =
       fold_batch_norm(narrow[2], narrow[3], narrow[0], narrow[1], narrow[4], 1e-3);
-  emulate({.blocks = 1, .threads = kElementThreads}, fold_norm,
-          FoldArguments{narrow[0].raw(), narrow[1].raw(), narrow[2].raw(), narrow[3].raw(),
-                        narrow[4].raw(), scale.data<float>(), shift.data<float>(), 1e-3,
-                        static_cast<std::int32_t>(channels), ElementType::f16, ElementType::bf16,
-                        ElementType::f16});
+  fold({narrow[0].raw(), narrow[1].raw(), narrow[2].raw(), narrow[3].raw(), narrow[4].raw(),
+        scale.data<float>(), shift.data<float>(), 1e-3, static_cast<std::int32_t>(channels),
+        ElementType::f16, ElementType::bf16, ElementType::f16});
   expect_same_bits(scale, of_narrow.scale);
   expect_same_bits(shift, of_narrow.shift);
 

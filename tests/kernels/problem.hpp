@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include <pumice/formats/relation_tiles.hpp>
 
 #include "formats/synthetic_map.hpp"
+#include "support/same_bits.hpp"
 
 namespace pumice::test {
 
@@ -77,11 +77,6 @@ inline void expect_close(const Tensor& actual, const Expected& expected, double 
                     << " instead of " << expected.value[i] << ", bound " << summing + storing;
     }
   }
-}
-
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
 /// Threads for one test; all of them again afterwards.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,7 +12,11 @@
 #include <pumice/core/random.hpp>
 #include <pumice/nn/module.hpp>
 
+#include "support/same_bits.hpp"
+
 namespace pumice::nn::test {
+
+using pumice::test::same_bits;
 
 struct SceneOptions {
   std::int64_t sites = 60;
@@ -73,11 +76,6 @@ inline Tensor random_tensor(Shape shape, DType type, std::uint64_t seed) {
 inline SparseTensor make_input(const CoordinateSetPtr& set, std::int64_t channels,
                                DType type = DType::f32, std::uint64_t seed = 2) {
   return {set, random_tensor({set->size(), channels}, type, seed)};
-}
-
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
 inline double largest(const Tensor& a) {

@@ -2,8 +2,6 @@
 // sentences for mistakes, and answers where there is nothing to add up.
 #include <pumice/ops/convolution.hpp>
 
-#include <cstring>
-
 #include <gtest/gtest.h>
 
 #include <pumice/core/error.hpp>
@@ -11,6 +9,7 @@
 
 #include "ops/convolution_check.hpp"
 #include "ops/cpu/convolution_dataflows.hpp"
+#include "support/same_bits.hpp"
 
 namespace pumice::test {
 namespace {
@@ -38,11 +37,6 @@ KernelMapPtr strided2(std::int64_t rows, std::uint64_t seed) {
 Tensor random_tensor(const Shape& shape, DType type, std::uint64_t seed) {
   Random random(seed);
   return Values(shape, type, random).tensor;
-}
-
-bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() &&
-         (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
 TEST(ReferenceConvolution, AgreesWithAHandComputedExample) {

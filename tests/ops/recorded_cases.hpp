@@ -18,10 +18,12 @@
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/dense.hpp>
 #include <pumice/ops/elementwise.hpp>
+#include <pumice/ops/folded_norm.hpp>
 #include <pumice/ops/global_pooling.hpp>
 #include <pumice/ops/interpolation.hpp>
 #include <pumice/ops/linear.hpp>
 #include <pumice/ops/normalization.hpp>
+#include <pumice/ops/permutation.hpp>
 #include <pumice/ops/pooling.hpp>
 #include <pumice/ops/rows.hpp>
 
@@ -278,13 +280,22 @@ inline void add_norm_cases(std::vector<RecordedCase>& cases) {
        }});
   cases.push_back(
       {"settled batch norm",
-       {"batch_norm_inference", "batch_norm_inference_gradient", "fold_batch_norm"},
+       {"batch_norm_inference", "batch_norm_inference_gradient", "fold_batch_norm",
+        "fold_batch_norms"},
        [=](RecordedInputs& in, Outputs& out) {
          out.push_back(batch_norm_inference(in.x, in.shift, in.scale, in.scale, in.shift));
          add_gradients(out,
                        batch_norm_inference_gradient(in.x, in.y, in.shift, in.scale, in.scale));
          const ScaleShift folded = fold_batch_norm(in.shift, in.scale, in.scale, in.shift, {});
          out.insert(out.end(), {folded.scale, folded.shift});
+         const SettledNorm norm{in.shift, in.scale, in.scale, in.shift};
+         out.push_back(fold_batch_norms(std::array{norm, norm}).memory);
+       }});
+  cases.push_back(
+      {"axes in another order", {"permute"}, [=](RecordedInputs& in, Outputs& out) {
+         Tensor turned({in.kChannels, in.x.rows()}, in.x.dtype(), in.stream);
+         permute(std::array{Permutation{in.x, {1, 0}, turned.view()}});
+         out.push_back(turned);
        }});
   cases.push_back(
       {"layer norm", {"layer_norm", "layer_norm_gradient"}, [=](RecordedInputs& in, Outputs& out) {

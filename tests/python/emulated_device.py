@@ -125,7 +125,8 @@ def chains(cells: torch.Tensor) -> None:
     device takes, beside norms alone in float32, and with everything in half precision. There without
     a ReLU, since inputs that change sides change gradients by more than rounding does. Twice, since
     maps of a second pass are made at once of what the first one asked of its own. What is converted
-    as a whole takes no more launches than autocast, but for one that rounds the gradients of weights."""
+    as a whole takes no more launches than autocast, but for one that rounds the gradients of weights.
+    Then with weights in spconv's layout, [out, offsets, in], which takes one launch more a call."""
     x = pumice.SparseTensor(cells, torch.randn(len(cells), 8), batch_size=2)
     wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
     windows = [wide, narrow, wide, wide]
@@ -141,18 +142,24 @@ def chains(cells: torch.Tensor) -> None:
         return _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
                          (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
 
-    def run(place: object, maps: tuple, chain: _C.Chain, kinds: tuple, *given: torch.Tensor) -> tuple:
+    turned = tuple(_C.WeightLayout([cout, *kernel], [1, 2, 0]) for *kernel, cout in shapes)
+    as_they_are = (None,) * len(shapes)
+
+    def run(
+        place: object, maps: tuple, chain: _C.Chain, kinds: tuple, layouts: tuple, *given: torch.Tensor
+    ) -> tuple:
         """(results, launches of each call); `kinds`: of weights, of norms."""
         features, second, g = map(place, given)
+        lie = [t.permute(2, 0, 1).contiguous() if t.dim() == 3 and layouts is turned else t for t in parameters]
         learned = tuple(
-            place(t.to(kinds[0] if index % 3 == 0 else kinds[1])) for index, t in enumerate(parameters)
+            place(t.to(kinds[0] if index % 3 == 0 else kinds[1])) for index, t in enumerate(lie)
         )
         moving = tuple(place(t.to(kinds[1]) if t.is_floating_point() else t) for t in running)
         counts = [enqueued()]
-        weights = _C.ChainWeights(chain, features, learned, moving)
+        weights = _C.ChainWeights(chain, features, learned, layouts, moving)
         result = [_C.chain_inference(features, second, chain, maps, weights, False, False)]
         counts.append(enqueued())
-        call = (features, second, chain, maps, learned)
+        call = (features, second, chain, maps, learned, layouts)
         output, record = _C.chain_training(*call, moving, False, False)
         counts.append(enqueued())
         back = _C.chain_gradients(g, output, *call, record, False, False, True, True)
@@ -164,20 +171,25 @@ def chains(cells: torch.Tensor) -> None:
     given = (x.features, other, gradient)
     f32, f16 = torch.float32, torch.float16
     taken = {}
-    for dtype, kinds, relu, bound in (
-        (f32, (f32, f32), True, 2e-5), (f16, (f32, f32), False, 1e-2), (f16, (f16, f32), False, 1e-2),
-        (f16, (f16, f16), False, 1e-2),
+    for dtype, kinds, relu, bound, layouts in (
+        (f32, (f32, f32), True, 2e-5, as_they_are), (f16, (f32, f32), False, 1e-2, as_they_are),
+        (f16, (f16, f32), False, 1e-2, as_they_are), (f16, (f16, f16), False, 1e-2, as_they_are),
+        (f32, (f32, f32), True, 2e-5, turned), (f16, (f32, f32), False, 1e-2, turned),
+        (f16, (f16, f16), False, 1e-2, turned),
     ):  # fmt: skip
-        expected, _ = run(torch.Tensor.clone, here, chain_of(relu), (f32, f32), *given)
+        expected, _ = run(torch.Tensor.clone, here, chain_of(relu), (f32, f32), as_they_are, *given)
         chain = chain_of(relu)
         for turn in ("first", "second"):
             sites = sites_of(cells)
             there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
-            made, taken[dtype, kinds] = run(
-                OnDevice.of, there, chain, kinds, *(t.to(dtype) for t in given)
+            made, taken[dtype, kinds, layouts is turned] = run(
+                OnDevice.of, there, chain, kinds, layouts, *(t.to(dtype) for t in given)
             )
             for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
-                error = (mine.host().float() - exact.float()).norm() / exact.float().norm()
+                found = mine.host().float()
+                if layouts is turned and found.dim() == 3:  # the gradient of a weight
+                    found = found.permute(1, 2, 0)
+                error = (found - exact.float()).norm() / exact.float().norm()
                 assert error < bound, f"result {index} of a chain in {dtype} is off by {error}"
                 kind = dtype  # of values, then of what is learned and of what is kept
                 if index >= 4:
@@ -186,8 +198,11 @@ def chains(cells: torch.Tensor) -> None:
                     kind = exact.dtype
                 assert type(mine) is OnDevice and mine.host().dtype == kind, index
             print(f"chain in {dtype} beside {kinds} agrees the {turn} time", flush=True)
-    autocast, mixed = taken[f16, (f32, f32)], taken[f16, (f16, f32)]
-    for kinds, allowed in ((mixed, (0, 0, 2)), (taken[f16, (f16, f16)], (0, 0, 1))):
+    autocast, mixed = taken[f16, (f32, f32), False], taken[f16, (f16, f32), False]
+    for key in [key for key in taken if key[2]]:
+        for mine, theirs in zip(taken[key], taken[(*key[:2], False)]):
+            assert mine <= theirs + 1, f"{taken[key]} launches with other layouts of weights"
+    for kinds, allowed in ((mixed, (0, 0, 2)), (taken[f16, (f16, f16), False], (0, 0, 1))):
         for mine, theirs, more in zip(kinds, autocast, allowed):
             assert mine <= theirs + more, f"{kinds} launches, {autocast} under autocast"
     print(f"launches of a chain: {taken}", flush=True)

@@ -35,6 +35,7 @@
 #include <pumice/ops/layer_norm.h>
 #include <pumice/ops/normalize.h>
 #include <pumice/ops/occupied.h>
+#include <pumice/ops/permute.h>
 #include <pumice/ops/pooling.h>
 #include <pumice/ops/row_groups.h>
 #include <pumice/ops/rows.h>
@@ -94,6 +95,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(move_dense_rows),
       PUMICE_EMULATED(normalize_gradient),
       PUMICE_EMULATED(normalize_rows),
+      PUMICE_EMULATED(permute_axes),
       PUMICE_EMULATED(plan_pair_tiles),
       PUMICE_EMULATED(plan_tiles),
       PUMICE_EMULATED(pool_tiles),

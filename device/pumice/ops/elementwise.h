@@ -118,8 +118,10 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void affine_elements(PUMICE_ARGUME
   store_elements(a.type, a.out, first, a.elements, value);
 }
 
-/// In fp64, as the CPU folds: it runs once a network.
-PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norm(PUMICE_ARGUMENT(FoldArguments) a) {
+/// A row of the grid for each norm; in fp64, as the CPU folds: it runs once a network.
+PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norms(
+    PUMICE_ARGUMENT(FoldNormsArguments) arguments) {
+  const FoldArguments& a = arguments.norm[block_index_y()];
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;
   const auto value = [&](ElementType type, const void* data, double absent) {

@@ -74,6 +74,13 @@ struct FoldArguments {
   ElementType before_type = ElementType::f32;
 };
 
+/// Norms of one launch, whose arguments are up to 4 KiB long.
+inline constexpr int kMostFoldedNorms = 32;
+
+struct FoldNormsArguments {
+  FoldArguments norm[kMostFoldedNorms];
+};
+
 inline constexpr int kMaxColumnParts = 8;
 
 /// Columns of one array beside each other in another.

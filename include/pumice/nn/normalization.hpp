@@ -2,7 +2,7 @@
 #pragma once
 
 #include <pumice/nn/module.hpp>
-#include <pumice/ops/normalization.hpp>
+#include <pumice/ops/folded_norm.hpp>
 
 namespace pumice::nn {
 

@@ -77,16 +77,6 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
                                             ConstTensorView mean, ConstTensorView variance,
                                             ConstTensorView weight, double epsilon = kNormEpsilon);
 
-struct ScaleShift {
-  Tensor scale;   // [C]
-  Tensor shift;
-};
-/// `batch_norm_inference` as y = x · scale + shift, of a bias [C] (undefined: 0) added before it
-/// too: what a convolution's epilogue applies in its place. The result is of the compute type.
-ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
-                           ConstTensorView bias, ConstTensorView added_before,
-                           double epsilon = kNormEpsilon);
-
 /// Normalises every row over its C channels (biased variance).
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                       double epsilon = kNormEpsilon);

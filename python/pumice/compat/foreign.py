@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
-from ..convert.layouts import LAYOUTS, from_common, to_common
+from ..convert.layouts import LAYOUTS, axis_order, to_common
 from ..nn import deferred
 from ..nn.kept import Kept
 from ..ops import modes
@@ -34,6 +34,7 @@ class ForeignWeight(Kept):
         self.size = tuple(size)
         self.strided = strided
         self.habit = deferred.Habit()
+        self._lies: tuple[tuple[int, ...], _C.WeightLayout] | None = None
         self._forget()
 
     def freeze(self) -> None:
@@ -50,11 +51,13 @@ class ForeignWeight(Kept):
         common = to_common(self.layout, parameter, self.size, self.strided)
         return common.reshape(-1, *common.shape[-2:])
 
-    def turn_back(self, weight: Tensor) -> Tensor:
-        """Of [K, in, out], in the parameter's layout and contiguous."""
-        return from_common(
-            self.layout, weight.reshape(*self.size, *weight.shape[1:]), self.strided
-        )
+    def as_lies(self, parameter: Tensor) -> _C.WeightLayout | None:
+        """How it lies, for kernels; None where axes in another order are not all."""
+        shape = tuple(parameter.shape)
+        if self._lies is None or self._lies[0] != shape:
+            looked_at, order = axis_order(self.layout, shape, self.size, self.strided)
+            self._lies = shape, _C.WeightLayout(list(looked_at), list(order))
+        return self._lies[1]
 
     def operands(
         self, parameter: Tensor, training: bool

@@ -73,6 +73,38 @@ def first_is_fastest(layout: Layout, size: Sequence[int]) -> bool:
     return layout.fastest == "first"
 
 
+def axis_order(
+    layout: Layout, shape: Sequence[int], size: Sequence[int], strided: bool = False
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How a parameter without groups becomes the common form: looked at in a shape, with its axes in an order.
+
+    Args:
+        layout: a row of `LAYOUTS`.
+        shape: of the parameter.
+        size: of the kernel, a number an axis.
+        strided: whether the layer's stride is not 1.
+    Returns:
+        `(to look at, order)`: parameter.reshape(to look at).permute(order) is [k0, …, in, out].
+    Raises:
+        Nothing.
+    Example:
+        >>> convert.layouts.axis_order(convert.LAYOUTS["spconv"], (8, 3, 3, 3, 4), (3, 3, 3))
+        ((8, 3, 3, 3, 4), (1, 2, 3, 4, 0))
+    """
+    dimension, shape = len(size), tuple(shape)
+    as_it_is = tuple(range(dimension + 2))
+    if math.prod(size) == 1 and not strided and layout.pointwise != "same":
+        matrix = (shape[-1], shape[0]) if layout.pointwise == "swapped" else shape
+        return (*size, *matrix), as_it_is
+    if layout.axes == "oki":
+        return shape, (*range(1, dimension + 2), 0)
+    if layout.axes == "kio":
+        return shape, as_it_is
+    if first_is_fastest(layout, size):
+        return (*reversed(size), *shape[1:]), (*range(dimension - 1, -1, -1), dimension, dimension + 1)
+    return (*size, *shape[1:]), as_it_is
+
+
 def to_common(layout: Layout, weight: Tensor, size: Sequence[int], strided: bool = False) -> Tensor:
     """A library's parameter in the common form.
 
@@ -92,21 +124,10 @@ def to_common(layout: Layout, weight: Tensor, size: Sequence[int], strided: bool
         >>> convert.to_common(convert.LAYOUTS["spconv"], weight, (3, 3, 3)).shape
         torch.Size([3, 3, 3, 4, 8])
     """
-    dimension = len(size)
-    if math.prod(size) == 1 and not strided and layout.pointwise != "same":
-        if layout.pointwise == "swapped":
-            weight = weight.reshape(weight.shape[-1], weight.shape[0])
-        return weight.reshape(*size, *weight.shape)
-    if not layout.flat:
-        order = {"oki": (*range(1, dimension + 2), 0), "kio": tuple(range(dimension + 2))}
-        return weight.permute(order[layout.axes])
-    if weight.dim() == 4:  # [K, groups, in / groups, out / groups]
+    if layout.flat and weight.dim() == 4:  # [K, groups, in / groups, out / groups]
         weight = weight.permute(0, 2, 1, 3).flatten(2)
-    channels = weight.shape[1:]
-    if first_is_fastest(layout, size):
-        turned = weight.reshape(*reversed(size), *channels)
-        return turned.permute(*range(dimension - 1, -1, -1), dimension, dimension + 1)
-    return weight.reshape(*size, *channels)
+    shape, order = axis_order(layout, weight.shape, size, strided)
+    return weight.reshape(shape).permute(order)
 
 
 def from_common(layout: Layout, common: Tensor, strided: bool = False, groups: int = 1) -> Tensor:

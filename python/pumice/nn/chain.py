@@ -86,13 +86,14 @@ class Code:
         parameters: tuple[Tensor, ...],
         running: tuple[Tensor | None, ...],
         kept: list[Any],
+        layouts: tuple[_C.WeightLayout | None, ...],
     ) -> Tensor:
         """What the last link makes of what `begin` returned; `kept`: the packed weights of each layer's own,
-        None of one that is not frozen."""
+        None of one that is not frozen; `layouts`: of weights, None of one that is [offsets, in, out]."""
         features, added, learns = given
         if learns:
-            return _apply(features, added, self, maps, running, *parameters)
-        folded = self._folded(features, parameters, running, kept)
+            return _apply(features, added, self, maps, running, layouts, *parameters)
+        folded = self._folded(features, parameters, running, kept, layouts)
         return _C.chain_inference(features, added, self.c, maps, folded, *modes.of(features))
 
     def _folded(
@@ -101,12 +102,13 @@ class Code:
         parameters: tuple[Tensor, ...],
         running: tuple[Tensor | None, ...],
         kept: list[Any],
+        layouts: tuple[_C.WeightLayout | None, ...],
     ) -> _C.ChainWeights:
         """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
         frozen."""
         if any(k is None for k in kept):
             self.weights = None
-            return _C.ChainWeights(self.c, features, parameters, running)
+            return _C.ChainWeights(self.c, features, parameters, layouts, running)
         # They are ready for the stream that they were made on.
         key = (features.dtype, modes.of(features), modes.stream_of(features))
         known = self.weights
@@ -117,7 +119,7 @@ class Code:
             and known[3].is_of(parameters, running)
         ):
             return known[3]
-        made = _C.ChainWeights(self.c, features, parameters, running)
+        made = _C.ChainWeights(self.c, features, parameters, layouts, running)
         if not modes.is_recorded(features):
             self.weights = (kept, key, (parameters, running), made)
         return made
@@ -128,6 +130,7 @@ class Chain:
 
     def __init__(self, links: list[Link]) -> None:
         self.links = links
+        self.layouts = (None,) * len(links)  # own layers keep weights as kernels take them
         self._describe()
 
     def _describe(self) -> None:
@@ -170,7 +173,7 @@ class Chain:
             return None
         maps, coords = found
         kept = [link.convolution._kept.of(link.convolution.training) for link in self.links]
-        return SparseTensor._of(coords, self.code.run(given, maps, parameters, running, kept))
+        return SparseTensor._of(coords, self.code.run(given, maps, parameters, running, kept, self.layouts))
 
     def _gather(self) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], bool] | None:
         """(weight, norm's weight, norm's bias) and (running mean, running variance, number of batches) of
@@ -248,16 +251,17 @@ class _ChainFunction(torch.autograd.Function):
         code: Code,
         maps: tuple[_C.Map, ...],
         running: tuple[Tensor | None, ...],
+        layouts: tuple[_C.WeightLayout | None, ...],
         *parameters: Tensor,
     ) -> Tensor:
         switches = modes.of(features)
         output, record = _C.chain_training(
-            features, other, code.c, maps, parameters, running, *switches
+            features, other, code.c, maps, parameters, layouts, running, *switches
         )
         # Of a ReLU it is the mask: autograd sees when somebody writes into it.
         mask = output if code.rows[-1][2] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)
-        ctx.call = (code, maps, switches)
+        ctx.call = (code, maps, layouts, switches)
         return output
 
     @staticmethod
@@ -265,12 +269,12 @@ class _ChainFunction(torch.autograd.Function):
         if torch.is_grad_enabled() or modes.traced(grad_output):
             return _differentiable_gradients(ctx, grad_output)
         features, other, record, mask, *parameters = ctx.saved_tensors
-        code, maps, switches = ctx.call
+        code, maps, layouts, switches = ctx.call
         of_features, of_other, *of_parameters = _C.chain_gradients(
-            grad_output, mask, features, other, code.c, maps, tuple(parameters),
+            grad_output, mask, features, other, code.c, maps, tuple(parameters), layouts,
             record, *switches, *ctx.needs_input_grad[:2],
         )  # fmt: skip
-        return of_features, of_other, None, None, None, *of_parameters
+        return of_features, of_other, None, None, None, None, *of_parameters
 
 
 _apply = modes.function(_ChainFunction)
@@ -279,15 +283,25 @@ _apply = modes.function(_ChainFunction)
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: the layers one by one, each of which has them."""
     features, other, _, _, *parameters = ctx.saved_tensors
-    code, maps, _ = ctx.call
+    code, maps, layouts, _ = ctx.call
 
-    def again(features: Tensor, other: Any, *parameters: Tensor) -> Tensor:
+    def again(features: Tensor, other: Any, *given: Tensor) -> Tensor:
+        parameters = list(given)
+        for link, layout in enumerate(layouts):
+            if layout is not None:
+                parameters[3 * link] = as_kernels_take_it(layout, given[3 * link])
         return one_by_one(code.rows, features, other, maps, parameters)
 
     of_features, of_other, *of_parameters = gradients_of(
         again, (features, other, *parameters), grad_output
     )
-    return of_features, of_other, None, None, None, *of_parameters
+    return of_features, of_other, None, None, None, None, *of_parameters
+
+
+def as_kernels_take_it(layout: _C.WeightLayout, parameter: Tensor) -> Tensor:
+    """[offsets, in, out], a view where that is possible."""
+    weight = parameter.reshape(layout.shape).permute(layout.axes)
+    return weight.reshape(-1, *weight.shape[-2:])
 
 
 def one_by_one(

@@ -27,12 +27,6 @@ void normalize_gradient(ConstTensorView features, ConstTensorView grad_output,
                         bool constant_statistics, TensorView grad_features, TensorView grad_weight,
                         TensorView grad_bias);
 
-/// scale = weight / sqrt(variance + epsilon), shift = bias + (added_before - mean) · scale, of the
-/// compute type; all others of any type.
-void fold_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
-               ConstTensorView bias, ConstTensorView added_before, double epsilon, TensorView scale,
-               TensorView shift);
-
 void layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                 double epsilon, TensorView output, TensorView mean, TensorView inverse_deviation);
 void layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,

@@ -13,11 +13,6 @@ jit::LaunchShape shape_for(std::int64_t elements) {
           .threads = kElementThreads};
 }
 
-ElementType type_of(const ConstTensorView& parameter) {
-  return parameter.defined() ? element_type(parameter.dtype(), "fold_batch_norm", "a parameter")
-                             : ElementType::f32;
-}
-
 /// Rows of one array laid into, or taken out of, another.
 class ColumnCopies {
  public:
@@ -111,25 +106,6 @@ void affine(ConstTensorView in, ConstTensorView scale, ConstTensorView shift, Te
                                      .elements = out.elements(),
                                      .channels = in.extent(1),
                                      .type = element_type(in.dtype(), "norm", "features")});
-}
-
-void fold_norm(const FoldedNorm& norm, TensorView scale, TensorView shift) {
-  const auto channels = static_cast<std::int32_t>(norm.mean.elements());
-  runner_for(norm.mean).run(
-      ops_kernel("fold_norm"),
-      {.blocks = (channels + kElementThreads - 1) / kElementThreads, .threads = kElementThreads},
-      FoldArguments{.weight = norm.weight.raw(),
-                    .bias = norm.bias.raw(),
-                    .mean = norm.mean.raw(),
-                    .variance = norm.variance.raw(),
-                    .before = norm.before.raw(),
-                    .scale = scale.data<float>(),
-                    .shift = shift.data<float>(),
-                    .epsilon = norm.epsilon,
-                    .channels = channels,
-                    .parameter_type = type_of(norm.weight.defined() ? norm.weight : norm.bias),
-                    .statistic_type = type_of(norm.mean),
-                    .before_type = type_of(norm.before)});
 }
 
 void join_columns(std::span<const Columns> parts, TensorView wide) {

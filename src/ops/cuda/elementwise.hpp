@@ -21,16 +21,6 @@ void activation_gradient(ConstTensorView in, ConstTensorView gradient, Activatio
 /// scale, shift: f32 [C].
 void affine(ConstTensorView in, ConstTensorView scale, ConstTensorView shift, TensorView out);
 
-struct FoldedNorm {
-  ConstTensorView weight;   // [C], all of them, f32, f16 or bf16; undefined: 1
-  ConstTensorView bias;     // of the weight's type; undefined: 0
-  ConstTensorView mean;
-  ConstTensorView variance;   // of the mean's type
-  ConstTensorView before;     // bias of what comes before; undefined: 0
-  double epsilon = 0;
-};
-void fold_norm(const FoldedNorm& norm, TensorView scale, TensorView shift);
-
 /// Columns side by side, as CPU's join_columns and cut_columns: each part's columns stand from
 /// `offset` elements on in the wide array.
 struct Columns {

@@ -7,9 +7,10 @@ std::span<const jit::KernelGroup> ops_kernels() {
   static const std::vector<jit::KernelGroup> groups = {
       {{.name = "features",
         .text = "#include <pumice/ops/columns.h>\n"
-                "#include <pumice/ops/elementwise.h>\n"},
+                "#include <pumice/ops/elementwise.h>\n"
+                "#include <pumice/ops/permute.h>\n"},
        {"activate_elements", "affine_elements", "combine_elements", "convert_elements",
-        "copy_columns", "fold_norm"}},
+        "copy_columns", "fold_norms", "permute_axes"}},
       // Those over columns take seconds, whose bodies stand there for each type.
       {{.name = "column moments", .text = "#include <pumice/ops/column_moments.h>\n"},
        {"column_moments"}},

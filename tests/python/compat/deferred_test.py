@@ -108,3 +108,44 @@ def test_what_is_held_on_the_way_keeps_its_numbers(interface: str) -> None:
     pumice.compat.defer_layers(False)
     for one, two in zip(found, run()):
         torch.testing.assert_close(one, two)
+
+
+@pytest.mark.parametrize("interface", ["spconv", "torchsparse"])
+def test_a_pointwise_layer_takes_rows_that_are_no_sites(interface: str) -> None:
+    """One that is a matrix product looks no site up, deferred or not: a site may occur twice, or lie outside."""
+    by = INTERFACES[interface]
+    conv, norm = by.convolution(1, False, "").double(), by.norm(0.1).double()
+    cells, features = scene(3)
+    cells[1] = cells[0]
+    cells[2, 1:] = 1000
+    for learns in (True, False):
+        norm.train(learns)
+        for _ in range(3):
+            with torch.set_grad_enabled(learns):
+                found = by.features(by.call(norm, conv(by.tensor(cells, features))))
+        pumice.compat.defer_layers(False)
+        expected = by.features(by.call(norm, conv(by.tensor(cells, features))))
+        pumice.compat.defer_layers(True)
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_a_change_in_place_comes_after_the_layers_called_before_it(interface: str) -> None:
+    by = INTERFACES[interface]
+    conv, branch = (by.convolution(3, False, "").double() for _ in range(2))
+    norm, relu = by.norm(0.1).double().eval(), by.relu(True)
+    cells, features = scene(2)
+
+    def run() -> list[torch.Tensor]:
+        normed = by.call(norm, conv(by.tensor(cells, features)))
+        branched = branch(normed)
+        rectified = by.call(relu, normed)  # in place, behind the branch
+        return [by.features(x).clone() for x in (branched, rectified)]
+
+    with torch.no_grad():
+        found = [run() for _ in range(3)]
+        pumice.compat.defer_layers(False)
+        expected = run()
+    for results in found:
+        for one, two in zip(results, expected):
+            torch.testing.assert_close(one, two)

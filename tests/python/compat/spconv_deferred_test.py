@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import weakref
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 import pumice
 import pumice.compat.spconv as spconv
+from pumice import ops
 from pumice.nn.deferred import Deferred, running
 
 nn = torch.nn
@@ -232,6 +234,97 @@ def test_an_output_that_went_elsewhere_is_ordinary_ever_after() -> None:
     assert seen == [torch.Tensor]
 
 
+@pytest.fixture
+def convolutions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of all convolutions that run by themselves, as no part of a chain."""
+    rows: list[int] = []
+    convolution = ops.convolution
+
+    def counted(features: torch.Tensor, *args: Any) -> torch.Tensor:
+        rows.append(len(features))
+        return convolution(features, *args)
+
+    monkeypatch.setattr(ops, "convolution", counted)
+    return rows
+
+
+def held_on_the_way() -> tuple[Pair, torch.Tensor, torch.Tensor, list[spconv.SparseConvTensor]]:
+    """A network in evaluation, whose convolution's output somebody holds."""
+    net, cells, features = pair()
+    net.eval()
+    held: list[spconv.SparseConvTensor] = []
+    net.watch = held.append
+    for _ in range(2):
+        net(sparse(cells, features)).features.sum()
+        held.clear()
+    return net, cells, features, held
+
+
+def test_a_convolution_that_is_held_is_computed_again_if_somebody_asks(convolutions: list[int]) -> None:
+    net, cells, features, held = held_on_the_way()
+    with torch.no_grad():
+        out = at_once(lambda: net(sparse(cells, features)).features)
+        between = held.pop().features
+        for asks in (False, True):
+            net(sparse(cells, features)).features.sum()  # as that is done without gradients, too
+            held.clear()
+            convolutions.clear()
+            y = net(sparse(cells, features))
+            agree(y.features, out)
+            assert not convolutions
+            if asks:
+                agree(held[0].features, between)
+                agree(held[0].features + 0, between)
+                assert convolutions == [len(features)]
+                agree(y.features, out)
+            held.clear()
+
+
+def test_what_a_held_convolution_is_computed_of_goes_when_nobody_holds_it() -> None:
+    net, cells, features, held = held_on_the_way()
+    with torch.no_grad():
+        net(sparse(cells, features)).features.sum()  # as that is done without gradients, too
+        held.clear()
+        of = features.clone()
+        alive = weakref.ref(of)
+        net(sparse(cells, of)).features.sum()
+        del of
+        assert alive() is not None
+        held.clear()
+        assert alive() is None
+
+
+@pytest.mark.parametrize("what", ["weight", "features"])
+def test_a_held_convolution_whose_operands_changed_is_refused(what: str) -> None:
+    net, cells, features, held = held_on_the_way()
+    with torch.no_grad():
+        net(sparse(cells, features)).features.sum()
+        held.clear()
+        net(sparse(cells, features)).features.sum()
+        (features if what == "features" else net.conv.weight).mul_(2)
+        with pytest.raises(pumice.UserError, match="changed between its call and the first use"):
+            held[0].features.sum()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_held_convolution_in_evaluation_whose_layers_learn(frozen: bool) -> None:
+    """Then it is no convolution to compute again, as gradients go through it."""
+    net, cells, features, held = held_on_the_way()
+    if frozen:
+        net.norm.requires_grad_(False)
+    like = copy.deepcopy(net)
+
+    def run(net: Pair) -> list[torch.Tensor | None]:
+        x = features.clone().requires_grad_()
+        out = net(sparse(cells, x)).features
+        (out.square().sum() + held.pop().features.square().sum()).backward()
+        held.clear()
+        return [out, x.grad, *(parameter.grad for parameter in net.parameters())]
+
+    for one, two in zip(run(net), at_once(lambda: run(like))):
+        agree(one, two)
+
+
 def test_in_place_changes_are_seen_by_who_holds_the_tensor() -> None:
     conv, norm = Pair().double().conv, nn.BatchNorm1d(CHANNELS).double()
     cells, features = scene(5)
@@ -358,6 +451,27 @@ def test_a_change_of_parameters_in_between_is_refused(name: str) -> None:
     with pytest.raises(pumice.UserError, match="changed between its call and the first use"):
         y.features.sum()
     assert net(sparse(cells, features)).features.sum().isfinite()
+
+
+@pytest.mark.parametrize("what", ["input", "sum"])
+def test_a_change_of_features_in_between_is_refused(what: str) -> None:
+    """Of a buffer that the next scan is written into, for example."""
+    net, cells, features = pair()
+    net.eval()
+    added = torch.ones_like(features)
+
+    def run() -> spconv.SparseConvTensor:
+        y = net.conv(sparse(cells, features))
+        return y.replace_feature(torch.relu(net.norm(y.features) + added))
+
+    with torch.no_grad():
+        for _ in range(3):
+            run().features.sum()
+        y = run()
+        (features if what == "input" else added).add_(1)
+        with pytest.raises(pumice.UserError, match="features .* changed between its call"):
+            y.features.sum()
+        assert run().features.sum().isfinite()
 
 
 def test_gradients_are_those_of_the_switches_at_the_call() -> None:

@@ -74,6 +74,8 @@ def test_evaluation_leaves_autocast_alone(device: torch.device, switch) -> None:
     assert types() == [torch.float16, torch.float32]
     with torch.autocast(device.type, torch.float16):
         assert torch.equal(layer.eval()(x).features, exact)
+    layer.algo = spconv.ConvAlgo.Native  # which computes under autocast there, too
+    assert types() == [torch.float16, torch.float16]
 
 
 def test_what_spconv_refuses(device: torch.device, switch) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _C, ops
 from ...coords import Coordinates
 from ...window import Window
-from ..foreign import ForeignWeight
+from ..foreign import ForeignWeight, PeerAssertionError
 from .coordinates import int_list
 from .enums import RegionType
 from .graph import map_onto
@@ -19,16 +19,32 @@ from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
 
 
+def needed_dimension(dimension: Any) -> int:
+    """`dimension` of a layer, which has no default that would do."""
+    if dimension not in (1, 2, 3, 4):
+        raise PeerAssertionError(
+            f"dimension = {dimension!r}: give 1 to 4, the number of axes of the coordinates"
+        )
+    return int(dimension)
+
+
+def check_dimension(dimension: int, input: Any) -> None:
+    """Raises PeerAssertionError for an input of another dimension than the layer's."""
+    if input.D != dimension:
+        raise PeerAssertionError(
+            f"the layer has dimension {dimension}, and its input {input.D}: give dimension={input.D}"
+        )
+
+
 class KernelGenerator:
     """Size, stride, dilation and region of a kernel; RegionType.CUSTOM is as absent as there."""
 
     def __init__(
         self, kernel_size: Any = -1, stride: Any = 1, dilation: Any = 1, is_transpose: bool = False,
         region_type: RegionType = RegionType.HYPER_CUBE, region_offsets: Any = None,
-        expand_coordinates: bool = False, axis_types: Any = None, dimension: int = -1,
+        expand_coordinates: bool = False, axis_types: Any = None, dimension: int | None = -1,
     ) -> None:
-        if not 1 <= dimension <= 4:
-            raise _C.UserError(f"dimension = {dimension}: give 1 to 4")
+        dimension = needed_dimension(dimension)
         if region_type is RegionType.CUSTOM or region_offsets is not None or axis_types is not None:
             raise _C.UserError("region_type: there are HYPER_CUBE and HYPER_CROSS")
         self.kernel_size = int_list(kernel_size, dimension)
@@ -79,11 +95,12 @@ class CrossWeight(ForeignWeight):
         places = [tuple(k // 2 + step for k, step in zip(size, offset)) for offset in steps]
         self.order = [places.index(tuple(offset)) for offset in window.c.offsets()]
 
+    def as_lies(self, parameter: Tensor) -> None:
+        """Its offsets are numbered by no axes."""
+        return None
+
     def turn(self, parameter: Tensor) -> Tensor:
         return parameter.reshape(-1, *parameter.shape[-2:])[self.order]
-
-    def turn_back(self, weight: Tensor) -> Tensor:
-        return weight[[self.order.index(place) for place in range(len(self.order))]]
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.size, self.window

@@ -81,9 +81,9 @@ class SparseTensor:
         Code that makes a tensor of other features by itself hands it the caches of the old one; where
         the coordinates are equal, it is on the same sites then.
         """
-        known = self._caches.kmaps.get(("sites", self.stride))
-        if known is not None and _same_rows(known[0], self.coords):
-            return known[1]
+        known = self.known_sites()
+        if known is not None:
+            return known
         if self.coords.dim() != 2 or self.coords.shape[1] != 4:
             raise _C.UserError(f"coords have shape {tuple(self.coords.shape)}: give [rows, 4]")
         cells = self.coords.int()
@@ -99,6 +99,11 @@ class SparseTensor:
         self._caches.kmaps[("sites", self.stride)] = (self.coords, sites)
         self._note()
         return sites
+
+    def known_sites(self) -> Coordinates | None:
+        """`sites`, where a layer has asked for them before: then no site occurs twice."""
+        known = self._caches.kmaps.get(("sites", self.stride))
+        return known[1] if known is not None and same_rows(known[0], self.coords) else None
 
     @property
     def feats(self) -> Tensor:
@@ -198,12 +203,18 @@ class SparseTensor:
             shape = (sites.indices[:, 1:].amax(0) + 1).tolist() if len(self) else [0, 0, 0]
         return to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
 
+    def _on_sites_of(self, other: SparseTensor) -> bool:
+        """Whether both have the same coordinates in the same rows. Values are compared where nothing else says
+        so: a GPU is waited for then."""
+        if self.coords is other.coords or self.sites.is_same(other.sites):
+            return True
+        return same_rows(self.coords, other.coords)
+
     def __add__(self, other: SparseTensor) -> SparseTensor:
-        if self.coords is not other.coords and not self.sites.is_same(other.sites):
-            if not torch.equal(self.coords, other.coords):
-                raise _C.UserError(
-                    "+: the tensors are on different sites; torchsparse.generative_add unites them"
-                )
+        if not self._on_sites_of(other):
+            raise _C.UserError(
+                "+: the tensors are on different sites; torchsparse.generative_add unites them"
+            )
         later = deferred.added(self._held, other._held)
         return self._with(self.feats + other.feats if later is None else later)
 
@@ -211,7 +222,7 @@ class SparseTensor:
         return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"
 
 
-def _same_rows(left: Tensor, right: Tensor) -> bool:
+def same_rows(left: Tensor, right: Tensor) -> bool:
     """Compares values, which on a GPU waits, only where identity says nothing."""
     if left is right:
         return True

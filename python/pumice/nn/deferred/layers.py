@@ -82,7 +82,11 @@ def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
 
 def rectified(held: Any, in_place: bool) -> Tensor | None:
     """What a ReLU makes of it."""
-    if type(held) is not Deferred or held.stage not in (NORMED, SUMMED) or not is_open(held):
+    if type(held) is not Deferred:
+        return None
+    if held.stage not in (NORMED, SUMMED) or not is_open(held):
+        if in_place:
+            held.link.before_a_change()
         return None
     held.link.rectify()
     if in_place:  # who holds the tensor sees the change

@@ -37,11 +37,14 @@ class Layout(Protocol):
     ) -> tuple[Tensor, _C.PackedWeights | None]:
         """[offsets, in, out], as kernels take it, and where a frozen layer keeps it packed."""
 
-    def turn(self, parameter: Tensor) -> Tensor:
-        """To [offsets, in, out]."""
+    def of(self, training: bool) -> _C.PackedWeights | None:
+        """Where a frozen layer keeps it packed; None where it may change."""
 
-    def turn_back(self, weight: Tensor) -> Tensor:
-        """The other way round."""
+    def as_lies(self, parameter: Tensor) -> _C.WeightLayout | None:
+        """How it lies, for kernels; None where axes in another order are not all."""
+
+    def turn(self, parameter: Tensor) -> Tensor:
+        """To [offsets, in, out]; differentiable."""
 
 
 class Weight(NamedTuple):
@@ -51,6 +54,10 @@ class Weight(NamedTuple):
     layout: Layout
     training: bool
     out_channels: int
+
+    def may_change(self) -> bool:
+        """Whether nobody has promised that it stays as it is."""
+        return self.layout.of(self.training) is None
 
     def operands(self) -> tuple[Tensor, _C.PackedWeights | None]:
         """[offsets, in, out], and where a frozen layer keeps it packed."""
@@ -72,19 +79,40 @@ def now(features: Union[Tensor, Link]) -> Mode:
     )
 
 
+class Again:
+    """What a convolution is computed of, kept by those who hold its result."""
+
+    __slots__ = ("__weakref__", "source", "version")
+
+    def __init__(self, source: Tensor) -> None:
+        self.source = source
+        self.version = modes.version_of(source)
+
+
 class Link:
     """A convolution, and what has been asked for of its output.
 
-    `users`: how many links take what it makes; `seen`: the tensors that stand for what it makes, or made
+    `users`: the links that take what it makes; `seen`: the tensors that stand for what it makes, or made
     before it was asked for more; `value`: what it makes, once that is there; `early`: what it made of that,
-    by stage, where somebody held it.
+    by stage, where somebody held it: `early_held`, as bits by stage, when it was computed; `again`: what a
+    convolution that somebody holds can be computed of should they ever ask. `version`, `versions`,
+    `source_version` and `residual_version`: how often what it takes had been changed in place; `value_version`:
+    how often what it makes had been when it was there.
     """
 
-    __slots__ = (
-        "__weakref__", "device", "dtype", "early", "error", "habit", "is_cuda", "is_done", "learns", "map", "mode", "norm",
-        "relu", "requires_grad", "residual", "seen", "shape", "source", "stage", "use", "users", "value",
-        "version", "versions", "weight",
-    )  # fmt: skip
+    # What most links never change stays with the class: setting it takes time, for each of 50 layers.
+    stage = CONVOLVED
+    norm: Norm | None = None
+    versions: tuple[int, ...] = ()
+    residual: Union[Link, Tensor, None] = None
+    residual_version = 0
+    relu = False
+    is_done = False
+    value: Tensor | None = None
+    value_version = 0
+    early_held = 0
+    again: weakref.ref[Again] | None = None
+    error: Exception | None = None
 
     def __init__(
         self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
@@ -100,10 +128,11 @@ class Link:
         self.mode = mode = now(source)
         if isinstance(source, Link):
             if source.mode == mode:
-                source.users += 1
+                source.users.append(weakref.ref(self))
             else:
                 source = source.result()
         self.source: Union[Link, Tensor, None] = source
+        self.source_version = 0 if isinstance(source, Link) else modes.version_of(source)
         self.shape = torch.Size((map.out_rows, weight.out_channels))
         self.device = source.device
         self.is_cuda = source.is_cuda
@@ -111,16 +140,9 @@ class Link:
         self.learns = mode[_LEARNS]
         self.requires_grad = self.learns and (source.requires_grad or parameter.requires_grad)
         self.version = modes.version_of(parameter)
-        self.stage = CONVOLVED
-        self.norm: Norm | None = None
-        self.residual: Union[Link, Tensor, None] = None
-        self.relu = False
-        self.users = 0
+        self.users: list[weakref.ref[Link]] = []
         self.seen: list[weakref.ref[Deferred]] = []
-        self.is_done = False
-        self.value: Tensor | None = None
         self.early: dict[int, Tensor] = {}
-        self.error: Exception | None = None
         last = None if habit.last is None else habit.last()
         if last is not None and not last.is_done:
             last.result()  # running statistics move in the order of calls
@@ -143,7 +165,9 @@ class Link:
         if self.learns and not self.requires_grad:
             self.requires_grad = residual.requires_grad
         if isinstance(residual, Link):
-            residual.users += 1
+            residual.users.append(weakref.ref(self))
+        else:
+            self.residual_version = modes.version_of(residual)
 
     def rectify(self) -> None:
         """Asks for a ReLU of it."""
@@ -155,17 +179,31 @@ class Link:
         assert self.source is not None
         return [self.source] if self.residual is None else [self.source, self.residual]
 
-    def held(self) -> tuple[bool, bool]:
-        """Whether anybody could still ask for what it makes, and for what it made on the way."""
-        now = before = False
+    def before_a_change(self) -> None:
+        """Computes the links that take what it makes, which somebody is about to change in place."""
+        for reference in self.users:
+            user = reference()
+            if user is not None and not user.is_done:
+                user.result()
+
+    def held(self) -> int:
+        """What people could still ask for of what it makes and made on the way: a bit for each stage."""
+        stages = 0
         for reference in self.seen:
             tensor = reference()
             if tensor is not None:
-                if tensor.stage == self.stage:
-                    now = True
-                else:
-                    before = True
-        return now, before
+                stages |= 1 << tensor.stage
+        return stages
+
+    def computes_again(self) -> bool:
+        """Whether all that is held from on the way is the convolution's result, which hardly anybody asks for
+        and which comes to the same later: nothing learns here."""
+        return (
+            self.early_held == 1 << CONVOLVED
+            and self.norm is not None
+            and not self.norm[4]
+            and not self.requires_grad
+        )
 
     def result(self, stage: int | None = None) -> Tensor:
         """What it makes, computed if it is not there yet, or made at a stage before."""
@@ -175,7 +213,14 @@ class Link:
             compute(self)
         if self.error is not None:
             raise self.error
-        value = self.value if stage is None or stage == self.stage else self.early[stage]
+        if stage is None or stage == self.stage:
+            value = self.value
+        else:
+            if stage not in self.early and self.again is not None:
+                from .running import convolve_again
+
+                convolve_again(self)
+            value = self.early[stage]
         assert value is not None, "nobody holds what a link inside of a chain makes"
         return value
 
@@ -186,8 +231,6 @@ class Link:
 
 class _TrainingLink(Link):
     """With a norm in training, which moves its running statistics, whether somebody reads its result or not."""
-
-    __slots__ = ()
 
     def __del__(self) -> None:
         if self.is_done or sys.is_finalizing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, Union
 
@@ -13,10 +14,10 @@ from torch import Tensor
 from ... import _C, ops
 from ...ops import modes
 from ..chain import Code, hooks_on_saved
-from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Link, Mode, now, versions_of
-from .turning import turned
+from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, Mode, now, versions_of
 
 _MOST_CODES = 4  # of one layer, whose chains differ by what else people hold; each may keep packed weights
+_FEATURES = "features that a convolution or a sum was given were"
 _lock = threading.RLock()  # a result is computed once, whoever asks first
 
 Value = Union[Link, Tensor]
@@ -60,11 +61,14 @@ def _ends(links: list[Link]) -> list[int]:
     last = len(links) - 1
     ends = {last}
     for at, link in enumerate(links):
-        is_held, is_held_before = link.held()
-        if is_held or link.users != takers[at]:
+        held = link.held()
+        link.early_held = held & (1 << link.stage) - 1
+        if held >> link.stage or len(link.users) != takers[at]:
             ends.add(at)
-        if link.norm is None or is_held_before:  # by itself
+        if _is_alone(link):
             ends.update((at, at - 1))
+        elif link.early_held:  # it begins a chain, so that what it takes stays
+            ends.update((at - 1, index.get(link.source, -1)))
         elif at > 0 and (
             links[at - 1].mode != link.mode or links[at - 1].map.home != link.map.home
         ):
@@ -85,6 +89,11 @@ def _ends(links: list[Link]) -> list[int]:
         if more <= ends:
             return [end + 1 for end in sorted(ends)]
         ends |= more
+
+
+def _is_alone(link: Link) -> bool:
+    """Whether it is no link of a chain."""
+    return link.norm is None or bool(link.early) or (link.early_held != 0 and not link.computes_again())
 
 
 def _given(links: list[Link]) -> list[Value] | None:
@@ -118,9 +127,11 @@ def _run(links: list[Link]) -> None:
     out = links[-1]
     try:
         with _as_called(out.mode, out):
-            alone = out.norm is None or bool(out.early) or out.held()[1]
-            value = None if alone else _chain(links)
-            out.value = _one_by_one(links) if value is None else value
+            value = None if _is_alone(out) else _chain(links)
+            value = out.value = _one_by_one(links) if value is None else value
+            out.value_version = modes.version_of(value)
+            if links[0].early_held and not links[0].early:
+                _keep_source(links[0])
     except Exception as error:
         out.error = error
         raise
@@ -128,6 +139,31 @@ def _run(links: list[Link]) -> None:
         for link in links:
             link.is_done = True
             link.source = link.residual = None  # which need not live any longer
+
+
+def _keep_source(link: Link) -> None:
+    """For those who hold the convolution's result, as long as they do."""
+    again = Again(_tensor(link.source))
+    link.again = weakref.ref(again)
+    for reference in link.seen:
+        tensor = reference()
+        if tensor is not None and tensor.stage == CONVOLVED:
+            tensor.again = again
+
+
+def convolve_again(link: Link) -> None:
+    """What somebody held of a link that went on without it."""
+    with _lock:
+        again = None if link.again is None else link.again()
+        if again is None or CONVOLVED in link.early:
+            return
+        _check_weight(link)
+        if again.version != modes.version_of(again.source):
+            raise _changed(_FEATURES)
+        with _as_called(link.mode, link):
+            weight, packed = link.weight.operands()
+            link.early[CONVOLVED] = ops.convolution(again.source, weight, link.map, None, 1, packed)
+        link.again = None
 
 
 def _chain(links: list[Link]) -> Tensor | None:
@@ -166,21 +202,41 @@ def _chain(links: list[Link]) -> Tensor | None:
     start = code.begin(first, second, tuple(parameters), statistics, training)
     if start is None:
         return None
-    parameters[::3], kept = turned([link.weight for link in links])
-    return code.run(start, tuple(maps), tuple(parameters), statistics, kept)
+    kept: list[Any] = []
+    layouts: list[_C.WeightLayout | None] = []
+    for at, link in enumerate(links):
+        layer, packed = link.weight.layout, None
+        if link.weight.may_change():
+            layout = layer.as_lies(link.weight.parameter)
+            if layout is None:
+                parameters[3 * at] = layer.turn(link.weight.parameter).contiguous()
+        else:
+            layout = None
+            parameters[3 * at], packed = link.weight.operands()
+        layouts.append(layout)
+        kept.append(packed)
+    return code.run(start, tuple(maps), tuple(parameters), statistics, kept, tuple(layouts))
 
 
 def _check_unchanged(link: Link) -> None:
-    changed = None
+    _check_weight(link)
+    for value, version in ((link.source, link.source_version), (link.residual, link.residual_version)):
+        if type(value) is Tensor and version != modes.version_of(value):
+            raise _changed(_FEATURES)
+    if link.norm is not None and link.versions != versions_of(link.norm):
+        raise _changed("parameters of a batch norm were")
+
+
+def _check_weight(link: Link) -> None:
     if link.version != modes.version_of(link.weight.parameter):
-        changed = "the weight of a convolution was"
-    elif link.norm is not None and link.versions != versions_of(link.norm):
-        changed = "parameters of a batch norm were"
-    if changed is not None:
-        raise _C.UserError(
-            f"{changed} changed between its call and the first use of its output: read "
-            "its features before the change, or call pumice.compat.defer_layers(False)"
-        )
+        raise _changed("the weight of a convolution was")
+
+
+def _changed(what: str) -> _C.UserError:
+    return _C.UserError(
+        f"{what} changed between its call and the first use of its output: read its features before the "
+        "change, or call pumice.compat.defer_layers(False)"
+    )
 
 
 def _one_by_one(links: list[Link]) -> Tensor:
@@ -189,7 +245,7 @@ def _one_by_one(links: list[Link]) -> Tensor:
         _check_unchanged(link)
         weight, packed = link.weight.operands()
         x = ops.convolution(_tensor(link.source, made), weight, link.map, None, 1, packed)
-        if link.norm is None or link.held()[1]:
+        if _is_alone(link):
             made[link] = _stage_by_stage(link, x)
             continue
         mean, variance, scale, shift, training, momentum, eps, batches = link.norm
@@ -217,7 +273,12 @@ def _stage_by_stage(link: Link, x: Tensor) -> Tensor:
 def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written to)
     if not isinstance(value, Link):
         return value
-    return made[value] if value in made else value.result()
+    if value in made:
+        return made[value]
+    result = value.result()
+    if modes.version_of(result) != value.value_version:
+        raise _changed(_FEATURES)
+    return result
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .links import NORMED, Link, Norm
+from .links import NORMED, Again, Link, Norm
 from .uses import NORM, OTHER, RELU, STORE, SUM, Use
 
 _functions = torch.nn.functional
@@ -74,6 +74,7 @@ class Deferred(Tensor):
     link: Link
     stage: int
     use: Use
+    again: Again  # where its numbers are not there, and what they are computed of has to stay
 
     @staticmethod
     def __new__(cls, link: Link) -> Deferred:
@@ -165,10 +166,18 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
             then = value.use.note(kind)
             if after is None or value.use.kind is NORM:  # of a sum, what a norm makes is added to
                 after = then
+            if type(value) is Deferred and value.link.users and _changes_in_place(function, kwargs):
+                value.link.before_a_change()
     result = function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
     if after is None or after.known is not None or type(result) is not Tensor:
         return result
     return observed(result, after)
+
+
+def _changes_in_place(function: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
+    """By its name, as PyTorch's are, relu_, __iadd__ and so on, or as the caller says."""
+    name = getattr(function, "__name__", "")
+    return kwargs.get("inplace") or name.startswith("__i") or name == "__setitem__" or (name[-1:] == "_" and name[-2:] != "__")
 
 
 def observed(result: Tensor, use: Use) -> Tensor:
@@ -240,7 +249,7 @@ def is_open(tensor: Deferred) -> bool:
     link = tensor.link
     return (
         not link.is_done
-        and link.users == 0
+        and not link.users
         and tensor.stage == link.stage
         and torch.is_grad_enabled() is link.learns
     )

@@ -23,7 +23,7 @@ from ..utils import nullcontext  # noqa: F401  (and this)
 from ..version import SPCONV_VERSION_NUMBERS  # noqa: F401  (and this)
 from .activate import activate
 from .core import SparseConvTensor, check_same_sites, expand_nd
-from .find import find, is_pointwise
+from .find import find, is_pointwise, shared
 from .layouts import to_krsc
 from .modules import Numbers, WindowedModule
 from .timing import Stopwatch
@@ -120,7 +120,8 @@ class SparseConvolution(WindowedModule):
             raise PeerAssertionError(
                 f"{self.describe()} takes a SparseConvTensor, and got a {type(input).__name__}"
             )
-        self._check_dimension(input)
+        if len(input.spatial_shape) != self.ndim:
+            self._check_dimension(input)
         use = None
         if add_input is None and self._can_be_linked(input):
             use = self._kept.habit.of(self.training, torch.is_grad_enabled())
@@ -220,11 +221,16 @@ class SparseConvolution(WindowedModule):
         ):
             return None
         found = None
-        if self.conv1x1:
-            if self.inverse:
+        kept = shared(self, input)
+        if kept is not None:
+            source = deferred.source_of(held)
+            map = kept.map
+        elif self.conv1x1:
+            coords = input._known_coords()
+            if self.inverse or coords is None:  # as a matrix product it takes rows that are no sites, too
                 return None
             source = deferred.source_of(held)
-            map = ops.submanifold_map(input.coords, self._pointwise_window())
+            map = ops.submanifold_map(coords, self._pointwise_window())
         else:
             # Layers that change sites begin a chain: what leads to them is needed elsewhere more often than
             # not, and a device has something to do while sites are counted.
@@ -236,11 +242,9 @@ class SparseConvolution(WindowedModule):
             return None
         operand = deferred.Weight(weight, self._kept, self.training, self.out_channels)
         features = deferred.wait(source, operand, map, use, self._kept.habit, given, relu)
-        if found is None:
-            return input._holding(features)
-        if self.record_voxel_count:
+        if self.record_voxel_count and not self.conv1x1:
             self._count_voxels(map.out_rows)
-        return found.output(input, features)
+        return input._holding(features) if found is None else found.output(input, features)
 
     def _pointwise_window(self) -> Window:
         return Window.centred(self.kernel_size, self.dilation)
@@ -249,6 +253,7 @@ class SparseConvolution(WindowedModule):
         return (
             not self.training
             and not self.conv1x1
+            and self.algo is not ConvAlgo.Native
             and modes.autocast_dtype(features) is not None
         )
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from .... import _C, ops
 from ....coords import Coordinates
+from ....ops.modes import version_of
 from ....window import Window
 from ...foreign import PeerAssertionError
 from .. import constants
@@ -65,6 +66,27 @@ def find(layer: WindowedModule, x: SparseConvTensor) -> Found:
     if layer.indice_key is not None:
         indice_dict = {**indice_dict, layer.indice_key: data}
     return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict)
+
+
+def shared(layer: WindowedModule, x: SparseConvTensor) -> IndiceData | None:
+    """What another submanifold layer left under the same key on these very sites; None where `find` has to look
+    closer. In a tenth of the time, which a network of 50 layers spends 30 times."""
+    kept = x.indice_dict.get(layer.indice_key)  # type: ignore[arg-type]  (nothing is kept under None)
+    if kept is None or not (layer.subm and kept.is_subm):
+        return None
+    known = x._known
+    if (
+        known is None
+        or known[4] is not kept.coords
+        or known[0] is not x.indices
+        or known[1] != version_of(x.indices)
+        or known[2] != x.spatial_shape
+        or known[3] != x.batch_size
+        or kept.spatial_shape != x.spatial_shape
+        or kept.window.numbers != layer.window.numbers
+    ):
+        return None
+    return kept
 
 
 def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:

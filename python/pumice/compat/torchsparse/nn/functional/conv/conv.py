@@ -107,8 +107,10 @@ def convolve(
         make_ntuple(value, 3) for value in (kernel_size, stride, padding, dilation)
     )
     if size == (1, 1, 1) and strides == (1, 1, 1):
-        if bias is None and kept is not None and deferred.can_wait(input._held):
-            map = ops.submanifold_map(input.sites, Window.centred(size, size))
+        # As a matrix product it takes rows that are no sites, too: it joins a chain on sites that are known.
+        sites = input.known_sites() if bias is None and kept is not None else None
+        if sites is not None and deferred.can_wait(input._held):
+            map = ops.submanifold_map(sites, Window.centred(size, size))
             later = deferred.convolved(input._held, weight, kept, training, map, None)
             if later is not None:
                 return input._with(later)
