@@ -1,5 +1,8 @@
 """MinkUNet42 and CenterPoint's encoder with spconv's layers. Modules are named as Pumice names them, so
 `pumice.convert` or a change of layout alone brings weights from one to the other.
+
+In the style "containers" layers lie in SparseSequential and a shortcut is a Linear; in the style "layers" a
+network calls each and puts features back itself, and a shortcut is a 1x1x1 convolution. Users write both.
 """
 
 import spconv.pytorch as spconv
@@ -21,20 +24,34 @@ def inverse(cin, cout, key):
     return spconv.SparseInverseConv3d(cin, cout, 2, bias=False, indice_key=key)
 
 
+class OneByOne(nn.Sequential):
+    """What spconv.SparseSequential does, as users write it who do not use that."""
+
+    def forward(self, x):
+        for layer in self:
+            x = layer(x) if isinstance(layer, spconv.SparseModule) else x.replace_feature(layer(x.features))
+        return x
+
+
+SEQUENCES = {"containers": spconv.SparseSequential, "layers": OneByOne}
+
+
 class Block(nn.Module):
-    def __init__(self, convolution):
+    def __init__(self, convolution, style):
         super().__init__()
         channels = convolution.out_channels
-        self.net = spconv.SparseSequential(convolution, nn.BatchNorm1d(channels), nn.ReLU(inplace=True))
+        self.net = SEQUENCES[style](convolution, nn.BatchNorm1d(channels), nn.ReLU(inplace=True))
 
     def forward(self, x):
         return self.net(x)
 
 
 class Residual(nn.Module):
-    def __init__(self, cin, cout, key, norm=nn.BatchNorm1d):
+    def __init__(self, cin, cout, key, norm=nn.BatchNorm1d, style="containers"):
         super().__init__()
-        self.net = spconv.SparseSequential(
+        self.style = style
+        self.relu = nn.ReLU(inplace=True)
+        self.net = SEQUENCES[style](
             submanifold(cin, cout, key),
             norm(cout),
             nn.ReLU(inplace=True),
@@ -42,12 +59,18 @@ class Residual(nn.Module):
             norm(cout),
         )
         self.downsample = None
-        if cin != cout:
+        if cin != cout and style == "containers":
             # What spconv makes of a 1x1x1 submanifold convolution: one dense product.
             self.downsample = nn.Sequential(nn.Linear(cin, cout, bias=False), nn.BatchNorm1d(cout))
+        elif cin != cout:
+            self.downsample = OneByOne(spconv.SubMConv3d(cin, cout, 1, bias=False), norm(cout))
 
     def forward(self, x):
         y = self.net(x)
+        if self.style == "layers":
+            skip = x if self.downsample is None else self.downsample(x)
+            y = y.replace_feature(y.features + skip.features)
+            return y.replace_feature(self.relu(y.features))
         skip = x.features if self.downsample is None else self.downsample(x.features)
         return y.replace_feature(torch.relu(y.features + skip))
 
@@ -55,10 +78,14 @@ class Residual(nn.Module):
 class MinkUNet42(nn.Module):
     """The network of `pumice run minkunet42`, layer by layer and name by name."""
 
-    def __init__(self, widths=SPVNAS, cin=4, classes=19):
+    def __init__(self, widths=SPVNAS, cin=4, classes=19, style="containers"):
         super().__init__()
+
+        def residual(cin, cout, key):
+            return Residual(cin, cout, key, style=style)
+
         w = widths
-        self.stem = spconv.SparseSequential(
+        self.stem = SEQUENCES[style](
             submanifold(cin, w[0], "level0"),
             nn.BatchNorm1d(w[0]),
             nn.ReLU(inplace=True),
@@ -68,13 +95,15 @@ class MinkUNet42(nn.Module):
         )
         for level in range(1, 5):
             cin, cout, key = w[level - 1], w[level], f"level{level}"
-            stage = [Block(halving(cin, cin, f"down{level}")), Residual(cin, cout, key), Residual(cout, cout, key)]
+            down = Block(halving(cin, cin, f"down{level}"), style)
+            stage = [down, residual(cin, cout, key), residual(cout, cout, key)]
             setattr(self, f"stage{level}", nn.Sequential(*stage))
         for up in range(1, 5):
             level = 4 - up
             cin, cout, skip, key = w[3 + up], w[4 + up], w[level], f"level{level}"
-            blocks = nn.Sequential(Residual(cout + skip, cout, key), Residual(cout, cout, key))
-            setattr(self, f"up{up}", nn.ModuleList([Block(inverse(cin, cout, f"down{level + 1}")), blocks]))
+            blocks = nn.Sequential(residual(cout + skip, cout, key), residual(cout, cout, key))
+            block = Block(inverse(cin, cout, f"down{level + 1}"), style)
+            setattr(self, f"up{up}", nn.ModuleList([block, blocks]))
         self.classifier = nn.Sequential(nn.Linear(w[8], classes))
 
     def forward(self, x):
