@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Writes which public names the peers have, and which of them the docs have to list as absent.
+"""Writes which public names the peers have, with which arguments, and which of them the docs have to list as absent.
 
-    tools/record_names.py --from FOLDER    names of the checkouts in FOLDER, into tests/python/conformance/names
+    tools/record_names.py --from FOLDER    names and arguments of the checkouts in FOLDER, into names and signatures
+                                           in tests/python/conformance
     tools/record_names.py --absent         the lists in docs/how_to/come_from_*.md; needs the package
 
 Look at the difference before you commit it: a name that is absent should be absent for a reason.
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/python/conformance"))
 import names  # noqa: E402
 import peer_tests  # noqa: E402
+import signatures  # noqa: E402
 
 
 def main():
@@ -38,6 +40,7 @@ def main():
         if options.foreign:
             checkout = peer_tests.folder_of(options.foreign, peer.checkout, peer.commit)
             names.write(package, names.recorded(checkout, package))
+            signatures.write(package, signatures.recorded(checkout, package))
         if options.absent:
             command = [sys.executable, __file__, "--one", package]
             done = subprocess.run(command, capture_output=True, text=True, check=True)

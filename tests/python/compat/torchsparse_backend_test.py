@@ -284,3 +284,19 @@ def test_unions_are_sorted(device: torch.device) -> None:
     b.stride = (2, 2, 2)
     with pytest.raises(pumice.UserError, match="give equal ones"):
         pumice.compat.torchsparse.generative_add(a, b)
+
+
+def test_a_union_of_the_same_coordinates_keeps_their_rows(device: torch.device) -> None:
+    """Of one matrix, and of equal ones: as labels of points go with the rows that were given."""
+    cells = random_sites(3, 6, 60).to(device)
+    assert not torch.equal(cells, cells.unique(dim=0))
+    rows = torch.randn(len(cells), 2, dtype=working_type(device)).to(device)
+    a = SparseTensor(rows, cells)
+    ranged = SparseTensor(rows, cells, spatial_range=(2, 6, 6, 6))
+    for b in (SparseTensor(2 * rows, cells), SparseTensor(2 * rows, cells.clone()), ranged):
+        total = pumice.compat.torchsparse.generative_add(a, b)
+        assert total.coords is cells
+        torch.testing.assert_close(total.feats, a.feats + b.feats)
+    turned = SparseTensor(rows.flip(0), cells.flip(0))  # equal as sets only
+    total = pumice.compat.torchsparse.generative_add(a, turned)
+    assert torch.equal(total.coords, cells.unique(dim=0))

@@ -131,3 +131,18 @@ def test_sizes_and_what_does_not_fit(device: torch.device, release: str) -> None
     with pytest.raises(pumice.UserError, match="give the cells of x, y and z"):
         spnn.ToBEVHeightCompression(3, (4, 4))
     assert "in_channels=3, out_channels=4, n_kernels=5, stride=1" in repr(spnn.ToBEVConvolution(3, 4, 5))
+
+
+VIEWS = {
+    "ToBEVReduction": lambda dim: spnn.ToBEVReduction(dim),
+    "ToBEVConvolution": lambda dim: spnn.ToBEVConvolution(3, 4, 7, dim=dim),
+    "ToDenseBEVConvolution": lambda dim: spnn.ToDenseBEVConvolution(3, 4, SHAPE, dim=dim),
+    "ToBEVHeightCompression": lambda dim: spnn.ToBEVHeightCompression(3, SHAPE, dim=dim),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dim", [-1, 3, 1.5, None])
+def test_an_axis_that_is_none_of_x_y_z(view: str, dim: object) -> None:
+    with pytest.raises(pumice.UserError, match=f"^{view}: dim = {dim}: give 0, 1 or 2, which are x, y and z"):
+        VIEWS[view](dim)

@@ -9,7 +9,7 @@ import pumice._checks as checks
 from pumice.compat.torchsparse import conventions
 from pumice.compat.torchsparse.nn.functional import conv_config
 
-_SWITCHES = ("batch_first", "chosen", "border", "allow_negative")
+_SWITCHES = ("batch_first", "chosen", "release", "border", "allow_negative")
 
 
 @contextmanager
@@ -19,6 +19,7 @@ def switches(release: str | None = None, border: bool = False) -> Iterator[None]
     warned, config = set(checks._warned), dict(conv_config.get_default_conv_config())
     checks._warned.clear()
     conventions.batch_first, conventions.chosen, conventions.allow_negative = True, False, False
+    conventions.release = (2, 1)
     if release is not None:
         conventions.use_version(release)
     conventions.use_border(border)

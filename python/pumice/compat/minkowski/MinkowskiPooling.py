@@ -21,10 +21,10 @@ from .pooling import (
     MinkowskiGlobalPooling,
     MinkowskiGlobalSumPooling,
     MinkowskiMaxPooling,
+    MinkowskiPoolingBase,
     MinkowskiPoolingTranspose,
     MinkowskiSumPooling,
 )
-from .pooling import _Pooling as MinkowskiPoolingBase
 from .tensor import SparseTensor
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from ... import _C, ops
+from ... import ops
 from ...nn import deferred
 from .enums import ConvolutionMode
-from .kernels import KernelGenerator, find_map, weight_of
+from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension, weight_of
 from .tensor import SparseTensor
 
 
@@ -25,9 +25,10 @@ class _WithKernel(MinkowskiModuleBase):
 
     def _make(
         self, generator: KernelGenerator, kernel: tuple[int, ...], in_channels: int,
-        out_channels: int, dimension: int, bias: bool,
+        out_channels: int, dimension: int | None, bias: bool,
     ) -> None:
-        self.in_channels, self.out_channels, self.dimension = in_channels, out_channels, dimension
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.dimension = needed_dimension(dimension)
         self.kernel_generator = generator
         self.kernel = torch.nn.Parameter(torch.empty(kernel))
         self.bias = torch.nn.Parameter(torch.empty(1, out_channels)) if bias else None
@@ -55,7 +56,7 @@ class MinkowskiConvolutionBase(_WithKernel):
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
         is_transpose: bool = False, expand_coordinates: bool = False,
-        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int | None = -1,
     ) -> None:
         super().__init__()
         kernel = kernel_generator or KernelGenerator(
@@ -72,8 +73,7 @@ class MinkowskiConvolutionBase(_WithKernel):
 
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
         """`coordinates`: a tensor, key or matrix of the sites to go to."""
-        if input.D != self.dimension:
-            raise _C.UserError(f"the layer has dimension {self.dimension}, and its input {input.D}")
+        check_dimension(self.dimension, input)
         if self.use_mm and coordinates is None:
             if self.bias is None and deferred.can_wait(input._held):
                 map = ops.submanifold_map(input.sites, self.kernel_generator.window)
@@ -102,7 +102,7 @@ class _OfOneDirection(MinkowskiConvolutionBase):
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
         expand_coordinates: bool = False,
-        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int | None = None,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator,
@@ -128,7 +128,7 @@ class MinkowskiGenerativeConvolutionTranspose(MinkowskiConvolutionBase):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any = -1, stride: Any = 1,
         dilation: Any = 1, bias: bool = False, kernel_generator: KernelGenerator | None = None,
-        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int = -1,
+        convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int | None = None,
     ) -> None:
         if kernel_generator is not None:
             kernel_generator.expand_coordinates = True
@@ -152,9 +152,10 @@ class MinkowskiChannelwiseConvolution(_WithKernel):
             kernel, (kernel.kernel_volume, in_channels), in_channels, in_channels, dimension, bias
         )
 
-    def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
-        """`coordinates`: a tensor, key or matrix of the sites to go to."""
-        map, sites = find_map(input, self.kernel_generator, coordinates, False)
+    def forward(self, input: SparseTensor, coords: Any = None) -> SparseTensor:
+        """`coords`: a tensor, key or matrix of the sites to go to."""
+        check_dimension(self.dimension, input)
+        map, sites = find_map(input, self.kernel_generator, coords, False)
         weight = self._kept.turn(self.kernel[:, None])
         bias = None if self.bias is None else self.bias[0]
         features = ops.convolution(input.F, weight, map, bias, groups=self.in_channels)

@@ -225,9 +225,9 @@ class CoordinateManager:
             "stride makes others"
         )
 
-    def get_coordinates(self, key: Any) -> Tensor:
+    def get_coordinates(self, coords_key_or_tensor_strides: Any) -> Tensor:
         """int32 [N, 1 + D], in cells of the finest level, at a key or a tensor stride."""
-        sites = self.sites(self._as_key(key))
+        sites = self.sites(self._as_key(coords_key_or_tensor_strides))
         if all(s == 1 for s in sites.stride):
             return sites.indices
         scaled = sites.indices.clone()
@@ -240,8 +240,8 @@ class CoordinateManager:
     def exists_in(self, key: CoordinateMapKey) -> bool:
         return key in self._sites
 
-    def size(self, key: CoordinateMapKey) -> int:
-        return len(self.sites(key))
+    def size(self, coordinate_map_key: CoordinateMapKey) -> int:
+        return len(self.sites(coordinate_map_key))
 
     def number_of_unique_batch_indices(self) -> int:
         return self.size(self.origin())

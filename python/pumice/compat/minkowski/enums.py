@@ -3,6 +3,24 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeVar
+
+_Kind = TypeVar("_Kind", bound="_Compiled")
+
+
+class _Compiled(Enum):
+    """A member turns into its number, as MinkowskiEngine's compiled enumerations do."""
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+
+def _with_entries(kind: type[_Kind]) -> type[_Kind]:
+    """{name: (member, its text)} under the name that pybind11 has it under, which networks list regions from."""
+    setattr(kind, "__entries", {name: (member, None) for name, member in kind.__members__.items()})
+    return kind
 
 
 class SparseTensorOperationMode(Enum):
@@ -23,13 +41,15 @@ class SparseTensorQuantizationMode(Enum):
     SPLAT_LINEAR_INTERPOLATION = 5
 
 
-class RegionType(Enum):
+@_with_entries
+class RegionType(_Compiled):
     HYPER_CUBE = 0
     HYPER_CROSS = 1
     CUSTOM = 2
 
 
-class PoolingMode(Enum):
+@_with_entries
+class PoolingMode(_Compiled):
     LOCAL_SUM_POOLING = 0
     LOCAL_AVG_POOLING = 1
     LOCAL_MAX_POOLING = 2
@@ -44,12 +64,14 @@ class PoolingMode(Enum):
     GLOBAL_MAX_POOLING_PYTORCH_INDEX = 11
 
 
-class BroadcastMode(Enum):
+@_with_entries
+class BroadcastMode(_Compiled):
     ELEMENTWISE_ADDITON = 0
     ELEMENTWISE_MULTIPLICATION = 1
 
 
-class ConvolutionMode(Enum):
+@_with_entries
+class ConvolutionMode(_Compiled):
     """Kept by layers and read by nobody: Pumice chooses by itself."""
 
     DEFAULT = 0
@@ -57,7 +79,8 @@ class ConvolutionMode(Enum):
     COPY_GEMM = 2
 
 
-class MinkowskiAlgorithm(Enum):
+@_with_entries
+class MinkowskiAlgorithm(_Compiled):
     """Read by nobody: Pumice chooses by itself."""
 
     DEFAULT = 0
@@ -65,12 +88,14 @@ class MinkowskiAlgorithm(Enum):
     SPEED_OPTIMIZED = 2
 
 
-class CoordinateMapType(Enum):
+@_with_entries
+class CoordinateMapType(_Compiled):
     CPU = 0
     CUDA = 1
 
 
-class GPUMemoryAllocatorType(Enum):
+@_with_entries
+class GPUMemoryAllocatorType(_Compiled):
     """Read by nobody: memory is PyTorch's."""
 
     PYTORCH = 0

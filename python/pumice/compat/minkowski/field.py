@@ -116,8 +116,9 @@ class TensorField(Tensor):
         total = self._F.new_zeros((len(first), self._F.shape[1])).index_add(0, row_of, shares)
         return SparseTensor(total, coordinate_map_key=key, coordinate_manager=self._manager)
 
-    def inverse_mapping(self, key: CoordinateMapKey) -> Rows:
-        """int64 [P]: the row at `key` of each point. Raises UserError for points whose site is not there."""
+    def inverse_mapping(self, sparse_tensor_map_key: CoordinateMapKey) -> Rows:
+        """int64 [P]: the row at the key of each point. Raises UserError for points whose site is not there."""
+        key = sparse_tensor_map_key
         if key not in self._rows:
             sites = self._manager.sites(key)
             cells = torch.floor(self.C).int()

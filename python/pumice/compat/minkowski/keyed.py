@@ -45,7 +45,7 @@ def convolve(
     transposed: bool,
 ) -> Tensor:
     """By `weight` [K, in, out], or [in, out], in MinkowskiEngine's order of offsets."""
-    map, y = _to(x, kernel, out_key, transposed)
+    map, y = _to(x, kernel, out_key, transposed, kernel.expand_coordinates)
     turned = weight_of(kernel, strided=weight.dim() == 3).turn(weight)
     return features_of(y(ops.convolution(x.F, turned.contiguous(), map, None)), out_key)
 
@@ -53,16 +53,18 @@ def convolve(
 def pool(
     x: SparseTensor, mode: Any, kernel: KernelGenerator, out_key: CoordinateMapKey | None, transposed: bool
 ) -> Tensor:
-    map, y = _to(x, kernel, out_key, transposed)
+    generative = transposed and kernel.expand_coordinates  # as MinkowskiEngine's pools read it
+    map, y = _to(x, kernel, out_key, transposed, generative)
     return features_of(y(ops.pool(x.F, map, kind_of(mode))), out_key)
 
 
 def _to(
-    x: SparseTensor, kernel: KernelGenerator, out_key: CoordinateMapKey | None, transposed: bool
+    x: SparseTensor, kernel: KernelGenerator, out_key: CoordinateMapKey | None, transposed: bool,
+    generative: bool,
 ) -> tuple[ops.Map, Any]:
     """The map of a layer, and what makes a tensor of features at its end."""
-    stays = kernel.requires_strided_coordinates and not kernel.expand_coordinates and out_key == x._key
+    stays = kernel.requires_strided_coordinates and not generative and out_key == x._key
     wanted = out_key if is_set(out_key) and not (stays and not transposed) else None
-    map, sites = find_map(x, kernel, wanted, transposed, kernel.expand_coordinates)
+    map, sites = find_map(x, kernel, wanted, transposed, generative)
     name = x._key.get_key()[1]
     return map, lambda features: SparseTensor._at(features, sites, x._manager, name)

@@ -25,9 +25,9 @@ def global_coordinate_manager() -> CoordinateManager | None:
     return _global_manager
 
 
-def set_global_coordinate_manager(manager: CoordinateManager | None) -> None:
+def set_global_coordinate_manager(coordinate_manager: CoordinateManager | None) -> None:
     global _global_manager
-    _global_manager = manager
+    _global_manager = coordinate_manager
 
 
 def clear_global_coordinate_manager() -> None:

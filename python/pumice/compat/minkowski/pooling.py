@@ -11,7 +11,7 @@ from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
 from .field import TensorField
-from .kernels import KernelGenerator, find_map
+from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension
 from .tensor import SparseTensor
 
 
@@ -23,52 +23,87 @@ def kind_of(mode: PoolingMode) -> str:
     raise PeerAssertionError(f"pooling mode = {mode!r}: give a PoolingMode")
 
 
-class _Pooling(MinkowskiModuleBase):
-    pooling_mode = PoolingMode.LOCAL_SUM_POOLING
-    is_transpose = False
+class MinkowskiPoolingBase(MinkowskiModuleBase):
+    """By a PoolingMode, to coarser or finer sites. Only the way to finer ones obeys `expand_coordinates` of a
+    kernel_generator."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
-        kernel_generator: KernelGenerator | None = None, expand_coordinates: bool = False,
-        dimension: int = -1,
+        kernel_generator: KernelGenerator | None = None, is_transpose: bool = False,
+        pooling_mode: PoolingMode = PoolingMode.LOCAL_AVG_POOLING, dimension: int | None = -1,
     ) -> None:
         super().__init__()
-        self.dimension = dimension
+        kind_of(pooling_mode)  # which refuses others
+        self.dimension = needed_dimension(dimension)
+        self.is_transpose, self.pooling_mode = is_transpose, pooling_mode
         self.kernel_generator = kernel_generator or KernelGenerator(
-            kernel_size, stride, dilation, expand_coordinates=expand_coordinates, dimension=dimension
+            kernel_size, stride, dilation, dimension=self.dimension
         )
 
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
         """`coordinates`: a tensor, key or matrix of the sites to go to."""
+        check_dimension(self.dimension, input)
         kernel = self.kernel_generator
-        map, sites = find_map(
-            input, kernel, coordinates, self.is_transpose, kernel.expand_coordinates
-        )
+        generative = self.is_transpose and kernel.expand_coordinates
+        map, sites = find_map(input, kernel, coordinates, self.is_transpose, generative)
         features = ops.pool(input.F, map, kind_of(self.pooling_mode))
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 
+    def extra_repr(self) -> str:
+        kernel = self.kernel_generator
+        return (
+            f"kernel_size={kernel.kernel_size}, stride={kernel.kernel_stride}, "
+            f"dilation={kernel.kernel_dilation}"
+        )
 
-class MinkowskiSumPooling(_Pooling):
+
+class MinkowskiSumPooling(MinkowskiPoolingBase):
     """The sum of the active inputs."""
 
+    def __init__(
+        self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
+        kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
+    ) -> None:
+        mode = PoolingMode.LOCAL_SUM_POOLING
+        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
 
-class MinkowskiAvgPooling(_Pooling):
+
+class MinkowskiAvgPooling(MinkowskiPoolingBase):
     """The mean of the active inputs."""
 
-    pooling_mode = PoolingMode.LOCAL_AVG_POOLING
+    def __init__(
+        self, kernel_size: Any = -1, stride: Any = 1, dilation: Any = 1,
+        kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
+    ) -> None:
+        mode = PoolingMode.LOCAL_AVG_POOLING
+        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
 
 
-class MinkowskiMaxPooling(_Pooling):
+class MinkowskiMaxPooling(MinkowskiPoolingBase):
     """The largest active input."""
 
-    pooling_mode = PoolingMode.LOCAL_MAX_POOLING
+    def __init__(
+        self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
+        kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
+    ) -> None:
+        mode = PoolingMode.LOCAL_MAX_POOLING
+        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
 
 
-class MinkowskiPoolingTranspose(_Pooling):
+class MinkowskiPoolingTranspose(MinkowskiPoolingBase):
     """Back to finer sites: the mean of the coarse ones that reach each."""
 
-    pooling_mode = PoolingMode.LOCAL_AVG_POOLING
-    is_transpose = True
+    def __init__(
+        self, kernel_size: Any, stride: Any, dilation: Any = 1,
+        kernel_generator: KernelGenerator | None = None, expand_coordinates: bool = False,
+        dimension: int | None = None,
+    ) -> None:
+        kernel = kernel_generator or KernelGenerator(
+            kernel_size, stride, dilation, expand_coordinates=expand_coordinates,
+            dimension=needed_dimension(dimension),
+        )
+        mode = PoolingMode.LOCAL_AVG_POOLING
+        super().__init__(kernel_size, stride, dilation, kernel, True, mode, dimension)
 
 
 class MinkowskiGlobalPooling(MinkowskiModuleBase):

@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from ... import _C
@@ -16,7 +17,8 @@ _VERSION, _BORDER = "PUMICE_TORCHSPARSE_VERSION", "PUMICE_TORCHSPARSE_BORDER"
 
 batch_first = True  # (batch, x, y, z), divided by the stride; False: (x, y, z, batch), not divided
 chosen = False  # whether use_version was called
-border = False  # whether a grid without spatial_range ends at its last site
+release = (2, 1)  # whose conventions these are, as (major, minor)
+border = False  # whether a grid without spatial_range ends at its last site; before 2.1, begins at its first
 allow_negative = False  # whether that border leaves negative cells
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -25,17 +27,19 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def use_version(version: str) -> None:
     """ "2.1", or "2.0" (and "1.4") for the conventions of the releases before it: coordinates, the order of
     arguments, the shape of a 1x1x1 kernel with a stride."""
-    global batch_first, chosen
-    release = version.split(".")[:2]
-    if release[0] not in ("1", "2") or not all(part.isdigit() for part in release):
+    global batch_first, chosen, release
+    parts = version.split(".")[:2]
+    if parts[0] not in ("1", "2") or not all(part.isdigit() for part in parts):
         raise _C.UserError(f"version = {version!r}: there are '2.1', '2.0' and '1.4'")
-    batch_first = tuple(int(part) for part in release) >= (2, 1)
+    release = int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+    batch_first = release >= (2, 1)
     chosen = True
 
 
 def use_border(on: bool = True) -> None:
-    """Whether a strided convolution over a tensor without `spatial_range` leaves out, as TorchSparse 2.1
-    does, output cells that reach past the largest coordinate of the batch, and negative ones."""
+    """Whether a strided convolution over a tensor without `spatial_range` leaves out the cells that TorchSparse
+    leaves out: 2.1 output cells that reach past the largest coordinate of the batch, and negative ones; earlier
+    releases those below the lowest coordinate of the batch, where kernel and stride differ."""
     global border
     border = on
 
@@ -51,21 +55,24 @@ def batch() -> int:
 
 
 def by_release(
-    before: Sequence[str], meaning: Callable[[Mapping[str, Any], bool], object] | None = None
+    before: Sequence[str], meaning: Callable[[Mapping[str, Any], bool], object] | None = None,
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[Function], Function]:
     """For a function whose arguments are those of 2.1: takes them in the order `before` where an earlier
-    release is meant. Where none was chosen, a call whose `meaning` (of the arguments by name, and whether
-    they are of an earlier release) is another in the earlier order gives a warning, once."""
+    release is meant; `renamed` has names of that release that 2.1 changed. Where none was chosen, a call whose
+    `meaning` (of the arguments by name, and whether they are of an earlier release) is another in the earlier
+    order gives a warning, once."""
 
     def decorate(function: Function) -> Function:
         now = list(inspect.signature(function).parameters)
-        shared = next(i for i, (a, b) in enumerate(zip(now, before)) if a != b)
+        shared = next(i for i, (a, b) in enumerate(zip(now, before)) if a != renamed.get(b, b))
         name = function.__qualname__.removesuffix(".__init__")
 
         @functools.wraps(function)
         def call(*args: Any, **named: Any) -> Any:
             if not batch_first:
-                return function(**_earlier(name, before, args, named))
+                given = _earlier(name, before, args, named)
+                return function(**{renamed.get(key, key): value for key, value in given.items()})
             if not chosen and meaning is not None and len(args) > shared:
                 _compare(name, now, before, meaning, args, named)
             return function(*args, **named)

@@ -8,7 +8,7 @@ import torch
 
 from ... import _C, ops
 from ..._checks import at_least_one
-from .tensor import SparseTensor
+from .tensor import SparseTensor, same_rows
 
 
 def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
@@ -16,17 +16,18 @@ def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
     at_least_one("cat: inputs", inputs, "SparseTensor")
     first = inputs[0]
     for other in inputs[1:]:
-        if other.coords is not first.coords and not torch.equal(other.coords, first.coords):
+        if not same_rows(other.coords, first.coords):
             raise _C.UserError("cat: the tensors are on different sites")
     return first._with(torch.cat([x.feats for x in inputs], dim=1))
 
 
 def generative_add(a: SparseTensor, b: SparseTensor) -> SparseTensor:
-    """The sum on the sites of either: in their rows where they are the same, else sorted by columns."""
-    if a.sites.is_same(b.sites):
-        return a + b
+    """The sum on the sites of either: in their rows where both have the same in the same rows, else sorted by
+    columns."""
     if a.stride != b.stride:
         raise _C.UserError(f"generative_add: the strides are {a.stride} and {b.stride}: give equal ones")
+    if a._on_sites_of(b):
+        return a + b
     coords, row_of = torch.cat([a.coords, b.coords]).unique(dim=0, return_inverse=True)
     feats = ops.reduce_rows(torch.cat([a.feats, b.feats]), row_of, len(coords), "sum")
     return SparseTensor(feats, coords, a.stride, a.spatial_range)

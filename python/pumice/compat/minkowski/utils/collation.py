@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,10 +46,12 @@ def sparse_collate(
     return cells, features, torch.stack(values)
 
 
-def batch_sparse_collate(data: Sequence[Any], **options: Any) -> tuple[torch.Tensor, ...]:
-    """sparse_collate of a list of (coordinates, features, labels)."""
+def batch_sparse_collate(
+    data: Sequence[Any], dtype: torch.dtype = torch.int32, device: Any = None
+) -> tuple[torch.Tensor, ...]:
+    """sparse_collate of a list of (coordinates, features, labels), or of (coordinates, features)."""
     at_least_one("batch_sparse_collate: data", data, "cloud")
-    return sparse_collate(*zip(*data), **options)
+    return partial(sparse_collate, dtype=dtype, device=device)(*zip(*data))
 
 
 class SparseCollation:
@@ -57,7 +60,7 @@ class SparseCollation:
     def __init__(
         self, limit_numpoints: int = -1, dtype: torch.dtype = torch.int32, device: Any = None
     ) -> None:
-        self.limit_numpoints, self.options = limit_numpoints, {"dtype": dtype, "device": device}
+        self.limit_numpoints, self.dtype, self.device = limit_numpoints, dtype, device
 
     def __call__(self, list_data: Sequence[Any]) -> tuple[torch.Tensor, ...]:
         kept, points = [], 0
@@ -66,4 +69,4 @@ class SparseCollation:
             if 0 < self.limit_numpoints < points and kept:
                 break
             kept.append(data)
-        return batch_sparse_collate(kept, **self.options)
+        return batch_sparse_collate(kept, self.dtype, self.device)

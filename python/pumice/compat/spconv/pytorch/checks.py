@@ -30,9 +30,9 @@ def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
             )
 
 
-def expand_nd(ndim: int, value: Union[int, Sequence[int], np.ndarray]) -> list[int]:
+def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int]:
     """One number for all axes, or one each."""
-    numbers = [value] * ndim if isinstance(value, (int, np.integer)) else list(value)
+    numbers = [val] * ndim if isinstance(val, (int, np.integer)) else list(val)
     if len(numbers) != ndim:
         raise PeerAssertionError(f"{tuple(numbers)}: give one number, or one for each of {ndim} axes")
     return [int(number) for number in numbers]

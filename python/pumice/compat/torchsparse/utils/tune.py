@@ -7,7 +7,14 @@ from typing import Any
 
 import torch
 
+from .. import conventions
 
+_BEFORE = (
+    "model", "data_loader", "n_samples", "collect_fn", "enable_fp16", "kmap_mode", "save_dir", "tune_id",
+)  # fmt: skip
+
+
+@conventions.by_release(_BEFORE, renamed={"tune_id": "tune_tag"})
 def tune(
     model: torch.nn.Module,
     data_loader: Iterable[Any],
@@ -22,6 +29,7 @@ def tune(
     tune_with_bwd: bool = False,
     verbose: bool = True,
     skip_warning: bool = False,
+    kmap_mode: str = "hashmap",
 ) -> None:
     """Returns at once, and reads no data: Pumice chooses the algorithm of each layer when it runs, and no
     setting of TorchSparse's kernels, which are what TorchSparse tunes, changes it."""

@@ -8,11 +8,11 @@ from ..... import ops
 from ...tensor import SparseTensor
 
 
-def global_avg_pool(input: SparseTensor) -> Tensor:
+def global_avg_pool(inputs: SparseTensor) -> Tensor:
     """[batch size, C]"""
-    return ops.global_pool(input.feats, input.sites, "average")
+    return ops.global_pool(inputs.feats, inputs.sites, "average")
 
 
-def global_max_pool(input: SparseTensor) -> Tensor:
+def global_max_pool(inputs: SparseTensor) -> Tensor:
     """[batch size, C]"""
-    return ops.global_pool(input.feats, input.sites, "max")
+    return ops.global_pool(inputs.feats, inputs.sites, "max")

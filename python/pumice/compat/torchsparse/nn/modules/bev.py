@@ -22,7 +22,7 @@ class ToBEVReduction(torch.nn.Module):
 
     def __init__(self, dim: int = 1) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim = _axis("ToBEVReduction", dim)
 
     def extra_repr(self) -> str:
         return f"dim = {self.dim}"
@@ -43,7 +43,7 @@ class _OverHeights(torch.nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.n_kernels = n_kernels
-        self.dim = dim
+        self.dim = _axis(type(self).__name__, dim)
         self.kernel = torch.nn.Parameter(torch.empty(n_kernels, in_channels, out_channels))
         if bias:
             self.bias: Any = torch.nn.Parameter(torch.zeros(1, out_channels))
@@ -95,7 +95,8 @@ class ToDenseBEVConvolution(_OverHeights):
         bias: bool = False,
     ) -> None:
         extents = _extents(shape)
-        super().__init__(in_channels, out_channels, extents[dim], dim, bias)
+        heights = extents[_axis("ToDenseBEVConvolution", dim)]
+        super().__init__(in_channels, out_channels, heights, dim, bias)
         _keep_box(self, extents, offset)
 
     def forward(self, input: SparseTensor) -> Tensor:
@@ -151,7 +152,7 @@ class ToBEVHeightCompression(torch.nn.Module):
     ) -> None:
         super().__init__()
         self.channels = channels
-        self.dim = dim
+        self.dim = _axis("ToBEVHeightCompression", dim)
         _keep_box(self, _extents(shape), offset)
 
     def extra_repr(self) -> str:
@@ -163,6 +164,12 @@ class ToBEVHeightCompression(torch.nn.Module):
         cells[:, 2] = cells[:, 2].clamp(0, extents[2] - 1)
         grid = _dense(input, input.feats, cells, extents)  # [batch, channels, a, b, height]
         return grid.movedim(-1, 1).flatten(1, 2)
+
+
+def _axis(layer: str, dim: Any) -> int:
+    if dim not in (0, 1, 2):
+        raise _C.UserError(f"{layer}: dim = {dim!r}: give 0, 1 or 2, which are x, y and z")
+    return int(dim)
 
 
 def _extents(shape: Any) -> list[int]:

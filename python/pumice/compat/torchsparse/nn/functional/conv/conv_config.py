@@ -18,11 +18,11 @@ class Dataflow(Enum):
     CodedCSR = 3
 
 
-_default = AttributeDict(
-    dataflow=Dataflow.ImplicitGEMM, ifsort=False, kmap_mode="hashmap_on_the_fly",
-    downsample_mode="spconv", split_mask_num=1, split_mask_num_bwd=3, epsilon=0.0, mm_thresh=0,
-    FOD_fusion=True,
-)  # fmt: skip
+_default = AttributeDict({
+    "dataflow": Dataflow.ImplicitGEMM, "ifsort": False, "kmap_mode": "hashmap_on_the_fly",
+    "downsample_mode": "spconv", "split_mask_num": 1, "split_mask_num_bwd": 3, "epsilon": 0.0,
+    "mm_thresh": 0, "FOD_fusion": True,
+})  # fmt: skip
 _global: AttributeDict | None = None
 
 

@@ -64,18 +64,21 @@ def strided(
     floor: onto each occupied coarse cell, around its centre and without a border.
     extents: (batch size, X, Y, Z) of the outputs, where the input does not say.
     """
-    cell = floor
-    if not conventions.batch_first:  # padding is no argument before 2.1
-        cell = all(s in (1, k) for k, s in zip(size, stride))
-    if floor or not conventions.batch_first:
+    earlier = not conventions.batch_first  # padding is no argument then
+    cell = all(s in (1, k) for k, s in zip(size, stride)) if earlier else floor
+    if floor or earlier:
         padding = [(k - 1) // 2 * d for k, d in zip(size, dilation)]
     window, sites = Window(size, stride, padding, dilation), input.sites
-    bounded = conventions.batch_first and not floor and input.spatial_range is None
+    reach = _reach_before(size, stride, dilation) if earlier and not cell else window
+    bounded = not cell and input.spatial_range is None
     border = bounded and conventions.border and extents is None and len(sites) > 0
-    key = ("coarse", cell, border, conventions.allow_negative, extents and tuple(extents), *window.numbers)
+    key = (
+        "coarse", cell, border, conventions.allow_negative, extents and tuple(extents), *window.numbers,
+        *reach.numbers,
+    )  # fmt: skip
     known = input._caches.kmaps.get(key)
     if known is None or not known[0].is_same(sites):
-        made = Coordinates._of(_C.strided_sites(sites.sites, window.c, cell))
+        made = Coordinates._of(_C.strided_sites(sites.sites, reach.c, cell))
         bounds = _border(sites, window) if border else None
         if bounded and extents is not None:
             bounds = sites.indices.new_zeros(3), sites.indices.new_tensor(extents[1:]) - 1
@@ -119,10 +122,22 @@ def _lexicographic(cells: torch.Tensor, sites: _C.Sites) -> torch.Tensor:
     return place.argsort()
 
 
+def _reach_before(size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Window:
+    """The window whose outputs are the sites that releases before 2.1 make: a row and each offset of the kernel
+    in them, where the sums have an output and each offset. For an even kernel that is not the same. 2.0 counts
+    its offsets from 0 for this, and from −((k − 1) // 2) for the sums, as 1.4 does for both."""
+    from_zero = conventions.release >= (2, 0)
+    last = [k - 1 if from_zero and k % 2 == 0 else k // 2 for k in size]
+    return Window(size, stride, [step * d for step, d in zip(last, dilation)], dilation)
+
+
 def _border(sites: Coordinates, window: Window) -> tuple[torch.Tensor, torch.Tensor]:
-    """The first and last cell that TorchSparse 2.1 has without `spatial_range`."""
+    """The first and last cell that TorchSparse has without `spatial_range`; before 2.1 there is no last one."""
     sizes, steps, pads, _ = (sites.indices.new_tensor(axis) for axis in zip(*window._axes()))
     cells = sites.indices[:, 1:]
+    if not conventions.batch_first:
+        low = -torch.div(-cells.amin(0), steps, rounding_mode="floor")
+        return low, torch.full_like(low, torch.iinfo(low.dtype).max)
     high = torch.div(cells.amax(0) + 2 * pads - sizes + 1, steps, rounding_mode="floor")
     low = torch.zeros_like(high)
     if conventions.allow_negative:

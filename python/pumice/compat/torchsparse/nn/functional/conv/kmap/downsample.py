@@ -14,7 +14,9 @@ from .....utils.utils import make_ntuple
 from .. import maps
 
 
-@conventions.by_release(("_coords", "stride", "kernel_size", "tensor_stride"))
+@conventions.by_release(
+    ("coords", "stride", "kernel_size", "tensor_stride"), renamed={"coords": "_coords"}
+)
 def spdownsample(
     _coords: Tensor,
     stride: Any = 2,
@@ -33,6 +35,8 @@ def spdownsample(
         downsample_mode: "minkowski" makes one of each occupied coarse cell for every size.
         tensor_stride: of the coordinates; before 2.1.
         on_the_fly: as layers do it, where every size has a border.
+
+    Before 2.1 the border of `use_border` leaves out what is below the lowest coordinate.
     """
     if downsample_mode not in ("spconv", "minkowski"):
         raise PeerAssertionError(
