@@ -49,7 +49,14 @@ limit=${LIMIT:-540}
 # What a small scan has to be told, so that each of its levels gets the tiles of a whole one's: the
 # factors cover what `kernels` finds.
 declare -A small_voxel=([minkunet42]=2 [centerpoint]=1.6 [second]=1.6)
-read -ra factors <<<"${FACTORS:-32 96}"
+declare -A small_factors=([minkunet42]="32 96" [centerpoint]="32 96" [second]="64 256")
+factors_of() {   # NETWORK SIZE
+  if [[ $2 == real ]]; then
+    echo 1
+  else
+    echo "${FACTORS:-${small_factors[$1]}}"
+  fi
+}
 
 # command NETWORK PRECISION MODE SIZE: the words of a run.
 command_of() {
@@ -73,7 +80,7 @@ if [[ $size == kernels ]]; then
         kernels_of 1 >"$logs/real.txt"
         command_of "$network" "$precision" "$mode" small
         : >"$logs/small.txt"
-        for factor in "${factors[@]}"; do
+        for factor in $(factors_of "$network" small); do
           kernels_of "$factor" >>"$logs/small.txt"
         done
         missing=$(sort -u "$logs/small.txt" | comm -23 "$logs/real.txt" -)
@@ -104,13 +111,12 @@ sanitize() {
   fi
 }
 
-[[ $size == real ]] && factors=(1)
 for tool in "${tools[@]}"; do
   for network in "${networks[@]}"; do
     for precision in "${precisions[@]}"; do
       for mode in "${modes[@]}"; do
         command_of "$network" "$precision" "$mode" "$size"
-        for factor in "${factors[@]}"; do
+        for factor in $(factors_of "$network" "$size"); do
           export PUMICE_KERNEL_ROWS=$factor
           sanitize "$tool" "$network-$precision-$mode-$size-$factor"
         done

@@ -55,9 +55,9 @@ class SanitizeDevice(unittest.TestCase):
         self.assertEqual(code, 0, text)
         for tool in ("memcheck", "initcheck", "synccheck", "racecheck"):
             for mode in ("eager", "graph"):
-                self.assertIn(f"{tool} second-f16-{mode}-small-32: ERROR SUMMARY: 0 errors", text)
+                self.assertIn(f"{tool} second-f16-{mode}-small-64: ERROR SUMMARY: 0 errors", text)
         self.assertEqual(len(calls), 4 * 2 * 2)
-        self.assertTrue(calls[0].startswith("32 run second "))
+        self.assertTrue(calls[0].startswith("64 run second "))
         self.assertIn("--device cuda --precision f16 --voxel 1.6", calls[0])
         self.assertIn("--graph", calls[2])
 
@@ -70,8 +70,8 @@ class SanitizeDevice(unittest.TestCase):
     def test_what_a_tool_finds_is_shown_and_is_a_failure(self):
         code, text, _ = self.run_script("small", "initcheck", finds="*initcheck*--graph*")
         self.assertEqual(code, 1)
-        self.assertIn("initcheck second-f16-eager-small-32: ERROR SUMMARY: 0 errors", text)
-        self.assertIn("initcheck second-f16-graph-small-32: ERROR SUMMARY: 1 error", text)
+        self.assertIn("initcheck second-f16-eager-small-64: ERROR SUMMARY: 0 errors", text)
+        self.assertIn("initcheck second-f16-graph-small-64: ERROR SUMMARY: 1 error", text)
         self.assertIn("Invalid read", text)
 
     def test_kernels_that_the_small_scan_lacks_are_named(self):

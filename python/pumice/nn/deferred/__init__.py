@@ -5,16 +5,17 @@ ReLU, and puts them back. What such a layer makes is read by nobody else, so it 
 whose output went that way before returns a tensor that only says what is to be computed (`links`), norm,
 sum and ReLU add to it, and the chain runs where somebody reads it (`running`). Which way outputs go is
 learnt from earlier passes (`uses`): in the first ones every layer computes at once, on tensors that tell
-what is done to them (`tensors`). An output that goes anywhere else is an ordinary tensor, at once and ever after.
+what is done to them (`tensors`, `operations`, `asks`); sparse tensors hold both kinds (`held`). An output that goes anywhere else is an ordinary tensor, at once and ever after.
 Layers that hand each other the sparse tensor itself need not learn that (`layers`).
 """
 
 from __future__ import annotations
 
 from . import switch
+from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .links import Weight
-from .tensors import Deferred, plain, read, store, take
+from .tensors import Deferred, plain
 from .uses import NORM, OTHER, RELU, Habit, Use
 
 __all__ = [

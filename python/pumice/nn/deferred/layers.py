@@ -12,8 +12,9 @@ from ... import _C
 from ...ops import modes
 from ..chain import hooks_on_saved
 from . import switch
+from .asks import is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
-from .tensors import Deferred, is_open, residual_of
+from .tensors import Deferred
 from .uses import UNSEEN, Habit, Use
 
 _every_module = torch.nn.modules.module

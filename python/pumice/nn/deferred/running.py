@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
-from collections.abc import Iterator
 from typing import Any, Union
 
 import torch
@@ -13,8 +11,9 @@ from torch import Tensor
 
 from ... import _C, ops
 from ...ops import modes
-from ..chain import Code, hooks_on_saved
-from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, Mode, now, versions_of
+from ..chain import Code
+from .as_called import as_called
+from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, versions_of
 
 _MOST_CODES = 4  # of one layer, whose chains differ by what else people hold; each may keep packed weights
 _FEATURES = "features that a convolution or a sum was given were"
@@ -126,7 +125,7 @@ def _run(links: list[Link]) -> None:
     """A chain, whose last link's result is kept."""
     out = links[-1]
     try:
-        with _as_called(out.mode, out):
+        with as_called(out.mode, out):
             value = None if _is_alone(out) else _chain(links)
             value = out.value = _one_by_one(links) if value is None else value
             out.value_version = modes.version_of(value)
@@ -160,7 +159,7 @@ def convolve_again(link: Link) -> None:
         _check_weight(link)
         if again.version != modes.version_of(again.source):
             raise _changed(_FEATURES)
-        with _as_called(link.mode, link):
+        with as_called(link.mode, link):
             weight, packed = link.weight.operands()
             link.early[CONVOLVED] = ops.convolution(again.source, weight, link.map, None, 1, packed)
         link.again = None
@@ -279,56 +278,3 @@ def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written
     if modes.version_of(result) != value.value_version:
         raise _changed(_FEATURES)
     return result
-
-
-@contextlib.contextmanager
-def _switched(mode: Mode, link: Link, hooked: bool) -> Iterator[None]:
-    learns, inference, autocast, stream = mode
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(inference))
-        stack.enter_context(torch.set_grad_enabled(learns))
-        if modes.autocast_dtype(link) != autocast:  # type: ignore[arg-type]
-            kind = "cuda" if link.is_cuda else "cpu"
-            stack.enter_context(torch.autocast(kind, autocast, enabled=autocast is not None))
-        if hooked:  # of a region that the layers were called outside of
-            stack.enter_context(_without_hooks())
-        if modes.stream_of(link) != stream:  # type: ignore[arg-type]
-            stack.enter_context(_on_stream(stream, link))
-        yield
-
-
-def _as_called(mode: Mode, link: Link) -> contextlib.AbstractContextManager[None]:
-    """PyTorch's switches as they were when the layers were called."""
-    hooked = hooks_on_saved is not None and hooks_on_saved(True) is not None
-    if now(link) == mode and not hooked:
-        return contextlib.nullcontext()
-    return _switched(mode, link, hooked)
-
-
-@contextlib.contextmanager
-def _without_hooks() -> Iterator[None]:
-    hooks = hooks_on_saved(True)
-    torch._C._autograd._pop_saved_tensors_default_hooks()
-    try:
-        yield
-    finally:
-        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
-
-
-@contextlib.contextmanager
-def _on_stream(stream: int, link: Link) -> Iterator[None]:
-    """Where the layers were called, whatever stream asks for the result, which then waits for it."""
-    if torch.cuda.is_current_stream_capturing():
-        raise _C.UserError(
-            "a CUDA graph is being recorded on another stream than layers were called on whose output it uses: "
-            "read x.features before"
-        )
-    asks = torch.cuda.current_stream(link.device)
-    default = torch.cuda.default_stream(link.device)
-    calls = default if stream == default.cuda_stream else torch.cuda.ExternalStream(stream, link.device)
-    with torch.cuda.stream(calls):
-        yield
-    asks.wait_stream(calls)
-    for value in (link.value, *link.early.values()):
-        if value is not None:
-            value.record_stream(asks)
