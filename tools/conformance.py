@@ -74,13 +74,14 @@ def rows_of(kind):
         return lines
     data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
     table = expectations.read(HERE / "expected/networks.json")
-    lines = ["| network | library | commit | f32 | half | run on | date |", "|---|---|---|---|---|---|---|"]
+    lines = ["| network | library | commit | f32 | half | steps | run on | date |", "|---|---|---|---|---|---|---|---|"]
     for name, row in data["networks"].items():
         runs = [table.get(f"{name}, {precision}", {}) for precision in ("f32", "half")]
         if any(runs):
             commit = data["repositories"][row["checkout"]][1][:7]
             results = [run.get("result", "not run") for run in runs]
-            lines.append(f"| {' | '.join([name, row['library'], commit, *results, *expectations.run_on(runs)])} |")
+            steps = str(row.get("training", {}).get("steps", ""))
+            lines.append(f"| {' | '.join([name, row['library'], commit, *results, steps, *expectations.run_on(runs)])} |")
     return lines
 
 

@@ -1,5 +1,5 @@
 """One network of networks.json, forward and backward, in this process: prints "pass" or an error, for
-f32 and then for half precision under autocast.
+f32 and then for half precision under autocast. A row with "training" trains some steps besides: its loss has to fall.
 
     python run_network.py FOLDER NAME      the device is the GPU where there is one
 """
@@ -9,80 +9,55 @@ from __future__ import annotations
 import codecs
 import copy
 import encodings.utf_8
-import functools
 import importlib
 import json
 import os
 import pathlib
 import random
 import sys
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import absent_packages
 import numpy as np
 import torch
+from torch.nn import functional
 
 import pumice.compat
 
 HERE = pathlib.Path(__file__).resolve().parent
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
-class Settings(dict[str, Any]):
-    __getattr__ = dict.__getitem__
-
-
-def cells_of(extent: int = 40, count: int = 3000) -> torch.Tensor:
+def cells_of(seed: int, extent: int = 40, count: int = 3000) -> torch.Tensor:
     """int32 [N, 4], distinct, two items: batch index first, sorted."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     cells = torch.randint(0, extent, (count, 3), generator=generator)
     batch = torch.randint(0, 2, (count, 1), generator=generator)
     return torch.unique(torch.cat([batch, cells], 1), dim=0).int()
 
 
-def ublock_of_softgroup(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    norm = functools.partial(torch.nn.BatchNorm1d, eps=1e-4, momentum=0.1)
-    return module.UBlock([16, 32, 48], norm, 2, module.ResidualBlock)
+def shells_of(seed: int, extent: int = 32) -> torch.Tensor:
+    """int32 [N, 4]: the surface of a sphere in each of two items, a scene whose shape can be learned."""
+    generator = torch.Generator().manual_seed(seed)
+    towards = functional.normalize(torch.randn(2, 4000, 3, generator=generator), dim=2)
+    radius = (torch.rand(2, 1, 1, generator=generator) * 0.15 + 0.25) * extent
+    points = (towards * radius + extent / 2).floor()
+    batch = torch.arange(2)[:, None, None].expand(2, 4000, 1)
+    return torch.unique(torch.cat([batch, points], 2).reshape(-1, 4), dim=0).int()
 
 
-def spunet_of_pointcept(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    return module.SpUNetBase(6, 13, 16, (16, 32, 48, 64, 64, 48, 32, 16), (1,) * 8)
-
-
-def backbone_of_openpcdet(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    grid = np.array([64, 64, 40])
-    return getattr(module, row["class"])(Settings(), input_channels=5, grid_size=grid)
-
-
-def unet_of_openpcdet(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    settings = Settings(RETURN_ENCODED_TENSOR=False)
-    return module.UNetV2(settings, 5, np.array([64, 64, 40]), [0.1, 0.1, 0.1], np.array([0.0, 0, 0, 6.4, 6.4, 4]))
-
-
-def spvnas_sampled(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    random.seed(0)
-    net = module.SPVNAS(19, macro_depth_constraint=1, pres=0.05, vres=0.05)
-    net.random_sample()
-    return net.determinize()
-
-
-def scn_of_centerpoint(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    class OnCells(torch.nn.Module):
-        """Gives the network the grid that its readers give it."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = getattr(module, row["class"])(num_input_features=5)
-
-        def forward(self, given: dict[str, Any]) -> Any:
-            return self.net(given["voxel_features"], given["voxel_coords"], 2, [64, 64, 40])[0]
-
-    return OnCells()
-
-
-def res16unet_of_mask3d(module: ModuleType, row: dict[str, Any]) -> torch.nn.Module:
-    config = SimpleNamespace(bn_momentum=0.02, conv1_kernel_size=5, dilations=[1, 1, 1, 1])
-    return getattr(module, row["class"])(3, 20, config)
+def scene_of(row: dict[str, Any], seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Cells, and features whose first three channels say where the cell is, which is what a network can learn."""
+    if row.get("scene") == "shells":
+        cells = shells_of(seed).to(DEVICE)
+    else:
+        cells = cells_of(seed, row.get("extent", 40), row.get("count", 3000)).to(DEVICE)
+    features = torch.randn(len(cells), row["channels"], device=DEVICE)
+    if "training" in row:
+        features *= 0.1
+        features[:, :3] += cells[:, 1 : 1 + features[:, :3].shape[1]] / row.get("extent", 40)
+    return cells, features
 
 
 def input_of(kind: str, cells: torch.Tensor, features: torch.Tensor) -> Any:
@@ -91,12 +66,14 @@ def input_of(kind: str, cells: torch.Tensor, features: torch.Tensor) -> Any:
         return spconv.SparseConvTensor(features, cells, [40, 40, 40], 2)
     if kind == "pointcept":
         offset = torch.bincount(cells[:, 0]).cumsum(0)
-        return {"grid_coord": cells[:, 1:], "feat": features, "offset": offset}
+        return {"grid_coord": cells[:, 1:], "coord": cells[:, 1:].float(), "feat": features, "offset": offset}
     if kind == "openpcdet":
         return {"voxel_features": features, "voxel_coords": cells, "batch_size": 2}
     if kind == "openpcdet_pillars":
         pillars = torch.unique(cells[:, :3], dim=0)
         return {"pillar_features": features[: len(pillars)], "pillar_coords": pillars, "batch_size": 2}
+    if kind == "rows":
+        return {"cells": cells, "features": features}
     if kind == "torchsparse":
         return importlib.import_module("torchsparse").SparseTensor(features, cells)
     engine = importlib.import_module("MinkowskiEngine")
@@ -109,7 +86,7 @@ def tensors_in(out: Any) -> list[torch.Tensor]:
     if isinstance(out, torch.Tensor):
         return [out]
     if isinstance(out, dict):
-        names = ("encoded_spconv_tensor", "point_features", "multi_scale_2d_features")
+        names = ("encoded_spconv_tensor", "point_features", "multi_scale_2d_features", "feat", "spatial_features_2d")
         found = [t for name in names if name in out for t in tensors_in(out[name])]
         return found or [t for each in out.values() for t in tensors_in(each)]
     if isinstance(out, (list, tuple)):
@@ -122,18 +99,29 @@ def tensors_in(out: Any) -> list[torch.Tensor]:
 
 def prepare(row: dict[str, Any], folder: pathlib.Path) -> ModuleType:
     """The module of the network, with Pumice under the library's name."""
-    pumice.compat.install(row["library"])
+    pumice.compat.install(row["library"], *row.get("also", []))
     if row.get("version"):
         importlib.import_module(row["library"]).use_version(row["version"])
+    if DEVICE == "cpu":  # as in the peers' tests: what asks for a GPU stays where it is
+        library = importlib.import_module(row["library"])
+        tensors = (getattr(library, name, None) for name in ("SparseTensor", "PointTensor"))
+        for kind in filter(None, (torch.Tensor, torch.nn.Module, *tensors)):
+            kind.cuda = lambda self, *_, **__: self
+    os.environ.update(row.get("environment", {}))
     absent_packages.stand_in_for(row.get("absent", []))
     if row.get("source"):  # a declared encoding of the sources that is UTF-8 with another name
         utf_8 = encodings.utf_8.getregentry()
         codecs.register(lambda name: utf_8 if name == row["source"] else None)
     if not row.get("without_folder"):  # which would hide Pumice behind the peer's own package
-        sys.path.insert(0, str(folder))
+        sys.path.insert(0, str(folder / row.get("under", "")))
+    roots = [folder / row.get("under", ""), *(folder.parent / name for name in row.get("beside", []))]
     for name in row.get("bare", []):
         package = sys.modules[name] = ModuleType(name)
-        package.__path__ = [str(folder / name.replace(".", "/"))]
+        package.__path__ = [str(base / name.replace(".", "/")) for base in roots]
+    for name, modules in row.get("names", {}).items():  # what a bare package has from its modules
+        for module in modules:
+            content = vars(importlib.import_module(module)).items()
+            vars(sys.modules[name]).update({key: value for key, value in content if not key.startswith("_")})
     return importlib.import_module(row["module"])
 
 
@@ -149,32 +137,73 @@ def agree(what: str, first: list[torch.Tensor], later: list[torch.Tensor], toler
             raise ArithmeticError(f"{what}: outputs of a later pass differ by {difference:.2g} of {largest:.2g}")
 
 
+def seed(number: int) -> None:
+    torch.manual_seed(number)
+    np.random.seed(number)
+    random.seed(number)
+
+
+def half_of(row: dict[str, Any]) -> torch.dtype:
+    """bfloat16 on a CPU, except where the network itself hands its features to NumPy, which has no bfloat16."""
+    return torch.float16 if DEVICE == "cuda" or row.get("half") == "float16" else torch.bfloat16
+
+
+def train(row: dict[str, Any], net: torch.nn.Module, half: bool) -> None:
+    """Some steps on two scenes in turn: raises ArithmeticError where the loss does not fall as far as the row says."""
+    settings, kind = row["training"], half_of(row)
+    scenes = [scene_of(row, number) for number in (1, 2)]
+    net.train()
+    optimizer = torch.optim.Adam(net.parameters(), settings["rate"])
+    scaler = torch.amp.GradScaler(DEVICE, init_scale=256.0, enabled=half and DEVICE == "cuda")
+    losses = []
+    for step in range(settings["steps"]):
+        cells, features = scenes[step % 2]
+        optimizer.zero_grad()
+        with torch.autocast(DEVICE, kind, enabled=half):
+            loss = net(input_of(row["input"], cells, features))
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    first, last = sum(losses[:2]) / 2, sum(losses[-2:]) / 2
+    print(f"the loss went from {first:.3g} to {last:.3g}", file=sys.stderr)
+    if not last < settings["to"] * first:
+        raise ArithmeticError(f"in {settings['steps']} steps the loss went from {first:.3g} to {last:.3g}")
+
+
 def run(row: dict[str, Any], module: ModuleType, half: bool) -> None:
     """Some passes in training with the same weights and statistics, forward and backward, then in evaluation."""
-    torch.manual_seed(0)
+    seed(0)
     if "build" in row:
-        net = globals()[row["build"]](module, row)
+        file, _, name = row["build"].partition(".")
+        net = getattr(importlib.import_module(file), name)(module, row)
     else:
         net = getattr(module, row["class"])(*row.get("arguments", []), **row.get("named", {}))
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    net = net.to(device)
-    cells = cells_of().to(device)
-    features = torch.randn(len(cells), row["channels"], device=device)
-    kind = torch.float16 if device == "cuda" else torch.bfloat16
+    net = net.to(DEVICE)
+    cells, features = scene_of(row, 0)
+    kind = half_of(row)
     state = copy.deepcopy(net.state_dict())
 
+    def restore() -> None:
+        if row.get("state") == "copied":  # the project loads files of another layout only, and turns each
+            with torch.no_grad():
+                for name, kept in net.state_dict(keep_vars=True).items():
+                    kept.copy_(state[name])
+        else:
+            net.load_state_dict(state)
+
     def outputs() -> list[torch.Tensor]:
-        torch.manual_seed(1)
-        with torch.autocast(device, kind, enabled=half):
+        seed(1)
+        with torch.autocast(DEVICE, kind, enabled=half):
             out = tensors_in(net(input_of(row["input"], cells, features)))
         if not all(t.isfinite().all() for t in out):
             raise ArithmeticError("an output is not finite")
         return out
 
-    tolerance = 0.1 if half else 1e-3
+    tolerance = 0.1 if half else row.get("tolerance", 1e-3)  # more where rounding decides which cells are chosen
     first: dict[str, list[torch.Tensor]] = {}
     for _ in range(PASSES):
-        net.load_state_dict(state)
+        restore()
         net.zero_grad()
         out = outputs()
         sum(t.float().square().mean() for t in out).backward()
@@ -190,13 +219,16 @@ def run(row: dict[str, Any], module: ModuleType, half: bool) -> None:
             continue
         if parameter.grad is None or not parameter.grad.isfinite().all():
             raise ArithmeticError(f"the gradient of {name} is {'missing' if parameter.grad is None else 'not finite'}")
+    if "training" in row and (not half or row["training"].get("half", True)):
+        restore()
+        train(row, net, half)
 
 
 def main() -> None:
     rows = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))["networks"]
     row = rows[sys.argv[2]]
     module = None
-    os.chdir(HERE / "supplied")  # where examples look for the scan that they would download
+    os.chdir(HERE / "supplied")  # where examples find the scan, and no script of theirs that would download more
     for half in (False, True):
         try:
             module = module or prepare(row, pathlib.Path(sys.argv[1]).resolve())
