@@ -10,7 +10,9 @@ prints the difference.
 """
 
 import argparse
+import concurrent.futures
 import datetime
+import itertools
 import json
 import os
 import re
@@ -24,6 +26,7 @@ sys.path.insert(0, str(HERE))
 import expectations  # noqa: E402
 import peer_tests  # noqa: E402
 
+DEVICES = ("cpu", "cuda")
 PAGE = ROOT / "docs/what_has_been_run.md"
 TABLE = re.compile(r"(<!-- conformance: ([\w ]+) -->\n).*?(<!-- end of conformance -->)", re.DOTALL)
 
@@ -34,30 +37,41 @@ def on_device():
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def run_networks(foreign, only):
-    """({network, precision: outcome}, sentences about what was left out)."""
-    data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
+def run_network(folder, name):
+    """{network, precision: outcome} of one, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    found, left_out = {}, []
+    command = [sys.executable, str(HERE / "run_network.py"), str(folder), name]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+        ended = (done.stderr.splitlines() or ["ended without a word"])[-1]
+        lines = [line for line in done.stdout.splitlines() if line == "pass" or re.match(r"\w+: ", line)][-2:]
+    except subprocess.TimeoutExpired:
+        ended, lines = "did not end in 300 s", []
+    found = {f"{name}, {precision}": line for precision, line in zip(("f32", "half"), [*lines, ended, ended])}
+    print("\n".join(f"{run}: {outcome}" for run, outcome in found.items()), flush=True)
+    return found
+
+
+def run_networks(foreign, only, jobs):
+    """({network, precision: outcome}, sentences about what was left out), so many at a time."""
+    data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
+    runs, left_out = [], set()
     for name, row in data["networks"].items():
         if only and only not in name:
             continue
         try:
-            folder = peer_tests.folder_of(foreign, row["checkout"], data["repositories"][row["checkout"]][1])
+            commit = data["repositories"][row["checkout"]][1]
+            runs.append((peer_tests.folder_of(foreign, row["checkout"], commit), name))
         except peer_tests.NotThere as error:
-            left_out.append(str(error))
-            continue
-        command = [sys.executable, str(HERE / "run_network.py"), str(folder), name]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
-            ended = (done.stderr.splitlines() or ["ended without a word"])[-1]
-            lines = [line for line in done.stdout.splitlines() if line == "pass" or re.match(r"\w+: ", line)][-2:]
-        except subprocess.TimeoutExpired:
-            ended, lines = "did not end in 300 s", []
-        for precision, outcome in zip(("f32", "half"), [*lines, ended, ended]):
-            found[f"{name}, {precision}"] = outcome
-            print(f"{name}, {precision}: {outcome}", flush=True)
-    return found, sorted(set(left_out))
+            left_out.add(str(error))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        found = [outcome for one in pool.map(lambda run: run_network(*run), runs) for outcome in one.items()]
+    return dict(found), sorted(left_out)
+
+
+def expected_in(device, name):
+    """The file of the table of a peer's tests, or of networks, on a device."""
+    return HERE / "expected" / device / f"{name}.json"
 
 
 def rows_of(kind):
@@ -65,23 +79,22 @@ def rows_of(kind):
     if kind == "tests":
         peers, _ = peer_tests.peers_of()
         lines = ["| tests of | commit | tests | pass | skipped | documented | internals | stale | unexplained | run on | date |", "|---|---|---|---|---|---|---|---|---|---|---|"]
-        for name, peer in peers.items():
-            table = expectations.read(HERE / "expected" / f"{name}.json")
+        for name, device in itertools.product(peers, DEVICES):
+            table = expectations.read(expected_in(device, name))
             counts = [sum(row["result"] == kind for row in table.values()) for kind in ("pass", "skip", *expectations.REASONS)]
             if table:
-                shown = [name, peer.commit[:7], len(table), *counts, *expectations.run_on(list(table.values()))]
+                shown = [name, peers[name].commit[:7], len(table), *counts, device, expectations.latest(table.values())]
                 lines.append(f"| {' | '.join(map(str, shown))} |")
         return lines
     data = json.loads((HERE / "networks.json").read_text(encoding="utf-8"))
-    table = expectations.read(HERE / "expected/networks.json")
-    lines = ["| network | library | commit | f32 | half | steps | run on | date |", "|---|---|---|---|---|---|---|---|"]
+    tables = {device: expectations.read(expected_in(device, "networks")) for device in DEVICES}
+    lines = ["| network | library | commit | steps | CPU: f32 | half | date | GPU: f32 | half | date |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, row in data["networks"].items():
-        runs = [table.get(f"{name}, {precision}", {}) for precision in ("f32", "half")]
-        if any(runs):
-            commit = data["repositories"][row["checkout"]][1][:7]
-            results = [run.get("result", "not run") for run in runs]
-            steps = str(row.get("training", {}).get("steps", ""))
-            lines.append(f"| {' | '.join([name, row['library'], commit, *results, steps, *expectations.run_on(runs)])} |")
+        shown = [name, row["library"], data["repositories"][row["checkout"]][1][:7], str(row.get("training", {}).get("steps", ""))]
+        for table in tables.values():
+            runs = [table.get(f"{name}, {precision}", {}) for precision in ("f32", "half")]
+            shown += [*(run.get("result", "not run") for run in runs), expectations.latest(runs)]
+        lines.append(f"| {' | '.join(shown)} |")
     return lines
 
 
@@ -96,16 +109,17 @@ def write_page(kinds):
 
 def judge(name, found, page, record, partly, device):
     """Complaints, after the table was written where that is asked for."""
-    file = HERE / "expected" / f"{name}.json"
+    file = expected_in(device, name)
     before = expectations.read(file)
     if partly:
         before_here = {test: row for test, row in before.items() if test in found}
     else:
         before_here = before
     if record:
-        after = expectations.recorded(before_here, found, device, datetime.date.today().isoformat())
+        known = {test: row for test, row in expectations.read(expected_in("cpu", name)).items() if test in found}
+        after = expectations.recorded({**known, **before_here}, found, datetime.date.today().isoformat())
         print("\n".join(expectations.changes(before_here, after)))
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         before_here = after
         expectations.write(file, {**before, **after} if partly else after)
     return expectations.complaints(before_here, found, page)
@@ -117,6 +131,7 @@ def main():
     parser.add_argument("--networks", action="store_true", help="only the networks")
     parser.add_argument("--only", help="files and networks whose names contain this")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one file of tests")
+    parser.add_argument("--jobs", type=int, default=1, help="networks at a time")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     foreign = Path(os.environ["PUMICE_FOREIGN"]).resolve() if os.environ.get("PUMICE_FOREIGN") else None
@@ -134,7 +149,7 @@ def main():
         page = (ROOT / peer.page).read_text(encoding="utf-8")
         wrong += judge(name, found, page, options.record, bool(options.only), device)
     if options.networks or not options.peer:
-        found, left_out = run_networks(foreign, options.only)
+        found, left_out = run_networks(foreign, options.only, options.jobs)
         print("\n".join(left_out))
         if found:
             ran.add("networks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Iterable
 
 # Why something does not pass: the docs say so (with the words), it tests the peer's internals, it fails with the
 # peer itself or with today's PyTorch, or nobody has looked yet, which is a complaint of its own.
@@ -49,25 +50,23 @@ def complaints(expected: Table, found: dict[str, str], page: str = "") -> list[s
     return wrong
 
 
-def recorded(before: Table, found: dict[str, str], device: str = "cpu", date: str = "") -> Table:
-    """The table of what was found, when and on which device; explanations of what still fails stay."""
+def recorded(before: Table, found: dict[str, str], date: str = "") -> Table:
+    """The table of what was found, and when; explanations of what still fails stay."""
     table: Table = {}
     for name, outcome in found.items():
         old = before.get(name, {})
-        run = {"device": device, "date": date}
         if outcome in ("pass", "skip"):
-            table[name] = {"result": outcome, **run}
+            table[name] = {"result": outcome, "date": date}
         elif old.get("result") in _EXPLAINED:
-            table[name] = {**old, "error": outcome, **run}
+            table[name] = {**old, "error": outcome, "date": date}
         else:
-            table[name] = {"result": "unexplained", "error": outcome, **run}
+            table[name] = {"result": "unexplained", "error": outcome, "date": date}
     return table
 
 
-def run_on(rows: list[dict[str, str]]) -> tuple[str, str]:
-    """The devices of some rows, and the latest of their dates."""
-    devices = sorted({row["device"] for row in rows if row.get("device")})
-    return ", ".join(devices), max((row.get("date", "") for row in rows), default="")
+def latest(rows: Iterable[dict[str, str]]) -> str:
+    """Of the dates of some rows."""
+    return max((row.get("date", "") for row in rows), default="")
 
 
 def changes(before: Table, after: Table) -> list[str]:
