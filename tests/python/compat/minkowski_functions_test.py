@@ -291,3 +291,17 @@ def test_a_layer_of_ones_own_in_the_manner_of_minkowski_engine(device: torch.dev
     assert key_of(x, y) == y.coordinate_map_key and key_of(x, key) is key
     assert not key_of(x, y, expand_coordinates=True).is_key_set()
 
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("norm", [ME.MinkowskiInstanceNorm, ME.MinkowskiStableInstanceNorm])
+def test_instance_norms_of_one_row_an_item_in_half(device: torch.device, norm: Any, dtype: torch.dtype) -> None:
+    """Its variance is 0, and so are their eps in float16: 0 times infinity."""
+    cells = torch.tensor([[0, 1, 2, 3], [1, 1, 2, 3], [1, 4, 4, 4]], dtype=torch.int32)
+    features = torch.randn(3, 8).to(device, dtype).requires_grad_()
+    out = norm(8).to(device)(ME.SparseTensor(features, cells.to(device))).F
+    exact = norm(8)(ME.SparseTensor(features.detach().cpu().float(), cells)).F
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.cpu().float(), exact, rtol=1e-2, atol=1e-2)
+    out.float().square().sum().backward()
+    assert features.grad is not None and features.grad.isfinite().all()

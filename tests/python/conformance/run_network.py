@@ -206,7 +206,8 @@ def run(row: dict[str, Any], module: ModuleType, half: bool) -> None:
         restore()
         net.zero_grad()
         out = outputs()
-        sum(t.float().square().mean() for t in out).backward()
+        loss = sum(t.float().square().mean() for t in out)
+        (loss * row.get("loss_scale", 1.0)).backward()  # less where gradients of float16 would overflow
         agree("training", first.setdefault("training", [t.detach() for t in out]), out, tolerance)
     net.eval()
     with torch.no_grad():

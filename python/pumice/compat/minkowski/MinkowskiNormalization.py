@@ -32,7 +32,7 @@ class MinkowskiInstanceNormFunction(MinkowskiFunction):
         x = tensor_at(in_feat, in_coords_key, coords_manager)
         if glob_coords_key is not None and not glob_coords_key.is_key_set():
             glob_coords_key._take(x._manager.origin(x.sites.batch_size))
-        return instance_normed(x, MinkowskiInstanceNorm.eps)
+        return instance_normed(x, MinkowskiInstanceNorm.eps).to(x.F.dtype)
 
 
 __all__ = [

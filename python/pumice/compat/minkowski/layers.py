@@ -62,9 +62,11 @@ class MinkowskiSyncBatchNorm(MinkowskiBatchNorm):
 
 
 def instance_normed(input: Any, eps: float) -> torch.Tensor:
-    """[rows, C] of mean 0 and variance 1 within each batch item and channel."""
+    """[rows, C] of mean 0 and variance 1 within each batch item and channel, in float32 at least: in float16 eps
+    is 0, and an item of one row has no variance."""
     item = input.C[:, 0].long()
-    centred = input.F - ops.global_pool(input.F, input.sites, "average")[item]
+    features = input.F.float() if input.F.dtype.itemsize < 4 else input.F
+    centred = features - ops.global_pool(features, input.sites, "average")[item]
     variance = ops.global_pool(centred * centred, input.sites, "average")
     return centred * torch.rsqrt(variance + eps)[item]
 
@@ -85,7 +87,8 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
         torch.nn.init.zeros_(self.bias)
 
     def forward(self, input: Any) -> Any:
-        return input._with(instance_normed(input, self.eps) * self.weight + self.bias)
+        normed = instance_normed(input, self.eps) * self.weight + self.bias
+        return input._with(normed.to(input.F.dtype))
 
 
 class MinkowskiStableInstanceNorm(MinkowskiInstanceNorm):
