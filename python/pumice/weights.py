@@ -98,6 +98,8 @@ def _check_kinds(model: object, path: object, dtype: object) -> None:
     if dtype is not None and not isinstance(dtype, torch.dtype):
         remedy = "metadata=" if isinstance(dtype, Mapping) else "a type, as torch.float16"
         raise _C.UserError(f"dtype is a {type(dtype).__name__}: give {remedy}")
+    if dtype is not None and not dtype.is_floating_point:
+        raise _C.UserError(f"dtype = {dtype}: weights are floating-point numbers: give such a type, as torch.float16")
 
 
 def model_card(model: torch.nn.Module) -> dict[str, str]:

@@ -205,8 +205,8 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
                  ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
   PUMICE_EXPECTS(rows != 1, op,
-                 ": features has 1 row, which has no variance; train on at least 2 rows or use "
-                 "batch_norm_inference");
+                 ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
+                 "(model.eval() in Python)");
   if (after.residual.defined()) {
     checks::same_shape(after.residual, features, op, "residual", "features");
     checks::same_device(after.residual, features, op, "residual", "features");

@@ -85,3 +85,10 @@ def test_arguments_in_another_order_are_refused(tmp_path: pathlib.Path) -> None:
         with pytest.raises(pumice.UserError, match=said):
             pumice.save_weights(*arguments)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
+def test_weights_are_rounded_to_floating_types_only(tmp_path: pathlib.Path, dtype: torch.dtype) -> None:
+    with pytest.raises(pumice.UserError, match="give such a type, as torch.float16"):
+        pumice.save_weights(small(), tmp_path / "a.safetensors", dtype)
+    assert not list(tmp_path.iterdir())

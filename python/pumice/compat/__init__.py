@@ -44,8 +44,9 @@ def install(*names: str) -> None:
 def defer_layers(defers: bool) -> None:
     """Whether layers of these interfaces may compute later than they are called, together with others.
 
-    They do so by default: a convolution without a bias waits for the batch norm, the sum and the ReLU behind it, and
-    for the convolutions behind those, until somebody reads what they make; results and gradients are the same.
+    They do so by default, inside of one call of the outermost module: a convolution without a bias waits for the batch
+    norm, the sum and the ReLU behind it, and for the convolutions behind those, until somebody reads what they make or
+    the call returns; results and gradients are the same.
 
     Args:
         defers: False: every layer computes when it is called.

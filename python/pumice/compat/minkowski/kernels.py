@@ -30,9 +30,12 @@ def needed_dimension(dimension: Any) -> int:
 
 def check_dimension(dimension: int, input: Any) -> None:
     """Raises PeerAssertionError for an input of another dimension than the layer's."""
+    if not hasattr(input, "D"):
+        raise PeerAssertionError(f"a layer takes a SparseTensor, and got a {type(input).__name__}")
     if input.D != dimension:
         raise PeerAssertionError(
-            f"the layer has dimension {dimension}, and its input {input.D}: give dimension={input.D}"
+            f"the layer has dimension {dimension}, and its input {input.D}: give dimension={input.D}, or coordinates "
+            "with the batch index as a first column (torch.nn.functional.pad(coordinates, (1, 0)) adds one of zeros)"
         )
 
 

@@ -39,6 +39,11 @@ class SparseTensor(Tensor):
         requires_grad: bool | None = None,
         device: Any = None,
     ) -> None:
+        if not isinstance(features, torch.Tensor):
+            raise PeerAssertionError(
+                f"features are a {type(features).__module__}.{type(features).__name__}: give a tensor "
+                "(torch.from_numpy(array) makes one)"
+            )
         if features.dim() != 2:
             raise PeerAssertionError(
                 f"features have shape {tuple(features.shape)}: give [rows, channels]"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .links import NORMED, Link
 from .operations import IN_PLACE, KINDS, norm_given
-from .tensors import ASKS, Deferred, Observed, observed, plain
+from .tensors import ASKS, Deferred, Observed, has_history, observed, plain
 from .uses import NORM, OTHER, RELU, SUM, Use
 
 
@@ -98,8 +98,8 @@ def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:
     residual = other
     if type(other) is Deferred:
         residual = other.link
-        if residual.is_done:
-            residual = residual.result(other.stage)
+        if residual.is_done or has_history(other):
+            residual = plain(other)
         elif residual is link or residual.mode != link.mode or other.stage != residual.stage:
             return None
     elif type(other) is Observed:

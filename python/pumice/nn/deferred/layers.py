@@ -11,10 +11,10 @@ from torch.autograd import forward_ad
 from ... import _C
 from ...ops import modes
 from ..chain import hooks_on_saved
-from . import switch
+from . import region, switch
 from .asks import is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
-from .tensors import Deferred
+from .tensors import Deferred, Observed, has_history, plain
 from .uses import UNSEEN, Habit, Use
 
 _every_module = torch.nn.modules.module
@@ -24,7 +24,7 @@ def can_wait(features: Any) -> bool:
     """Whether a layer called with these may compute later: nobody watches each call, and nothing is recorded
     or transformed."""
     kind = type(features)
-    if not switch.defers or (kind is not Tensor and kind is not Deferred):
+    if not switch.defers or (kind is not Tensor and kind is not Deferred and kind is not Observed):
         return False
     return not (
         torch.compiler.is_compiling()
@@ -36,17 +36,17 @@ def can_wait(features: Any) -> bool:
         or _every_module._global_forward_pre_hooks
         or (hooks_on_saved is not None and hooks_on_saved(True) is not None)
         or (features.is_cuda and torch._C._cuda_isCurrentStreamCapturing())
-    )
+    ) and region.is_open()
 
 
 def source_of(features: Any) -> Union[Link, Tensor]:
     """What a link takes of features that a sparse tensor holds."""
     if type(features) is not Deferred:
-        return features
+        return plain(features)
     link = features.link
-    if not link.is_done and features.stage == link.stage != CONVOLVED:
+    if not link.is_done and features.stage == link.stage != CONVOLVED and not has_history(features):
         return link
-    return link.result(features.stage)
+    return plain(features)
 
 
 # Of layers that take the sparse tensor itself, which holds what they make: nobody sees a tensor that is not
@@ -73,9 +73,11 @@ def convolved(
 def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
     """What a batch norm makes of it."""
     if type(held) is not Deferred or held.stage != CONVOLVED or not is_open(held):
+        region.settle_norm(module._buffers.get("running_mean"))
         return None
-    norm = norm_of(module, held.link.shape[0])
-    if norm is None or norm[2].shape != held.link.shape[1:]:
+    norm = norm_of(module, held.link.shape[0], held.link.shape[1])
+    if norm is None:
+        region.settle_norm(module._buffers.get("running_mean"))
         return None
     held.link.normalize(norm)
     return Deferred(held.link)
@@ -84,6 +86,8 @@ def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
 def rectified(held: Any, in_place: bool) -> Tensor | None:
     """What a ReLU makes of it."""
     if type(held) is not Deferred:
+        if in_place:
+            region.settle()  # links may have taken it
         return None
     if held.stage not in (NORMED, SUMMED) or not is_open(held):
         if in_place:
@@ -107,8 +111,8 @@ def added(left: Any, right: Any) -> Tensor | None:
     return None
 
 
-def norm_of(module: torch.nn.BatchNorm1d, rows: int) -> Norm | None:
-    """What PyTorch's module does to so many rows; None where no chain does that, and where it raises."""
+def norm_of(module: torch.nn.BatchNorm1d, rows: int, channels: int) -> Norm | None:
+    """What PyTorch's module does to [rows, channels]; None where no chain does that, and where it raises."""
     parameters, buffers = module._parameters, module._buffers
     weight, bias = parameters.get("weight"), parameters.get("bias")
     mean, variance = buffers.get("running_mean"), buffers.get("running_var")
@@ -118,6 +122,7 @@ def norm_of(module: torch.nn.BatchNorm1d, rows: int) -> Norm | None:
         or type(bias) is not torch.nn.Parameter
         or type(mean) is not Tensor
         or type(variance) is not Tensor
+        or weight.shape[0] != channels
         or not module.track_running_stats
         or (training and (rows < 2 or momentum is None))
     ):

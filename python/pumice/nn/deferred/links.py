@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
 
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from ... import _C
 from ...ops import modes
+from . import region
 from .uses import Habit, Use
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
 # inference mode, the type of autocast, and the stream.
 Mode = tuple[bool, bool, Union[torch.dtype, None], int]
 _LEARNS, _AUTOCAST = 0, 2
-
-
-_failed: list[Exception] = []  # of links that were computed for their statistics alone
 
 
 class Layout(Protocol):
@@ -112,14 +109,12 @@ class Link:
     value_version = 0
     early_held = 0
     again: weakref.ref[Again] | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
     def __init__(
         self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
     ) -> None:
         """`source` [N, in] through a map, [M, out]."""
-        if _failed:
-            raise _failed.pop()
         parameter = weight.parameter
         self.weight = weight
         self.map = map
@@ -143,9 +138,7 @@ class Link:
         self.users: list[weakref.ref[Link]] = []
         self.seen: list[weakref.ref[Deferred]] = []
         self.early: dict[int, Tensor] = {}
-        last = None if habit.last is None else habit.last()
-        if last is not None and not last.is_done:
-            last.result()  # running statistics move in the order of calls
+        region.add(self)
 
     def normalize(self, norm: Norm) -> None:
         """Asks for a batch norm of it."""
@@ -155,8 +148,7 @@ class Link:
         if self.learns and not self.requires_grad:
             self.requires_grad = norm[2].requires_grad or norm[3].requires_grad
         if norm[4]:
-            self.__class__ = _TrainingLink
-            self.habit.last = weakref.ref(self)
+            region.moves_statistics(self)
 
     def add(self, residual: Union[Link, Tensor]) -> None:
         """Asks for a sum with `residual`."""
@@ -224,21 +216,14 @@ class Link:
         assert value is not None, "nobody holds what a link inside of a chain makes"
         return value
 
+    def settle(self) -> None:
+        """Computes the convolution that somebody holds, if they still do."""
+        if self.again is not None and self.again() is not None:
+            self.result(CONVOLVED)
+
     def get_device(self) -> int:
         """As of a tensor: that of the GPU, -1 on the CPU."""
         return self.device.index if self.is_cuda else -1
-
-
-class _TrainingLink(Link):
-    """With a norm in training, which moves its running statistics, whether somebody reads its result or not."""
-
-    def __del__(self) -> None:
-        if self.is_done or sys.is_finalizing():
-            return
-        try:
-            self.result()
-        except Exception as error:  # which cannot be raised here: the next layer does
-            _failed.append(error)
 
 
 def versions_of(norm: Norm) -> tuple[int, ...]:

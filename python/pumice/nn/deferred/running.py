@@ -12,8 +12,10 @@ from torch import Tensor
 from ... import _C, ops
 from ...ops import modes
 from ..chain import Code
+from . import region
 from .as_called import as_called
 from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, versions_of
+from .tensors import plain
 
 _MOST_CODES = 4  # of one layer, whose chains differ by what else people hold; each may keep packed weights
 _FEATURES = "features that a convolution or a sum was given were"
@@ -131,12 +133,14 @@ def _run(links: list[Link]) -> None:
             out.value_version = modes.version_of(value)
             if links[0].early_held and not links[0].early:
                 _keep_source(links[0])
-    except Exception as error:
-        out.error = error
+    except BaseException as error:
+        for link in links:
+            link.error = error
         raise
     finally:
         for link in links:
             link.is_done = True
+            region.is_computed(link)
             link.source = link.residual = None  # which need not live any longer
 
 
@@ -144,6 +148,7 @@ def _keep_source(link: Link) -> None:
     """For those who hold the convolution's result, as long as they do."""
     again = Again(_tensor(link.source))
     link.again = weakref.ref(again)
+    region.may_be_asked_for(link)
     for reference in link.seen:
         tensor = reference()
         if tensor is not None and tensor.stage == CONVOLVED:
@@ -163,6 +168,10 @@ def convolve_again(link: Link) -> None:
             weight, packed = link.weight.operands()
             link.early[CONVOLVED] = ops.convolution(again.source, weight, link.map, None, 1, packed)
         link.again = None
+        for reference in link.seen:
+            tensor = reference()
+            if tensor is not None:
+                tensor.again = None  # what it was computed of
 
 
 def _chain(links: list[Link]) -> Tensor | None:
@@ -274,7 +283,7 @@ def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written
         return value
     if value in made:
         return made[value]
-    result = value.result()
+    result = plain(value.result())
     if modes.version_of(result) != value.value_version:
         raise _changed(_FEATURES)
     return result

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
+from ...ops import modes
 from .links import Again, Link
 from .operations import KINDS, LOOKS, changes_in_place, norm_given
 from .uses import NORM, OTHER, Use
@@ -48,7 +49,7 @@ class Deferred(Tensor):
     link: Link
     stage: int
     use: Use
-    again: Again  # where its numbers are not there, and what they are computed of has to stay
+    again: Again | None  # where its numbers are not there, and what they are computed of has to stay
 
     @staticmethod
     def __new__(cls, link: Link) -> Deferred:
@@ -121,12 +122,19 @@ class Deferred(Tensor):
                     tensor.link.result(tensor.stage)
         return _done(function, args, kwargs)
 
+    def requires_grad_of_its_own(self) -> bool:
+        """As autograd has it for this very object."""
+        return Tensor.requires_grad.__get__(self)  # type: ignore[attr-defined]
+
     def stands_for(self) -> Tensor:
         """The same as an ordinary tensor, computed if need be."""
         return plain(self)
 
     def __repr__(self, **kwargs: Any) -> str:
         return repr(plain(self))
+
+
+_OWN = {Tensor, torch.nn.Parameter, Observed, Deferred}
 
 
 def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -142,31 +150,75 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
                 after = then
             if type(value) is Deferred and value.link.users and changes_in_place(function, kwargs):
                 value.link.before_a_change()
-    result = function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
-    if after is None or after.known is not None or type(result) is not Tensor:
+    result = _called(function, args, kwargs)
+    if after is None:
         return result
-    return observed(result, after)
+    if type(result) is Observed:  # changed in place
+        result.use = after
+        return result
+    return observed(result, after) if after.known is None and type(result) is Tensor else result
+
+
+def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """On observed tensors themselves, which hooks, retained gradients and changes in place belong to; where a class
+    of tensors of somebody else takes part, on ordinary ones."""
+    kinds = {type(value) for value in _tensors_in((args, kwargs))}
+    if not kinds <= _OWN:
+        return function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
+    if Deferred in kinds:
+        args, kwargs = [_there(value) for value in args], {name: _there(kwargs[name]) for name in kwargs}
+    with _untouched():
+        return function(*args, **kwargs)
+
+
+def _there(value: Any) -> Any:
+    """The same with tensors that are computed."""
+    return mapped(lambda tensor: plain(tensor) if type(tensor) is Deferred else tensor, value)
 
 
 def observed(result: Tensor, use: Use) -> Tensor:
-    """It, which notes in `use` what is done to it."""
-    seen = result.as_subclass(Observed)
-    seen.use = use
-    return seen
+    """It, which notes in `use` what is done to it: the same object, since a view of it would have other hooks."""
+    result.__class__ = Observed
+    result.use = use  # type: ignore[attr-defined]
+    return result
 
 
 def plain(tensor: Any) -> Any:
     """An ordinary tensor, computed if need be."""
     kind = type(tensor)
     if kind is Observed:
-        with _untouched():
+        # Of its history, too, where nothing is recorded just now: who goes on with it later may want gradients.
+        with _untouched(), torch.set_grad_enabled(torch.is_grad_enabled() or tensor.requires_grad):
             return tensor.as_subclass(Tensor)
     if kind is not Deferred:
         return tensor
     link = tensor.link
+    if has_history(tensor):
+        return _apply(tensor, link.result(tensor.stage))
     if not link.is_done and link.requires_grad and not torch.is_grad_enabled():
         _expect_no_gradient(tensor)  # an autograd function's own code reads it so too
     return link.result(tensor.stage)
+
+
+def has_history(tensor: Deferred) -> bool:
+    """Whether autograd has made it the output of a function whose own code does not record, as checkpointing is."""
+    with _untouched():
+        return tensor.requires_grad_of_its_own() and not tensor.link.requires_grad
+
+
+class _Behind(torch.autograd.Function):
+    """The numbers of a tensor, whose gradient goes to the tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, numbers: Tensor) -> Tensor:
+        return numbers.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad, None
+
+
+_apply = modes.function(_Behind)
 
 
 def _expect_no_gradient(tensor: Deferred) -> None:
@@ -177,20 +229,25 @@ def _expect_no_gradient(tensor: Deferred) -> None:
 
 def _lost(gradient: Tensor) -> None:
     raise _C.UserError(
-        "a layer's features went to an autograd function or an extension before anything else read them, which "
-        "did not happen in earlier passes: the gradient ends there. Give it x.features.clone(), or call "
+        "a layer's features went to an autograd function, a module's backward hook or an extension before anything "
+        "else read them, and the gradient ends there: give it x.features.clone(), or call "
         "pumice.compat.defer_layers(False)"
     )
 
 
 def plain_in(value: Any) -> Any:
     """The same with ordinary tensors."""
+    return mapped(plain, value)
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The same with each tensor changed."""
     if isinstance(value, Tensor):
-        return plain(value)
+        return change(value)
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(map(plain_in, value))
+        return type(value)(mapped(change, part) for part in value)
     if type(value) is dict:
-        return {key: plain_in(part) for key, part in value.items()}
+        return {key: mapped(change, part) for key, part in value.items()}
     return value
 
 

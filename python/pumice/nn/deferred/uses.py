@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .links import Link
+from typing import Any
 
 # What can be done to an output without anybody reading it.
 NORM, SUM, RELU, STORE = "norm", "sum", "relu", "store"
@@ -61,12 +57,11 @@ class Habit:
     """What becomes of the outputs of one layer, apart for training and evaluation and with gradients and
     without. No copy of the layer takes it along."""
 
-    __slots__ = ("codes", "last", "uses")
+    __slots__ = ("codes", "uses")
 
     def __init__(self) -> None:
         self.uses: dict[tuple[bool, bool, str], Use] = {}
         self.codes: dict[Any, Any] = {}  # chains that begin with this layer, by what they are made of
-        self.last: weakref.ref[Link] | None = None  # the last norm in training that is not computed yet
 
     def of(self, training: bool, learns: bool, kind: str = "convolution") -> Use:
         """`kind`: what the layer's container does to its output before anybody sees it, a norm or a ReLU

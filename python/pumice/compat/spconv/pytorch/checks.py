@@ -40,6 +40,11 @@ def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int
 
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
     """Raises PeerAssertionError unless these make a sparse tensor."""
+    for name, value in (("features", features), ("indices", indices)):
+        if not isinstance(value, Tensor):
+            raise PeerAssertionError(
+                f"{name} are a {type(value).__module__}.{type(value).__name__}: give a tensor (torch.from_numpy(array) makes one)"
+            )
     if features.dim() != 2:
         raise PeerAssertionError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
     if indices.dim() != 2 or indices.dtype != torch.int32:
@@ -47,10 +52,14 @@ def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_si
             f"indices are {indices.dtype} {tuple(indices.shape)}: give int32 [rows, 1 + D], the "
             "batch index first (indices.int() converts)"
         )
+    if features.shape[0] != indices.shape[0]:
+        raise PeerAssertionError(
+            f"features have {features.shape[0]} rows and indices {indices.shape[0]}: give a row of features for each site"
+        )
     if len(spatial_shape) != indices.shape[1] - 1:
         raise PeerAssertionError(
             f"spatial_shape has {len(spatial_shape)} numbers and indices "
             f"{indices.shape[1]} columns: give the batch index and one column an axis"
         )
-    if batch_size < 1:
-        raise PeerAssertionError(f"batch_size = {batch_size}: give at least 1")
+    if isinstance(batch_size, str) or batch_size < 1:
+        raise PeerAssertionError(f"batch_size = {batch_size!r}: give a number of at least 1")

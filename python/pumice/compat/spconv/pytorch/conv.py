@@ -237,7 +237,7 @@ class SparseConvolution(WindowedModule):
             source = deferred.source_of(held) if self.subm else input.computed()
             found = find(self, input)
             map = found.map
-        given = None if norm is None else deferred.norm_of(norm, map.out_rows)
+        given = None if norm is None else deferred.norm_of(norm, map.out_rows, self.out_channels)
         if norm is not None and given is None:
             return None
         operand = deferred.Weight(weight, self._kept, self.training, self.out_channels)

@@ -149,7 +149,8 @@ class SparseConvTensor(metaclass=_Recorded):
         features, use = self._features, self._use
         if use is None and type(features) is Tensor:
             return features
-        return deferred.read(features, use)
+        self._features = given = deferred.read(features, use)
+        return given
 
     def computed(self) -> Tensor:
         """`features` as layers take them: an ordinary tensor, whatever becomes of it."""
