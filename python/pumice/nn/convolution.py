@@ -146,6 +146,9 @@ class Convolution(torch.nn.Module):
 
 def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
     """Raises UserError where no layer has such channels."""
+    for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
+        if not hasattr(value, "__index__"):
+            raise _C.UserError(f"{name} = {value!r}: give a whole number")
     if in_channels < 1 or out_channels < 1:
         raise _C.UserError(
             f"in_channels = {in_channels}, out_channels = {out_channels}: give at least 1"

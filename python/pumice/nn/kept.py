@@ -54,12 +54,14 @@ def freeze(model: torch.nn.Module) -> torch.nn.Module:
     Returns:
         `model` itself.
     Raises:
-        Nothing.
+        UserError: for what is no module.
     Waits:
         Never.
     Example:
         >>> net = nn.freeze(nn.Sequential(nn.SubMConv3d(4, 8, 3)).eval())
     """
+    if not isinstance(model, torch.nn.Module):
+        raise _C.UserError(f"model is a {type(model).__name__}: give a module")
     for layer in model.modules():
         kept = getattr(layer, "_kept", None)
         if isinstance(kept, Kept):  # layers of `pumice.compat` keep theirs alike

@@ -31,3 +31,15 @@ FEATURES = torch.ones(2, 4)
 def test_a_sentence_says_what_to_give(call: Any, words: str) -> None:
     with pytest.raises(pumice.UserError, match=words):
         call()
+
+
+def test_a_name_of_another_module_says_where_it_is() -> None:
+    with pytest.raises(AttributeError, match="it is in spconv.pytorch.utils"):
+        spconv.PointToVoxel
+
+
+def test_layers_and_promises_take_what_they_are_for() -> None:
+    with pytest.raises(pumice.UserError, match=r"in_channels = 4.0: give a whole number"):
+        pumice.nn.SubMConv3d(4.0, 8, 3)  # type: ignore[arg-type]
+    with pytest.raises(pumice.UserError, match="model is a dict: give a module"):
+        pumice.nn.freeze({})  # type: ignore[type-var,arg-type]

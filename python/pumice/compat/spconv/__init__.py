@@ -13,6 +13,8 @@ or let unmodified code find it under the old name::
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import foreign
 from . import constants, core, cppconstants, cumm, pytorch, test_utils, tools, utils
 from .core import AlgoHint, ConvAlgo
@@ -42,3 +44,11 @@ def install() -> None:
     start anew: install python/shims/spconv for them.
     """
     foreign.install_packages({"spconv": __name__, "cumm": cumm.__name__})
+
+
+def __getattr__(name: str) -> Any:
+    for module in (pytorch.utils, pytorch.functional, pytorch.ops, utils):
+        if not name.startswith("_") and hasattr(module, name):
+            place = module.__name__.replace(__name__, "spconv")
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it is in {place}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
