@@ -295,7 +295,7 @@ TEST(Normalization, threads_do_not_change_a_bit) {
 TEST(Normalization, what_cannot_be_normalised_is_a_sentence) {
   const Tensor x = chance_tensor({1, 3}, DType::f32, 1);
   expect_sentence([&] { batch_norm_training(x, {}, {}, {}, {}); },
-                  {"1 row", "variance", "batch_norm_inference"});
+                  {"1 row", "variance", "model.eval()"});
   const CoordinateSetPtr set = chance_set(1, 1);
   expect_sentence([&] { instance_norm(x, *set, {}, {}); }, {"batch item", "1 row"});
   const Tensor many = chance_tensor({9, 3}, DType::f16, 1);
