@@ -4,6 +4,8 @@ people do between calls."""
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 import threading
 from typing import Any
 
@@ -215,6 +217,45 @@ def test_features_of_the_first_pass_are_the_users_own() -> None:
     assert asked.norm() > 0
     agree(seen["hook"], asked)
     agree(seen["features"].grad, asked)
+
+
+@pytest.mark.parametrize("passes", [0, 1, 2])
+def test_features_on_the_way_are_saved_and_copied_as_ordinary_tensors(passes: int) -> None:
+    net, cells, features = pair(passes)
+    kinds: list[Any] = []
+
+    def watch(y: spconv.SparseConvTensor) -> None:
+        file = io.BytesIO()
+        torch.save(y.features, file)
+        file.seek(0)
+        loaded = torch.load(file, weights_only=True)
+        agree(loaded, y.features)
+        kinds.extend([type(loaded), type(pickle.loads(pickle.dumps(y.features.detach())))])
+
+    net.watch = watch
+    net(sparse(cells, features))
+    assert kinds == [torch.Tensor, torch.Tensor]
+
+
+def test_a_tensor_of_the_users_own_stays_what_it_is() -> None:
+    """One that a waiting or an observed tensor is added to in place."""
+
+    class Sums(Pair):
+        def forward(self, x: spconv.SparseConvTensor) -> spconv.SparseConvTensor:
+            y = self.conv(x)
+            normed = self.norm(y.features)
+            total = torch.zeros_like(features)
+            own = total
+            total += normed
+            assert type(own) is torch.Tensor
+            agree(own.detach(), normed.detach())
+            return y.replace_feature(torch.relu(normed))
+
+    net = Sums().double().eval()
+    cells, features = scene(3)
+    for _ in range(4):
+        with torch.no_grad():
+            net(sparse(cells, features))
 
 
 def test_frozen_layers_features_can_be_made_a_leaf() -> None:

@@ -135,6 +135,7 @@ class Deferred(Tensor):
 
 
 _OWN = {Tensor, torch.nn.Parameter, Observed, Deferred}
+_COPIES = {Tensor.__reduce_ex__, Tensor.__deepcopy__}  # which keep the class, and a file has to do without ours
 
 
 def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -143,27 +144,29 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
     if kind is NORM and (len(args) < 3 or norm_given(*args[1:], **kwargs) is None):
         kind = OTHER  # a norm that no chain has
     after = None
-    for value in _tensors_in((args, kwargs)):
+    tensors = _tensors_in((args, kwargs))
+    for value in tensors:
         if type(value) is Observed or type(value) is Deferred:
             then = value.use.note(kind)
             if after is None or value.use.kind is NORM:  # of a sum, what a norm makes is added to
                 after = then
             if type(value) is Deferred and value.link.users and changes_in_place(function, kwargs):
                 value.link.before_a_change()
-    result = _called(function, args, kwargs)
+    result = _called(function, args, kwargs, {type(value) for value in tensors})
     if after is None:
         return result
     if type(result) is Observed:  # changed in place
         result.use = after
         return result
-    return observed(result, after) if after.known is None and type(result) is Tensor else result
+    if after.known is not None or type(result) is not Tensor or any(result is value for value in tensors):
+        return result  # the last: a tensor of the user's own, changed in place
+    return observed(result, after)
 
 
-def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kinds: set[type]) -> Any:
     """On observed tensors themselves, which hooks, retained gradients and changes in place belong to; where a class
-    of tensors of somebody else takes part, on ordinary ones."""
-    kinds = {type(value) for value in _tensors_in((args, kwargs))}
-    if not kinds <= _OWN:
+    of tensors of somebody else takes part, and where they are written to a file, on ordinary ones."""
+    if not kinds <= _OWN or function in _COPIES:
         return function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
     if Deferred in kinds:
         args, kwargs = [_there(value) for value in args], {name: _there(kwargs[name]) for name in kwargs}
@@ -197,7 +200,7 @@ def plain(tensor: Any) -> Any:
         return _apply(tensor, link.result(tensor.stage))
     if not link.is_done and link.requires_grad and not torch.is_grad_enabled():
         _expect_no_gradient(tensor)  # an autograd function's own code reads it so too
-    return link.result(tensor.stage)
+    return plain(link.result(tensor.stage))  # which may be observed by now
 
 
 def has_history(tensor: Deferred) -> bool:
