@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import subprocess
-import sys
 
 import names
 import peer_tests
@@ -13,20 +11,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PEERS, _ = peer_tests.peers_of()
 
-IN_A_PROCESS = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import names, pumice.compat
-pumice.compat.install(sys.argv[2])
-print(json.dumps(names.absent(names.read(sys.argv[2]))))
-"""
-
-
 @pytest.mark.parametrize("package", sorted(name for name, peer in PEERS.items() if not peer.library))
 def test_names_are_there_or_listed_as_absent(package: str) -> None:
-    command = [sys.executable, "-c", IN_A_PROCESS, str(names.HERE), package]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    missing = names.json.loads(done.stdout.splitlines()[-1])
+    missing = peer_tests.found_of(package, "names", "absent")
     page = (ROOT / PEERS[package].page).read_text(encoding="utf-8")
     assert names.complaints(missing, names.listed(page)) == []
 

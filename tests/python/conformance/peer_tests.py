@@ -28,6 +28,25 @@ def folder_of_the_package() -> pathlib.Path:
     return pathlib.Path(found.origin).parents[1]
 
 
+IN_A_PROCESS = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+import pumice.compat
+package, module, function = sys.argv[2:]
+pumice.compat.install(package)
+module = importlib.import_module(module)
+print(json.dumps(getattr(module, function)(module.read(package))))
+"""
+
+
+def found_of(package: str, module: str, function: str) -> Any:
+    """What a function of a module beside this one says of that module's record of a package, in a process in which
+    Pumice has the package's name."""
+    command = [sys.executable, "-c", IN_A_PROCESS, str(HERE), package, module, function]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 class NotThere(Exception):
     """A checkout is absent, or has another commit than the pinned one."""
 

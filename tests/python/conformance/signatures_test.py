@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import json
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import peer_tests
@@ -15,20 +12,9 @@ import signatures
 
 PEERS, _ = peer_tests.peers_of()
 
-IN_A_PROCESS = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import signatures, pumice.compat
-pumice.compat.install(sys.argv[2])
-print(json.dumps(signatures.complaints(signatures.read(sys.argv[2]))))
-"""
-
-
 @pytest.mark.parametrize("package", sorted(name for name, peer in PEERS.items() if not peer.library))
 def test_arguments_are_those_of_the_release(package: str) -> None:
-    command = [sys.executable, "-c", IN_A_PROCESS, str(signatures.HERE), package]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = peer_tests.found_of(package, "signatures", "complaints")
     assert signatures.unexplained(found, signatures.differences(package)) == []
 
 

@@ -57,37 +57,40 @@ class MinkowskiPoolingBase(MinkowskiModuleBase):
         )
 
 
-class MinkowskiSumPooling(MinkowskiPoolingBase):
-    """The sum of the active inputs."""
+class _ToCoarser(MinkowskiPoolingBase):
+    """By the mode of its class."""
+
+    MODE: PoolingMode
 
     def __init__(
         self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
         kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
     ) -> None:
-        mode = PoolingMode.LOCAL_SUM_POOLING
-        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
+        super().__init__(kernel_size, stride, dilation, kernel_generator, False, self.MODE, dimension)
 
 
-class MinkowskiAvgPooling(MinkowskiPoolingBase):
+class MinkowskiSumPooling(_ToCoarser):
+    """The sum of the active inputs."""
+
+    MODE = PoolingMode.LOCAL_SUM_POOLING
+
+
+class MinkowskiAvgPooling(_ToCoarser):
     """The mean of the active inputs."""
+
+    MODE = PoolingMode.LOCAL_AVG_POOLING
 
     def __init__(
         self, kernel_size: Any = -1, stride: Any = 1, dilation: Any = 1,
         kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
     ) -> None:
-        mode = PoolingMode.LOCAL_AVG_POOLING
-        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
+        super().__init__(kernel_size, stride, dilation, kernel_generator, dimension)
 
 
-class MinkowskiMaxPooling(MinkowskiPoolingBase):
+class MinkowskiMaxPooling(_ToCoarser):
     """The largest active input."""
 
-    def __init__(
-        self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
-        kernel_generator: KernelGenerator | None = None, dimension: int | None = None,
-    ) -> None:
-        mode = PoolingMode.LOCAL_MAX_POOLING
-        super().__init__(kernel_size, stride, dilation, kernel_generator, False, mode, dimension)
+    MODE = PoolingMode.LOCAL_MAX_POOLING
 
 
 class MinkowskiPoolingTranspose(MinkowskiPoolingBase):
