@@ -52,12 +52,12 @@ def networks_with(package):
 class Case:
     """One way to run a network: `half` converts it, otherwise autocast does."""
 
-    def __init__(self, library, net, work, half, training, frozen=False):
+    def __init__(self, library, module, net, work, half, training, frozen=False):
         self.name = f"{library}, {'.half()' if half else 'autocast'}{', frozen' if frozen else ''}"
-        self.spconv, self.work, self.half = library, work, half
+        self.work, self.half = work, half
         self.net = net.half() if half else net
         self.features = work.features.half() if half else work.features
-        self.tensor = networks_with.modules[library].spconv.SparseConvTensor
+        self.tensor = module.spconv.SparseConvTensor
         self.net.train(training)
         self.run = self.train if training else self.infer
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-4, momentum=0.9, foreach=True)
@@ -91,13 +91,6 @@ class Case:
         return statistics.median(times)
 
 
-def build(package, style, state, work, half, training, frozen=False):
-    module = networks_with.modules[package]
-    net = module.MinkUNet42(classes=CLASSES, style=style).to("cuda")
-    net.load_state_dict(state)
-    return Case(package, net, work, half, training, frozen)
-
-
 def measure(cases, rounds, passes):
     for case in cases:
         case.round_ms(15)
@@ -126,18 +119,19 @@ def main():
     parser.add_argument("--record")
     options = parser.parse_args()
     work = workload("minkunet42", options.scan, options.batch, torch.device("cuda"))
-    networks_with.modules = {package: networks_with(package) for package in ("spconv", "pumice")}
+    modules = {package: networks_with(package) for package in ("spconv", "pumice")}
     torch.manual_seed(0)
-    like = networks_with.modules["spconv"].MinkUNet42(classes=CLASSES, style=options.style)
-    state = like.state_dict()
+    state = modules["spconv"].MinkUNet42(classes=CLASSES, style=options.style).state_dict()
 
-    def case(*arguments):
-        return build(arguments[0], options.style, state, work, *arguments[1:])
+    def case(package, *how):
+        net = modules[package].MinkUNet42(classes=CLASSES, style=options.style).to("cuda")
+        net.load_state_dict(state)
+        return Case(package, modules[package], net, work, *how)
 
     # Compared in evaluation, in float32, and left.
     with torch.no_grad():
         scores = []
-        for package in networks_with.modules:
+        for package in modules:
             one = case(package, False, False)
             one.half = True  # no autocast
             scores.append(one.output())
