@@ -71,7 +71,7 @@ double sgemm_rate(std::int64_t in_channels, std::int64_t out_channels) {
 std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
                           const KernelMapView& map, DType dtype) {
   if (state.range(1) > 0) return state.range(1);
-  return plan_convolution({.direction = Direction::forward,
+  return choose({.direction = Direction::forward,
                            .in_rows = map.in_rows,
                            .out_rows = map.out_rows,
                            .pairs = map.pairs(),
@@ -79,8 +79,9 @@ std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
                            .in_channels = layer.in_channels,
                            .out_channels = layer.out_channels,
                            .groups = 1,
-                           .dtype = dtype})
-      .tile_rows;
+                           .dtype = dtype},
+                target_of({}))
+      ->tile_rows;
 }
 
 struct Case {

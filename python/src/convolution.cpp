@@ -63,7 +63,7 @@ struct Behind {
 /// The plans of forward convolutions of this thread, while somebody records them.
 struct PlanRecord {
   bool on = false;
-  std::vector<ConvolutionPlan> plans;
+  std::vector<PlanPtr> plans;
 };
 
 PlanRecord& plan_record() {
@@ -73,8 +73,8 @@ PlanRecord& plan_record() {
 
 nb::list recorded_plans() {
   nb::list result;
-  for (const ConvolutionPlan& plan : plan_record().plans)
-    result.append(nb::make_tuple(plan.name(), plan.reason));
+  for (const PlanPtr& plan : plan_record().plans)
+    result.append(nb::make_tuple(plan->name(), plan->reason));
   plan_record().plans.clear();
   return result;
 }
@@ -97,12 +97,15 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
     kept->keep_for(w, version);
     options.tile_weights = &kept->tiles;
   }
-  ConvolutionPlan plan;
-  PlanRecord& record = plan_record();
-  if (record.on) options.chosen = &plan;
+  PlanPtr plan;   // where it is recorded
+  if (PlanRecord& record = plan_record(); record.on) {
+    plan = plan_of(convolution_problem(x, w, view, options), x.device(), options);
+    record.plans.push_back(plan);
+    options.plan = plan.get();
+    options.dataflow.reset();
+  }
   call.expect({view.out_rows, w.extent(2)}, x.dtype());
   Tensor output = call.run([&] { return convolution(x, w, view, options); });
-  if (record.on) record.plans.push_back(std::move(plan));
   return call.give(std::move(output));
 }
 

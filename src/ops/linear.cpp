@@ -41,15 +41,14 @@ void run_on_device(ConstTensorView features, ConstTensorView weight, bool transp
                    ConstTensorView bias, const LinearOptions& options, TensorView output) {
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
-  cuda::run({.input = features,
-             .weight = slices,
-             .transpose_weight = transpose,
-             .kept = options.kept,
-             .epilogue = {.shift = bias},
-             .tf32 = options.tf32,
-             .output = output,
-             .rows = used_rows(options, features)},
-            nullptr);
+  cuda::run_rows({.input = features,
+                  .weight = slices,
+                  .transpose_weight = transpose,
+                  .kept = options.kept,
+                  .epilogue = {.shift = bias},
+                  .output = output,
+                  .rows = used_rows(options, features)},
+                 options.tf32);
 }
 
 }   // namespace
@@ -117,12 +116,8 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
   if (!checks::on_cuda(features)) {
     cpu::linear_weight_gradient(features, grad_output, grad.view());
   } else if (grad.elements() > 0) {
-    cuda::run({.features = features,
-               .grad_output = grad_output,
-               .deterministic = options.deterministic,
-               .tf32 = options.tf32,
-               .result = grad.view()},
-              nullptr);
+    cuda::run_rows({.features = features, .grad_output = grad_output, .result = grad.view()},
+                   options.deterministic, options.tf32);
   }
   return grad;
 }

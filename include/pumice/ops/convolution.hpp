@@ -6,7 +6,7 @@
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/choose.hpp>
 
 namespace pumice {
 
@@ -26,8 +26,12 @@ struct ConvolutionOptions {
   /// Forward only: further channels of the input's rows, so that a concatenation need not be made.
   /// The plan says whether one kernel reads all these tensors, or they are brought together first.
   ConstTensorView second{};
-  Shortcut shortcut{};                    // forward only
-  std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
+  Shortcut shortcut{};   // forward only
+  /// How to run it: chosen by hand, measured, read from a file. Null: `choose` decides. UserError
+  /// where it does not fit (`check` of pumice/plan/choose.hpp).
+  const ConvolutionPlan* plan = nullptr;
+  /// Instead of a plan: the dataflow alone, the rest is chosen. No weight gradient takes one.
+  std::optional<Dataflow> dataflow{};
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
   /// On a device: where packed weights are kept. Beside a shortcut they hold the epilogue's scale:
   /// to be cleared when that changes too.
@@ -42,8 +46,26 @@ struct ConvolutionOptions {
   /// rounded where it is packed, so that no rounded copy need be made.
   bool rounds_weight = false;
   bool wide_weight_gradient = false;   // of f16 and bf16: it stays in f32, in which it was added up
-  ConvolutionPlan* chosen = nullptr;   // receives the plan that ran
 };
+
+/// What the operators below are, without their data: for `candidates`, `choose` and `explain`. The
+/// arguments are those of the operator, which are looked at and not computed with.
+ConvolutionProblem convolution_problem(ConstTensorView features, ConstTensorView weight,
+                                       const KernelMapView& map,
+                                       const ConvolutionOptions& options = {});
+ConvolutionProblem convolution_input_gradient_problem(ConstTensorView grad_output,
+                                                      ConstTensorView weight,
+                                                      const KernelMapView& map,
+                                                      const ConvolutionOptions& options = {});
+ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
+                                                       ConstTensorView grad_output,
+                                                       const KernelMapView& map,
+                                                       const ConvolutionOptions& options = {});
+
+/// The plan that such a problem runs with on `device`: that of the options, or a chosen one. The
+/// options' own lives as long as they do.
+PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
+                const ConvolutionOptions& options = {});
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.
 /// features, and `second` beside them: [map.in_rows, C_in]; weight: [K, C_in / groups, C_out], same
