@@ -127,6 +127,20 @@ TEST_F(KernelsTest, DoctorSaysWhyABundleIsIgnored) {
   EXPECT_NE(outcome.err.find("cut.bundle are not used"), std::string::npos) << outcome.err;
 }
 
+TEST_F(KernelsTest, DoctorSaysThatABundleIsNotThere) {
+  std::filesystem::create_directory(path("empty"));
+  const std::vector<std::pair<std::string, std::string>> places{
+      {path("gone.bundle"), "there is no such file"},
+      {path("empty"), "the folder holds no .bundle file"}};
+  for (const auto& [place, problem] : places) {
+    ASSERT_EQ(setenv("PUMICE_BUNDLE", place.c_str(), 1), 0);
+    const Outcome outcome = run({"doctor"});
+    unsetenv("PUMICE_BUNDLE");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_NE(outcome.out.find(place + ": ignored, " + problem), std::string::npos) << outcome.out;
+  }
+}
+
 TEST_F(KernelsTest, RefusalsNameWhatIsWrong) {
   expect_refusal({"kernels"}, {"kernels"});
   expect_refusal({"kernels", "list", "--arch", "sm_75"}, {"sm_75", "sm_80", "sm_90a"});
