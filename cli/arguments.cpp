@@ -39,7 +39,12 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
   return read_points(path, options);
 }
 
-void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path,
+                    const std::filesystem::path& scan) {
+  std::error_code absent;
+  PUMICE_EXPECTS(std::filesystem::exists(path, absent), "--labels ", printable_path(path),
+                 ": there is no such file; give the .label file of ", printable_path(scan),
+                 ", or leave it out");
   cloud.labels = read_labels(path);
   PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", printable_path(path), ": ",
                  counted(cloud.labels.rows(), "label"), " for ", counted(cloud.size(), "point"),

@@ -27,8 +27,10 @@ struct ScanArguments {
   PointCloud read(const std::filesystem::path& path) const;
 };
 
-/// Gives a scan the labels of a SemanticKITTI .label file; UserError for another number of them.
-void replace_labels(PointCloud& cloud, const std::filesystem::path& path);
+/// Gives a scan, read from `scan`, the labels of a SemanticKITTI .label file; UserError for another
+/// number of them, and where there is no such file.
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path,
+                    const std::filesystem::path& scan);
 
 /// `--voxel S | SX SY SZ`, `--range X0 Y0 Z0 X1 Y1 Z1`, `--reduction R`.
 struct VoxelArguments {

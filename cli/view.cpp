@@ -43,7 +43,7 @@ void view(const ViewArguments& arguments) {
                  arguments.colour, " shows none of --labels ", printable_path(arguments.labels),
                  "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
-  if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels);
+  if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels, arguments.scan);
   PictureOptions options;
   options.width = arguments.size[0];
   options.height = arguments.size[1];

@@ -100,6 +100,23 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
                          {"resnet50", "minkunet42"});
 }
 
+TEST_F(RefusalTest, LabelFilesThatAreNotThere) {
+  const std::string gone = path("gone.label");
+  const std::string weights = "streets";
+  expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--labels", gone},
+                         {"--labels " + gone, "no such file", "the .label file of " + scan_});
+  expect_nothing_written({"run", "minkunet42", scan_, "--weights", weights, "--labels", gone},
+                         {"--labels " + gone, "no such file", "the .label file of " + scan_});
+  write_points(path("second.ply"), slope(2, 2));
+  write_text(path("slope.label"), std::string(600 * 4, '\0'));
+  const std::vector<std::string> both{"run",       "minkunet42", scan_,      path("second.ply"),
+                                      "--weights", weights,      "--labels", path("slope.label")};
+  expect_nothing_written(both, {"1 file for 2 scans", path("second.ply") + " has none"});
+  std::vector<std::string> three = both;
+  three.insert(three.end(), {gone, path("other.label")});
+  expect_nothing_written(three, {"3 files for 2 scans", path("other.label") + " is of no scan"});
+}
+
 TEST_F(RefusalTest, ScansWithoutVoxelsToCopy) {
   write_points(path("empty.ply"), {});
   expect_nothing_written({"bench", "scaling", "--scan", path("empty.ply")},
