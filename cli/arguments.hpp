@@ -56,6 +56,10 @@ void add_threads(CLI::App& command);
 /// For CLI11's `check`: digits alone, below 2^64. Empty, or what is wrong.
 std::string whole_number(const std::string& text);
 
+/// An option of several numbers, with spaces or commas between them; `example` is how they are
+/// given, for what is said of anything else.
+CLI::Option* take_numbers(CLI::Option* option, const std::string& example);
+
 /// For CLI11's `check`: anything but an empty text. Empty, or what is wrong.
 std::string not_empty(const std::string& text);
 
