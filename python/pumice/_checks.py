@@ -56,6 +56,30 @@ def number_from(name: str, value: float, least: float, most: float) -> float:
     return value
 
 
+def floats(name: str, values: Any, remedy: str) -> list[float]:
+    """`values`, several numbers. Raises UserError, which ends with `remedy`, for text and what else is none."""
+    try:
+        given = list(values)
+        if not any(isinstance(value, str) for value in given):  # of a text, its letters
+            return [float(value) for value in given]
+    except (TypeError, ValueError):
+        pass
+    raise _C.UserError(f"{name} = {values!r}: {remedy}")
+
+
+def cell_size(name: str, size: Any) -> list[float]:
+    """Metres along x, y and z, of one number or of three."""
+    # NumPy is asked last: in a graph it is not there to be asked.
+    one = isinstance(size, (int, float)) or (not isinstance(size, (list, tuple, str)) and np.ndim(size) == 0)
+    remedy = "give metres, one number or one each for x, y and z"
+    if size is None or isinstance(size, str):
+        raise _C.UserError(f"{name} = {size!r}: {remedy}")
+    sizes = floats(name, [size] * 3 if one else size, remedy)
+    if len(sizes) != 3:
+        raise _C.UserError(f"{name} has {len(sizes)} numbers: give one, or one each for x, y and z")
+    return sizes
+
+
 def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
     """Both ends of a range to draw from."""
     if not (_is_number(low) and _is_number(high)) or not least <= low <= high < float("inf"):

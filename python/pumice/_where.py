@@ -14,6 +14,11 @@ from . import _C
 # What functions that run a layer call it.
 _NAMES = ("self", "layer", "module", "norm")
 _INPUTS = ("x", "features", "input")
+# Where sparse tensors have their features: other interfaces' too, which may not have computed them yet.
+_FEATURES = ("_held", "features")
+# What layers call the channels they take, of rows and of [items, channels, rows].
+_TAKES_ITEMS = ("num_features", "num_channels")
+_TAKES = ("in_channels", "in_channel", "in_features", *_TAKES_ITEMS)
 
 
 def explained(error: Exception) -> Exception:
@@ -25,15 +30,15 @@ def explained(error: Exception) -> Exception:
     found = _failed(error)
     if found is None:
         return error
-    frame, layer = found
+    frame, layer, given = found
     place = place_of(layer, frame)
     text = str(error)
-    given = _given(frame)
     if isinstance(error, _C.UserError):
         text = text.removeprefix(f"{type(layer).__name__}: ")
     else:
         text = ""
-    text = _dimensions(layer, given) or _channels(layer, given) or text
+    if not isinstance(error, AssertionError):  # with which an interface says in its own words what it checks
+        text = _dimensions(layer, given) or _channels(layer, given) or text
     if not text:  # an error of PyTorch's stays what it is
         if hasattr(error, "add_note"):  # Python 3.11
             error.add_note(f"in {place}")
@@ -92,15 +97,18 @@ def _modules(frame: FrameType | None) -> Iterator[torch.nn.Module]:
         frame = frame.f_back
 
 
-def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module] | None:
-    """The innermost frame that `error` went through and that ran a layer."""
+def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module, Any] | None:
+    """The innermost frame that `error` went through and that ran a layer, the layer, and what it was given."""
     found = None
     trace = error.__traceback__
     while trace is not None:
         for name in _NAMES:
             layer = trace.tb_frame.f_locals.get(name)
             if isinstance(layer, torch.nn.Module):
-                found = trace.tb_frame, layer
+                given = _given(trace.tb_frame)
+                if given is None and found is not None and found[1] is layer:
+                    given = found[2]  # of the function that this one is a part of
+                found = trace.tb_frame, layer, given
                 break
         trace = trace.tb_next
     return found
@@ -133,10 +141,11 @@ def _dimensions(layer: torch.nn.Module, x: Any) -> str:
 
 def _channels(layer: torch.nn.Module, x: Any) -> str:
     """Of features of other widths than the layer's."""
-    shape = getattr(getattr(x, "features", x), "shape", None)
-    if shape is None or len(shape) != 2:
+    rows = next((held for held in (getattr(x, name, None) for name in _FEATURES) if held is not None), x)
+    shape = getattr(rows, "shape", None)
+    if shape is None or len(shape) < 2:
         return ""
-    for name in ("in_channels", "in_features", "num_features"):
+    for name in _TAKES if len(shape) == 2 else _TAKES_ITEMS:
         wanted = getattr(layer, name, None)
         if isinstance(wanted, int) and wanted != shape[1]:
             return f"features have {shape[1]} channels, the layer takes {wanted}"

@@ -42,6 +42,11 @@ class Coordinates:
 
     __slots__ = ("_indices", "_meta", "_sites", "_token", "_version")
 
+    _indices: torch.Tensor | None
+    _meta: tuple[Any, ...] | None
+    _token: torch.Tensor | None
+    _version: int | None
+
     def __init__(
         self,
         indices: torch.Tensor,
@@ -69,8 +74,8 @@ class Coordinates:
             _C.wait(self._sites.device)
         # The caller may write into a tensor of its own afterwards; the sites stay as they are.
         self._keep(cells.clone() if cells is indices else cells)
-        self._meta: tuple[Any, ...] | None = None
-        self._token: torch.Tensor | None = None
+        self._meta = None
+        self._token = None
         self.traceable()
 
     @classmethod
@@ -88,7 +93,7 @@ class Coordinates:
         """Hands out `indices` from here on, and notices who writes into them. (Where PyTorch counts
         that: in inference mode, through .data and through NumPy nobody is told. Nothing that is
         computed reads them.)"""
-        self._indices: torch.Tensor | None = indices
+        self._indices = indices
         self._version = None if indices.is_inference() else indices._version
 
     @classmethod

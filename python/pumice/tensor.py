@@ -11,7 +11,9 @@ from . import _C, _torch_functions
 from ._checks import warn_once
 from ._tensors import check_floating, ordinary
 from .coords import Coordinates
-from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
+from .tensor_values import Values, _Fields
+from .tensor_values import check_sparse as check_sparse  # theirs to import here
+from .tensor_values import features_on as features_on
 
 _set = object.__setattr__
 _compiling = torch.compiler.is_dynamo_compiling  # a graph is made by tracing; in a call that is no more than a call

@@ -45,8 +45,8 @@ class Window:
     def of(cls, numbers: Sequence[int]) -> Window:
         """Back from `numbers`."""
         axes = numbers[0]
-        parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
-        return cls(*parts, cross=bool(numbers[1]), output_padding=numbers[2 + 4 * axes :])
+        size, stride, padding, dilation = (numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4))
+        return cls(size, stride, padding, dilation, bool(numbers[1]), numbers[2 + 4 * axes :])
 
     @property
     def stride(self) -> list[int]:

@@ -106,6 +106,16 @@ print(pumice.__version__)
     assert "PyTorch   not installed" in doctor.stdout
 
 
+def test_doctor_says_that_a_bundle_is_not_there(tmp_path: pathlib.Path) -> None:
+    gone = tmp_path / "gone.bundle"
+    said = subprocess.run(
+        [sys.executable, "-m", "pumice", "doctor"], capture_output=True, text=True,
+        cwd=pathlib.Path(pumice.__file__).parents[1], env={**os.environ, "PUMICE_BUNDLE": str(gone)},
+    ).stdout  # fmt: skip
+    assert f"kernels   {gone}: ignored, there is no such file\n" in said
+    assert "All is well" not in said and "a bundle of kernels is ignored" in said
+
+
 def test_brings_the_program_and_its_trained_network(clean: pathlib.Path, tmp_path: pathlib.Path) -> None:
     def pumice_says(*arguments: str) -> str:
         run = subprocess.run(

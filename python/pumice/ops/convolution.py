@@ -18,8 +18,9 @@ from torch import Tensor
 
 from .. import _C
 from . import modes
+from .graph import TracedMap
 from .library import flops
-from .maps import Map, TracedMap, as_traced
+from .maps import Map, as_traced
 
 _ops = torch.ops.pumice
 

@@ -35,6 +35,9 @@ class TracedCoordinates(Coordinates):
 
     __slots__ = ("_known", "_origin")
 
+    _known: tuple[Any, ...]
+    _origin: tuple[Coordinates, Window] | None
+
     @classmethod
     def of(
         cls,

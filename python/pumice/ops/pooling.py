@@ -10,8 +10,9 @@ from torch import Tensor
 from .. import _C
 from ..coords import Coordinates
 from . import modes
+from .graph import TracedMap
 from .library.pooling import MAXIMA, SUMS, at_maxima
-from .maps import Map, TracedMap, as_traced
+from .maps import Map, as_traced
 
 _ops = torch.ops.pumice
 

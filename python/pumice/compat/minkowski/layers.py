@@ -10,6 +10,7 @@ import torch
 from ... import ops
 from ...nn import deferred
 from ...nn.fused import is_watched
+from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 
 
@@ -18,6 +19,7 @@ class MinkowskiLinear(MinkowskiModuleBase):
         super().__init__()
         self.linear = torch.nn.Linear(in_features, out_features, bias=bias)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         return input._with(self.linear(input.F))
 
@@ -32,6 +34,7 @@ class MinkowskiBatchNorm(MinkowskiModuleBase):
         super().__init__()
         self.bn = torch.nn.BatchNorm1d(num_features, eps, momentum, affine, track_running_stats)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         if type(self.bn) is torch.nn.BatchNorm1d and not is_watched(self.bn):
             later = deferred.normalized(input._held, self.bn)
@@ -86,6 +89,7 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
         torch.nn.init.ones_(self.weight)
         torch.nn.init.zeros_(self.bias)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         normed = instance_normed(input, self.eps) * self.weight + self.bias
         return input._with(normed.to(input.F.dtype))
@@ -94,6 +98,7 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
 class MinkowskiStableInstanceNorm(MinkowskiInstanceNorm):
     eps = 1e-6
 
+    @explaining_layer
     def forward(self, x: Any) -> Any:
         return super().forward(x)
 
@@ -107,6 +112,7 @@ class MinkowskiNonlinearityBase(MinkowskiModuleBase):
         super().__init__()
         self.module = self.MODULE(*args, **kwargs)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         module = self.module
         if type(module) is torch.nn.ReLU and not is_watched(module):
@@ -129,6 +135,7 @@ class MinkowskiAdaptiveLogSoftmaxWithLoss(MinkowskiModuleBase):
         super().__init__()
         self.module = self.MODULE(*args, **kwargs)
 
+    @explaining_layer
     def forward(self, input: Any, target: torch.Tensor) -> Any:
         return self.module(input.F, target)
 
@@ -143,6 +150,7 @@ class MinkowskiSinusoidal(MinkowskiModuleBase):
         self.bias = torch.nn.Parameter(torch.rand(1, out_channel))
         self.coef = torch.nn.Parameter(torch.rand(1, out_channel))
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         return input._with(torch.sin(input.F @ self.kernel + self.bias) * self.coef)
 

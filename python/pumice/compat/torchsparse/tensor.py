@@ -11,6 +11,7 @@ from torch import Tensor
 from ... import _C
 from ...coords import Coordinates
 from ...nn import deferred
+from ..mistakes import NoTensor, explaining
 from . import conventions
 from .utils import tensor_cache
 from .utils.tensor_cache import TensorCache
@@ -26,11 +27,27 @@ def set_allow_negative_coordinates(allow_negative_coordinates: bool) -> None:
     conventions.allow_negative = allow_negative_coordinates
 
 
-class SparseTensor:
+class SparseTensor(NoTensor):
     """feats [N, C] at coords int32 [N, 4]: (batch, x, y, z), divided by `stride`.
 
     spatial_range: (batch size, X, Y, Z), the extent of the grid; without it the grid has no border.
     """
+
+    _modules = (
+        "give it x.feats [N, C] in a module of your own, where torchsparse.SparseTensor(…, x.coords, x.stride) puts a "
+        "result of N rows back on the sites"
+    )
+    _functions = (
+        "torchsparse.nn.functional and torchsparse.cat take it, and others x.feats [N, C]; "
+        "torchsparse.SparseTensor(…, x.coords, x.stride) puts a result of N rows back on the sites"
+    )
+
+    @staticmethod
+    def _own(name: str) -> str | None:
+        from .nn import modules
+
+        own = name.removesuffix("1d")
+        return f"torchsparse.nn.{own}" if own in modules.__all__ else None
 
     def __init__(
         self,
@@ -220,6 +237,10 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"
+
+
+# For `forward` of layers.
+explaining_layer = explaining(SparseTensor, "torchsparse.SparseTensor(feats, coords)")
 
 
 def same_rows(left: Tensor, right: Tensor) -> bool:

@@ -15,6 +15,7 @@ from .... import _C, ops
 from ....coords import Coordinates
 from ....nn import deferred
 from ....ops.modes import version_of
+from ...mistakes import NoTensor
 from .. import constants
 from ..core import ConvAlgo
 from .checks import check_same_sites, check_tensor, expand_nd  # noqa: F401  (spconv has it here)
@@ -44,13 +45,19 @@ class _Recorded(ProxyableClassMeta):
         return super(ProxyableClassMeta, cls).__call__(*args, **kwargs)
 
 
-class SparseConvTensor(metaclass=_Recorded):
+class SparseConvTensor(NoTensor, metaclass=_Recorded):
     """features [N, C] on the sites int32 [N, 1 + D] of a grid of `spatial_shape` (D numbers).
 
     Maps are kept in `indice_dict` under the `indice_key`s of layers, and found again by the sites
     where a layer has none. `grid`, `voxel_num`, `benchmark`, `permanent_thrust_allocator`,
     `enable_timer` and `force_algo` are taken for the sake of old code and change nothing.
     """
+
+    _modules = (
+        "build the network with spconv.SparseSequential in place of torch.nn.Sequential, which gives modules of torch.nn "
+        "the features; or give it x.features [N, C], and x.replace_feature(…) puts a result of N rows back on the sites"
+    )
+    _functions = "give it x.features [N, C]; x.replace_feature(…) puts a result of N rows back on the sites"
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Union
 import torch
 
 from .... import _C
+from ...._where import explained, place_of
 from ....nn.fused import is_watched
 from ...foreign import PeerAssertionError
 from ..core import ConvAlgo
@@ -32,9 +34,12 @@ class SparseModule(torch.nn.Module):
         self._sparse_unique_name = ""
 
     def describe(self) -> str:
-        """For errors: its name where it has one, else its numbers."""
+        """For errors: its name where it has one, its path in the network that runs, or else its numbers."""
         name = self._sparse_unique_name or self.name
-        return f"{type(self).__name__} {name!r}" if name else repr(self).replace("\n", "")
+        if name:
+            return f"{type(self).__name__} {name!r}"
+        place = place_of(self, sys._getframe(1))
+        return place if place != type(self).__name__ else repr(self).replace("\n", "")
 
 
 class WindowedModule(SparseModule):
@@ -92,6 +97,8 @@ class WindowedModule(SparseModule):
             self.max_num_voxels_during_training.clamp_min_(rows)
 
     def _check_dimension(self, x: SparseConvTensor) -> None:
+        if not isinstance(x, SparseConvTensor):
+            raise PeerAssertionError(f"{self.describe()} takes a SparseConvTensor, and got a {type(x).__name__}")
         if len(x.spatial_shape) != self.ndim:
             raise PeerAssertionError(
                 f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"
@@ -149,6 +156,15 @@ class SparseSequential(SparseModule):
         return iter(self._modules.values())
 
     def forward(self, input: Any) -> Any:
+        try:
+            return self._in_order(input)
+        except (ValueError, RuntimeError) as error:  # of norms and linear layers: those of spconv say where they are
+            better = error if isinstance(error, _C.UserError) else explained(error)
+            if better is error:
+                raise
+            raise better from None
+
+    def _in_order(self, input: Any) -> Any:
         modules = list(self._modules.values())
         passed = 0
         for index, module in enumerate(modules):
