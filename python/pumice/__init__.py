@@ -15,12 +15,12 @@ With PyTorch there are sparse tensors and layers::
 from __future__ import annotations
 
 import importlib as _importlib
-import importlib.metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import view
 from ._C import Error, InternalError, UserError
+from ._version import __version__
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
 # The extension's exceptions come without a text for help().
@@ -48,8 +48,6 @@ if _TYPE_CHECKING:
     from .tensor import SparseTensor
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
-
-__version__ = _metadata.version("pumice")
 
 # What needs PyTorch is brought in when first asked for, so that `import pumice` is quick and works
 # without it.

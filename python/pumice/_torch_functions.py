@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from . import _C
+from ._fields import Fields
 from ._where import place_of, torch_module
-
-if TYPE_CHECKING:
-    from .tensor import SparseTensor
 
 # By name, since a function has several: torch.relu, torch.nn.functional.relu, torch.Tensor.relu.
 ELEMENTWISE = frozenset(
@@ -41,7 +39,7 @@ _REMEDIES = {
 _OTHERWISE = "give it x.features [N, C]; x.replace(features=…) puts a result of N rows back on the sites"
 
 
-def call(kind: type[SparseTensor], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def call(kind: type[Fields], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What `__torch_function__` does."""
     name = getattr(function, "__name__", str(function)).strip("_")
     if args and isinstance(args[0], kind):

@@ -7,14 +7,8 @@ from typing import Any
 
 import torch
 
-from . import _C, _framework, window  # noqa: F401  (connects PyTorch)
-from ._checks import warn_once, whole_number
-from ._tensors import check_tensor
-
-NO_TRACING = (
-    "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
-    "use torch.export, or run the network in C++ or with `pumice run`"
-)
+from . import _C, window
+from ._sites import as_cells, make_sites, site_options, trace_sites
 
 
 class Coordinates:
@@ -50,25 +44,14 @@ class Coordinates:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
+        given = (indices, spatial_shape, batch_size, stride)
         if torch.compiler.is_compiling():
-            from .ops.graph import create_sites
-
             self._sites = None
-            made = create_sites(indices, spatial_shape, batch_size, stride)
-            self._token, self._indices, self._meta = made
+            self._token, self._indices, self._meta = trace_sites(*given)
             self._version = None
             return
-        if torch.jit.is_tracing():   # which would write down the sites of one scan as constants
-            raise _C.UserError(NO_TRACING)
-        cells = _as_cells(indices)
-        options = _options(cells, spatial_shape, batch_size, stride)
-        self._sites = _C.create_sites(cells, *options)
-        if batch_size is None and self._sites.batch_size > _MANY_ITEMS:
-            _warn_of_a_batch_column_at_the_end(cells)
-        if cells.is_cuda and (spatial_shape is None or batch_size is None):
-            _C.wait(self._sites.device)
-        # The caller may write into a tensor of its own afterwards; the sites stay as they are.
-        self._keep(cells.clone() if cells is indices else cells)
+        self._sites, cells = make_sites(*given)
+        self._keep(cells)
         self._meta: tuple[Any, ...] | None = None
         self._token: torch.Tensor | None = None
         self.traceable()
@@ -102,8 +85,8 @@ class Coordinates:
     ) -> tuple[Coordinates, torch.Tensor, torch.Tensor]:
         """The sites of indices that may repeat: (sites, int32 [P] row of each given site, int32 [N] first
         given site of each row). Takes what `Coordinates` takes; waits for a GPU."""
-        cells = _as_cells(indices)
-        options = _options(cells, spatial_shape, batch_size, stride)
+        cells = as_cells(indices)
+        options = site_options(cells, spatial_shape, batch_size, stride)
         sites, row_of, first = _C.unique_sites(cells, *options)
         return cls._of(sites), row_of, first
 
@@ -232,85 +215,6 @@ def _rebuild(
     stride: tuple[int, ...],
 ) -> Coordinates:
     return Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
-
-
-# Batches of more items are rare enough to look twice.
-_MANY_ITEMS = 64
-
-
-def _warn_of_a_batch_column_at_the_end(cells: torch.Tensor) -> None:
-    """Once, where the first column is in no order and the last one counts up from 0, as the batch index of
-    scans that were joined does."""
-    first, last = cells[:, 0], cells[:, -1]
-    ordered = (last[1:] >= last[:-1]).all() & (last[:1] == 0).all() & (first[1:] < first[:-1]).any()
-    if bool(ordered):
-        warn_once(
-            "batch column",
-            f"coords have batch indices up to {int(first.max())} in no order, and a last column that counts up "
-            f"from 0 to {int(last[-1])}: the batch index is the first column, and coords.roll(1, 1) brings the "
-            "last one there; give batch_size where this is right as it is",
-        )
-
-
-def _as_cells(indices: torch.Tensor) -> torch.Tensor:
-    if not isinstance(indices, torch.Tensor):
-        raise _C.UserError(
-            f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
-        )
-    check_tensor("coords", indices)
-    if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
-        raise _C.UserError(
-            f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
-            "for D = 1 to 4"
-        )
-    if indices.dtype == torch.int64:
-        cells = indices.to(torch.int32)
-        if not bool((cells == indices).all()):
-            raise _C.UserError("coords hold values that int32 does not: move them towards 0")
-        indices = cells
-    if indices.dtype != torch.int32:
-        raise _C.UserError(f"coords are {indices.dtype}: give int32 or int64, as coords.int() makes")
-    return indices.contiguous()
-
-
-def _options(
-    cells: torch.Tensor,
-    spatial_shape: Sequence[int] | None,
-    batch_size: int | None,
-    stride: Sequence[int] | None,
-) -> tuple[Any, ...]:
-    """(stride, spatial shape, batch size, lowest site, highest site) for the extension, which on a
-    GPU has to know the last three."""
-    dimension = cells.shape[1] - 1
-    strides = _axes("stride", stride, dimension)
-    shape = _axes("spatial_shape", spatial_shape, dimension)
-    if not cells.is_cuda or cells.shape[0] == 0:
-        return strides, shape, batch_size, None, None
-    if shape is not None and batch_size is not None:
-        return strides, shape, batch_size, [0] * dimension, [extent - 1 for extent in shape]
-    low, high = torch.stack(torch.aminmax(cells, dim=0)).tolist()
-    if low[0] < 0:
-        raise _C.UserError(f"coords have batch index {low[0]}: the first column counts from 0")
-    if batch_size is not None and high[0] >= batch_size:
-        raise _C.UserError(f"coords have batch index {high[0]} in a batch of {batch_size}")
-    for axis, extent in enumerate(shape or []):
-        if low[axis + 1] < 0 or high[axis + 1] >= extent:
-            raise _C.UserError(
-                f"coords go from {low[axis + 1]} to {high[axis + 1]} on axis {axis}, where "
-                f"spatial_shape is {extent}: give a larger one, or crop"
-            )
-    return strides, shape, high[0] + 1 if batch_size is None else batch_size, low[1:], high[1:]
-
-
-def _axes(name: str, values: Sequence[int] | None, dimension: int) -> list[int] | None:
-    if values is None:
-        return None
-    numbers = [whole_number(name, value, -(2**31), 2**31 - 1) for value in values]
-    if len(numbers) != dimension:
-        raise _C.UserError(
-            f"{name} = {numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
-        )
-    return numbers
 
 
 # What torch.save writes of sites, torch.load takes back without `weights_only=False`.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import platform
 
-from . import __version__, _C
+from . import _C
+from ._version import __version__
 
 
 def _torch_lines() -> tuple[list[str], bool]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from . import _C, _torch_functions
+from . import _C, _torch_functions, ops
 from ._checks import warn_once
+from ._fields import Fields
 from ._tensors import check_floating, ordinary
 from .coords import Coordinates
-from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
+from .tensor_values import Values, check_sparse, features_on  # noqa: F401  (theirs to import here)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _set = object.__setattr__
 _compiling = torch.compiler.is_dynamo_compiling  # a graph is made by tracing; in a call that is no more than a call
@@ -98,14 +102,14 @@ class SparseTensor(Values):
         _set(self, "features", features)
 
     @classmethod
-    def _of(cls, coords: Coordinates, features: torch.Tensor) -> SparseTensor:
+    def _of(cls, coords: Coordinates, features: torch.Tensor) -> Self:
         """Unchecked: what operators return."""
         self: Any
         if _compiling():
             self = cls.__new__(cls)
             self.coords, self.features = coords, features
             return self
-        self = _Fields()
+        self = Fields()
         self.coords = coords
         self.features = features
         self.__class__ = cls  # in the time that __new__ takes
@@ -222,9 +226,6 @@ class SparseTensor(Values):
         """That of the features."""
         return self.features.dtype
 
-    def __len__(self) -> int:
-        return self.features.shape[0]
-
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
               crop: bool = False) -> torch.Tensor:
         """[batch_size, C, shape…], 0 where no site is.
@@ -237,15 +238,13 @@ class SparseTensor(Values):
         Waits:
             On a GPU where neither shape nor spatial shape is known.
         """
-        from .ops import to_dense
-
         if shape is None and not torch.compiler.is_compiling() and self.spatial_shape is None:
             warn_once(
                 "dense",
                 "dense() without a grid is the box around the sites, which differs from scan to scan: give "
                 "dense(shape=…, low=…), or the tensor a spatial_shape",
             )
-        return to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
+        return ops.to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
 
     @classmethod
     def from_dense(cls, dense: torch.Tensor, mask: torch.Tensor | None = None) -> SparseTensor:
@@ -257,9 +256,7 @@ class SparseTensor(Values):
         Waits:
             On a GPU for how many sites there are.
         """
-        from .ops import from_dense
-
-        return cls._of(*from_dense(dense, mask))
+        return cls._of(*ops.from_dense(dense, mask))
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in _torch_functions.MISSING]

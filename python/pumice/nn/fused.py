@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
-from .._tensors import check_real
 from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor, features_on
+from .activation import ReLU
 from .chain import INSIDE, Chain, Link, nested
 from .convolution import Convolution
-from .normalization import batch_norm
+from .normalization import BatchNorm, batch_norm
 
 
 class Step:
@@ -189,14 +189,10 @@ def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
 
 
 def _is_norm(module: torch.nn.Module) -> bool:
-    from .normalization import BatchNorm
-
     return type(module) in (BatchNorm, torch.nn.BatchNorm1d)
 
 
 def _is_relu(kind: type) -> bool:
-    from .activation import ReLU
-
     return kind in (ReLU, torch.nn.ReLU)
 
 

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._fields import Sparse
 from .._tensors import check_tensor
 from ..coords import Coordinates
-from ..tensor import SparseTensor
 from . import graph
 
 
-def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
+def prune(x: Sparse, keep: Tensor) -> Sparse:
     """The rows that are kept, in their order, on sites of their own.
 
     Args:
@@ -34,13 +34,13 @@ def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
     if torch.compiler.is_compiling():
         coords, rows = graph.prune(x.coords, keep)
-        return SparseTensor._of(coords, x.features[rows])
+        return x._of(coords, x.features[rows])
     mask = (keep != 0).byte().contiguous()
     sites, kept = x.coords.sites.prune(mask)
-    return SparseTensor._of(Coordinates._of(sites), x.features[kept.long()])
+    return x._of(Coordinates._of(sites), x.features[kept.long()])
 
 
-def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
+def union_add(left: Sparse, right: Sparse) -> Sparse:
     """The sum on the sites of either; a row that one side lacks counts as 0 there.
 
     Args:
@@ -59,7 +59,7 @@ def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
         tensor([2., 1.])
     """
     if left.coords.is_same(right.coords):
-        return left + right
+        return left + right  # type: ignore[operator, no-any-return]  (sparse tensors add)
     if left.features.shape[1] != right.features.shape[1]:
         raise _C.UserError(
             f"union_add: the tensors have {left.features.shape[1]} and {right.features.shape[1]} "
@@ -72,4 +72,4 @@ def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
         coords = Coordinates._of(sites)
     total = left.features.new_zeros((coords.rows, left.features.shape[1]))
     total = total.index_add(0, left_row, left.features).index_add(0, right_row, right.features)
-    return SparseTensor._of(coords, total)
+    return left._of(coords, total)

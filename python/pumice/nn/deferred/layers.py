@@ -14,6 +14,7 @@ from ..chain import hooks_on_saved
 from . import region, switch
 from .asks import is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
+from .running import ComputedLink
 from .tensors import Deferred, Observed, has_history, plain
 from .uses import UNSEEN, Habit, Use
 
@@ -137,7 +138,7 @@ def wait(
 ) -> Tensor:
     """A layer's output, [M, out], of `source` [N, in] through a map, with what else its container does; it is
     computed where somebody reads it."""
-    link = Link(source, weight, map, use, habit)
+    link = ComputedLink(source, weight, map, use, habit)
     if norm is not None:
         link.normalize(norm)
         if relu:

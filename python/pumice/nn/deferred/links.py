@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+from typing import NamedTuple, Protocol, Union
 
 import torch
 from torch import Tensor
@@ -12,9 +12,6 @@ from ... import _C
 from ...ops import modes
 from . import region
 from .uses import Habit, Use
-
-if TYPE_CHECKING:
-    from .tensors import Deferred
 
 # How far a link has been asked for.
 CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
@@ -86,8 +83,15 @@ class Again:
         self.version = modes.version_of(source)
 
 
+class StandIn(Protocol):
+    """A tensor that stands for what a link makes (`Deferred`, in tensors.py)."""
+
+    stage: int
+    again: Again | None
+
+
 class Link:
-    """A convolution, and what has been asked for of its output.
+    """A convolution, and what has been asked for of its output. `running.ComputedLink` can compute it.
 
     `users`: the links that take what it makes; `seen`: the tensors that stand for what it makes, or made
     before it was asked for more; `value`: what it makes, once that is there; `early`: what it made of that,
@@ -136,7 +140,7 @@ class Link:
         self.requires_grad = self.learns and (source.requires_grad or parameter.requires_grad)
         self.version = modes.version_of(parameter)
         self.users: list[weakref.ref[Link]] = []
-        self.seen: list[weakref.ref[Deferred]] = []
+        self.seen: list[weakref.ref[StandIn]] = []
         self.early: dict[int, Tensor] = {}
         region.add(self)
 
@@ -199,22 +203,7 @@ class Link:
 
     def result(self, stage: int | None = None) -> Tensor:
         """What it makes, computed if it is not there yet, or made at a stage before."""
-        if not self.is_done:
-            from .running import compute
-
-            compute(self)
-        if self.error is not None:
-            raise self.error
-        if stage is None or stage == self.stage:
-            value = self.value
-        else:
-            if stage not in self.early and self.again is not None:
-                from .running import convolve_again
-
-                convolve_again(self)
-            value = self.early[stage]
-        assert value is not None, "nobody holds what a link inside of a chain makes"
-        return value
+        raise NotImplementedError
 
     def settle(self) -> None:
         """Computes the convolution that somebody holds, if they still do."""

@@ -11,15 +11,28 @@ import sys
 import threading
 import weakref
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
-if TYPE_CHECKING:
-    from .links import Link
-
 _MOST_WAITING = 200  # links: more than a network has, fewer than Python calls that may be inside of each other
 _CALLS = torch.nn.Module._call_impl.__code__
+
+
+class Waiting(Protocol):
+    """A link, as this module sees it (links.py)."""
+
+    norm: Any
+    is_done: bool
+
+    def result(self) -> Any:
+        """What it makes, computed if it is not there yet."""
+
+    def settle(self) -> None:
+        """Computes its convolution once more, if somebody still holds that."""
+
+    def held(self) -> int:
+        """0 where nobody holds a tensor that stands for it."""
 
 
 class _Region(threading.local):
@@ -32,10 +45,10 @@ class _Region(threading.local):
         self.clear()
 
     def clear(self) -> None:
-        self.waiting: list[weakref.ref[Link]] = []
-        self.training: dict[int, Link] = {}
-        self.norms: dict[int, weakref.ref[Link]] = {}
-        self.held: list[weakref.ref[Link]] = []
+        self.waiting: list[weakref.ref[Waiting]] = []
+        self.training: dict[int, Waiting] = {}
+        self.norms: dict[int, weakref.ref[Waiting]] = {}
+        self.held: list[weakref.ref[Waiting]] = []
 
 
 _region = _Region()
@@ -52,7 +65,7 @@ def is_open() -> bool:
     return False
 
 
-def add(link: Link) -> None:
+def add(link: Waiting) -> None:
     """One that waits."""
     if len(_region.waiting) >= _MOST_WAITING:
         alive = [(reference, reference()) for reference in _region.waiting]
@@ -62,7 +75,7 @@ def add(link: Link) -> None:
     _region.waiting.append(weakref.ref(link))
 
 
-def moves_statistics(link: Link) -> None:
+def moves_statistics(link: Waiting) -> None:
     """One whose norm is in training, behind all that moved the same statistics."""
     assert link.norm is not None
     settle_norm(link.norm[0])
@@ -78,12 +91,12 @@ def settle_norm(mean: Any) -> None:
         link.result()
 
 
-def is_computed(link: Link) -> None:
+def is_computed(link: Waiting) -> None:
     """One that waited."""
     _region.training.pop(id(link), None)
 
 
-def may_be_asked_for(link: Link) -> None:
+def may_be_asked_for(link: Waiting) -> None:
     """One whose convolution somebody holds that went on without it."""
     _region.held.append(weakref.ref(link))
 

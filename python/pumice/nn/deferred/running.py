@@ -24,6 +24,25 @@ _lock = threading.RLock()  # a result is computed once, whoever asks first
 Value = Union[Link, Tensor]
 
 
+class ComputedLink(Link):
+    """A link that is computed when somebody asks for what it makes."""
+
+    def result(self, stage: int | None = None) -> Tensor:
+        """What it makes, computed if it is not there yet, or made at a stage before."""
+        if not self.is_done:
+            compute(self)
+        if self.error is not None:
+            raise self.error
+        if stage is None or stage == self.stage:
+            value = self.value
+        else:
+            if stage not in self.early and self.again is not None:
+                convolve_again(self)
+            value = self.early[stage]
+        assert value is not None, "nobody holds what a link inside of a chain makes"
+        return value
+
+
 def compute(link: Link) -> None:
     """Computes a link, and whatever it takes that is not there yet."""
     with _lock:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define
 from .. import modes
-from .registry import define, differentiate
 
 
 def _convolution(

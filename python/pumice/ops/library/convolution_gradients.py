@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .registry import differentiate
+from ..._registry import differentiate
 
 _ops = torch.ops.pumice
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .registry import define, differentiate, fake_token, unknown_size
+from ..._registry import define, differentiate, fake_token, unknown_size
 
 _ops = torch.ops.pumice
 _Box = Any  # list of numbers an axis, or None

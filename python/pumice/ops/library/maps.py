@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define, fake_token, unknown_size
 from ...window import Window
-from .registry import define, fake_token, unknown_size
 
 _Made = tuple[Tensor, Tensor, Tensor]  # map, sites, indices
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .registry import define, differentiate
+from ..._registry import define, differentiate
 
 _ops = torch.ops.pumice
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .registry import define, differentiate
+from ..._registry import define, differentiate
 
 _ops = torch.ops.pumice
 

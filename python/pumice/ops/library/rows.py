@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define, differentiate
 from .pooling import at_maxima
-from .registry import define, differentiate
 
 _ops = torch.ops.pumice
 
