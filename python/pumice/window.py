@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 from . import _C
+
+Numbers = Union[int, Sequence[int]]  # one for all axes, or one for each
 
 
 class Window:
@@ -91,7 +93,7 @@ def _rebuild(numbers: Sequence[int]) -> Window:
     return Window.of(numbers)
 
 
-def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]:
+def per_axis(value: Numbers, dimension: int, name: str) -> list[int]:
     """One number for all axes, or one each."""
     if isinstance(value, int):
         return [value] * dimension

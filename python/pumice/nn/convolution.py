@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,7 +12,7 @@ from .. import _C, ops
 from .._where import explained, not_sparse
 from ..coords import Coordinates
 from ..tensor import SparseTensor
-from ..window import Window, per_axis
+from ..window import Numbers, Window, per_axis
 from .fan_in import know_weight_of
 from .kept import Kept
 
@@ -171,10 +170,10 @@ def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
 
 def make_window(
     dimension: int,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int],
-    padding: int | Sequence[int],
-    dilation: int | Sequence[int],
+    kernel_size: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
 ) -> Window:
     """Of one number for all axes, or one each; raises UserError for other counts, and for a padding
     below 0."""

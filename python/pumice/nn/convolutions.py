@@ -9,9 +9,10 @@ import torch
 from .. import ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
+from ..window import Numbers
 from .convolution import Convolution
 from .strided import Conv, Conv1d, Conv2d, Conv3d, Conv4d
-from .submanifold import Numbers, no_indice_key, submanifold_window
+from .submanifold import no_indice_key, submanifold_window
 from .transposed import (
     ConvTranspose,
     ConvTranspose1d,

@@ -121,7 +121,7 @@ class Step:
 
 def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
     """Whether kernels take a norm and a bias of these types: of that of sums, or of the features'."""
-    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
+    wide = modes.sum_type(features.dtype)
     mean, variance, weight, bias, _ = folds
     for tensor in folds:
         if tensor is not None and tensor.dtype not in (wide, features.dtype):

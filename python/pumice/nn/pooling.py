@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,10 +11,8 @@ from torch import Tensor
 from .. import _C, ops
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
-from ..window import Window
+from ..window import Numbers, Window
 from .convolution import make_window
-
-Numbers = Union[int, Sequence[int]]
 
 
 def _windows(arguments: tuple[Numbers, ...]) -> dict[int, Window]:

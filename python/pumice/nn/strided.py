@@ -9,8 +9,9 @@ import torch
 from .. import _C, ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
+from ..window import Numbers
 from .convolution import Convolution, make_window
-from .submanifold import Numbers, no_indice_key
+from .submanifold import no_indice_key
 
 
 class Windowed(Convolution):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from .. import _C
 from .._checks import warn_once
-from ..window import Window, per_axis
-
-Numbers = Union[int, Sequence[int]]
+from ..window import Numbers, Window, per_axis
 
 
 def submanifold_window(

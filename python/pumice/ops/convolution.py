@@ -91,14 +91,19 @@ def _convolve(
             kept.clear()  # a step may change weights in ways that no version tells
         return _apply(features, weight, bias, map, groups, dtype, dataflow)
     version = 0 if kept is None else modes.version_of(weight)
-    if (
-        dtype is not None
-        and weight.dtype != dtype
-        and not modes.rounds_weight(features, weight, groups, dataflow)
-    ):
-        weight = weight.to(dtype)
-        kept = None
+    used = _cast(features, weight, groups, dtype, dataflow)
+    if used is not weight:
+        weight, kept = used, None
     return _run(features, weight, map, bias, groups, dataflow, kept, version)
+
+
+def _cast(
+    features: Tensor, weight: Tensor, groups: int, dtype: torch.dtype | None, dataflow: str | None
+) -> Tensor:
+    """`weight` in `dtype`, or as it is where that is None or kernels round it themselves."""
+    if dtype is None or weight.dtype == dtype or modes.rounds_weight(features, weight, groups, dataflow):
+        return weight
+    return weight.to(dtype)
 
 
 def _run(
@@ -220,13 +225,7 @@ class _Convolution(torch.autograd.Function):
         dtype: torch.dtype | None,
         dataflow: str | None,
     ) -> Tensor:
-        used = weight
-        if (
-            dtype is not None
-            and weight.dtype != dtype
-            and not modes.rounds_weight(features, weight, groups, dataflow)
-        ):
-            used = weight.to(dtype)
+        used = _cast(features, weight, groups, dtype, dataflow)
         ctx.save_for_backward(features, weight)
         ctx.cast = None if used is weight else used
         ctx.call = (map, groups, dataflow)
@@ -277,8 +276,7 @@ def _differentiable_gradients(
         if to_weight.dtype != weight.dtype:
             to_weight = to_weight.to(weight.dtype)
     if ctx.needs_input_grad[2]:
-        wide = torch.float64 if grad_output.dtype == torch.float64 else torch.float32
-        to_bias = grad_output.sum(0, dtype=wide).to(ctx.bias_dtype)
+        to_bias = grad_output.sum(0, dtype=modes.sum_type(grad_output.dtype)).to(ctx.bias_dtype)
     return to_features, to_weight, to_bias
 
 

@@ -108,7 +108,7 @@ def fold_batch_norm(
         "fold_batch_norm", mean=mean, variance=variance, weight=weight, bias=bias, added_before=added_before
     )
     if torch.compiler.is_compiling():
-        wide = torch.float64 if mean.dtype == torch.float64 else torch.float32
+        wide = modes.sum_type(mean.dtype)
         mean, variance, weight, bias, added_before = (
             None if t is None else t.to(wide)
             for t in (mean, variance, weight, bias, added_before)

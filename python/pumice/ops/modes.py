@@ -122,11 +122,16 @@ def function(kind: type[torch.autograd.Function]) -> Callable[..., Any]:
     return super(torch.autograd.Function, kind).apply
 
 
+def sum_type(dtype: torch.dtype) -> torch.dtype:
+    """The type that sums of values of `dtype` are kept in: float64 for float64, else float32."""
+    return _float64 if dtype is _float64 else _float32
+
+
 def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
-    """A bias is added where sums are, in float32 (float64 for float64)."""
+    """`bias` in the type of sums, which it is added to."""
     if bias is None:
         return None
-    wanted = _float64 if features.dtype is _float64 else _float32
+    wanted = sum_type(features.dtype)
     if bias.dtype is wanted:
         return bias
     check_real("bias", bias)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._registry import differentiate
+from .. import modes
 
 _ops = torch.ops.pumice
 
@@ -30,8 +31,7 @@ def _of_convolution(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             features, grad, map, *ctx.sizes, weight.shape[0], ctx.groups
         )
     if ctx.needs_input_grad[2]:
-        wide = torch.float64 if grad.dtype == torch.float64 else torch.float32
-        to_bias = grad.sum(0, dtype=wide).to(ctx.bias_dtype)
+        to_bias = grad.sum(0, dtype=modes.sum_type(grad.dtype)).to(ctx.bias_dtype)
     return to_features, to_weight, to_bias, None, None, None, None, None
 
 
