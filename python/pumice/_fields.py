@@ -1,4 +1,5 @@
-"""The fields of a sparse tensor, for operators that make one from another without knowing its class."""
+"""Declares the two fields of a sparse tensor, for operators that make one from another without knowing its
+class."""
 
 from __future__ import annotations
 

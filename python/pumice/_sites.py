@@ -1,4 +1,4 @@
-"""Makes sites from coordinates that a user gives: checks them and asks the extension, or an operator in a graph."""
+"""Checks the coordinates that a user gives and makes sites of them: at once, or by an operator in a graph."""
 
 from __future__ import annotations
 

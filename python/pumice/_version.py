@@ -1,4 +1,4 @@
-"""The version of the package, as it was installed."""
+"""Holds the version of the installed package."""
 
 import importlib.metadata
 

@@ -1,4 +1,4 @@
-"""The sites of sparse tensors."""
+"""Defines `Coordinates`, the sites of sparse tensors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._sites import as_cells, make_sites, site_options, trace_sites
 class Coordinates:
     """Distinct integer sites, one row each; immutable, shared by all tensors on them.
 
-    It is the identity by which kernel maps are found again: tensors with the same `Coordinates`
+    Kernel maps are found again by the identity of this object: tensors with the same `Coordinates`
     share their maps, and no others do.
 
     Args:
@@ -68,9 +68,9 @@ class Coordinates:
         return self
 
     def _keep(self, indices: torch.Tensor) -> None:
-        """Hands out `indices` from here on, and notices who writes into them. (Where PyTorch counts
-        that: in inference mode, through .data and through NumPy nobody is told. Nothing that is
-        computed reads them.)"""
+        """Keeps the tensor that `indices` returns, and its version, so that a write into it is noticed. PyTorch
+        does not count writes in inference mode, through .data or through NumPy; results stay right, since
+        nothing is computed from this tensor."""
         self._indices: torch.Tensor | None = indices
         self._version = None if indices.is_inference() else indices._version
 
@@ -92,7 +92,7 @@ class Coordinates:
 
     @property
     def sites(self) -> _C.Sites:
-        """For operators. Raises UserError where somebody has written into `indices`."""
+        """The sites of the extension, for operators. Raises UserError where `indices` were written into."""
         if self._sites is None:
             self._sites = _C.sites_of(self._token)
         if self._version is not None and self._indices._version != self._version:
@@ -104,7 +104,7 @@ class Coordinates:
 
     @property
     def token(self) -> torch.Tensor:
-        """int64 [1] that stands for the sites where an operator can take tensors alone."""
+        """int64 [1] that stands for the sites in operators of torch.library, which take tensors only."""
         if self._token is None:
             self._token = _C.sites_token(self._sites)
         return self._token
@@ -118,8 +118,8 @@ class Coordinates:
         return self._indices
 
     def traceable(self) -> Coordinates:
-        """Makes now what a graph can take but not make. Sites of your own have it; call this for
-        those that an eager layer made before they go into a compiled one."""
+        """Makes the token and the indices, which a compiled graph can take but not make. Sites made from
+        coordinates have both; call this for sites that an eager layer made, before a compiled layer takes them."""
         _ = self.token, self.indices, self._described()
         return self
 
@@ -137,7 +137,7 @@ class Coordinates:
 
     @property
     def rows(self) -> int:
-        """How many sites there are; inside a graph a number that the graph does not know."""
+        """How many sites there are; inside a graph a number without a value."""
         return self._indices.shape[0] if torch.compiler.is_compiling() else self.sites.rows
 
     @property
@@ -171,8 +171,7 @@ class Coordinates:
         return self.rows
 
     def is_same(self, other: Coordinates) -> bool:
-        """Whether both are the same sites in the same rows, by identity. Inside a graph: whether they
-        surely are."""
+        """Whether both are the same sites in the same rows, by identity. Inside a graph: whether that is certain."""
         if self is other:
             return True
         if torch.compiler.is_compiling():
@@ -197,7 +196,7 @@ class Coordinates:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _ = self.sites  # which asks whether somebody has written into the indices
+        _ = self.sites  # raises where the indices were written into
         return _rebuild, (self.indices, self.spatial_shape, self.batch_size, self.stride)
 
     def __repr__(self) -> str:
@@ -217,5 +216,5 @@ def _rebuild(
     return Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
 
 
-# What torch.save writes of sites, torch.load takes back without `weights_only=False`.
+# torch.load reads sites that torch.save wrote without `weights_only=False`.
 torch.serialization.add_safe_globals([Coordinates, _rebuild, window._rebuild])

@@ -1,4 +1,4 @@
-"""What an installation can do, said in words."""
+"""Reports what an installation can do: versions, devices, compilers and kernels."""
 
 from __future__ import annotations
 

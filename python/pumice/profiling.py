@@ -1,4 +1,4 @@
-"""Where the time of a network goes, layer by layer."""
+"""Reports where the time of a network goes, layer by layer."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
 
 
 def _fresh(x: Any) -> Any:
-    """Without the maps that earlier calls have made."""
+    """`x` without the maps that earlier calls have made."""
     if not isinstance(x, SparseTensor):
         return type(x)(x.positions, x.features.detach())
     coords = Coordinates(

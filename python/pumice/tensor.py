@@ -1,4 +1,4 @@
-"""Features on sites."""
+"""Defines `SparseTensor`: features on sites."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ._checks import warn_once
 from ._fields import Fields
 from ._tensors import check_floating, ordinary
 from .coords import Coordinates
-from .tensor_values import Values, check_sparse, features_on  # noqa: F401  (theirs to import here)
+from .tensor_values import Values, check_sparse, features_on  # noqa: F401  (other modules import them from here)
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _set = object.__setattr__
-_compiling = torch.compiler.is_dynamo_compiling  # a graph is made by tracing; in a call that is no more than a call
+_compiling = torch.compiler.is_dynamo_compiling  # whether Dynamo traces this code; eagerly one cheap call
 
 
 class SparseTensor(Values):
@@ -103,7 +103,7 @@ class SparseTensor(Values):
 
     @classmethod
     def _of(cls, coords: Coordinates, features: torch.Tensor) -> Self:
-        """Unchecked: what operators return."""
+        """A sparse tensor of what an operator returned, unchecked."""
         self: Any
         if _compiling():
             self = cls.__new__(cls)
@@ -112,7 +112,7 @@ class SparseTensor(Values):
         self = Fields()
         self.coords = coords
         self.features = features
-        self.__class__ = cls  # in the time that __new__ takes
+        self.__class__ = cls  # as fast as __new__, and past __setattr__
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -170,7 +170,7 @@ class SparseTensor(Values):
             )
         return SparseTensor._of(self.coords, features)
 
-    # The names people know these things by.
+    # Properties of the features and of the sites, F and C under the names of other libraries.
     @property
     def indices(self) -> torch.Tensor:
         """int32 [N, 1 + D], batch first."""
@@ -290,7 +290,7 @@ class SparseTensor(Values):
             _set(self, name, value)
 
 
-# Not by __getattr__, with which Python would find every attribute in twice the time.
+# On the class: a `__getattr__` would double the time that Python takes to find any attribute.
 for _name in _torch_functions.MISSING:
     setattr(SparseTensor, _name, _torch_functions.Missing(_name))
 for _name in _torch_functions.RENAMED:
@@ -313,5 +313,5 @@ def _check_order(coords: Any, features: torch.Tensor) -> None:
         )
 
 
-# What torch.save writes, torch.load takes back without `weights_only=False`.
+# torch.load reads what torch.save wrote without `weights_only=False`.
 torch.serialization.add_safe_globals([SparseTensor])

@@ -1,5 +1,5 @@
-"""What one does with the values of a sparse tensor: arithmetic on the same sites, other types, other
-devices."""
+"""Defines the part of `SparseTensor` that works on the features: arithmetic on the same sites, other types,
+other devices."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Values(Fields):
         """The features with the other sign, on the same sites."""
         return self._of(self.coords, -self.features)
 
-    __array_ufunc__ = None  # numbers of NumPy leave `2 * x` to the tensor
+    __array_ufunc__ = None  # so that NumPy leaves `number * x` to __rmul__
 
     def _factor(self, other: Factor, what: str) -> Any:
         if isinstance(other, Values):

@@ -1,4 +1,4 @@
-"""Checkpoints in files: read without running anything that is in them."""
+"""Reads and writes checkpoint files. Reading runs no code that a file contains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trained networks, from a file that says of itself what it takes to run them."""
+"""Loads trained networks from files whose metadata says which network they are of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers. They take and return sparse tensors; parameters, training and optimisers are PyTorch's.
+"""Provides layers. They take and return sparse tensors; parameters, training and optimisers are PyTorch's.
 
 An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 """

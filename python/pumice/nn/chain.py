@@ -1,10 +1,9 @@
-"""Layers that run one after the other in one call of the extension: convolutions, each with its batch
-norm, a residual and a ReLU.
+"""Runs consecutive layers in one call of the extension: convolutions, each with its batch norm, a residual and a
+ReLU.
 
-What a call costs the host, an operator's way through Python and autograd, is paid once for a whole
-stage of a network. A chain runs where all its norms are in training and all its parameters learn, and
-where none of its tensors wants a gradient and all its norms are in evaluation; else its layers run one
-by one (fused.py), which is the same numbers.
+The time of the host for a call (Python and autograd) is then spent once for a whole stage of a network. A chain runs
+if all its norms are in training and all its parameters learn, or if all its norms are in evaluation and no tensor
+wants a gradient; else its layers run one by one (fused.py) and give the same numbers. fused.py explains the words.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Code:
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
         self.c = _C.Chain(rows)
-        # What they were made of is kept, so that nothing else comes to lie there.
+        # Keeps what they were made of alive, so that no other tensor can have the same address.
         self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
 
     def begin(
@@ -70,7 +69,7 @@ class Code:
             if not all(parameter.requires_grad for parameter in parameters):
                 return None
             if hooks_on_saved is not None and hooks_on_saved(True) is not None:
-                return None  # who watches saved tensors shall see those of every layer
+                return None  # hooks on saved tensors have to see those of every layer
         dtype = modes.autocast_dtype(features)
         if dtype is not None:
             features = features.to(dtype)
@@ -88,8 +87,8 @@ class Code:
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
     ) -> Tensor:
-        """What the last link makes of what `begin` returned; `kept`: the packed weights of each layer's own,
-        None of one that is not frozen; `layouts`: of weights, None of one that is [offsets, in, out]."""
+        """The result of the last link for what `begin` returned. `kept`: the packed weights of each frozen layer, None
+        for the others; `layouts`: those of the weights, None for one that is [offsets, in, out]."""
         features, added, learns = given
         if learns:
             return _apply(features, added, self, maps, running, layouts, *parameters)
@@ -104,8 +103,8 @@ class Code:
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
     ) -> _C.ChainWeights:
-        """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
-        frozen."""
+        """The packed weights with their norms folded: made at each call, since PyTorch does not count writes into
+        `.data`, unless all layers are frozen."""
         if any(k is None for k in kept):
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, layouts, running)
@@ -258,7 +257,7 @@ class _ChainFunction(torch.autograd.Function):
         output, record = _C.chain_training(
             features, other, code.c, maps, parameters, layouts, running, *switches
         )
-        # Of a ReLU it is the mask: autograd sees when somebody writes into it.
+        # The output is the mask of a last ReLU; saved, so that autograd notices a write into it.
         mask = output if code.rows[-1][2] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)
         ctx.call = (code, maps, layouts, switches)

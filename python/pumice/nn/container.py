@@ -1,4 +1,5 @@
-"""Ordinary PyTorch modules on the features of sparse tensors, and modules one after the other."""
+"""Defines containers: modules one after the other, residual sums, and ordinary PyTorch modules applied to
+features."""
 
 from __future__ import annotations
 
@@ -184,7 +185,7 @@ class Identity(torch.nn.Module):
 
 
 def takes_features(module: torch.nn.Module) -> bool:
-    """Whether a module is PyTorch's own: the classes of this package, and a user's own modules, are
+    """Whether a module is PyTorch's own, and is given the features. Modules of this package, and a user's own, are
     given the sparse tensor."""
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
         return type(module) is torch.nn.Sequential and all(takes_features(m) for m in module)
@@ -251,10 +252,10 @@ def _run_steps(steps: list[Step], x: Any, other: SparseTensor | None, like: Any)
         onto = like if index == 0 else None
         if module is not None:
             x = _apply(module, x, onto)
-        elif not isinstance(x, SparseTensor):  # what a pooling of whole items returns
+        elif not isinstance(x, SparseTensor):  # a tensor, as a pooling of whole items returns it
             for part in step.parts:
                 x = part(x)
-        elif index < last or other is None or step.relu:  # whose ReLU is in front of the sum
+        elif index < last or other is None or step.relu:  # the ReLU of the last step comes before the sum
             x = step(x, like=onto)
         else:
             return step(x, other, onto)

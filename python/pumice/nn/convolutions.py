@@ -1,4 +1,4 @@
-"""Submanifold convolution, and the names of all convolution layers."""
+"""Defines submanifold convolution, and collects the names of all convolution layers."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class SubMConv(Convolution):
 
 
 def keeps_sites(layer: Convolution) -> bool:
-    """Whether its outputs are its inputs, so that sites and window alone say which map it takes."""
+    """Whether its outputs are on the sites of its inputs, so that its map depends on sites and window alone."""
     return type(layer).find is SubMConv.find and "find" not in layer.__dict__
 
 

@@ -1,4 +1,4 @@
-"""Layers that run together as one: a convolution, its batch norm, a residual and a ReLU.
+"""Runs a convolution, its batch norm, a residual and a ReLU as one.
 
 In training norm, residual and ReLU are one pass over the features, forward and backward. In
 inference they are in the convolution's epilogue, so that they cost nothing. What has hooks runs by
@@ -43,7 +43,7 @@ class Step:
         other: SparseTensor | None = None,
         like: Any = None,
     ) -> SparseTensor:
-        """What this is of x, on the sites of `like` if given; with `other`, relu(that + other)."""
+        """Runs the step on x, onto the sites of `like` if given; with `other`, the result is relu(step(x) + other)."""
         relu = self.relu or other is not None
         layer, norm = self.convolution, self.norm
         if layer is None and like is not None:
@@ -68,7 +68,7 @@ class Step:
     def _fused(
         self, x: SparseTensor, other: SparseTensor | None, relu: bool, like: Any
     ) -> SparseTensor | None:
-        """None where a gradient is wanted, or types are not what the kernels take."""
+        """All of it in one pass, for inference; None where a gradient is wanted, or kernels do not take the types."""
         layer, norm = self.convolution, self.norm
         features = x.features
         folds = (norm.running_mean, norm.running_var, norm.weight, norm.bias, layer.bias)
@@ -106,8 +106,8 @@ class Step:
     def _fold(
         self, of: tuple[Tensor | None, ...], kept: _C.PackedWeights | None, traced: bool
     ) -> tuple[Tensor, Tensor]:
-        """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
-        `.data`, unless the layer is frozen (`kept`, another one each time it is frozen)."""
+        """Scale and shift of the norm. They are computed at each call, since PyTorch does not count writes into
+        `.data`, unless the layer is frozen (`kept` is another object each time it is frozen)."""
         key = None
         if kept is not None:
             key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
@@ -120,7 +120,7 @@ class Step:
 
 
 def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
-    """Whether kernels take a norm and a bias of these types: of that of sums, or of the features'."""
+    """Whether kernels take a norm and a bias of these types: the type of sums, or that of the features."""
     wide = modes.sum_type(features.dtype)
     mean, variance, weight, bias, _ = folds
     for tensor in folds:
@@ -132,7 +132,7 @@ def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
 
 
 def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:
-    """Those of a shortcut, which have to fit what they are added to."""
+    """The features of a shortcut. Raises UserError where they do not fit what they are added to."""
     features = other.features
     if features.shape[1] != channels:
         raise _C.UserError(
@@ -150,7 +150,7 @@ def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Te
 
 
 def is_watched(module: torch.nn.Module) -> bool:
-    """Whether a call does more than its class says: it has hooks, or a forward of its own."""
+    """Whether a call of `module` does more than its class says: it has hooks, or a forward of its own."""
     return has_hooks(module) or "forward" in module.__dict__
 
 
@@ -164,7 +164,7 @@ def has_hooks(module: torch.nn.Module) -> bool:
 
 
 def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
-    """Modules, with those brought together that run as one. None is a stage that was taken out."""
+    """Groups modules into steps. None stands for a stage that was taken out."""
     steps: list[Step] = []
     for module in modules:
         if module is None:
@@ -215,7 +215,7 @@ class Part:
 
 
 def parts_of(steps: list[Step]) -> list[Part]:
-    """Chains as long as there are."""
+    """Groups steps into parts, with chains as long as possible."""
     parts: list[Part] = []
     chained: list[Step] = []
     links: list[Link] = []
@@ -237,11 +237,11 @@ def parts_of(steps: list[Step]) -> list[Part]:
 
 
 def _link(step: Step, links: list[Link], value: int) -> int | None:
-    """Appends what the step does to `value`; returns the value it makes, None where no chain does
-    that."""
+    """Appends the links that compute the step from `value`; returns the number of its result, None where a chain
+    cannot compute it."""
     if step.convolution is not None and step.norm is not None:
         links.append(Link(step.convolution, step.norm, step.relu, value))
-        return 1 + len(links)  # two values are given
+        return 1 + len(links)  # values 0 and 1 are the inputs
     module = step.module
     if module is None or has_hooks(module) or type(module) not in INSIDE:
         return None

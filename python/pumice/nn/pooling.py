@@ -1,4 +1,4 @@
-"""Pooling layers, of any dimension. Only active inputs count."""
+"""Defines pooling layers, for any number of axes. Only active inputs count."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .convolution import make_window
 
 
 def _windows(arguments: tuple[Numbers, ...]) -> dict[int, Window]:
-    """Of every dimension that `arguments` are for: made here, since a graph cannot make them."""
+    """The window for each dimension that `arguments` fit. The layer makes them ahead, since a graph cannot."""
     lengths = {len(value) for value in arguments if not isinstance(value, int)}
     dimensions = lengths or {1, 2, 3, 4}
     return {dimension: make_window(dimension, *arguments) for dimension in sorted(dimensions)}

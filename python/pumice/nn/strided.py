@@ -1,4 +1,4 @@
-"""Convolution with a stride and a padding: what such layers share, and those that make coarser sites."""
+"""Defines convolutions with a stride and a padding: their base class, and those that make coarser sites."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .submanifold import no_indice_key
 
 
 class Windowed(Convolution):
-    """What the layers with a stride and a padding share."""
+    """The base of the layers with a stride and a padding."""
 
     _dimension: int
 

@@ -1,4 +1,4 @@
-"""What is asked of the arguments of a submanifold layer, whose outputs are its inputs."""
+"""Checks the arguments of submanifold layers, whose outputs are on the sites of their inputs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..window import Numbers, Window, per_axis
 def submanifold_window(
     name: str, dimension: int, kernel_size: Numbers, dilation: Numbers, stride: Any, padding: Any
 ) -> Window:
-    """Around its output. Raises UserError, in the name of the layer, for a stride or a padding that says
-    something else; an even kernel, which has no centre, is warned of once."""
+    """The window around a layer's output. Raises UserError, in the name of the layer, for a stride or a padding that
+    such a layer does not have; warns once of an even kernel, which has no centre."""
     sizes = per_axis(kernel_size, dimension, "kernel_size")
     dilations = per_axis(dilation, dimension, "dilation")
     window = Window.centred(sizes, dilations)
@@ -41,7 +41,7 @@ def submanifold_window(
 
 
 def no_indice_key(name: str, indice_key: Any) -> None:
-    """Raises UserError for the name of a map, as layers of spconv take it."""
+    """Raises UserError where a map is given a name, as layers of spconv do."""
     if indice_key is not None:
         raise _C.UserError(
             f"{name}: indice_key = {indice_key!r}: leave it out; layers on the same sites share their map without "

@@ -1,4 +1,4 @@
-"""Between rows and dense grids."""
+"""Converts between rows of features and dense grids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What inference does in one pass: a convolution with its batch norm, a residual and a ReLU."""
+"""Computes a convolution, its folded batch norm, a residual and a ReLU in one pass, for inference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .library import flops
 from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
-_RELU = 1  # the extension's number of it
+_RELU = 1  # the extension's number of this activation
 
 
 def fused_convolution(

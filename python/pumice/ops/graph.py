@@ -1,5 +1,5 @@
-"""Sites and maps inside a graph (compiled or exported), where there are tensors alone: tokens, and
-extents that may have no value before the graph runs."""
+"""Makes sites and maps inside a graph of torch.compile or torch.export. A graph holds tensors only, so tokens
+stand for sites and maps, and the number of rows may be unknown until the graph runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel maps: found again by the sites themselves and the window, never by a name.
+"""Finds kernel maps. A map is known by its sites and its window, never by a name.
 
 In a graph a map is a `TracedMap`, elsewhere a `_C.Map`; operators take both.
 """

@@ -1,4 +1,5 @@
-"""Batch norm with what follows it, relu(norm(x) + residual), forward and backward in one pass each."""
+"""Computes batch norm with a residual and a ReLU, relu(norm(x) + residual), forward and backward in one pass
+each."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def batch_norm(
 
 
 def _explained(given: NormArguments, training: bool) -> Tensor:
-    """Step by step. What ordinary tensors hold is asked where that fails: asking all of them before takes
-    as long as the norm of a small tensor does."""
+    """Step by step, with errors that name the argument. The types of ordinary tensors are checked after a failure
+    only, since checking them first takes as long as the norm of a small tensor."""
     check_real("residual", given.residual)
     for values in (given.weight, given.bias, given.running_mean, given.running_variance):
         kind = type(values)
@@ -100,7 +101,7 @@ def _check_all(given: NormArguments) -> None:
 
 
 def _counts(batches: Tensor, features: Tensor) -> bool:
-    """Whether kernels count in it."""
+    """Whether kernels can count batches in this tensor."""
     return (
         type(batches) is Tensor
         and batches.dtype == torch.int64
@@ -114,8 +115,8 @@ def _fits(
     residual: Tensor | None,
     pairs: tuple[tuple[Tensor | None, Tensor | None], ...],
 ) -> bool:
-    """Whether kernels take these types: each pair of the type of sums, or of the features'. What they
-    do not goes PyTorch's way."""
+    """Whether kernels take these types: both of a pair have the type of sums or that of the features. PyTorch's own
+    norm computes the others."""
     if features.dim() != 2:
         return False
     kind = features.dtype
@@ -134,7 +135,7 @@ def _fits(
 
 
 def _in_graph(given: NormArguments, training: bool) -> Tensor:
-    """Of a number of rows that has no value yet, which PyTorch's own norm would ask for."""
+    """In a graph, where the number of rows may have no value, which PyTorch's own norm needs."""
     if not training:
         return _with_running(given)
     output, _, _, mean, variance = torch.ops.pumice.batch_norm(*given)
@@ -158,7 +159,7 @@ def _with_running(given: NormArguments) -> Tensor:
 
 
 def _step_by_step(given: NormArguments, training: bool) -> Tensor:
-    # No rows too: they are the same afterwards, and what learns has a gradient of 0.
+    # A batch without rows too: it stays as it is, and parameters get gradients of 0.
     result = torch.nn.functional.batch_norm(
         given.features, given.running_mean, given.running_variance, given.weight, given.bias, training,
         given.momentum, given.eps,
@@ -235,7 +236,7 @@ _apply = modes.function(_BatchNorm)
 
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
-    """For second derivatives: PyTorch differentiates its own steps."""
+    """For second derivatives: PyTorch computes the norm again and differentiates its own steps."""
 
     def again(x: Tensor, weight: Any, bias: Any, residual: Any) -> Tensor:
         given = NormArguments(x, weight, bias, residual, None, None, 0.0, ctx.eps, ctx.relu)

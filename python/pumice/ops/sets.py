@@ -1,4 +1,4 @@
-"""Tensors on other sites than their inputs': pruned, and united."""
+"""Computes sparse tensors on other sites than those of their inputs: by pruning, and by union."""
 
 from __future__ import annotations
 

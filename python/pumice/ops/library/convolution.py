@@ -1,4 +1,4 @@
-"""Convolution, its gradients, and what inference does in one pass."""
+"""Registers convolution, its two gradients, and the fused convolution of inference."""
 
 from __future__ import annotations
 

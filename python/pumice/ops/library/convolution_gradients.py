@@ -1,4 +1,4 @@
-"""Gradients of the operators of convolution, which are those operators again."""
+"""Registers the gradients of the convolution operators, which are made of the same operators."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _keep_fused(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _of_fused(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """An exported program may be asked for gradients that nobody wanted when it was made. Then the
-    convolution runs once more where the norm in its scale learns."""
+    """For exported programs, which may be differentiated although no gradient was wanted when they were made. The
+    gradient of the scale needs the result of the convolution, which then runs once more."""
     features, weight, map, scale, output = ctx.saved_tensors
     needs = ctx.needs_input_grad
     if output is not None:

@@ -1,4 +1,4 @@
-"""Between rows and dense grids, and which cells meet at a point."""
+"""Registers the operators between rows and dense grids, and the one that finds the cells around a point."""
 
 from __future__ import annotations
 

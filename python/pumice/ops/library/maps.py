@@ -1,4 +1,4 @@
-"""Kernel maps, and the sites that they lead to."""
+"""Registers the operators that make kernel maps, and the sites that maps lead to."""
 
 from __future__ import annotations
 

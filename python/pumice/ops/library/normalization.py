@@ -1,4 +1,4 @@
-"""Batch norm of training with what follows it, relu(norm(x) + residual), and its gradient."""
+"""Registers batch norm in training, relu(norm(x) + residual), and its gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling over a map, and over the rows of each batch item. `over` is the token of a map, or of sites
+"""Registers pooling over a map and over the rows of each batch item. `over` is the token of a map, or of sites
 where `items` is true."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows taken, merged and interpolated: between voxels and points."""
+"""Registers the operators that take, merge and interpolate rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sites: made of coordinates or of points, united, pruned, and compared."""
+"""Registers the operators that make sites from points or from other sites, unite and prune them, and compare
+them."""
 
 from __future__ import annotations
 
