@@ -18,7 +18,7 @@ from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 from .chain import INSIDE, Inside
 from .described import described
-from .fused import Plan, Step, has_hooks, steps_of
+from .fused import Step, fused_parts, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -221,10 +221,7 @@ def in_order(
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
         return _run_steps(steps, x, other, like)
-    plan = body.__dict__.get("_plan")
-    if plan is None:
-        plan = body.__dict__["_plan"] = Plan()
-    parts = plan.of(body)
+    parts = fused_parts(body)
     if not parts:
         return x if other is None else _sum(x, other)
     last = len(parts) - 1
@@ -253,8 +250,8 @@ def _run_steps(steps: list[Step], x: Any, other: SparseTensor | None, like: Any)
         if module is not None:
             x = _apply(module, x, onto)
         elif not isinstance(x, SparseTensor):  # a tensor, as a pooling of whole items returns it
-            for part in step.parts:
-                x = part(x)
+            for each in step.modules:
+                x = each(x)
         elif index < last or other is None or step.relu:  # the ReLU of the last step comes before the sum
             x = step(x, like=onto)
         else:

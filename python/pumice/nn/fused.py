@@ -1,8 +1,16 @@
 """Runs a convolution, its batch norm, a residual and a ReLU as one.
 
-In training norm, residual and ReLU are one pass over the features, forward and backward. In
-inference they are in the convolution's epilogue, so that they cost nothing. What has hooks runs by
-itself, so that they see what they should.
+In training the norm, the residual and the ReLU are one pass over the features, forward and backward. In inference
+they are part of the convolution's kernel and cost nothing. A module with hooks runs by itself, so that its hooks see
+its own input and output.
+
+The words of this module and of chain.py:
+
+  - A step is what runs as one: a module, or a convolution, its norm and its ReLU, some of which may be missing.
+  - A link is a step as a chain takes it: a convolution, its norm, and maybe a residual and a ReLU.
+  - A chain runs links in one call of the extension.
+  - A part is a single step, or consecutive steps with the chain that runs them. The children of a container are cut
+    into parts once (`FusedParts`).
 """
 
 from __future__ import annotations
@@ -25,13 +33,13 @@ from .normalization import BatchNorm, batch_norm
 
 
 class Step:
-    """What runs as one: a module, or (convolution and) norm and ReLU."""
+    """What runs as one: a module, or a convolution, a norm and a ReLU, some of which may be missing."""
 
-    __slots__ = ("convolution", "folded", "module", "norm", "parts", "relu")
+    __slots__ = ("convolution", "folded", "module", "modules", "norm", "relu")
 
     def __init__(self, module: torch.nn.Module | None = None) -> None:
-        self.module = module  # alone; the other fields say nothing then
-        self.parts: list[torch.nn.Module] = []
+        self.module = module  # a module that runs by itself; convolution, norm and ReLU are unused then
+        self.modules: list[torch.nn.Module] = []  # those that the step consists of, in order
         self.convolution: Convolution | None = None
         self.norm: torch.nn.BatchNorm1d | None = None
         self.relu = False
@@ -184,7 +192,7 @@ def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
             last.relu = True
         else:
             steps.append(Step(module))
-        steps[-1].parts.append(module)
+        steps[-1].modules.append(module)
     return steps
 
 
@@ -197,9 +205,8 @@ def _is_relu(kind: type) -> bool:
 
 
 class Part:
-    """Steps that follow each other, and the chain that they make: `chain`, and `adding_chain` which
-    adds another tensor before the last ReLU. Without a chain it is one step. `takes_like`: whether
-    the first one can be told which sites to go to."""
+    """Consecutive steps and the chain that runs them: `chain`, or `adding_chain`, which adds another tensor before the
+    last ReLU; without a chain a single step. `takes_like`: whether the first step can be told which sites to go to."""
 
     __slots__ = ("adding_chain", "chain", "steps", "takes_like")
 
@@ -276,54 +283,50 @@ def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> 
     return after
 
 
-class _Described(NamedTuple):
-    """What a plan was made for, and its parts."""
+class FusedParts(NamedTuple):
+    """The parts of a container's children, and what they were found for. Each call looks at the children of the modules
+    in question, which costs less than to find the parts again. A copy of the container finds its own."""
 
-    body: weakref.ref[torch.nn.Module]  # which holds the plan
-    # Of the body and of the modules in it that a chain can go through: looked at in each call, which
-    # costs less than to walk through all of them again.
-    children: tuple[Any, ...]
-    inside: list[tuple[torch.nn.Module, tuple[Any, ...]]]
+    body: weakref.ref[torch.nn.Module]  # the container, since a shallow copy of it holds this object too
+    children: tuple[Any, ...]  # of the container
+    entered: list[tuple[torch.nn.Module, tuple[Any, ...]]]  # modules that a chain can go through, and their children
     modules: list[torch.nn.Module]
     hooked: bool
     parts: list[Part]
 
+    @classmethod
+    def of(cls, body: torch.nn.Module) -> FusedParts:
+        """Finds the parts."""
+        modules: list[torch.nn.Module] = []
+        nested(body._modules.values(), modules)
+        return cls(
+            weakref.ref(body),
+            tuple(body._modules.values()),
+            [(module, tuple(module._modules.values())) for module in modules if type(module) in INSIDE],
+            modules,
+            any(map(has_hooks, modules)),
+            parts_of(steps_of(body._modules.values())),
+        )
+
     def holds(self, body: torch.nn.Module) -> bool:
+        """Whether these still are the parts of `body`."""
         if self.hooked or self.body() is not body or tuple(body._modules.values()) != self.children:
             return False
-        for module, children in self.inside:
+        for module, children in self.entered:
             if tuple(module._modules.values()) != children:
                 return False
         return not any(map(has_hooks, self.modules))
 
-
-class Plan:
-    """The parts of a module's children, made anew where children or a hook changed. No copy of a module
-    takes them along; a shallow one, which shares this, is told apart."""
-
-    __slots__ = ("described",)
-
-    def __init__(self) -> None:
-        self.described: _Described | None = None
-
-    def of(self, body: torch.nn.Module) -> list[Part]:
-        described = self.described
-        if described is None or not described.holds(body):
-            modules: list[torch.nn.Module] = []
-            nested(body._modules.values(), modules)
-            inside = [module for module in modules if type(module) in INSIDE]
-            described = self.described = _Described(
-                weakref.ref(body),
-                tuple(body._modules.values()),
-                [(module, tuple(module._modules.values())) for module in inside],
-                modules,
-                any(map(has_hooks, modules)),
-                parts_of(steps_of(body._modules.values())),
-            )
-        return described.parts
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
-        return Plan()
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, ()
+        return type(None), ()
+
+
+def fused_parts(body: torch.nn.Module) -> list[Part]:
+    """The parts of a container's children, found again where children or a hook changed."""
+    found: FusedParts | None = body.__dict__.get("_fused_parts")
+    if found is None or not found.holds(body):
+        found = body.__dict__["_fused_parts"] = FusedParts.of(body)
+    return found.parts
