@@ -12,7 +12,7 @@ from . import _C
 from ._fields import Fields
 from ._tensors import check_floating
 from .coords import Coordinates
-from .ops import graph, prune
+from .ops import prune, traced
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,7 +148,7 @@ def features_on(coords: Coordinates, x: Any, what: str) -> torch.Tensor:
     if x.coords is coords or x.coords.is_same(coords):
         return x.features
     if torch.compiler.is_compiling():  # the graph finds out when it runs
-        return graph.on_sites(x.features, x.coords, coords, what)
+        return traced.on_sites(x.features, x.coords, coords, what)
     raise _C.UserError(
         f"{what}: the tensors have {len(coords)} and {len(x)} rows on different sites; "
         "use pumice.ops.union_add, or give one the Coordinates of the other"

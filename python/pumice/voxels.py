@@ -11,7 +11,7 @@ from torch import Tensor
 from . import _C, ops
 from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
-from .ops import graph
+from .ops import traced
 from .ops.library.sites import find_voxels
 from .tensor import SparseTensor
 
@@ -89,7 +89,7 @@ def voxelize_tensor(
     shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
     call = (positions, items, size, range, shape, batch_size)
     if torch.compiler.is_compiling():
-        coords, row_of = graph.voxel_sites(*call)
+        coords, row_of = traced.voxel_sites(*call)
     else:
         sites, row_of = find_voxels(*call)
         coords = Coordinates._of(sites).traceable()

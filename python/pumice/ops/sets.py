@@ -9,7 +9,7 @@ from .. import _C
 from .._fields import Sparse
 from .._tensors import check_tensor
 from ..coords import Coordinates
-from . import graph
+from . import traced
 
 
 def prune(x: Sparse, keep: Tensor) -> Sparse:
@@ -33,7 +33,7 @@ def prune(x: Sparse, keep: Tensor) -> Sparse:
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
     if torch.compiler.is_compiling():
-        coords, rows = graph.prune(x.coords, keep)
+        coords, rows = traced.prune(x.coords, keep)
         return x._of(coords, x.features[rows])
     mask = (keep != 0).byte().contiguous()
     sites, kept = x.coords.sites.prune(mask)
@@ -66,7 +66,7 @@ def union_add(left: Sparse, right: Sparse) -> Sparse:
             "channels: give as many"
         )
     if torch.compiler.is_compiling():
-        coords, left_row, right_row = graph.unite(left.coords, right.coords)
+        coords, left_row, right_row = traced.unite(left.coords, right.coords)
     else:
         sites, left_row, right_row = left.coords.sites.unite(right.coords.sites)
         coords = Coordinates._of(sites)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._registry import define, fake_token, unknown_size
 from ...coords import Coordinates
-from ...ops.graph import TracedCoordinates, TracedMap
+from ...ops.traced import TracedCoordinates, TracedMap
 from ...window import Window
 from . import order
 
