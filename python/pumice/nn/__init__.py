@@ -21,11 +21,14 @@ from .activation import (
 from .bev import ToBEV
 from .container import Identity, OnFeatures, Residual, Sequential, in_order, residual
 from .convolution import Convolution
-from .convolutions import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    Conv4d,
+from .join import Add, Cat
+from .kept import freeze
+from .linear import Linear
+from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
+from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
+from .strided import Conv1d, Conv2d, Conv3d, Conv4d
+from .submanifold import SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d
+from .transposed import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
@@ -38,16 +41,7 @@ from .convolutions import (
     InverseConv2d,
     InverseConv3d,
     InverseConv4d,
-    SubMConv1d,
-    SubMConv2d,
-    SubMConv3d,
-    SubMConv4d,
 )
-from .join import Add, Cat
-from .kept import freeze
-from .linear import Linear
-from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
-from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
 __all__ = [
     "Add",

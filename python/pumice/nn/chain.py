@@ -20,7 +20,7 @@ from ..ops import modes
 from ..ops.recomputed import gradients_of
 from ..tensor import SparseTensor
 from .convolution import Convolution
-from .convolutions import keeps_sites
+from .submanifold import keeps_sites
 
 Row = tuple[int, int, bool, float, float]
 _GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes

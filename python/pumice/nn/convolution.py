@@ -186,3 +186,12 @@ def make_window(
         paddings,
         per_axis(dilation, dimension, "dilation"),
     )
+
+
+def no_indice_key(name: str, indice_key: Any) -> None:
+    """Raises UserError where a map is given a name, as layers of spconv do."""
+    if indice_key is not None:
+        raise _C.UserError(
+            f"{name}: indice_key = {indice_key!r}: leave it out; layers on the same sites share their map without "
+            "a name, and InverseConv goes back by the sites themselves (pumice.compat.spconv takes keys)"
+        )

@@ -10,8 +10,7 @@ from .. import _C, ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
 from ..window import Numbers
-from .convolution import Convolution, make_window
-from .submanifold import no_indice_key
+from .convolution import Convolution, make_window, no_indice_key
 
 
 class Windowed(Convolution):
