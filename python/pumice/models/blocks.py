@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from .. import nn
-from ..nn.chain import INSIDE, Inside
+from ..nn.composition import COMPOSITIONS, Composition
 from ..nn.convolution import Convolution
 from ..profiling import Explanation, explain
 from ..tensor import SparseTensor
@@ -131,5 +131,5 @@ class ResidualBlock(torch.nn.Module):
         return nn.residual(self.net, x, shortcut)
 
 
-INSIDE[NamedBlock] = lambda block: Inside([block.net])
-INSIDE[ResidualBlock] = lambda block: Inside([block.net], True, block.downsample)
+COMPOSITIONS[NamedBlock] = lambda block: Composition([block.net])
+COMPOSITIONS[ResidualBlock] = lambda block: Composition([block.net], True, block.downsample)

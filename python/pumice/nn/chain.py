@@ -8,8 +8,8 @@ wants a gradient; else its layers run one by one (fused.py) and give the same nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -139,11 +139,11 @@ class Chain:
         sites = list(range(_GIVEN))  # of each value, as a number
         first: dict[Any, int] = {}
         self.windows = [link.convolution.window for link in self.links]
-        self.twins = list(range(len(self.links)))
+        self.same_map = list(range(len(self.links)))  # for each link, the first one with its map
         for index, link in enumerate(self.links):
             if keeps_sites(link.convolution):
                 on = sites[link.input]
-                self.twins[index] = first.setdefault((on, self.windows[index]), index)
+                self.same_map[index] = first.setdefault((on, self.windows[index]), index)
                 sites.append(on)
             else:
                 sites.append(_GIVEN + index)
@@ -219,9 +219,9 @@ class Chain:
                 self._describe()
                 return self._maps(x, other, features, like, least)
             out = coords[link.input]
-            twin = self.twins[index]
-            if twin < index and keeps_sites(layer):
-                map = maps[twin]
+            same = self.same_map[index]
+            if same < index and keeps_sites(layer):
+                map = maps[same]
             else:
                 on = SparseTensor._of(out, features)
                 map, out = layer.find(on, like if index == 0 else None)
@@ -323,25 +323,3 @@ def one_by_one(
             )  # fmt: skip
         )
     return values[-1]
-
-
-class Inside(NamedTuple):
-    """What a module does, said so that a chain can go through it: `modules` one after the other; of a
-    sum, relu(that + shortcut(x)), or + x without a shortcut."""
-
-    modules: list[torch.nn.Module]
-    is_sum: bool = False
-    shortcut: torch.nn.Module | None = None
-
-
-# By exact class, since a class that inherits may do something else.
-INSIDE: dict[type, Callable[[Any], Inside]] = {}
-
-
-def nested(modules: Iterable[torch.nn.Module | None], found: list[torch.nn.Module]) -> None:
-    """Modules, and those inside of what a chain can go through."""
-    for module in modules:
-        if module is not None:
-            found.append(module)
-            if type(module) in INSIDE:
-                nested(module._modules.values(), found)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
-from .chain import INSIDE, Inside
+from .composition import COMPOSITIONS, Composition
 from .described import described
 from .fused import Step, fused_parts, has_hooks, steps_of
 
@@ -132,8 +132,8 @@ class Residual(torch.nn.Module):
         return residual(self.body, x, other)
 
 
-INSIDE[Sequential] = lambda module: Inside(list(module._modules.values()))
-INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
+COMPOSITIONS[Sequential] = lambda module: Composition(list(module._modules.values()))
+COMPOSITIONS[Residual] = lambda module: Composition([module.body], True, module.shortcut)
 
 
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:

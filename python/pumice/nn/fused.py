@@ -27,7 +27,8 @@ from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor, features_on
 from .activation import ReLU
-from .chain import INSIDE, Chain, Link, nested
+from .chain import Chain, Link
+from .composition import COMPOSITIONS, nested
 from .convolution import Convolution
 from .normalization import BatchNorm, batch_norm
 
@@ -250,16 +251,16 @@ def _link(step: Step, links: list[Link], value: int) -> int | None:
         links.append(Link(step.convolution, step.norm, step.relu, value))
         return 1 + len(links)  # values 0 and 1 are the inputs
     module = step.module
-    if module is None or has_hooks(module) or type(module) not in INSIDE:
+    if module is None or has_hooks(module) or type(module) not in COMPOSITIONS:
         return None
-    inside = INSIDE[type(module)](module)
+    composition = COMPOSITIONS[type(module)](module)
     shortcut: int | None = value
-    if inside.shortcut is not None:
-        shortcut = _link_all([inside.shortcut], links, value)
-    made = _link_all(inside.modules, links, value)
+    if composition.shortcut is not None:
+        shortcut = _link_all([composition.shortcut], links, value)
+    made = _link_all(composition.modules, links, value)
     if made is None or shortcut is None:
         return None
-    if inside.is_sum:
+    if composition.is_sum:
         last = links[-1]
         if made == value or last.relu or last.residual >= 0:
             return None
@@ -270,9 +271,9 @@ def _link(step: Step, links: list[Link], value: int) -> int | None:
 def _takes_like(step: Step) -> bool:
     if step.module is None:
         return True
-    inside = INSIDE[type(step.module)](step.module)
-    steps = steps_of(inside.modules)
-    return not inside.is_sum and bool(steps) and _takes_like(steps[0])
+    composition = COMPOSITIONS[type(step.module)](step.module)
+    steps = steps_of(composition.modules)
+    return not composition.is_sum and bool(steps) and _takes_like(steps[0])
 
 
 def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> int | None:
@@ -289,7 +290,7 @@ class FusedParts(NamedTuple):
 
     body: weakref.ref[torch.nn.Module]  # the container, since a shallow copy of it holds this object too
     children: tuple[Any, ...]  # of the container
-    entered: list[tuple[torch.nn.Module, tuple[Any, ...]]]  # modules that a chain can go through, and their children
+    composed: list[tuple[torch.nn.Module, tuple[Any, ...]]]  # modules that a chain can go through, and their children
     modules: list[torch.nn.Module]
     hooked: bool
     parts: list[Part]
@@ -302,7 +303,7 @@ class FusedParts(NamedTuple):
         return cls(
             weakref.ref(body),
             tuple(body._modules.values()),
-            [(module, tuple(module._modules.values())) for module in modules if type(module) in INSIDE],
+            [(module, tuple(module._modules.values())) for module in modules if type(module) in COMPOSITIONS],
             modules,
             any(map(has_hooks, modules)),
             parts_of(steps_of(body._modules.values())),
@@ -312,7 +313,7 @@ class FusedParts(NamedTuple):
         """Whether these still are the parts of `body`."""
         if self.hooked or self.body() is not body or tuple(body._modules.values()) != self.children:
             return False
-        for module, children in self.entered:
+        for module, children in self.composed:
             if tuple(module._modules.values()) != children:
                 return False
         return not any(map(has_hooks, self.modules))
