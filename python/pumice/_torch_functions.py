@@ -58,7 +58,7 @@ def call(kind: type[Fields], function: Callable[..., Any], args: Any, kwargs: An
     )
 
 
-# Methods and properties that people try first, and modules of torch.nn ask for.
+# Methods and properties of tensors that users try first, and that modules of torch.nn read.
 MISSING = tuple(
     (
         "argmax argmin backward clone contiguous dim expand flatten grad item log_softmax matmul max mean min "
@@ -67,7 +67,7 @@ MISSING = tuple(
 )
 
 
-# What other libraries call it, and what it is here.
+# Names of other libraries, and the names here.
 RENAMED = {
     "feats": "features",
     "coordinates": "indices",

@@ -57,12 +57,12 @@ class Explanation(list[Layer]):
 
     @property
     def ms(self) -> float:
-        """Of all layers, without maps."""
+        """Milliseconds of all layers, without maps."""
         return sum(layer.ms for layer in self)
 
     @property
     def map_ms(self) -> float:
-        """Of finding all maps."""
+        """Milliseconds of finding all maps."""
         return sum(layer.map_ms for layer in self)
 
     def by_kind(self) -> dict[str, Kind]:

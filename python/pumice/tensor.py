@@ -208,7 +208,7 @@ class SparseTensor(Values):
 
     @property
     def shape(self) -> torch.Size:
-        """That of the features: [N, C]."""
+        """The shape of the features: [N, C]."""
         return self.features.shape
 
     @property
@@ -223,7 +223,7 @@ class SparseTensor(Values):
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the features."""
+        """The type of the features."""
         return self.features.dtype
 
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,

@@ -32,7 +32,7 @@ class Values(Fields):
         def indices(self) -> Tensor: ...
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """As torch.Tensor.to: the features change type, to a floating one, and both move."""
+        """Takes what torch.Tensor.to takes: the features change to another floating type, features and sites move."""
         features = self.features.to(*args, **kwargs)
         if features is self.features:
             return self
@@ -92,22 +92,22 @@ class Values(Fields):
         return prune(self, mask)
 
     def __add__(self, other: Self) -> Self:
-        """On the same sites; `ops.union_add` is for different ones."""
+        """The sum, on the same sites; `ops.union_add` is for different ones."""
         features = features_on(self.coords, other, "+")
         return self._of(self.coords, self.features + features)
 
     def __sub__(self, other: Self) -> Self:
-        """On the same sites; `ops.union_add(x, -y)` is for different ones."""
+        """The difference, on the same sites; `ops.union_add(x, -y)` is for different ones."""
         return self._of(self.coords, self.features - features_on(self.coords, other, "-"))
 
     def __mul__(self, other: Factor) -> Self:
-        """By a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
+        """The product with a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
         return self._scaled(self.features * self._factor(other, "*"))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Factor) -> Self:
-        """By a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
+        """The quotient by a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
         return self._scaled(self.features / self._factor(other, "/"))
 
     def __neg__(self) -> Self:

@@ -98,7 +98,7 @@ __all__ = [
     "residual",
 ]
 
-# What other libraries call it, without the number of axes at the end.
+# Names of other libraries and the names here, without the number of axes at the end.
 _NAMED_OTHERWISE = {
     "SparseConv": "Conv", "SparseInverseConv": "InverseConv", "SparseConvTranspose": "ConvTranspose",
     "SparseSequential": "Sequential", "SparseMaxPool": "MaxPool", "MaxPool": "MaxPool", "AvgPool": "AvgPool",

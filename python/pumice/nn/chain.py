@@ -23,7 +23,7 @@ from .convolution import Convolution
 from .submanifold import keeps_sites
 
 Row = tuple[int, int, bool, float, float]
-_GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
+_GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
 hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
@@ -43,8 +43,8 @@ class Link:
 
 
 class Code:
-    """What a chain computes, as the extension takes it: a row of (input, residual or -1, ReLU, epsilon,
-    momentum) for each link."""
+    """A chain in the form that the extension takes: a row of (input, residual or -1, ReLU, epsilon, momentum) for each
+    link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
@@ -125,7 +125,7 @@ class Code:
 
 
 class Chain:
-    """Links whose last one makes the result."""
+    """A list of links that runs as one; the last link makes the result."""
 
     def __init__(self, links: list[Link]) -> None:
         self.links = links
@@ -133,7 +133,7 @@ class Chain:
         self._describe()
 
     def _describe(self) -> None:
-        """For the extension, with the settings that norms have now."""
+        """Makes the `Code` of the chain, with the current settings of the norms."""
         self.settings = [(link.norm.eps, link.norm.momentum) for link in self.links]
         # Links on the same sites with the same window have the same map: that of the first of them.
         sites = list(range(_GIVEN))  # of each value, as a number
@@ -280,7 +280,7 @@ _apply = modes.function(_ChainFunction)
 
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
-    """For second derivatives: the layers one by one, each of which has them."""
+    """For second derivatives: runs the layers one by one, since each of them has such derivatives."""
     features, other, _, _, *parameters = ctx.saved_tensors
     code, maps, layouts, _ = ctx.call
 

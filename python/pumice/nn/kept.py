@@ -45,8 +45,7 @@ def freeze(model: torch.nn.Module) -> torch.nn.Module:
     GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
     changing weights.
 
-    Without the promise weights are packed at each call, since PyTorch does not tell who writes into
-    `weight.data`.
+    Without the promise weights are packed at each call, since PyTorch does not count writes into `weight.data`.
 
     Args:
         model: with convolutions of `pumice.nn` or `pumice.compat` at any depth.

@@ -135,7 +135,7 @@ def _fits(
 
 
 def _in_graph(given: NormArguments, training: bool) -> Tensor:
-    """In a graph, where the number of rows may have no value, which PyTorch's own norm needs."""
+    """The norm in a graph, where the number of rows may have no value; PyTorch's own norm needs one."""
     if not training:
         return _with_running(given)
     output, _, _, mean, variance = torch.ops.pumice.batch_norm(*given)

@@ -26,13 +26,13 @@ class Waiting(Protocol):
     is_done: bool
 
     def result(self) -> Any:
-        """What it makes, computed if it is not there yet."""
+        """Its result, computed if it is not there yet."""
 
     def settle(self) -> None:
-        """Computes its convolution once more, if somebody still holds that."""
+        """Computes its convolution once more, if a tensor still stands for that."""
 
     def held(self) -> int:
-        """0 where nobody holds a tensor that stands for it."""
+        """0 where no tensor stands for its result."""
 
 
 class _Region(threading.local):
