@@ -59,7 +59,7 @@ def union_add(left: Sparse, right: Sparse) -> Sparse:
         tensor([2., 1.])
     """
     if left.coords.is_same(right.coords):
-        return left + right  # type: ignore[operator, no-any-return]  (sparse tensors add)
+        return left + right  # type: ignore[operator]
     if left.features.shape[1] != right.features.shape[1]:
         raise _C.UserError(
             f"union_add: the tensors have {left.features.shape[1]} and {right.features.shape[1]} "
