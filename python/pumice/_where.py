@@ -1,4 +1,5 @@
-"""Where in a network something went wrong. Found when an error is raised; nothing is recorded before."""
+"""Finds the layer in a network that raised an error, and names it in the error. Nothing is recorded before an
+error is raised."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import torch
 
 from . import _C
 
-# What functions that run a layer call it.
+# Names of the variables that hold a layer, and its input, in functions that run one.
 _NAMES = ("self", "layer", "module", "norm")
 _INPUTS = ("x", "features", "input")
 # Where sparse tensors have their features: other interfaces' too, which may not have computed them yet.
@@ -22,9 +23,9 @@ _TAKES = ("in_channels", "in_channel", "in_features", *_TAKES_ITEMS)
 
 
 def explained(error: Exception) -> Exception:
-    """`error`, which a layer is letting through, with the path of the innermost layer in the outermost
-    network that is running ("stem.0"), and what that layer takes where it was given something else. To be
-    raised from an except clause; an error that has its path already stays as it is."""
+    """The error to raise in place of `error`, which passed through a layer. It has the path of the innermost layer
+    in the outermost network that is running ("stem.0"), and says what that layer takes where it was given something
+    else. Call it in an except clause; an error that has its path already is returned as it is."""
     if getattr(error, "_pumice_place", None) is not None or torch.compiler.is_compiling():
         return error
     found = _failed(error)
@@ -52,7 +53,7 @@ def explained(error: Exception) -> Exception:
 
 
 def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:
-    """What to raise where a layer got something else than a sparse tensor."""
+    """The error to raise where a layer got something else than a sparse tensor."""
     kind = type(x).__name__
     error = _C.UserError(
         f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got a {kind}: make one with "
@@ -123,7 +124,7 @@ def _given(frame: FrameType) -> Any:
 
 
 def _dimensions(layer: torch.nn.Module, x: Any) -> str:
-    """Of sites that have other axes than the layer's kernel."""
+    """What to say where the sites have other axes than the layer's kernel; empty where they do not."""
     wanted, given = getattr(layer, "dimension", None), getattr(x, "dimension", None)
     if not isinstance(wanted, int) or not isinstance(given, int) or wanted == given:
         return ""
@@ -140,7 +141,7 @@ def _dimensions(layer: torch.nn.Module, x: Any) -> str:
 
 
 def _channels(layer: torch.nn.Module, x: Any) -> str:
-    """Of features of other widths than the layer's."""
+    """What to say where the features have other channels than the layer takes; empty where they do not."""
     rows = next((held for held in (getattr(x, name, None) for name in _FEATURES) if held is not None), x)
     shape = getattr(rows, "shape", None)
     if shape is None or len(shape) < 2:

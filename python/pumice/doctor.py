@@ -1,11 +1,12 @@
-"""What an installation can do, said in words."""
+"""Reports what an installation can do: versions, devices, compilers and kernels."""
 
 from __future__ import annotations
 
 import importlib.util
 import platform
 
-from . import __version__, _C
+from . import _C
+from ._version import __version__
 
 
 def _torch_lines() -> tuple[list[str], bool]:

@@ -1,4 +1,5 @@
-"""Points in metres, from files or simulated, and the voxels they fall into. Works with NumPy alone."""
+"""Provides points in metres, read from files or simulated, and the voxels that they fall into. Works with NumPy
+alone."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class PointCloud:
-    """What a sensor saw. What a scan does not have is None.
+    """One scan of a sensor. Columns that it does not have are None.
 
     Args:
         positions: float32 [P, 3], metres.

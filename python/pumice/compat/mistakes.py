@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from .. import _C
@@ -51,10 +51,15 @@ class NoTensor:
     _modules = ""
     _functions = ""
 
-    @staticmethod
-    def _own(name: str) -> str | None:
-        """The interface's own layer for a class of torch.nn, where there is one."""
-        return None
+    # Names of classes of torch.nn, and the interface's own layers for them, which the modules of layers enter here.
+    _layers: dict[str, str]
+
+    @classmethod
+    def _has_layers(cls, prefix: str, names: Iterable[str], start: str = "") -> None:
+        """`names` of layers, without `start` those of torch.nn, are found under `prefix`."""
+        for name in names:
+            plain = name.removeprefix(start)
+            cls._layers.update({plain: prefix + name, f"{plain}1d": prefix + name})
 
     @classmethod
     def __torch_function__(
@@ -68,7 +73,7 @@ class NoTensor:
 
     @classmethod
     def _given_to(cls, module: Any) -> str:
-        own = cls._own(type(module).__name__)
+        own = cls._layers.get(type(module).__name__)
         return (
             f"{place_of(module, sys._getframe(1))} takes a tensor, and got a {cls.__name__}: "
             + (cls._modules if own is None else f"{own} takes it")

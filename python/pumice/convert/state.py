@@ -1,4 +1,4 @@
-"""A whole state dict from one library's convention to another's."""
+"""Converts a whole state dict from one library's layout to another's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOLERANCE = 1e-10  # of float64 sums of a few thousand products, relative
 
 @dataclass
 class Kernel:
-    """What became of one convolution.
+    """How one convolution was converted.
 
     Args:
         name: of the source.
@@ -47,12 +47,12 @@ class Kernel:
 
 @dataclass
 class Converted:
-    """A state by the names and in the layouts of the target; and what became of each parameter, by the names of the
-    source.
+    """A converted state, in the names and layouts of the target, and how each parameter was converted, by its name in
+    the source.
 
     Args:
         tensors: of the target, by name.
-        kernels: what was turned.
+        kernels: the convolutions.
         kept: what was carried over as it is.
         dropped: what was left out.
     Example:

@@ -1,5 +1,5 @@
-"""Recorded datasets, as the folders that people have them in. Scans come as the files have them,
-labels by the numbers of the dataset's own files."""
+"""Reads recorded datasets from the folders in which they are distributed. Scans and labels keep the numbers of
+the dataset's files."""
 
 from __future__ import annotations
 

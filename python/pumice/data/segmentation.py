@@ -1,4 +1,4 @@
-"""Scans into batches of voxels, for the semantic segmentation of points."""
+"""Makes batches of voxels from scans, for the semantic segmentation of points."""
 
 from __future__ import annotations
 

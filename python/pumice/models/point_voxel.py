@@ -1,4 +1,4 @@
-"""Points beside voxels: features that go from one to the other at every level of a network."""
+"""Carries features between points and voxels, at every level of a network."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class PointTensor:
 
 
 class _Level:
-    """The way between points and the voxels of one stride, found when first asked for."""
+    """The maps between points and the voxels of one stride, each made when it is first needed."""
 
     def __init__(self, coords: Coordinates, positions: Tensor) -> None:
         """The arguments are those of the class."""
@@ -181,6 +181,5 @@ class _Level:
         return self.map
 
 
-# What torch.save writes, torch.load takes back without `weights_only=False`; what is known of levels is found
-# again.
+# torch.load reads what torch.save wrote without `weights_only=False`; the maps of each level are made again.
 torch.serialization.add_safe_globals([PointTensor])

@@ -1,4 +1,4 @@
-"""Pooling over a map and over batch items. Only active inputs count."""
+"""Computes pooling over a map and over batch items. Only active inputs count."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from torch import Tensor
 from .. import _C
 from ..coords import Coordinates
 from . import modes
-from .graph import TracedMap
 from .library.pooling import MAXIMA, SUMS, at_maxima
-from .maps import Map, as_traced
+from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
 
 
 def pool(features: Tensor, map: Map, kind: str) -> Tensor:
-    """Over the pairs of a map, in windows. An output that no input meets is 0.
+    """Pools over the pairs of a map, in windows. An output without an input is 0.
 
     Args:
         features: [in rows, C].
@@ -43,7 +42,7 @@ def pool(features: Tensor, map: Map, kind: str) -> Tensor:
 
 
 def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
-    """Over the rows of each batch item.
+    """Pools over the rows of each batch item.
 
     Args:
         features: [rows, C].
@@ -66,7 +65,7 @@ def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
 
 
 def spread_items(items: Tensor, coords: Coordinates) -> Tensor:
-    """[batch_size, C] to [rows, C]: to every row what its batch item has."""
+    """[batch_size, C] to [rows, C]: every row gets the values of its batch item."""
     if modes.traced(items):
         token, rows, size = coords.token, coords.rows, coords.batch_size
         return _ops.sum_pool(items, token, rows, size, "sum", True, True)

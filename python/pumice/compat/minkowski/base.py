@@ -45,12 +45,7 @@ class Tensor(NoTensor):
     _modules = f"give it x.F [N, C] in a module of your own; {_BACK}"
     _functions = f"ME.MinkowskiFunctional and ME.cat take it, and others x.F [N, C]; {_BACK}"
 
-    @staticmethod
-    def _own(name: str) -> str | None:
-        from . import layers
-
-        own = f"Minkowski{name.removesuffix('1d')}"
-        return f"ME.{own}" if own in layers.__all__ else None
+    _layers: dict[str, str] = {}
 
     _held: Rows
     _manager: CoordinateManager

@@ -10,6 +10,7 @@ import torch
 from ... import ops
 from ...nn import deferred
 from ...nn.fused import is_watched
+from .base import Tensor as SparseRows
 from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 
@@ -168,3 +169,5 @@ for _name in _ACTIVATIONS:
     )
 
 __all__ = [name for name in dir() if name.startswith("Minkowski") and not name.endswith("Base")]
+
+SparseRows._has_layers("ME.", __all__, start="Minkowski")

@@ -11,9 +11,8 @@ from ..foreign import PeerAssertionError
 from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
-from .field import TensorField
 from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 
 def kind_of(mode: PoolingMode) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import _C
+from ... import _C, ops
 from ...coords import Coordinates
 from ...nn import deferred
 from ..mistakes import NoTensor, explaining
-from . import conventions
-from .utils import tensor_cache
-from .utils.tensor_cache import TensorCache
-from .utils.utils import make_ntuple
+from . import conventions, tensor_cache
+from .axis_numbers import make_ntuple
+from .tensor_cache import TensorCache
 
 
 def get_allow_negative_coordinates() -> bool:
@@ -42,12 +41,7 @@ class SparseTensor(NoTensor):
         "torchsparse.SparseTensor(…, x.coords, x.stride) puts a result of N rows back on the sites"
     )
 
-    @staticmethod
-    def _own(name: str) -> str | None:
-        from .nn import modules
-
-        own = name.removesuffix("1d")
-        return f"torchsparse.nn.{own}" if own in modules.__all__ else None
+    _layers: dict[str, str] = {}
 
     def __init__(
         self,
@@ -212,13 +206,11 @@ class SparseTensor(NoTensor):
 
     def dense(self) -> Tensor:
         """[batch, X, Y, Z, C]; by `spatial_range`, or else the box from 0 to the last site."""
-        from ...ops import to_dense
-
         sites = self.sites
         shape = sites.spatial_shape
         if shape is None:
             shape = (sites.indices[:, 1:].amax(0) + 1).tolist() if len(self) else [0, 0, 0]
-        return to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
+        return ops.to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
 
     def _on_sites_of(self, other: SparseTensor) -> bool:
         """Whether both have the same coordinates in the same rows. Values are compared where nothing else says

@@ -10,8 +10,8 @@ import torch
 
 from ....foreign import ForeignWeight, PeerAssertionError
 from ... import conventions
+from ...axis_numbers import make_ntuple
 from ...tensor import SparseTensor, explaining_layer
-from ...utils.utils import make_ntuple
 from ..functional.conv import conv as functional
 
 _BEFORE = (
