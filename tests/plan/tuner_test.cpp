@@ -62,7 +62,7 @@ TEST(Tuner, FindsTheBestWithinItsNoise) {
     machine.add_group(2, 12, 0.7, 3);
     machine.add_group(1, 8, 0.4, 10);
     machine.noise = test::rough_noise();
-    const Result result = tune(machine.groups, machine.measuring(), machine.options());
+    const Result result = tune_greedily(machine.groups, machine.measuring(), machine.options());
     bool is_best = true;
     for (std::size_t i = 0; i < machine.groups.size(); ++i) {
       is_best = is_best && machine.true_group_s(i, result.assignment[i]) <=
@@ -89,7 +89,7 @@ TEST(Tuner, IsNeverSlowerThanUntuned) {
       machine.add_group(1 + group, 5, has_gains ? 0.9 : 1.0, has_gains ? 1.2 : 1.03);
     machine.rest_s = 1e-3;
     machine.noise = test::rough_noise();
-    const Result result = tune(machine.groups, machine.measuring(), machine.options());
+    const Result result = tune_greedily(machine.groups, machine.measuring(), machine.options());
     const double ratio = machine.true_network_s(result.assignment) / machine.untuned_s();
     worst = std::max(worst, ratio);
     tuned += result.ratio.samples > 0 ? 1 : 0;
@@ -104,7 +104,7 @@ TEST(Tuner, SharesCutsAsWellAsTryingAllChoices) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     SyntheticMachine machine = network_with_cuts(seed);
     SyntheticMachine again = network_with_cuts(seed + 100);
-    const Result greedy = tune(machine.groups, machine.measuring(), machine.options());
+    const Result greedy = tune_greedily(machine.groups, machine.measuring(), machine.options());
     const Result all = tune_exhaustively(again.groups, again.measuring(), again.options());
     // "64 b" on one cut for both passes, and its own for the weight gradient.
     EXPECT_EQ(greedy.assignment, (Assignment{{3, 3, 1}})) << "seed " << seed;
@@ -119,7 +119,7 @@ TEST(Tuner, MissesASettingWhoseCandidatesArePredictedWrongly) {
   for (const std::size_t decision : {0u, 1u})
     machine.seconds[0][decision][2] = 9e-3;   // "64 a": predicted to cost less than "64 b"
   SyntheticMachine again = machine;
-  const Result greedy = tune(machine.groups, machine.measuring(), machine.options());
+  const Result greedy = tune_greedily(machine.groups, machine.measuring(), machine.options());
   const Result all = tune_exhaustively(again.groups, again.measuring(), again.options());
   EXPECT_EQ(greedy.assignment, (Assignment{{0, 0, 1}}));
   EXPECT_EQ(all.assignment, (Assignment{{3, 3, 1}}));
@@ -143,13 +143,13 @@ TEST(Tuner, MeasuresOnlyWhatGoesTogether) {
     EXPECT_TRUE(goes_together(machine.groups[group], choice));
     return sample(group, choice, round);
   };
-  for (const auto search : {tune, tune_exhaustively})
+  for (const auto search : {tune_greedily, tune_exhaustively})
     search(machine.groups, measuring, machine.options());
 }
 
 TEST(Tuner, ReportsWhatEveryCandidateDidAndWhy) {
   SyntheticMachine machine = network_with_cuts(5);
-  const Result result = tune(machine.groups, machine.measuring(), machine.options());
+  const Result result = tune_greedily(machine.groups, machine.measuring(), machine.options());
   ASSERT_EQ(result.groups.size(), 1u);
   const GroupReport& group = result.groups[0];
   EXPECT_EQ(group.verdict, Verdict::accepted);
@@ -179,7 +179,8 @@ TEST(Tuner, KeepsTheBudgetButForTheSampleThatWasRunning) {
     for (int i = 0; i < 5; ++i)
       machine.add_group(4, 8, 0.6, 1.5);
     machine.noise = test::rough_noise();
-    const Result result = tune(machine.groups, machine.measuring(), machine.options(budget_s));
+    const Result result =
+        tune_greedily(machine.groups, machine.measuring(), machine.options(budget_s));
     EXPECT_LE(machine.now_s(), budget_s + machine.longest_s());
     EXPECT_LE(machine.true_network_s(result.assignment), machine.untuned_s());
     EXPECT_EQ(result.stop, Stop::out_of_budget);
@@ -195,10 +196,11 @@ TEST(Tuner, GivesWhatItHadFoundWhenTheBudgetEnds) {
     second *= 10;
   const double whole_s = [&] {
     SyntheticMachine unlimited = machine;
-    tune(unlimited.groups, unlimited.measuring(), unlimited.options());
+    tune_greedily(unlimited.groups, unlimited.measuring(), unlimited.options());
     return unlimited.now_s();
   }();
-  const Result result = tune(machine.groups, machine.measuring(), machine.options(whole_s * 0.9));
+  const Result result =
+      tune_greedily(machine.groups, machine.measuring(), machine.options(whole_s * 0.9));
   EXPECT_EQ(result.stop, Stop::out_of_budget);
   EXPECT_EQ(result.groups[0].verdict, Verdict::accepted) << result.summary;
   EXPECT_EQ(result.groups[1].verdict, Verdict::not_measured) << result.groups[1].reason;
@@ -211,10 +213,10 @@ TEST(Tuner, GivesWhatItHadFoundWhenTheBudgetEnds) {
 
 TEST(Tuner, HasNothingToDoWithoutDecisionsOrWithOneCandidate) {
   SyntheticMachine machine(9);
-  EXPECT_EQ(tune({}, machine.measuring(), machine.options()).assignment, Assignment{});
+  EXPECT_EQ(tune_greedily({}, machine.measuring(), machine.options()).assignment, Assignment{});
   machine.add_group(0, 0, 1, 1);
   machine.add_group(2, 1, 1, 1);
-  for (const auto search : {tune, tune_exhaustively}) {
+  for (const auto search : {tune_greedily, tune_exhaustively}) {
     const Result result = search(machine.groups, machine.measuring(), machine.options());
     EXPECT_EQ(result.assignment, (Assignment{{}, {0, 0}}));
     EXPECT_EQ(result.groups[1].reason, "there is nothing to choose");
@@ -235,7 +237,7 @@ TEST(Tuner, RefusesACandidateThatThrowsAndGoesOn) {
     if (choice[0] == 1) throw std::runtime_error("the kernel needs more shared memory");
     return sample(group, choice, round);
   };
-  const Result result = tune(machine.groups, measuring, machine.options());
+  const Result result = tune_greedily(machine.groups, measuring, machine.options());
   EXPECT_EQ(result.assignment, (Assignment{{2}}));
   const CandidateReport& refused = result.groups[0].decisions[0].candidates[1];
   EXPECT_EQ(refused.verdict, Verdict::refused);
@@ -251,7 +253,7 @@ TEST(Tuner, RefusesTimesThatAreNone) {
     measuring.group = [&](std::size_t group, const Choice& choice, int round) {
       return choice[0] == 1 ? wrong : sample(group, choice, round);
     };
-    const Result result = tune(machine.groups, measuring, machine.options());
+    const Result result = tune_greedily(machine.groups, measuring, machine.options());
     EXPECT_EQ(result.assignment, (Assignment{{0}}));
     const CandidateReport& refused = result.groups[0].decisions[0].candidates[1];
     EXPECT_EQ(refused.verdict, Verdict::refused) << wrong;
@@ -269,7 +271,7 @@ TEST(Tuner, AGroupThatCannotRunUntunedIsLeftAlone) {
     if (group == 0) throw std::runtime_error("no memory");
     return sample(group, choice, round);
   };
-  const Result result = tune(machine.groups, measuring, machine.options());
+  const Result result = tune_greedily(machine.groups, measuring, machine.options());
   EXPECT_EQ(result.groups[0].verdict, Verdict::refused);
   EXPECT_NE(result.groups[0].reason.find("no memory"), std::string::npos);
   EXPECT_EQ(result.assignment[0], Choice{0});
@@ -288,7 +290,7 @@ TEST(Tuner, DropsAGroupWithWhichTheNetworkIsSlower) {
     const double penalty_s = assignment[3] == Choice{0} ? 0 : 5e-3;
     return machine.sample(machine.true_network_s(assignment) + penalty_s, round);
   };
-  const Result result = tune(machine.groups, measuring, machine.options());
+  const Result result = tune_greedily(machine.groups, measuring, machine.options());
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(result.groups[i].verdict, i == 3 ? Verdict::dropped : Verdict::accepted) << i;
     EXPECT_EQ(result.assignment[i] == Choice{0}, i == 3) << i;
@@ -304,7 +306,7 @@ TEST(Tuner, KeepsNothingWhereTheNetworkCannotBeMeasured) {
   measuring.network = [](const Assignment&, int) -> double {
     throw std::runtime_error("the scan is gone");
   };
-  const Result result = tune(machine.groups, measuring, machine.options());
+  const Result result = tune_greedily(machine.groups, measuring, machine.options());
   EXPECT_EQ(result.assignment, untuned_assignment(machine.groups));
   EXPECT_NE(result.groups[0].reason.find("the scan is gone"), std::string::npos)
       << result.groups[0].reason;
@@ -316,7 +318,7 @@ TEST(Tuner, CancelledItStopsBeforeTheNextSampleAndStaysUntuned) {
     machine.add_group(2, 6, 0.5, 0.9);
     Options options = machine.options();
     options.is_cancelled = [&] { return machine.samples() >= most; };
-    const Result result = tune(machine.groups, machine.measuring(), options);
+    const Result result = tune_greedily(machine.groups, machine.measuring(), options);
     if (result.stop == Stop::finished) continue;   // it needed no more
     EXPECT_EQ(machine.samples(), most);
     EXPECT_EQ(result.stop, Stop::cancelled);
@@ -334,7 +336,7 @@ TEST(Tuner, TellsHowFarItIs) {
     fractions.push_back(fraction);
     texts.insert(text);
   };
-  tune(machine.groups, machine.measuring(), options);
+  tune_greedily(machine.groups, machine.measuring(), options);
   EXPECT_TRUE(std::is_sorted(fractions.begin(), fractions.end()));
   EXPECT_EQ(fractions.front(), 0);
   EXPECT_EQ(fractions.back(), 1);
@@ -351,7 +353,7 @@ TEST(Tuner, MeasuresAtMostTwelveCandidatesThoseThatArePredictedToCostLeast) {
     measured.insert(choice[0]);
     return sample(group, choice, round);
   };
-  const Result result = tune(machine.groups, measuring, machine.options());
+  const Result result = tune_greedily(machine.groups, measuring, machine.options());
   EXPECT_EQ(measured.size(), 13u);   // and the untuned one
   double most_predicted = 0;
   for (const std::size_t candidate : measured) {
@@ -374,7 +376,7 @@ TEST(Tuner, RefusesImpossibleArguments) {
     std::vector<Group> groups = machine.groups;
     Options options = machine.options();
     change(groups, options);
-    return message_of([&] { tune(groups, measuring, options); });
+    return message_of([&] { tune_greedily(groups, measuring, options); });
   };
   EXPECT_NE(refused([](auto& groups, auto&) {
               groups[0].decisions[0].candidates.clear();
@@ -396,8 +398,9 @@ TEST(Tuner, RefusesImpossibleArguments) {
               tune_exhaustively(machine.groups, measuring, machine.options());
             }).find("more than most_choices = 512"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { tune(machine.groups, {}, {}); }).find("measuring has no function"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] { tune_greedily(machine.groups, {}, {}); }).find("measuring has no function"),
+      std::string::npos);
 }
 
 }   // namespace

@@ -157,8 +157,8 @@ struct Result {
 ///
 /// Two changes that only pay together, such as two decisions that have to leave a cut at the same
 /// time where no setting proposes it, are not found. UserError for impossible arguments.
-Result tune(const std::vector<Group>& groups, const Measuring& measuring,
-            const Options& options = {});
+Result tune_greedily(const std::vector<Group>& groups, const Measuring& measuring,
+                     const Options& options = {});
 
 /// The same, trying all choices of each group. UserError where a group has more than
 /// `most_choices`.

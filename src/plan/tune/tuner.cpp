@@ -177,7 +177,8 @@ class Tuning {
 
 }   // namespace
 
-Result tune(const std::vector<Group>& groups, const Measuring& measuring, const Options& options) {
+Result tune_greedily(const std::vector<Group>& groups, const Measuring& measuring,
+                     const Options& options) {
   check(groups, measuring, options);
   return Tuning(groups, measuring, options).run(&GroupSearch::greedy);
 }
@@ -188,7 +189,7 @@ Result tune_exhaustively(const std::vector<Group>& groups, const Measuring& meas
   for (const Group& group : groups) {
     PUMICE_EXPECTS(count_choices(group, options.most_choices) <= options.most_choices, "group \"",
                    group.name, "\" has more than most_choices = ", options.most_choices,
-                   " choices; raise that, give fewer candidates, or use tune");
+                   " choices; raise that, give fewer candidates, or use tune_greedily");
   }
   return Tuning(groups, measuring, options).run(&GroupSearch::exhaustive);
 }
