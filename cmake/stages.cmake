@@ -5,8 +5,7 @@ set(PUMICE_STAGES "" CACHE INTERNAL "")
 function(pumice_stage stage)
   file(GLOB sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/src/${stage}/*.cpp
-    ${PROJECT_SOURCE_DIR}/src/${stage}/cpu/*.cpp
-    ${PROJECT_SOURCE_DIR}/src/${stage}/cuda/*.cpp)
+    ${PROJECT_SOURCE_DIR}/src/${stage}/*/*.cpp)
   add_library(pumice_${stage} OBJECT ${sources})
   target_link_libraries(pumice_${stage}
     PUBLIC pumice_includes
@@ -47,5 +46,5 @@ function(pumice_library)
   target_link_libraries(pumice
     PUBLIC pumice_includes
     PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
-            ${CMAKE_DL_LIBS})
+            SQLite::SQLite3 ${CMAKE_DL_LIBS})
 endfunction()

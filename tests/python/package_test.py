@@ -43,11 +43,11 @@ def test_carries_the_licence_of_everything_inside(wheel: pathlib.Path) -> None:
     }
     assert "Apache License" in texts["LICENSE"]
     carried = {"libtbb": "oneTBB", "libhwy": "Highway", "libfmt": "fmt", "libspdlog": "spdlog",
-               "libpng16": "libpng"}
+               "libpng16": "libpng", "libsqlite3": "SQLite"}
     libraries = [name for name in names if re.match(r"pumice/lib/[^/]+$", name)]
     assert libraries
     inside = {carried[pathlib.PurePath(name).name.split(".")[0]] for name in libraries}
-    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11", "stb", "DejaVu"}
+    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11", "stb", "DejaVu", "SQLite"}
     for library in inside | compiled_in:
         assert "opyright" in texts[library] and len(texts[library]) > 1000, library
 
