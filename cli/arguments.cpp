@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <system_error>
 
 #include <fmt/core.h>
@@ -39,7 +40,12 @@ PointCloud ScanArguments::read(const std::filesystem::path& path) const {
   return read_points(path, options);
 }
 
-void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path,
+                    const std::filesystem::path& scan) {
+  std::error_code absent;
+  PUMICE_EXPECTS(std::filesystem::exists(path, absent), "--labels ", printable_path(path),
+                 ": there is no such file; give the .label file of ", printable_path(scan),
+                 ", or leave it out");
   cloud.labels = read_labels(path);
   PUMICE_EXPECTS(cloud.labels.rows() == cloud.size(), "--labels ", printable_path(path), ": ",
                  counted(cloud.labels.rows(), "label"), " for ", counted(cloud.size(), "point"),
@@ -47,11 +53,14 @@ void replace_labels(PointCloud& cloud, const std::filesystem::path& path) {
 }
 
 void VoxelArguments::add_to(CLI::App& command, bool with_reduction) {
-  command.add_option("--voxel", voxel, "Voxel size in metres: one number, or one for each axis")
+  take_numbers(command.add_option("--voxel", voxel,
+                                  "Voxel size in metres: one number, or one for each axis"),
+               "--voxel 0.1 0.1 0.2")
       ->expected(1, 3);
-  command
-      .add_option("--range", range,
-                  "Crop to [X0, X1) x [Y0, Y1) x [Z0, Z1), in metres: X0 Y0 Z0 X1 Y1 Z1")
+  take_numbers(
+      command.add_option("--range", range,
+                         "Crop to [X0, X1) x [Y0, Y1) x [Z0, Z1), in metres: X0 Y0 Z0 X1 Y1 Z1"),
+      "--range -50 -50 -3 50 50 1")
       ->expected(6);
   if (!with_reduction) return;
   command
@@ -101,6 +110,17 @@ std::string whole_number(const std::string& text) {
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure == std::errc() && end == text.data() + text.size()) return {};
   return printable(text) + " is not a whole number from 0 to 2^64 - 1";
+}
+
+CLI::Option* take_numbers(CLI::Option* option, const std::string& example) {
+  const auto is_number = [example](const std::string& text) -> std::string {
+    char* end = nullptr;
+    (void)std::strtod(text.c_str(), &end);
+    if (!text.empty() && end == text.c_str() + text.size()) return {};
+    return printable(text) +
+           " is no number; give numbers with spaces or commas between them, as in " + example;
+  };
+  return option->delimiter(',')->check(is_number);
 }
 
 std::string not_empty(const std::string& text) {

@@ -27,8 +27,10 @@ struct ScanArguments {
   PointCloud read(const std::filesystem::path& path) const;
 };
 
-/// Gives a scan the labels of a SemanticKITTI .label file; UserError for another number of them.
-void replace_labels(PointCloud& cloud, const std::filesystem::path& path);
+/// Gives a scan, read from `scan`, the labels of a SemanticKITTI .label file; UserError for another
+/// number of them, and where there is no such file.
+void replace_labels(PointCloud& cloud, const std::filesystem::path& path,
+                    const std::filesystem::path& scan);
 
 /// `--voxel S | SX SY SZ`, `--range X0 Y0 Z0 X1 Y1 Z1`, `--reduction R`.
 struct VoxelArguments {
@@ -53,6 +55,10 @@ void add_threads(CLI::App& command);
 
 /// For CLI11's `check`: digits alone, below 2^64. Empty, or what is wrong.
 std::string whole_number(const std::string& text);
+
+/// An option of several numbers, with spaces or commas between them; `example` is how they are
+/// given, for what is said of anything else.
+CLI::Option* take_numbers(CLI::Option* option, const std::string& example);
 
 /// For CLI11's `check`: anything but an empty text. Empty, or what is wrong.
 std::string not_empty(const std::string& text);

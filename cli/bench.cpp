@@ -301,8 +301,9 @@ void add_bench_command(CLI::App& app) {
                       "The scan to measure on (default: a simulated one)");
   arguments->reading.add_to(*command);
   arguments->voxels.add_to(*command);
-  command->add_option("--network", arguments->networks, "networks: only these");
-  command->add_option("--channels", arguments->channels, "layers: their channels")
+  command->add_option("--network", arguments->networks, "networks: only these")->delimiter(',');
+  take_numbers(command->add_option("--channels", arguments->channels, "layers: their channels"),
+               "--channels 32 64")
       ->capture_default_str();
   command->add_option("--levels", arguments->levels, "layers: levels, each halves the coordinates")
       ->capture_default_str();

@@ -339,16 +339,16 @@ void add_conv_command(CLI::App& app) {
       ->required();
   command->add_option("OUT", arguments->out, "coords and features of the result, and gradients")
       ->required();
-  command
-      ->add_option("--kernel", arguments->kernel,
-                   "Extent of the kernel: one number, or one for each axis; default 3")
-      ->expected(1, kMaxDimension);
-  command->add_option("--stride", arguments->stride, "Default 1")->expected(1, kMaxDimension);
-  command
-      ->add_option("--padding", arguments->padding,
-                   "Default 0; submanifold: what centres the kernel")
-      ->expected(1, kMaxDimension);
-  command->add_option("--dilation", arguments->dilation, "Default 1")->expected(1, kMaxDimension);
+  const auto add_axes = [command](const std::string& name, std::vector<std::int32_t>& values,
+                                  const char* what) {
+    take_numbers(command->add_option(name, values, what), name + " 3 3 1")
+        ->expected(1, kMaxDimension);
+  };
+  add_axes("--kernel", arguments->kernel,
+           "Extent of the kernel: one number, or one for each axis; default 3");
+  add_axes("--stride", arguments->stride, "Default 1");
+  add_axes("--padding", arguments->padding, "Default 0; submanifold: what centres the kernel");
+  add_axes("--dilation", arguments->dilation, "Default 1");
   command->add_option("--mode", arguments->mode)
       ->check(CLI::IsMember({"submanifold", "strided", "transposed", "inverse", "generative"}))
       ->capture_default_str();
@@ -359,10 +359,8 @@ void add_conv_command(CLI::App& app) {
               "Sites of a strided result: every cell an offset reaches, or occupied coarse cells")
           ->check(CLI::IsMember({"dilating", "cell"}))
           ->capture_default_str();
-  command
-      ->add_option("--spatial-shape", arguments->spatial_shape,
-                   "Extent of the input grid; results outside theirs are cut")
-      ->expected(1, kMaxDimension);
+  add_axes("--spatial-shape", arguments->spatial_shape,
+           "Extent of the input grid; results outside theirs are cut");
   command->add_option("--kernel-shape", arguments->kernel_shape)
       ->check(CLI::IsMember({"hypercube", "hypercross"}))
       ->capture_default_str();

@@ -16,7 +16,8 @@ CLI::App* add_part(CLI::App& kernels, const char* name, const char* what,
                    const ArgumentsPtr& arguments) {
   CLI::App* part = kernels.add_subcommand(name, what);
   part->add_option("--arch", arguments->architectures,
-                   "Only these architectures, as in sm_90a (default: all)");
+                   "Only these architectures, as in sm_90a (default: all)")
+      ->delimiter(',');
   part->add_option("--channels", arguments->channels,
                    "Kernels for these channels, as in 32x64,64x64 (default: those of the networks)")
       ->delimiter(',');

@@ -54,6 +54,7 @@ void Compilation::run(const Take& take) const {
   std::mutex mutex;
   int done = 0;
   const auto size = static_cast<std::int64_t>(tasks_.size());
+  progress.show(0, static_cast<int>(size));   // the first kernels may take seconds
   parallel_for(size, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const CompileTask& task = tasks_[static_cast<std::size_t>(i)];

@@ -49,7 +49,11 @@ std::string sentence(const CLI::ParseError& error, const std::string& command) {
   std::string text = error.what();
   text.erase(std::min(text.find('\n'), text.size()));
   if (text.find("; ") != std::string::npos) return text;
-  return text + "; `pumice " + command + " --help` says what it takes";
+  // "--range: At least 6 required but received 1"
+  const bool miscounted = text.find(" required but received ") != std::string::npos;
+  return text +
+         (miscounted ? "; give them with spaces or commas between: `pumice " : "; `pumice ") +
+         command + " --help` says what it takes";
 }
 
 /// Whatever an argument, a file or its name put into it, a sentence stays one.

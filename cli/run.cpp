@@ -153,7 +153,9 @@ void add_run_command(CLI::App& app) {
                       "A page that shows the same in a browser, as `pumice view --html` makes it, "
                       "and beside labels the truth and the errors");
   const CLI::Option* size =
-      command->add_option("--size", arguments->size, "Width and height of the picture in pixels")
+      take_numbers(command->add_option("--size", arguments->size,
+                                       "Width and height of the picture in pixels"),
+                   "--size 1600 900")
           ->expected(2)
           ->capture_default_str();
   add_threads(*command);

@@ -7,19 +7,25 @@
 #include <pumice/nn/profile.hpp>
 #include <pumice/points/read.hpp>
 
+#include "core/printable.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
 
 Batch read_batch(const std::vector<std::string>& scans, const std::vector<std::string>& labels,
                  const ScanArguments& reading, const VoxelOptions& options) {
-  PUMICE_EXPECTS(labels.empty() || labels.size() == scans.size(),
-                 "--labels: ", counted(std::ssize(labels), "file"), " for ",
-                 counted(std::ssize(scans), "scan"), "; give one a scan, in their order");
+  if (!labels.empty() && labels.size() != scans.size()) {
+    const bool few = labels.size() < scans.size();
+    detail::raise_user("--labels: ", counted(std::ssize(labels), "file"), " for ",
+                       counted(std::ssize(scans), "scan"), ", so that ",
+                       few ? printable_path(scans[labels.size()]) + " has none"
+                           : printable_path(labels[scans.size()]) + " is of no scan",
+                       "; give one a scan, in their order");
+  }
   Batch batch;
   for (std::size_t i = 0; i < scans.size(); ++i) {
     PointCloud& cloud = batch.clouds.emplace_back(reading.read(scans[i]));
-    if (!labels.empty()) replace_labels(cloud, labels[i]);
+    if (!labels.empty()) replace_labels(cloud, labels[i], scans[i]);
     batch.points += cloud.size();
     batch.dropped_points += cloud.dropped_points;
   }

@@ -43,7 +43,7 @@ void view(const ViewArguments& arguments) {
                  arguments.colour, " shows none of --labels ", printable_path(arguments.labels),
                  "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
-  if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels);
+  if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels, arguments.scan);
   PictureOptions options;
   options.width = arguments.size[0];
   options.height = arguments.size[1];
@@ -91,7 +91,9 @@ void add_view_command(CLI::App& app) {
                                   ->capture_default_str();
   command->add_option("--labels", arguments->labels, "A SemanticKITTI .label file to colour by");
   const CLI::Option* size =
-      command->add_option("--size", arguments->size, "Width and height of the picture in pixels")
+      take_numbers(command->add_option("--size", arguments->size,
+                                       "Width and height of the picture in pixels"),
+                   "--size 1600 900")
           ->expected(2)
           ->capture_default_str();
   arguments->reading.add_to(*command);

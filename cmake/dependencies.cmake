@@ -12,10 +12,18 @@ pumice_find(Eigen3 3.4 NO_MODULE)
 pumice_find(fmt)
 # Logging behind PUMICE_LOG.
 pumice_find(spdlog)
-# JSON of safetensors headers, of `--json` and of benchmark records.
+# JSON of safetensors headers, of `--json`, of benchmark records and of tables of plans.
 pumice_find(nlohmann_json)
 # Deflate inside .npz archives and PNG pictures.
 pumice_find(ZLIB)
+# Tuned plans that several processes write at once, any of which may be killed: a file of our own would need
+# locks, a journal and recovery, which SQLite has, and has tested for longer. It is opened only where plans are
+# asked for or stored. The Python package takes the static library, where there is one: Python's own module
+# sqlite3 brings another copy of it into the process, and two of one name would be one.
+if(PUMICE_PYTHON)
+  find_library(SQLite3_LIBRARY NAMES libsqlite3.a sqlite3)
+endif()
+pumice_find(SQLite3 3.35)
 # Pictures of scans.
 pumice_find(PNG)
 # Text in those pictures, set in the font that cli/font has: one header, nothing to carry along or to be

@@ -44,5 +44,5 @@ function(pumice_library)
   target_link_libraries(pumice
     PUBLIC pumice_includes
     PRIVATE $<BUILD_INTERFACE:pumice_settings> TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog ZLIB::ZLIB
-            ${CMAKE_DL_LIBS})
+            SQLite::SQLite3 ${CMAKE_DL_LIBS})
 endfunction()

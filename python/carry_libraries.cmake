@@ -6,7 +6,7 @@ file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${program}
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing
-  PRE_INCLUDE_REGEXES "tbb" "hwy" "fmt" "spdlog" "png"
+  PRE_INCLUDE_REGEXES "tbb" "hwy" "fmt" "spdlog" "png" "sqlite3"
   PRE_EXCLUDE_REGEXES ".*")
 if(missing)
   message(FATAL_ERROR "the package needs ${missing}, and no such library was found")

@@ -6,6 +6,8 @@
 Errors, which end in exit code 1:
   - a stage includes a stage to its right (order: the pumice_stage lines of CMakeLists.txt, then cli)
   - files include each other in a circle
+  - a module of python/pumice imports one of a later layer, or modules import each other in a circle
+    (order and rules: tools/python_layers.py)
   - an include of our own names no file
   - a public header includes anything but <pumice/...> and the standard library
   - a header of device/pumice, which NVRTC reads, includes anything but others of device/pumice; one of
@@ -22,6 +24,9 @@ Warnings:
 import re
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from python_layers import Package  # noqa: E402
 
 MAX_LINES = 600
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -194,9 +199,14 @@ class Tree:
             if lines > MAX_LINES:
                 self.error(path, lines, f"{lines} lines: split what is longer than {MAX_LINES}")
 
+    def check_python(self):
+        for path, line, message in Package(self.root).check():
+            self.error(path, line, message)
+
     def check(self):
         self.check_includes()
         self.check_cycles()
+        self.check_python()
         self.check_tests()
         self.check_lengths()
 

@@ -15,16 +15,16 @@ With PyTorch there are sparse tensors and layers::
 from __future__ import annotations
 
 import importlib as _importlib
-import importlib.metadata as _metadata
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import view
 from ._C import Error, InternalError, UserError
+from ._version import __version__ as __version__
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
-# The extension's exceptions come without a text for help().
-Error.__doc__ = "The base of what Pumice raises, a RuntimeError; by itself, what a device or a file refused."
+# The exceptions of the extension have no docstrings of their own.
+Error.__doc__ = "The base class of Pumice's errors, a RuntimeError; raised by itself where a device or a file fails."
 UserError.__doc__ = """A wrong argument, a ValueError: says which, its value, and what to do.
 
     Example:
@@ -49,10 +49,8 @@ if _TYPE_CHECKING:
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
 
-__version__ = _metadata.version("pumice")
-
-# What needs PyTorch is brought in when first asked for, so that `import pumice` is quick and works
-# without it.
+# Names that need PyTorch, and their modules. They are imported at first use, so that `import pumice` is quick and
+# works without PyTorch.
 _WITH_TORCH = {
     "data": "pumice.data",
     "losses": "pumice.losses",
@@ -105,7 +103,7 @@ __all__ = [
 ]
 
 
-# What other libraries call it.
+# Names of other libraries, and what to use here.
 _NAMED_OTHERWISE = {
     "SparseConvTensor": "it is pumice.SparseTensor(coords, features); pumice.compat.spconv has spconv's",
     "TensorField": "points become voxels by pumice.voxelize; pumice.compat.minkowski has MinkowskiEngine's",

@@ -1,5 +1,5 @@
-"""The command `pumice`, also as `python -m pumice`: `doctor` and `convert`, which want Python, and every
-command of the C++ program, which comes along."""
+"""Runs the command `pumice`, also as `python -m pumice`: `doctor` and `convert` are written in Python, all other
+commands are those of the C++ program, which is installed with the package."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is asked of arguments in many places, and what is said where they are not so. NumPy only; what
-is asked of tensors of PyTorch is in _tensors.py."""
+"""Checks arguments that are numbers, ranges or NumPy arrays, and says in an error what to give instead. Needs
+NumPy only; _tensors.py checks tensors of PyTorch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from . import _C
 
 def real_array(name: str, values: Any) -> np.ndarray:
-    """As an array of NumPy. Raises UserError, naming it, for one that floats cannot hold all of."""
+    """`values` as an array of NumPy. Raises UserError, naming them, where they are no real numbers."""
     if isinstance(values, np.ma.MaskedArray):
         raise _C.UserError(
             f"{name} are a masked array, whose mask would be lost: give values[~mask], or .filled()"
@@ -32,13 +32,13 @@ def real_array(name: str, values: Any) -> np.ndarray:
 
 
 def at_least_one(what: str, given: Sized, of: str) -> None:
-    """`what`: the function and its argument."""
+    """Raises UserError where `given` is empty. `what` names the function and its argument."""
     if len(given) == 0:
         raise _C.UserError(f"{what} is empty: give at least one {of}")
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """`value` as an int."""
+    """`value` as an int. Raises UserError, naming it, unless it is a whole number in these bounds."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -50,14 +50,38 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 
 def number_from(name: str, value: float, least: float, most: float) -> float:
-    """`value`, which is no NaN either."""
+    """`value`. Raises UserError, naming it, unless it is a number in these bounds, and for NaN."""
     if not _is_number(value) or not least <= value <= most:
         raise _C.UserError(f"{name} = {value!r}: give a number from {least:g} to {most:g}")
     return value
 
 
+def floats(name: str, values: Any, remedy: str) -> list[float]:
+    """`values`, several numbers. Raises UserError, which ends with `remedy`, for text and what else is none."""
+    try:
+        given = list(values)
+        if not any(isinstance(value, str) for value in given):  # of a text, its letters
+            return [float(value) for value in given]
+    except (TypeError, ValueError):
+        pass
+    raise _C.UserError(f"{name} = {values!r}: {remedy}")
+
+
+def cell_size(name: str, size: Any) -> list[float]:
+    """Metres along x, y and z, of one number or of three."""
+    # NumPy is asked last: in a graph it is not there to be asked.
+    one = isinstance(size, (int, float)) or (not isinstance(size, (list, tuple, str)) and np.ndim(size) == 0)
+    remedy = "give metres, one number or one each for x, y and z"
+    if size is None or isinstance(size, str):
+        raise _C.UserError(f"{name} = {size!r}: {remedy}")
+    sizes = floats(name, [size] * 3 if one else size, remedy)
+    if len(sizes) != 3:
+        raise _C.UserError(f"{name} has {len(sizes)} numbers: give one, or one each for x, y and z")
+    return sizes
+
+
 def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
-    """Both ends of a range to draw from."""
+    """(low, high), the ends of a range. Raises UserError, naming them, unless they are in ascending order."""
     if not (_is_number(low) and _is_number(high)) or not least <= low <= high < float("inf"):
         above = "" if least == float("-inf") else f", of at least {least:g}"
         raise _C.UserError(f"{names} = {low!r}, {high!r}: give the lower one first{above}")
@@ -88,5 +112,5 @@ def warn_once(key: str, text: str) -> None:
 
 
 def _passed(file: str, here: str) -> bool:
-    """Whether a frame of `file` is no user's: one of this package, or of PyTorch's modules."""
+    """Whether a frame of `file` belongs to this package or to PyTorch's modules, and not to a user."""
     return file.startswith(here) or os.path.join("torch", "nn", "modules") in file

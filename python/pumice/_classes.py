@@ -1,4 +1,4 @@
-"""Tensors of classes, as losses and figures take them, and what is said of those that hold anything else."""
+"""Checks tensors of class numbers, which losses and metrics take."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 3  # values that a sentence names
 
 
 def check_tensor(name: str, value: Any) -> None:
-    """A tensor of PyTorch."""
+    """Raises UserError, naming it, unless `value` is a tensor of PyTorch."""
     if isinstance(value, Tensor):
         _tensors.check_tensor(name, value)
         return
@@ -26,14 +26,14 @@ def check_tensor(name: str, value: Any) -> None:
 
 
 def check_classes(name: str, value: Any) -> None:
-    """A tensor of whole numbers."""
+    """Raises UserError, naming it, unless `value` is a tensor of whole numbers."""
     check_tensor(name, value)
     if value.dtype not in _tensors.INTEGERS:
         raise _C.UserError(f"{name} is {value.dtype}: give the class of each row, as int64")
 
 
 def check_same_device(first: str, left: Tensor, second: str, right: Tensor) -> None:
-    """`left` and `right` of arguments with these names."""
+    """Raises UserError where the arguments named `first` and `second` are on different devices."""
     if left.device != right.device:
         raise _C.UserError(
             f"{first} is on {left.device} and {second} on {right.device}: bring them together with .to()"

@@ -25,8 +25,8 @@ DTYPES = [
 ]
 
 
-# Without this key results are no views: each counts by itself what is written into it, and nobody is
-# told that it came of another tensor.
+# Without this dispatch key results are no views: each has a version counter of its own, and autograd does not
+# know that they share memory.
 _AS_VIEWS = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
 
 
@@ -37,7 +37,7 @@ def _cut(flat: torch.Tensor, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def has_derivative(tensor: torch.Tensor) -> bool:
-    """Of forward mode, at the level that is open."""
+    """Whether `tensor` has a derivative of forward mode, at the level that is open."""
     level = torch.autograd.forward_ad._current_level
     return torch._VF._unpack_dual(tensor, level=level)[1] is not None
 
@@ -47,8 +47,8 @@ _COMPILERS = {"13": "cu13/lib/libnvrtc.so.13", "12": "cuda_nvrtc/lib/libnvrtc.so
 
 
 def _suggest_compiler() -> None:
-    """The NVRTC of PyTorch's wheels, which fits the driver PyTorch works with. Nothing is written
-    into the environment, which child processes with another PyTorch inherit."""
+    """Tells the extension where the NVRTC of PyTorch's wheels is, which fits the driver that PyTorch works with. It
+    does not set an environment variable, which child processes with another PyTorch would inherit."""
     file = _COMPILERS.get(str(torch.version.cuda).split(".")[0])
     spec = importlib.util.find_spec("nvidia")
     if file is None or spec is None:
@@ -63,7 +63,7 @@ def _connect() -> None:
     _C.use_framework(
         DTYPES, _cut, torch.Tensor.is_neg, describe, vars(torch.autograd.forward_ad), has_derivative
     )
-    # Since PyTorch 2.10; without it tensors are asked by their methods.
+    # Since PyTorch 2.10; without it the extension calls the methods of tensors.
     exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
     if exchange is not None:
         _C.use_exchange_table(exchange, [torch.Tensor, torch.nn.Parameter])

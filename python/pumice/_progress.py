@@ -1,4 +1,4 @@
-"""A line on the terminal while kernels are compiled, which the first pass of a network may have to."""
+"""Shows a line on the terminal while kernels are compiled, which can happen in the first pass of a network."""
 
 from __future__ import annotations
 

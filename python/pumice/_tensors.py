@@ -1,5 +1,5 @@
-"""What tensors are asked before something is computed of them, and what is said where they are no ordinary
-ones. What the extension is given it looks at itself (python/src/tensor_look.cpp) and asks `describe`."""
+"""Checks tensors before something is computed from them. The extension checks those that it is given itself
+(python/src/tensor_look.cpp) and calls `describe` for the text of an error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 def describe(value: Any) -> str:
-    """Why `value` is no tensor that kernels can take, and what makes one of it: what a sentence goes on
-    with after "features is"; nothing where it is a dense one. Without memory it may be all the same."""
+    """The end of a sentence that begins with "features is": why kernels cannot take `value`, and how to make a
+    tensor that they take. Empty for a dense tensor, even for one without memory."""
     kind = f"a {type(value).__name__}"
     if not isinstance(value, torch.Tensor):
         return f"{kind}: torch.as_tensor() makes a tensor"
@@ -36,7 +36,7 @@ def describe(value: Any) -> str:
 
 
 def ordinary(tensor: Any) -> Any:
-    """The tensor of PyTorch's own class that a layer's output stands for, where it is one of those."""
+    """`tensor`, or the ordinary tensor that it stands for, if it is the output of a layer that waits (nn/deferred)."""
     stands_for = None if type(tensor) in _ORDINARY else getattr(tensor, "stands_for", None)
     return tensor if stands_for is None else stands_for()
 
@@ -65,7 +65,8 @@ def check_real(name: str, value: Any) -> None:
 
 
 def check_floating(features: Any) -> None:
-    """Layers, gradients and interpolation are of dense tensors of floating types alone."""
+    """Raises UserError unless `features` are a dense tensor of a floating type, as layers, gradients and
+    interpolation need it."""
     kind = type(features)
     ordinary = kind is torch.Tensor or kind is torch.nn.Parameter
     if ordinary and features.is_floating_point() and features.layout is torch.strided:

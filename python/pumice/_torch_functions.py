@@ -1,19 +1,17 @@
-"""What functions and methods of PyTorch do with sparse tensors: those that look at each number alone
-work on the features, the others say what to call instead."""
+"""Decides what functions and methods of PyTorch do with a sparse tensor: elementwise ones work on the features,
+all others raise an error that says what to call instead."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from . import _C
+from ._fields import Fields
 from ._where import place_of, torch_module
-
-if TYPE_CHECKING:
-    from .tensor import SparseTensor
 
 # By name, since a function has several: torch.relu, torch.nn.functional.relu, torch.Tensor.relu.
 ELEMENTWISE = frozenset(
@@ -41,8 +39,8 @@ _REMEDIES = {
 _OTHERWISE = "give it x.features [N, C]; x.replace(features=…) puts a result of N rows back on the sites"
 
 
-def call(kind: type[SparseTensor], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What `__torch_function__` does."""
+def call(kind: type[Fields], function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The implementation of `SparseTensor.__torch_function__`."""
     name = getattr(function, "__name__", str(function)).strip("_")
     if args and isinstance(args[0], kind):
         x = args[0]
@@ -60,7 +58,7 @@ def call(kind: type[SparseTensor], function: Callable[..., Any], args: Any, kwar
     )
 
 
-# Methods and properties that people try first, and modules of torch.nn ask for.
+# Methods and properties of tensors that users try first, and that modules of torch.nn read.
 MISSING = tuple(
     (
         "argmax argmin backward clone contiguous dim expand flatten grad item log_softmax matmul max mean min "
@@ -69,7 +67,7 @@ MISSING = tuple(
 )
 
 
-# What other libraries call it, and what it is here.
+# Names of other libraries, and the names here.
 RENAMED = {
     "feats": "features",
     "coordinates": "indices",
@@ -78,7 +76,7 @@ RENAMED = {
 
 
 class Renamed:
-    """An attribute that sparse tensors of other libraries have under this name, and says so."""
+    """An attribute under another library's name. Reading it raises an error that says what it is called here."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -94,7 +92,7 @@ class Renamed:
 
 
 class Missing:
-    """An attribute of tensors that a sparse tensor does not have, and says so."""
+    """An attribute of tensors that a sparse tensor lacks. Reading it raises an error that says what to use instead."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -114,7 +112,7 @@ class Missing:
 
 
 def given_to(module: torch.nn.Module) -> str:
-    """Of a module of torch.nn, which takes tensors."""
+    """What to say where a module of torch.nn, which takes tensors, was given a sparse tensor."""
     name = type(module).__name__
     own = {"BatchNorm1d": "BatchNorm", "BatchNorm3d": "BatchNorm", "SyncBatchNorm": "SyncBatchNorm",
            "Conv3d": "Conv3d, or SubMConv3d", "MaxPool3d": "MaxPool", "AvgPool3d": "AvgPool"}.get(name)  # fmt: skip

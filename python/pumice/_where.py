@@ -1,4 +1,5 @@
-"""Where in a network something went wrong. Found when an error is raised; nothing is recorded before."""
+"""Finds the layer in a network that raised an error, and names it in the error. Nothing is recorded before an
+error is raised."""
 
 from __future__ import annotations
 
@@ -11,29 +12,34 @@ import torch
 
 from . import _C
 
-# What functions that run a layer call it.
+# Names of the variables that hold a layer, and its input, in functions that run one.
 _NAMES = ("self", "layer", "module", "norm")
 _INPUTS = ("x", "features", "input")
+# Where sparse tensors have their features: other interfaces' too, which may not have computed them yet.
+_FEATURES = ("_held", "features")
+# What layers call the channels they take, of rows and of [items, channels, rows].
+_TAKES_ITEMS = ("num_features", "num_channels")
+_TAKES = ("in_channels", "in_channel", "in_features", *_TAKES_ITEMS)
 
 
 def explained(error: Exception) -> Exception:
-    """`error`, which a layer is letting through, with the path of the innermost layer in the outermost
-    network that is running ("stem.0"), and what that layer takes where it was given something else. To be
-    raised from an except clause; an error that has its path already stays as it is."""
+    """The error to raise in place of `error`, which passed through a layer. It has the path of the innermost layer
+    in the outermost network that is running ("stem.0"), and says what that layer takes where it was given something
+    else. Call it in an except clause; an error that has its path already is returned as it is."""
     if getattr(error, "_pumice_place", None) is not None or torch.compiler.is_compiling():
         return error
     found = _failed(error)
     if found is None:
         return error
-    frame, layer = found
+    frame, layer, given = found
     place = place_of(layer, frame)
     text = str(error)
-    given = _given(frame)
     if isinstance(error, _C.UserError):
         text = text.removeprefix(f"{type(layer).__name__}: ")
     else:
         text = ""
-    text = _dimensions(layer, given) or _channels(layer, given) or text
+    if not isinstance(error, AssertionError):  # with which an interface says in its own words what it checks
+        text = _dimensions(layer, given) or _channels(layer, given) or text
     if not text:  # an error of PyTorch's stays what it is
         if hasattr(error, "add_note"):  # Python 3.11
             error.add_note(f"in {place}")
@@ -47,7 +53,7 @@ def explained(error: Exception) -> Exception:
 
 
 def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:
-    """What to raise where a layer got something else than a sparse tensor."""
+    """The error to raise where a layer got something else than a sparse tensor."""
     kind = type(x).__name__
     error = _C.UserError(
         f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got a {kind}: make one with "
@@ -92,15 +98,18 @@ def _modules(frame: FrameType | None) -> Iterator[torch.nn.Module]:
         frame = frame.f_back
 
 
-def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module] | None:
-    """The innermost frame that `error` went through and that ran a layer."""
+def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module, Any] | None:
+    """The innermost frame that `error` went through and that ran a layer, the layer, and what it was given."""
     found = None
     trace = error.__traceback__
     while trace is not None:
         for name in _NAMES:
             layer = trace.tb_frame.f_locals.get(name)
             if isinstance(layer, torch.nn.Module):
-                found = trace.tb_frame, layer
+                given = _given(trace.tb_frame)
+                if given is None and found is not None and found[1] is layer:
+                    given = found[2]  # of the function that this one is a part of
+                found = trace.tb_frame, layer, given
                 break
         trace = trace.tb_next
     return found
@@ -115,7 +124,7 @@ def _given(frame: FrameType) -> Any:
 
 
 def _dimensions(layer: torch.nn.Module, x: Any) -> str:
-    """Of sites that have other axes than the layer's kernel."""
+    """What to say where the sites have other axes than the layer's kernel; empty where they do not."""
     wanted, given = getattr(layer, "dimension", None), getattr(x, "dimension", None)
     if not isinstance(wanted, int) or not isinstance(given, int) or wanted == given:
         return ""
@@ -132,11 +141,12 @@ def _dimensions(layer: torch.nn.Module, x: Any) -> str:
 
 
 def _channels(layer: torch.nn.Module, x: Any) -> str:
-    """Of features of other widths than the layer's."""
-    shape = getattr(getattr(x, "features", x), "shape", None)
-    if shape is None or len(shape) != 2:
+    """What to say where the features have other channels than the layer takes; empty where they do not."""
+    rows = next((held for held in (getattr(x, name, None) for name in _FEATURES) if held is not None), x)
+    shape = getattr(rows, "shape", None)
+    if shape is None or len(shape) < 2:
         return ""
-    for name in ("in_channels", "in_features", "num_features"):
+    for name in _TAKES if len(shape) == 2 else _TAKES_ITEMS:
         wanted = getattr(layer, name, None)
         if isinstance(wanted, int) and wanted != shape[1]:
             return f"features have {shape[1]} channels, the layer takes {wanted}"

@@ -1,4 +1,4 @@
-"""The sites of sparse tensors."""
+"""Defines `Coordinates`, the sites of sparse tensors."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from typing import Any
 
 import torch
 
-from . import _C, _framework, window  # noqa: F401  (connects PyTorch)
-from ._checks import warn_once, whole_number
-from ._tensors import check_tensor
-
-NO_TRACING = (
-    "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
-    "use torch.export, or run the network in C++ or with `pumice run`"
-)
+from . import _C, window
+from ._sites import as_cells, make_sites, site_options, trace_sites
 
 
 class Coordinates:
     """Distinct integer sites, one row each; immutable, shared by all tensors on them.
 
-    It is the identity by which kernel maps are found again: tensors with the same `Coordinates`
+    Kernel maps are found again by the identity of this object: tensors with the same `Coordinates`
     share their maps, and no others do.
 
     Args:
@@ -42,6 +36,11 @@ class Coordinates:
 
     __slots__ = ("_indices", "_meta", "_sites", "_token", "_version")
 
+    _indices: torch.Tensor | None
+    _meta: tuple[Any, ...] | None
+    _token: torch.Tensor | None
+    _version: int | None
+
     def __init__(
         self,
         indices: torch.Tensor,
@@ -50,27 +49,16 @@ class Coordinates:
         batch_size: int | None = None,
         stride: Sequence[int] | None = None,
     ) -> None:
+        given = (indices, spatial_shape, batch_size, stride)
         if torch.compiler.is_compiling():
-            from .ops.graph import create_sites
-
             self._sites = None
-            made = create_sites(indices, spatial_shape, batch_size, stride)
-            self._token, self._indices, self._meta = made
+            self._token, self._indices, self._meta = trace_sites(*given)
             self._version = None
             return
-        if torch.jit.is_tracing():   # which would write down the sites of one scan as constants
-            raise _C.UserError(NO_TRACING)
-        cells = _as_cells(indices)
-        options = _options(cells, spatial_shape, batch_size, stride)
-        self._sites = _C.create_sites(cells, *options)
-        if batch_size is None and self._sites.batch_size > _MANY_ITEMS:
-            _warn_of_a_batch_column_at_the_end(cells)
-        if cells.is_cuda and (spatial_shape is None or batch_size is None):
-            _C.wait(self._sites.device)
-        # The caller may write into a tensor of its own afterwards; the sites stay as they are.
-        self._keep(cells.clone() if cells is indices else cells)
-        self._meta: tuple[Any, ...] | None = None
-        self._token: torch.Tensor | None = None
+        self._sites, cells = make_sites(*given)
+        self._keep(cells)
+        self._meta = None
+        self._token = None
         self.traceable()
 
     @classmethod
@@ -85,10 +73,10 @@ class Coordinates:
         return self
 
     def _keep(self, indices: torch.Tensor) -> None:
-        """Hands out `indices` from here on, and notices who writes into them. (Where PyTorch counts
-        that: in inference mode, through .data and through NumPy nobody is told. Nothing that is
-        computed reads them.)"""
-        self._indices: torch.Tensor | None = indices
+        """Keeps the tensor that `indices` returns, and its version, so that a write into it is noticed. PyTorch
+        does not count writes in inference mode, through .data or through NumPy; results stay right, since
+        nothing is computed from this tensor."""
+        self._indices = indices
         self._version = None if indices.is_inference() else indices._version
 
     @classmethod
@@ -102,14 +90,14 @@ class Coordinates:
     ) -> tuple[Coordinates, torch.Tensor, torch.Tensor]:
         """The sites of indices that may repeat: (sites, int32 [P] row of each given site, int32 [N] first
         given site of each row). Takes what `Coordinates` takes; waits for a GPU."""
-        cells = _as_cells(indices)
-        options = _options(cells, spatial_shape, batch_size, stride)
+        cells = as_cells(indices)
+        options = site_options(cells, spatial_shape, batch_size, stride)
         sites, row_of, first = _C.unique_sites(cells, *options)
         return cls._of(sites), row_of, first
 
     @property
     def sites(self) -> _C.Sites:
-        """For operators. Raises UserError where somebody has written into `indices`."""
+        """The sites of the extension, for operators. Raises UserError where `indices` were written into."""
         if self._sites is None:
             self._sites = _C.sites_of(self._token)
         if self._version is not None and self._indices._version != self._version:
@@ -121,7 +109,7 @@ class Coordinates:
 
     @property
     def token(self) -> torch.Tensor:
-        """int64 [1] that stands for the sites where an operator can take tensors alone."""
+        """int64 [1] that stands for the sites in operators of torch.library, which take tensors only."""
         if self._token is None:
             self._token = _C.sites_token(self._sites)
         return self._token
@@ -135,8 +123,8 @@ class Coordinates:
         return self._indices
 
     def traceable(self) -> Coordinates:
-        """Makes now what a graph can take but not make. Sites of your own have it; call this for
-        those that an eager layer made before they go into a compiled one."""
+        """Makes the token and the indices, which a compiled graph can take but not make. Sites made from
+        coordinates have both; call this for sites that an eager layer made, before a compiled layer takes them."""
         _ = self.token, self.indices, self._described()
         return self
 
@@ -154,7 +142,7 @@ class Coordinates:
 
     @property
     def rows(self) -> int:
-        """How many sites there are; inside a graph a number that the graph does not know."""
+        """How many sites there are; inside a graph a number without a value."""
         return self._indices.shape[0] if torch.compiler.is_compiling() else self.sites.rows
 
     @property
@@ -188,8 +176,7 @@ class Coordinates:
         return self.rows
 
     def is_same(self, other: Coordinates) -> bool:
-        """Whether both are the same sites in the same rows, by identity. Inside a graph: whether they
-        surely are."""
+        """Whether both are the same sites in the same rows, by identity. Inside a graph: whether that is certain."""
         if self is other:
             return True
         if torch.compiler.is_compiling():
@@ -214,7 +201,7 @@ class Coordinates:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        _ = self.sites  # which asks whether somebody has written into the indices
+        _ = self.sites  # raises where the indices were written into
         return _rebuild, (self.indices, self.spatial_shape, self.batch_size, self.stride)
 
     def __repr__(self) -> str:
@@ -234,84 +221,5 @@ def _rebuild(
     return Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
 
 
-# Batches of more items are rare enough to look twice.
-_MANY_ITEMS = 64
-
-
-def _warn_of_a_batch_column_at_the_end(cells: torch.Tensor) -> None:
-    """Once, where the first column is in no order and the last one counts up from 0, as the batch index of
-    scans that were joined does."""
-    first, last = cells[:, 0], cells[:, -1]
-    ordered = (last[1:] >= last[:-1]).all() & (last[:1] == 0).all() & (first[1:] < first[:-1]).any()
-    if bool(ordered):
-        warn_once(
-            "batch column",
-            f"coords have batch indices up to {int(first.max())} in no order, and a last column that counts up "
-            f"from 0 to {int(last[-1])}: the batch index is the first column, and coords.roll(1, 1) brings the "
-            "last one there; give batch_size where this is right as it is",
-        )
-
-
-def _as_cells(indices: torch.Tensor) -> torch.Tensor:
-    if not isinstance(indices, torch.Tensor):
-        raise _C.UserError(
-            f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
-        )
-    check_tensor("coords", indices)
-    if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
-        raise _C.UserError(
-            f"coords have shape {tuple(indices.shape)}: give [rows, 1 + D], the batch index first, "
-            "for D = 1 to 4"
-        )
-    if indices.dtype == torch.int64:
-        cells = indices.to(torch.int32)
-        if not bool((cells == indices).all()):
-            raise _C.UserError("coords hold values that int32 does not: move them towards 0")
-        indices = cells
-    if indices.dtype != torch.int32:
-        raise _C.UserError(f"coords are {indices.dtype}: give int32 or int64, as coords.int() makes")
-    return indices.contiguous()
-
-
-def _options(
-    cells: torch.Tensor,
-    spatial_shape: Sequence[int] | None,
-    batch_size: int | None,
-    stride: Sequence[int] | None,
-) -> tuple[Any, ...]:
-    """(stride, spatial shape, batch size, lowest site, highest site) for the extension, which on a
-    GPU has to know the last three."""
-    dimension = cells.shape[1] - 1
-    strides = _axes("stride", stride, dimension)
-    shape = _axes("spatial_shape", spatial_shape, dimension)
-    if not cells.is_cuda or cells.shape[0] == 0:
-        return strides, shape, batch_size, None, None
-    if shape is not None and batch_size is not None:
-        return strides, shape, batch_size, [0] * dimension, [extent - 1 for extent in shape]
-    low, high = torch.stack(torch.aminmax(cells, dim=0)).tolist()
-    if low[0] < 0:
-        raise _C.UserError(f"coords have batch index {low[0]}: the first column counts from 0")
-    if batch_size is not None and high[0] >= batch_size:
-        raise _C.UserError(f"coords have batch index {high[0]} in a batch of {batch_size}")
-    for axis, extent in enumerate(shape or []):
-        if low[axis + 1] < 0 or high[axis + 1] >= extent:
-            raise _C.UserError(
-                f"coords go from {low[axis + 1]} to {high[axis + 1]} on axis {axis}, where "
-                f"spatial_shape is {extent}: give a larger one, or crop"
-            )
-    return strides, shape, high[0] + 1 if batch_size is None else batch_size, low[1:], high[1:]
-
-
-def _axes(name: str, values: Sequence[int] | None, dimension: int) -> list[int] | None:
-    if values is None:
-        return None
-    numbers = [whole_number(name, value, -(2**31), 2**31 - 1) for value in values]
-    if len(numbers) != dimension:
-        raise _C.UserError(
-            f"{name} = {numbers} has {len(numbers)} numbers: give one for each of {dimension} axes"
-        )
-    return numbers
-
-
-# What torch.save writes of sites, torch.load takes back without `weights_only=False`.
+# torch.load reads sites that torch.save wrote without `weights_only=False`.
 torch.serialization.add_safe_globals([Coordinates, _rebuild, window._rebuild])

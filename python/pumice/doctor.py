@@ -1,11 +1,12 @@
-"""What an installation can do, said in words."""
+"""Reports what an installation can do: versions, devices, compilers and kernels."""
 
 from __future__ import annotations
 
 import importlib.util
 import platform
 
-from . import __version__, _C
+from . import _C
+from ._version import __version__
 
 
 def _torch_lines() -> tuple[list[str], bool]:
@@ -50,14 +51,15 @@ def _cuda_lines() -> tuple[list[str], bool]:
     return lines, True
 
 
-def _bundle_lines() -> list[str]:
-    lines = []
+def _bundle_lines() -> tuple[list[str], bool]:
+    """And whether none is ignored."""
+    lines, used = [], True
     for bundle in _C.kernel_bundles():
-        state = bundle["problem"] or (
-            f"{bundle['kernels']} kernels for {', '.join(bundle['architectures'])}"
-        )
+        state = f"{bundle['kernels']} kernels for {', '.join(bundle['architectures'])}"
+        if bundle["problem"]:
+            state, used = f"ignored, {bundle['problem']}", False
         lines.append(f"kernels   {bundle['path']}: {state}")
-    return lines
+    return lines, used
 
 
 def main() -> int:
@@ -66,7 +68,8 @@ def main() -> int:
     print(f"CPU       {_C.threads()} threads")
     torch_lines, torch_works = _torch_lines()
     cuda_lines, cuda_works = _cuda_lines()
-    lines = torch_lines + cuda_lines + _bundle_lines()
+    bundle_lines, bundles_used = _bundle_lines()
+    lines = torch_lines + cuda_lines + bundle_lines
     cache = _C.kernel_cache()
     if cache["folder"]:
         lines.append(
@@ -75,5 +78,6 @@ def main() -> int:
     for line in lines:
         print(_C.printable(line, 400))
     works = torch_works and cuda_works
-    print("All is well." if works else "Something is wrong: see above.")
+    well = "All is well." if bundles_used else "Layers work, but a bundle of kernels is ignored: see above."
+    print(well if works else "Something is wrong: see above.")
     return 0 if works else 1

@@ -1,4 +1,4 @@
-"""Several sparse tensors as one: channels side by side, or batch items one after another."""
+"""Joins several sparse tensors: their channels side by side, or their batch items one after another."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def collate(tensors: Sequence[SparseTensor]) -> SparseTensor:
         check_sparse("collate", x)
         _check_item(first, x, item)
         if not torch.compiler.is_compiling():
-            _ = x.coords.sites  # which asks whether somebody has written into the indices
-    # An operator, since a graph knows of a batch_size only when it runs.
+            _ = x.coords.sites  # raises where the indices were written into
+    # An operator, since a graph knows the value of a batch_size only when it runs.
     renumber = torch.ops.pumice.item_indices
     return SparseTensor(
         torch.cat([renumber(x.indices, x.batch_size, item) for item, x in enumerate(tensors)]),

@@ -1,4 +1,4 @@
-"""Calls of layers: what went in and came out, and how long it took."""
+"""Records calls of layers for `pumice.explain`: input, output, and time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAUSE = 1_000_000
 
 
 class LayerCall:
-    """One call of one layer, started when it is made. `result` is None until it has `ended`."""
+    """One call of one layer, whose clock starts when this object is made. `result` is None until `ended` is called."""
 
     def __init__(self, name: str, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class LayerCall:
 
 
 class PairCounter:
-    """Counts pairs. A GPU alone knows how many a map there has, so the same maps are made again
+    """Counts the pairs of maps. The host does not know how many a map on a GPU has, so the same maps are made again
     on the CPU, from copies of the sites."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class PairCounter:
 
 
 def _find_map(layer: Convolution, arguments: tuple[Any, ...]) -> float:
-    """Milliseconds of finding the map, which the layer will find made; 0 where it was made before."""
+    """Finds the map before the layer does, and returns the milliseconds; 0 where the map was there before."""
     x = arguments[0]
     before = len(_C.maps_of(x.coords.sites))
     _wait(x.features)
@@ -97,7 +97,8 @@ def _find_map(layer: Convolution, arguments: tuple[Any, ...]) -> float:
 
 
 def _clock(features: torch.Tensor) -> Callable[[], Callable[[], float]]:
-    """Started now; called once it stops, and what that returns gives the milliseconds."""
+    """Starts a clock. The function that is returned stops it, and returns one that gives the milliseconds, which a
+    GPU knows later."""
     if not features.is_cuda:
         begin = time.perf_counter()
 

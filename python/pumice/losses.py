@@ -1,4 +1,4 @@
-"""Losses of segmentation."""
+"""Provides losses for segmentation."""
 
 from __future__ import annotations
 

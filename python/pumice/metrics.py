@@ -1,4 +1,4 @@
-"""How good a segmentation is."""
+"""Measures how good a segmentation is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Points in metres, from files or simulated, and the voxels they fall into. Works with NumPy alone."""
+"""Provides points in metres, read from files or simulated, and the voxels that they fall into. Works with NumPy
+alone."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from . import _C
-from ._checks import real_array, whole_number
+from ._checks import cell_size, floats, real_array, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class PointCloud:
-    """What a sensor saw. What a scan does not have is None.
+    """One scan of a sensor. Columns that it does not have are None.
 
     Args:
         positions: float32 [P, 3], metres.
@@ -195,14 +196,8 @@ def voxelize(
         >>> voxels.coordinates.shape == (len(voxels), 4)
         True
     """
-    # NumPy is asked last: in a graph it is not there to be asked.
-    one = isinstance(size, (int, float)) or (
-        not isinstance(size, (list, tuple)) and np.ndim(size) == 0
-    )
-    sizes = [float(size)] * 3 if one else [float(value) for value in size]
-    if len(sizes) != 3:
-        raise _C.UserError(f"size has {len(sizes)} numbers: give one, or one each for x, y and z")
-    bounds = None if range is None else [float(value) for value in range]
+    sizes = cell_size("size", size)
+    bounds = None if range is None else floats("range", range, "give metres, x0, y0, z0, x1, y1, z1")
     if bounds is not None and len(bounds) != 6:
         raise _C.UserError(f"range has {len(bounds)} numbers: give x0, y0, z0, x1, y1, z1")
     torch = sys.modules.get("torch")

@@ -1,4 +1,4 @@
-"""Where the time of a network goes, layer by layer."""
+"""Reports where the time of a network goes, layer by layer."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Explanation(list[Layer]):
 
     @property
     def ms(self) -> float:
-        """Of all layers, without maps."""
+        """Milliseconds of all layers, without maps."""
         return sum(layer.ms for layer in self)
 
     @property
     def map_ms(self) -> float:
-        """Of finding all maps."""
+        """Milliseconds of finding all maps."""
         return sum(layer.map_ms for layer in self)
 
     def by_kind(self) -> dict[str, Kind]:
@@ -168,7 +168,7 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
 
 
 def _fresh(x: Any) -> Any:
-    """Without the maps that earlier calls have made."""
+    """`x` without the maps that earlier calls have made."""
     if not isinstance(x, SparseTensor):
         return type(x)(x.positions, x.features.detach())
     coords = Coordinates(

@@ -1,20 +1,26 @@
-"""Features on sites."""
+"""Defines `SparseTensor`: features on sites."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from . import _C, _torch_functions
+from . import _C, _torch_functions, ops
 from ._checks import warn_once
+from ._fields import Fields
 from ._tensors import check_floating, ordinary
 from .coords import Coordinates
-from .tensor_values import Values, _Fields, check_sparse, features_on  # noqa: F401  (theirs to import here)
+from .tensor_values import Values
+from .tensor_values import check_sparse as check_sparse  # theirs to import here
+from .tensor_values import features_on as features_on
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _set = object.__setattr__
-_compiling = torch.compiler.is_dynamo_compiling  # a graph is made by tracing; in a call that is no more than a call
+_compiling = torch.compiler.is_dynamo_compiling  # whether Dynamo traces this code; eagerly one cheap call
 
 
 class SparseTensor(Values):
@@ -98,17 +104,17 @@ class SparseTensor(Values):
         _set(self, "features", features)
 
     @classmethod
-    def _of(cls, coords: Coordinates, features: torch.Tensor) -> SparseTensor:
-        """Unchecked: what operators return."""
+    def _of(cls, coords: Coordinates, features: torch.Tensor) -> Self:
+        """A sparse tensor of what an operator returned, unchecked."""
         self: Any
         if _compiling():
             self = cls.__new__(cls)
             self.coords, self.features = coords, features
             return self
-        self = _Fields()
+        self = Fields()
         self.coords = coords
         self.features = features
-        self.__class__ = cls  # in the time that __new__ takes
+        self.__class__ = cls  # as fast as __new__, and past __setattr__
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -166,7 +172,7 @@ class SparseTensor(Values):
             )
         return SparseTensor._of(self.coords, features)
 
-    # The names people know these things by.
+    # Properties of the features and of the sites, F and C under the names of other libraries.
     @property
     def indices(self) -> torch.Tensor:
         """int32 [N, 1 + D], batch first."""
@@ -204,7 +210,7 @@ class SparseTensor(Values):
 
     @property
     def shape(self) -> torch.Size:
-        """That of the features: [N, C]."""
+        """The shape of the features: [N, C]."""
         return self.features.shape
 
     @property
@@ -219,11 +225,8 @@ class SparseTensor(Values):
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the features."""
+        """The type of the features."""
         return self.features.dtype
-
-    def __len__(self) -> int:
-        return self.features.shape[0]
 
     def dense(self, shape: Sequence[int] | None = None, low: Sequence[int] | None = None,
               crop: bool = False) -> torch.Tensor:
@@ -237,15 +240,13 @@ class SparseTensor(Values):
         Waits:
             On a GPU where neither shape nor spatial shape is known.
         """
-        from .ops import to_dense
-
         if shape is None and not torch.compiler.is_compiling() and self.spatial_shape is None:
             warn_once(
                 "dense",
                 "dense() without a grid is the box around the sites, which differs from scan to scan: give "
                 "dense(shape=…, low=…), or the tensor a spatial_shape",
             )
-        return to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
+        return ops.to_dense(self.features, self.coords, shape=shape, low=low, crop=crop)
 
     @classmethod
     def from_dense(cls, dense: torch.Tensor, mask: torch.Tensor | None = None) -> SparseTensor:
@@ -257,9 +258,7 @@ class SparseTensor(Values):
         Waits:
             On a GPU for how many sites there are.
         """
-        from .ops import from_dense
-
-        return cls._of(*from_dense(dense, mask))
+        return cls._of(*ops.from_dense(dense, mask))
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in _torch_functions.MISSING]
@@ -293,7 +292,7 @@ class SparseTensor(Values):
             _set(self, name, value)
 
 
-# Not by __getattr__, with which Python would find every attribute in twice the time.
+# On the class: a `__getattr__` would double the time that Python takes to find any attribute.
 for _name in _torch_functions.MISSING:
     setattr(SparseTensor, _name, _torch_functions.Missing(_name))
 for _name in _torch_functions.RENAMED:
@@ -316,5 +315,5 @@ def _check_order(coords: Any, features: torch.Tensor) -> None:
         )
 
 
-# What torch.save writes, torch.load takes back without `weights_only=False`.
+# torch.load reads what torch.save wrote without `weights_only=False`.
 torch.serialization.add_safe_globals([SparseTensor])

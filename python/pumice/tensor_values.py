@@ -1,5 +1,5 @@
-"""What one does with the values of a sparse tensor: arithmetic on the same sites, other types, other
-devices."""
+"""Defines the part of `SparseTensor` that works on the features: arithmetic on the same sites, other types,
+other devices."""
 
 from __future__ import annotations
 
@@ -9,80 +9,66 @@ import torch
 from torch import Tensor
 
 from . import _C
+from ._fields import Fields
 from ._tensors import check_floating
 from .coords import Coordinates
+from .ops import prune, traced
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import Self
 
-    from .tensor import SparseTensor
-
-    Factor = Union[SparseTensor, Tensor, float]
-
-
-class _Fields:
-    """Of a sparse tensor. A class of its own, so that operators write them without what is asked of a
-    user who does."""
-
-    __slots__ = ("coords", "features")
-
-    coords: Coordinates
-    features: Tensor
+    Factor = Union["Values", Tensor, float]
 
 
-class Values(_Fields):
+class Values(Fields):
     """The part of `SparseTensor` that works on features alone."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
 
-        @classmethod
-        def _of(cls, coords: Coordinates, features: Tensor) -> SparseTensor: ...
-
         @property
         def indices(self) -> Tensor: ...
 
-        def __len__(self) -> int: ...
-
-    def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """As torch.Tensor.to: the features change type, to a floating one, and both move."""
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Takes what torch.Tensor.to takes: the features change to another floating type, features and sites move."""
         features = self.features.to(*args, **kwargs)
         if features is self.features:
             return self
         check_floating(features)
         return self._of(self.coords.to(features.device), features)
 
-    def cpu(self) -> SparseTensor:
+    def cpu(self) -> Self:
         """Both on the host; waits for a GPU."""
         return self.to("cpu")
 
-    def cuda(self, device: int | torch.device | None = None) -> SparseTensor:
+    def cuda(self, device: int | torch.device | None = None) -> Self:
         """Both on a GPU, the current one by default."""
         return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
                        if isinstance(device, int) else device)
 
-    def detach(self) -> SparseTensor:
+    def detach(self) -> Self:
         """The same values, through which no gradient goes back."""
         return self._of(self.coords, self.features.detach())
 
-    def half(self) -> SparseTensor:
+    def half(self) -> Self:
         """Features in float16."""
         return self.to(torch.float16)
 
-    def bfloat16(self) -> SparseTensor:
+    def bfloat16(self) -> Self:
         """Features in bfloat16."""
         return self.to(torch.bfloat16)
 
-    def float(self) -> SparseTensor:
+    def float(self) -> Self:
         """Features in float32."""
         return self.to(torch.float32)
 
-    def double(self) -> SparseTensor:
+    def double(self) -> Self:
         """Features in float64."""
         return self.to(torch.float64)
 
-    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Gradients of the features are wanted: those of x.features.grad. Returns itself."""
         self.features.requires_grad_(requires_grad)
         return self
@@ -95,42 +81,40 @@ class Values(_Fields):
             features = features.to(torch.float32)
         return self.indices.cpu().numpy(), features.numpy()
 
-    def __getitem__(self, mask: torch.Tensor) -> SparseTensor:
+    def __getitem__(self, mask: torch.Tensor) -> Self:
         """The rows where `mask`, bool [N], is true, on sites of their own; `ops.prune`."""
-        from .ops import prune
-
         if not (isinstance(mask, torch.Tensor) and mask.dtype == torch.bool and mask.shape == (len(self),)):
             given = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, torch.Tensor) else repr(mask)
             raise _C.UserError(
                 f"x[{given}]: a sparse tensor takes a mask, bool [{len(self)}]; rows by number are "
                 "x.features[rows] and x.indices[rows]"
             )
-        return prune(self, mask)  # type: ignore[arg-type]
+        return prune(self, mask)
 
-    def __add__(self, other: SparseTensor) -> SparseTensor:
-        """On the same sites; `ops.union_add` is for different ones."""
+    def __add__(self, other: Self) -> Self:
+        """The sum, on the same sites; `ops.union_add` is for different ones."""
         features = features_on(self.coords, other, "+")
         return self._of(self.coords, self.features + features)
 
-    def __sub__(self, other: SparseTensor) -> SparseTensor:
-        """On the same sites; `ops.union_add(x, -y)` is for different ones."""
+    def __sub__(self, other: Self) -> Self:
+        """The difference, on the same sites; `ops.union_add(x, -y)` is for different ones."""
         return self._of(self.coords, self.features - features_on(self.coords, other, "-"))
 
-    def __mul__(self, other: Factor) -> SparseTensor:
-        """By a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
+    def __mul__(self, other: Factor) -> Self:
+        """The product with a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
         return self._scaled(self.features * self._factor(other, "*"))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Factor) -> SparseTensor:
-        """By a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
+    def __truediv__(self, other: Factor) -> Self:
+        """The quotient by a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
         return self._scaled(self.features / self._factor(other, "/"))
 
-    def __neg__(self) -> SparseTensor:
+    def __neg__(self) -> Self:
         """The features with the other sign, on the same sites."""
         return self._of(self.coords, -self.features)
 
-    __array_ufunc__ = None  # numbers of NumPy leave `2 * x` to the tensor
+    __array_ufunc__ = None  # so that NumPy leaves `number * x` to __rmul__
 
     def _factor(self, other: Factor, what: str) -> Any:
         if isinstance(other, Values):
@@ -139,7 +123,7 @@ class Values(_Fields):
             return float(other)
         return other
 
-    def _scaled(self, features: Tensor) -> SparseTensor:
+    def _scaled(self, features: Tensor) -> Self:
         if features.shape != self.features.shape:
             raise _C.UserError(
                 f"the product has shape {tuple(features.shape)} where the features have "
@@ -164,9 +148,7 @@ def features_on(coords: Coordinates, x: Any, what: str) -> torch.Tensor:
     if x.coords is coords or x.coords.is_same(coords):
         return x.features
     if torch.compiler.is_compiling():  # the graph finds out when it runs
-        from .ops.graph import on_sites
-
-        return on_sites(x.features, x.coords, coords, what)
+        return traced.on_sites(x.features, x.coords, coords, what)
     raise _C.UserError(
         f"{what}: the tensors have {len(coords)} and {len(x)} rows on different sites; "
         "use pumice.ops.union_add, or give one the Coordinates of the other"

@@ -1,4 +1,4 @@
-"""Clouds and voxels in the viewer of Rerun, where the package rerun-sdk is installed.
+"""Shows clouds and voxels in the viewer of Rerun, where the package rerun-sdk is installed.
 
 The caller starts Rerun and sets its time, as for anything else that is logged there::
 

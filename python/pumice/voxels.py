@@ -1,4 +1,4 @@
-"""Points of PyTorch into voxels, on the device they are on."""
+"""Makes voxels from points that are tensors of PyTorch, on the device where they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from . import _C, ops
 from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
-from .ops import graph
+from .ops import traced
 from .ops.library.sites import find_voxels
 from .tensor import SparseTensor
 
@@ -50,8 +50,8 @@ class TensorVoxels:
         return len(self.tensor)
 
     def at_points(self, features: Tensor | SparseTensor) -> Tensor:
-        """What a network made of the voxels, for each point. `ops.interpolate` is what looks at the voxels around a point
-        too.
+        """For each point the features of its voxel, as a network made them. `ops.interpolate` mixes the features of
+        the voxels around a point.
 
         Args:
             features: [N, C'], or the sparse tensor that has them.
@@ -89,7 +89,7 @@ def voxelize_tensor(
     shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
     call = (positions, items, size, range, shape, batch_size)
     if torch.compiler.is_compiling():
-        coords, row_of = graph.voxel_sites(*call)
+        coords, row_of = traced.voxel_sites(*call)
     else:
         sites, row_of = find_voxels(*call)
         coords = Coordinates._of(sites).traceable()
@@ -98,8 +98,8 @@ def voxelize_tensor(
 
 
 def _items(batch: Tensor) -> Tensor:
-    """int32 [P]. What is beyond becomes the nearest that is, which is no item either: the engine then
-    says so without a wait for the device here."""
+    """`batch` as int32 [P]. Numbers beyond int32 become the nearest one, which is no valid item, so that the engine
+    raises the error and nothing waits for the device here."""
     if batch.dtype == torch.int64:
         batch = batch.clamp(-1, _MOST_ITEMS)
     return batch.to(torch.int32).contiguous()
@@ -131,5 +131,5 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
         )
 
 
-# What torch.save writes, torch.load takes back without `weights_only=False`.
+# torch.load reads what torch.save wrote without `weights_only=False`.
 torch.serialization.add_safe_globals([TensorVoxels])

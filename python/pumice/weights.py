@@ -1,4 +1,4 @@
-"""Weights to and from safetensors files, which `pumice run --weights` reads as well."""
+"""Reads and writes weights as safetensors files, which `pumice run --weights` reads as well."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def model_card(model: torch.nn.Module) -> dict[str, str]:
 
 
 def network_in(model: torch.nn.Module) -> torch.nn.Module:
-    """The network inside what torch.compile and processes wrap it in, whose names it would change."""
+    """The network inside the wrappers of torch.compile and DistributedDataParallel, which change the names of
+    parameters."""
     while True:
         if isinstance(model, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
             model = model.module
@@ -235,7 +236,7 @@ def _with_card(model: torch.nn.Module, said: dict[str, str], path: Path) -> dict
 
 
 def _widths_of(model: torch.nn.Module, file: _C.SafetensorsFile) -> str:
-    """What the file's network is, where it is one of other widths."""
+    """What to add to an error where the file is of the same network in other widths."""
     if "widths" not in model_card(model):
         return ""
     said = file.metadata.get("widths")

@@ -1,11 +1,13 @@
-"""The shape of a kernel."""
+"""Defines `Window`: size, stride, padding and dilation of a kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Union
 
 from . import _C
+
+Numbers = Union[int, Sequence[int]]  # one for all axes, or one for each
 
 
 class Window:
@@ -25,8 +27,8 @@ class Window:
         cross: bool = False,
         output_padding: Sequence[int] = (),
     ) -> None:
-        # All of it in plain numbers, for graphs: dimension, cross, then four numbers an axis, and
-        # output_padding where there is some.
+        # The window as plain numbers, which operators in graphs take: dimension, cross, then size, stride, padding
+        # and dilation of every axis, and output_padding where there is some.
         self.numbers = [len(size), int(cross), *size, *stride, *padding, *dilation]
         more = list(output_padding) if any(output_padding) else []
         self.numbers += more
@@ -37,16 +39,16 @@ class Window:
 
     @classmethod
     def centred(cls, size: Sequence[int], dilation: Sequence[int]) -> Window:
-        """Of stride 1, around its output; an even axis begins at its output."""
+        """A window of stride 1 around its output; an axis of even size begins at its output."""
         padding = [(k - 1) // 2 * d if k % 2 == 1 else 0 for k, d in zip(size, dilation)]
         return cls(size, [1] * len(size), padding, dilation)
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> Window:
-        """Back from `numbers`."""
+        """The window with these `numbers`."""
         axes = numbers[0]
-        parts = [numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4)]
-        return cls(*parts, cross=bool(numbers[1]), output_padding=numbers[2 + 4 * axes :])
+        size, stride, padding, dilation = (numbers[2 + i * axes : 2 + (i + 1) * axes] for i in range(4))
+        return cls(size, stride, padding, dilation, bool(numbers[1]), numbers[2 + 4 * axes :])
 
     @property
     def stride(self) -> list[int]:
@@ -91,8 +93,8 @@ def _rebuild(numbers: Sequence[int]) -> Window:
     return Window.of(numbers)
 
 
-def per_axis(value: int | Sequence[int], dimension: int, name: str) -> list[int]:
-    """One number for all axes, or one each."""
+def per_axis(value: Numbers, dimension: int, name: str) -> list[int]:
+    """A list of one number for each axis. Raises UserError, in the name of the argument, for other counts."""
     if isinstance(value, int):
         return [value] * dimension
     given = list(value) if hasattr(value, "__iter__") else [value] * dimension

@@ -65,6 +65,11 @@ const std::string& cache_mebibytes() {
   return value;
 }
 
+const std::string& plans() {
+  static const std::string value = read("PUMICE_PLANS");
+  return value;
+}
+
 const std::string& bundle() {
   static const std::string value = read("PUMICE_BUNDLE");
   return value;

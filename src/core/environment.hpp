@@ -18,10 +18,12 @@ const std::string& cuda_driver();
 const std::string& nvrtc();
 /// PUMICE_CUBLAS: the library of dense products on a device.
 const std::string& cublas();
-/// PUMICE_CACHE: the folder of compiled kernels.
+/// PUMICE_CACHE: the folder of compiled kernels and tuned plans.
 const std::string& cache_folder();
 /// PUMICE_CACHE_MB: how large that folder may become.
 const std::string& cache_mebibytes();
+/// PUMICE_PLANS: the file of tuned plans.
+const std::string& plans();
 /// PUMICE_BUNDLE: a file of kernels compiled ahead, or a folder of such files.
 const std::string& bundle();
 

@@ -14,16 +14,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct Files {
+  std::vector<fs::path> paths;
+  std::string problem;   // why a folder gives none
+};
+
 /// `place` itself, or the bundles in it where it is a folder.
-std::vector<fs::path> files_at(const fs::path& place) {
+Files files_at(const fs::path& place) {
   std::error_code error;
-  if (!fs::is_directory(place, error)) return {place};
-  std::vector<fs::path> files;
+  if (!fs::is_directory(place, error)) return {{place}, {}};
+  Files files;
   for (fs::directory_iterator entry(place, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().extension() == kBundleSuffix) files.push_back(entry->path());
+    if (entry->path().extension() == kBundleSuffix) files.paths.push_back(entry->path());
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.paths.begin(), files.paths.end());
+  if (error) files.problem = "the folder cannot be read: " + error.message();
+  if (!error && files.paths.empty())
+    files.problem = std::string("the folder holds no ") + kBundleSuffix + " file";
   return files;
 }
 
@@ -41,9 +49,18 @@ std::vector<fs::path> bundle_places() {
 
 BundleSet::BundleSet(const std::vector<fs::path>& places, Missing missing) {
   for (const fs::path& place : places) {
-    for (const fs::path& path : files_at(place))
+    const Files files = files_at(place);
+    for (const fs::path& path : files.paths)
       open(path, missing);
+    if (missing == Missing::is_a_problem && !files.problem.empty()) ignore(place, files.problem);
   }
+}
+
+void BundleSet::ignore(const fs::path& path, const std::string& problem) {
+  Bundle& bundle = bundles_.emplace_back();
+  bundle.path = path;
+  bundle.problem = problem;
+  say_ignored(path, problem);
 }
 
 void BundleSet::open(const fs::path& path, Missing missing) {
@@ -52,11 +69,10 @@ void BundleSet::open(const fs::path& path, Missing missing) {
   std::string problem;
   std::optional<BundleFile> file = BundleFile::open(path, problem);
   if (!file && problem.empty()) problem = "there is no such file";
+  if (!problem.empty()) return ignore(path, problem);
   Bundle& bundle = bundles_.emplace_back();
   bundle.path = path;
-  bundle.problem = std::move(problem);
-  if (file) bundle.file.emplace(std::move(*file));
-  if (!bundle.problem.empty()) say_ignored(path, bundle.problem);
+  bundle.file.emplace(std::move(*file));
 }
 
 std::optional<BundleSet::Found> BundleSet::find(const Digest& source, int newest_major) const {

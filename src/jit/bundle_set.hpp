@@ -47,6 +47,7 @@ class BundleSet {
 
  private:
   void open(const std::filesystem::path& path, Missing missing);
+  void ignore(const std::filesystem::path& path, const std::string& problem);
 
   std::deque<Bundle> bundles_;   // an atomic cannot move
 };

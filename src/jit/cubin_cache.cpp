@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <system_error>
@@ -16,8 +15,8 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 
+#include "core/cache_folder.hpp"
 #include "core/environment.hpp"
-#include "core/printable.hpp"
 #include "jit/cubin_file.hpp"
 
 namespace pumice::jit {
@@ -71,30 +70,6 @@ void say(const std::string& message) {
   log(LogTopic::kernel, message);
 }
 
-/// Folders that everyone may write are refused: links could be planted there that lead a store
-/// elsewhere.
-std::string problem_of(const fs::path& folder) {
-  std::error_code error;
-  const fs::file_status status = fs::status(folder, error);
-  if (!fs::exists(status)) {
-    if (!fs::is_symlink(fs::symlink_status(folder, error))) return {};
-    return detail::concatenate("it is a link to ", printable_path(fs::read_symlink(folder, error)),
-                               ", which is not there");
-  }
-  if (!fs::is_directory(status)) return "it is no folder";
-  const bool open_to_all = (status.permissions() & fs::perms::others_write) != fs::perms::none;
-  return open_to_all ? "everyone may write there" : "";
-}
-
-/// Made for the user alone.
-void make_private_folder(const fs::path& folder) {
-  if (!folder.parent_path().empty()) fs::create_directories(folder.parent_path());
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
-    throw fs::filesystem_error("mkdir", folder, std::error_code(errno, std::generic_category()));
-  const std::string problem = problem_of(folder);
-  PUMICE_EXPECTS(problem.empty(), problem);
-}
-
 std::int64_t limit_from_environment() {
   const std::string& text = environment::cache_mebibytes();
   if (text.empty()) return kDefaultMebibytes << 20;
@@ -104,14 +79,6 @@ std::int64_t limit_from_environment() {
   PUMICE_EXPECTS(error == std::errc{} && stop == end && mebibytes >= 0 && mebibytes < 1 << 30,
                  "PUMICE_CACHE_MB = \"", text, "\": it is a whole number of mebibytes");
   return mebibytes << 20;
-}
-
-fs::path folder_from_environment() {
-  if (!environment::cache_folder().empty()) return environment::cache_folder();
-  if (!environment::xdg_cache_home().empty())
-    return fs::path(environment::xdg_cache_home()) / "pumice";
-  if (!environment::home().empty()) return fs::path(environment::home()) / ".cache" / "pumice";
-  return {};
 }
 
 }   // namespace
@@ -148,7 +115,7 @@ void CubinCache::store(const Digest& key, const CompileResult& compiled) const {
 void CubinCache::write(const Digest& key, const CompileResult& compiled) const {
   const std::vector<std::byte> bytes = encode_cubin(key, compiled);
   if (static_cast<std::int64_t>(bytes.size()) > limit_bytes_) return;
-  make_private_folder(folder_);
+  make_cache_folder(folder_);
   const fs::path path = path_of(key);
   if (fs::is_symlink(fs::symlink_status(path))) fs::remove(path);   // it is not ours to follow
   AtomicFile file(path);
@@ -177,7 +144,7 @@ void CubinCache::evict(const fs::path& kept) const {
 }
 
 std::string CubinCache::problem() const {
-  return problem_of(folder_);
+  return problem_of_cache_folder(folder_);
 }
 
 CubinCache::Use CubinCache::use() const {
@@ -191,7 +158,7 @@ CubinCache::Use CubinCache::use() const {
 }
 
 const CubinCache& process_cache() {
-  static const CubinCache cache(folder_from_environment(), limit_from_environment());
+  static const CubinCache cache(cache_folder_from_environment(), limit_from_environment());
   return cache;
 }
 

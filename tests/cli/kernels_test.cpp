@@ -45,9 +45,14 @@ TEST_F(KernelsTest, OfGivenChannelsAreListedAlone) {
 
 TEST_F(KernelsTest, BundlesAreBuiltAndFound) {
   PUMICE_NEEDS_COMPILER();
-  const nlohmann::json said =
-      run_json({"kernels", "build", "--arch", "sm_80", "--channels", "16x16", "--precision", "f16",
-                "--out", path("few.bundle")});
+  const std::string shown =
+      on_a_terminal({"kernels", "build", "--arch", "sm_80", "--channels", "16x16", "--precision",
+                     "f16", "--out", path("few.bundle"), "--json"});
+  // The first kernels may take seconds, and all of them minutes.
+  for (const char* bar : {"compiling [........................................] 0/",
+                          "compiling [########################################]"})
+    EXPECT_NE(shown.find(bar), std::string::npos) << shown;
+  const auto said = nlohmann::json::parse(shown.substr(std::min(shown.find('{'), shown.size())));
   EXPECT_EQ(said.at("bytes"), std::filesystem::file_size(path("few.bundle")));
   EXPECT_GT(said.at("kernels"), 20);
   std::string problem;
@@ -125,6 +130,20 @@ TEST_F(KernelsTest, DoctorSaysWhyABundleIsIgnored) {
   EXPECT_NE(outcome.out.find("ignored, it is shorter than its index"), std::string::npos)
       << outcome.out;
   EXPECT_NE(outcome.err.find("cut.bundle are not used"), std::string::npos) << outcome.err;
+}
+
+TEST_F(KernelsTest, DoctorSaysThatABundleIsNotThere) {
+  std::filesystem::create_directory(path("empty"));
+  const std::vector<std::pair<std::string, std::string>> places{
+      {path("gone.bundle"), "there is no such file"},
+      {path("empty"), "the folder holds no .bundle file"}};
+  for (const auto& [place, problem] : places) {
+    ASSERT_EQ(setenv("PUMICE_BUNDLE", place.c_str(), 1), 0);
+    const Outcome outcome = run({"doctor"});
+    unsetenv("PUMICE_BUNDLE");
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_NE(outcome.out.find(place + ": ignored, " + problem), std::string::npos) << outcome.out;
+  }
 }
 
 TEST_F(KernelsTest, RefusalsNameWhatIsWrong) {

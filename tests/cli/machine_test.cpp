@@ -1,7 +1,5 @@
 // What machines and scripts rely on: --help, --version, pure JSON, CSV, silence without a terminal.
 // Covers every subcommand.
-#include <pty.h>
-
 #include "program.hpp"
 
 namespace pumice::test {
@@ -146,25 +144,7 @@ TEST_F(MachineTest, TheProgressBarIsSilentInAFile) {
 }
 
 TEST_F(MachineTest, TheProgressBarMovesOnATerminal) {
-  int terminal = -1;
-  const std::string program = program_path();
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    execl(program.c_str(), program.c_str(), "run", "second", scan_.c_str(),
-          static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  std::string shown;
-  char piece[4096];
-  for (ssize_t got = 1; got > 0;) {   // ends with EIO when the program does
-    got = read(terminal, piece, sizeof piece);
-    if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
-  }
-  close(terminal);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0) << shown;
+  const std::string shown = on_a_terminal({"run", "second", scan_});
   EXPECT_NE(shown.find("second [#"), std::string::npos) << shown;
   EXPECT_NE(shown.find("\r\033[K"), std::string::npos) << "the bar is not wiped away";
 }

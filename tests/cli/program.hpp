@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -125,6 +126,33 @@ class ProgramTest : public ::testing::Test {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     EXPECT_EQ(outcome.err, "");
     return outcome;
+  }
+
+  /// Expects success; what a person at a terminal sees, with all that moves the cursor.
+  static std::string on_a_terminal(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), program_path());
+    std::vector<char*> argv;
+    for (std::string& word : arguments)
+      argv.push_back(word.data());
+    argv.push_back(nullptr);
+    int terminal = -1;
+    const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (child == 0) {
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    EXPECT_GE(child, 0);
+    std::string shown;
+    char piece[4096];
+    for (ssize_t got = 1; got > 0;) {   // ends with EIO when the program does
+      got = read(terminal, piece, sizeof piece);
+      if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
+    }
+    close(terminal);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << shown;
+    return shown;
   }
 
   /// Expects success; all of standard output is one JSON value.

@@ -100,6 +100,52 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
                          {"resnet50", "minkunet42"});
 }
 
+// With spaces or with commas, both ways are the same; and anything else is told the right one.
+TEST_F(RefusalTest, ListsOfNumbers) {
+  const auto info = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"info", scan_});
+    return run_json(more);
+  };
+  EXPECT_EQ(info({"--voxel", "0.1,0.1,0.2"}), info({"--voxel", "0.1", "0.1", "0.2"}));
+  EXPECT_EQ(info({"--range", "-1,-1,-3,6,1,1"}),
+            info({"--range", "-1", "-1", "-3", "6", "1", "1"}));
+  EXPECT_EQ(info({"--range", "-1,-1,-3", "6,1,1"}), info({"--range=-1,-1,-3,6,1,1"}));
+  run_well({"view", scan_, "--picture", path("v.png"), "--size", "400,300"});
+  run_well(
+      {"bench", "layers", "--scan", scan_, "--channels", "4,8", "--levels", "1", "--repeat", "1"});
+  const std::string form = "numbers with spaces or commas between them, as in ";
+  for (const char* size : {"0.1;0.1;0.2", "0.1x0.1x0.2", "0.1m", "small"}) {
+    expect_nothing_written(run_with({"--voxel", size}), {"--voxel", size, form + "--voxel 0.1"});
+  }
+  expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--size", "400x300", "1"},
+                         {"--size", "400x300", form + "--size 1600 900"});
+  expect_nothing_written(
+      {"conv", path("in.safetensors"), path("out.safetensors"), "--kernel", "3x3x1"},
+      {"--kernel", "3x3x1", form + "--kernel 3 3 1"});
+  expect_nothing_written({"info", scan_, "--range", "0,0,0,1,1"},
+                         {"--range", "6 required", "received 5", "spaces or commas"});
+  expect_nothing_written({"info", scan_, "--voxel", "0.1,0.1,0.1,0.1"},
+                         {"--voxel", "3 required", "received 4", "spaces or commas"});
+  expect_nothing_written({"info", scan_, "--voxel", "0.1,0.1"}, {"--voxel", "2 numbers given"});
+}
+
+TEST_F(RefusalTest, LabelFilesThatAreNotThere) {
+  const std::string gone = path("gone.label");
+  const std::string weights = "streets";
+  expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--labels", gone},
+                         {"--labels " + gone, "no such file", "the .label file of " + scan_});
+  expect_nothing_written({"run", "minkunet42", scan_, "--weights", weights, "--labels", gone},
+                         {"--labels " + gone, "no such file", "the .label file of " + scan_});
+  write_points(path("second.ply"), slope(2, 2));
+  write_text(path("slope.label"), std::string(600 * 4, '\0'));
+  const std::vector<std::string> both{"run",       "minkunet42", scan_,      path("second.ply"),
+                                      "--weights", weights,      "--labels", path("slope.label")};
+  expect_nothing_written(both, {"1 file for 2 scans", path("second.ply") + " has none"});
+  std::vector<std::string> three = both;
+  three.insert(three.end(), {gone, path("other.label")});
+  expect_nothing_written(three, {"3 files for 2 scans", path("other.label") + " is of no scan"});
+}
+
 TEST_F(RefusalTest, ScansWithoutVoxelsToCopy) {
   write_points(path("empty.ply"), {});
   expect_nothing_written({"bench", "scaling", "--scan", path("empty.ply")},

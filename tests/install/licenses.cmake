@@ -6,6 +6,7 @@ set(apart ZLIB GTest benchmark Python Python3)
 set(text_TBB oneTBB)
 set(text_PNG libpng)
 set(text_Stb stb)
+set(text_SQLite3 SQLite)
 set(text_hwy Highway)
 set(text_Eigen3 Eigen)
 set(wanted LICENSE licenses/DejaVu.txt)   # the font in the program

@@ -93,5 +93,20 @@ TEST(BundleSet, WhatIsNotThereIsAProblemOnlyWhereItWasNamed) {
   ASSERT_EQ(named.bundles().size(), 1u);
 }
 
+TEST(BundleSet, AFolderWithoutBundlesIsAProblemOnlyWhereItWasNamed) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "a.bundle.part") << "not finished";
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(BundleSet({folder.path()}).bundles().empty());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  ::testing::internal::CaptureStderr();
+  const BundleSet named({folder.path()}, BundleSet::Missing::is_a_problem);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("the folder holds no .bundle file"),
+            std::string::npos);
+  ASSERT_EQ(named.bundles().size(), 1u);
+  EXPECT_EQ(named.bundles()[0].path, folder.path());
+  EXPECT_FALSE(named.find(Digest{1}, kAnyCompiler).has_value());
+}
+
 }   // namespace
 }   // namespace pumice::jit

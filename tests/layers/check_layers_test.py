@@ -26,6 +26,13 @@ SOUND = {
     "cli/main.hpp": "#include <CLI/CLI.hpp>\n",
     "tests/core/a_test.cpp": "#include <pumice/ops/c.hpp>\n",
     "tests/reference/dense.cpp": "#include <vector>\n",
+    "python/pumice/__init__.py": "from . import _C\nfrom .coords import Coordinates\n",
+    "python/pumice/window.py": "import torch\nfrom . import _C\n",
+    "python/pumice/coords.py": "from . import window\n",
+    "python/pumice/ops/__init__.py": "from .rows import take\n",
+    "python/pumice/ops/modes.py": "",
+    "python/pumice/ops/rows.py": "from ..coords import Coordinates\nfrom . import modes\n",
+    "python/pumice/nn/__init__.py": "from ..ops import take\n\ndef later():\n    from .. import window\n",
     "docs/long.md": "line\n" * 900,
     "build/junk.cpp": '#include "nowhere.hpp"\n',
 }
@@ -115,6 +122,69 @@ class CheckLayers(unittest.TestCase):
 
     def test_a_folder_that_is_no_stage_is_an_error(self):
         self.expect_error({"src/misc/m.cpp": "int m;\n"}, "misc is no stage")
+
+    def test_a_module_may_not_import_a_later_layer(self):
+        self.expect_error(
+            {"python/pumice/coords.py": "import torch\n\nfrom .nn import layer\n", "python/pumice/nn/__init__.py": ""},
+            "python/pumice/coords.py:3: sites imports pumice.nn of layers",
+        )
+
+    def test_the_way_of_writing_an_import_does_not_matter(self):
+        for spelled in (
+            "import pumice.nn\n",
+            "from pumice import nn\n",
+            "from . import nn\n",
+            "def later():\n    from .nn import layer\n",
+            "class Late:\n    def method(self):\n        if self:\n            from . import nn\n",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .nn import layer\n",
+            "try:\n    from .nn import layer\nexcept ImportError:\n    pass\n",
+            "import importlib\nnn = importlib.import_module('pumice.nn')\n",
+        ):
+            # Nothing of nn imports this module here, so that no circle is found as well.
+            found = {"python/pumice/window.py": spelled, "python/pumice/nn/__init__.py": ""}
+            if "from pumice" in spelled or "import pumice" in spelled:
+                found["python/pumice/__init__.py"] = ""
+            with self.subTest(spelled):
+                code, text = run(found)
+                self.assertEqual(code, 1, text)
+                self.assertIn("base imports pumice.nn of layers", text)
+
+    def test_nothing_below_imports_the_package_itself(self):
+        self.expect_error(
+            {"python/pumice/window.py": "from . import __version__\n", "python/pumice/__init__.py": ""},
+            "window.py:1: base imports pumice of package",
+        )
+
+    def test_modules_of_one_layer_import_each_other_in_no_circle(self):
+        self.expect_error(
+            {"python/pumice/ops/modes.py": "def later():\n    from .rows import take\n"},
+            "import circle: pumice.ops.rows -> pumice.ops.modes -> pumice.ops.rows",
+        )
+
+    def test_types_alone_make_a_circle_too(self):
+        self.expect_error(
+            {"python/pumice/ops/modes.py": "if TYPE_CHECKING:\n    from .rows import take\n"}, "import circle: pumice.ops"
+        )
+
+    def test_a_module_of_a_package_brings_the_package_along(self):
+        self.expect_error(
+            {
+                "python/pumice/nn/__init__.py": "from .chains import chain\n",
+                "python/pumice/nn/chains/__init__.py": "from ..layer import layer\nfrom .chain import chain\n",
+                "python/pumice/nn/chains/chain.py": "",
+                "python/pumice/nn/layer.py": "from .chains.chain import chain\n",
+            },
+            "import circle: pumice.nn.chains -> pumice.nn.layer -> pumice.nn.chains",
+        )
+
+    def test_a_module_without_a_layer_is_an_error(self):
+        self.expect_error({"python/pumice/stray.py": ""}, "pumice.stray stands in no layer")
+
+    def test_an_import_that_names_no_module_is_an_error(self):
+        self.expect_error({"python/pumice/coords.py": "from .gone import x\n"}, "pumice.gone names no module")
+
+    def test_the_documentation_has_the_layers_of_the_checker(self):
+        self.expect_error({"docs/architecture.md": "| base | `_checks` |\n"}, "docs/architecture.md:1: its table")
 
     def test_a_long_file_is_an_error_outside_docs(self):
         self.expect_error({"src/core/a.cpp": "int a;\n" * 601}, "601 lines")

@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -320,3 +321,25 @@ def test_a_recorded_map_is_centred_and_mirrored() -> None:
     for k in range(13):
         assert {(o, i) for i, o in pairs[k]} == pairs[26 - k]
     assert pairs[13] == {(row, row) for row in range(held["in_nnz"])}
+
+
+def test_arrays_are_taken_for_tensors() -> None:
+    tensors = {"a.weight": torch.randn(8, 3, 3, 3, 4), "a.bias": torch.randn(8)}
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    arrays["a.bias"].flags.writeable = False  # as of a file that is mapped into memory
+    expected, found = (convert_state(state, "spconv", "pumice").tensors for state in (tensors, arrays))
+    assert expected.keys() == found.keys()
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+def test_what_is_no_tensor_is_named() -> None:
+    weight = torch.ones(8, 3, 3, 3, 4)
+    for state, words in (
+        ({"a.weight": weight, "epoch": 3}, "epoch is no tensor, but of type int: .*--drop epoch"),
+        ({"a.weight": [1.0]}, "a.weight is no tensor, but of type list"),
+        ({"a.names": np.array(["a"])}, "a.names is an array of <U1: give numbers"),
+        (torch.nn.Linear(2, 2), "state is a Linear: give tensors by name"),
+    ):
+        with pytest.raises(pumice.UserError, match=words):
+            convert_state(state, "spconv", "pumice")  # type: ignore[arg-type]
+    assert convert_state({"a.weight": weight, "epoch": 3}, "spconv", "pumice", Choices(drop=["epoch"])).dropped == ["epoch"]

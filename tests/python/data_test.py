@@ -235,6 +235,50 @@ def test_waymo(tmp_path: pathlib.Path) -> None:
         scans[0]
 
 
+def write_scan(path: pathlib.Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.ones((4, 4), np.float32).tofile(path)
+
+
+def test_labels_that_are_missing_are_named(tmp_path: pathlib.Path) -> None:
+    kitti, nuscenes, waymo = tmp_path / "kitti", tmp_path / "nuscenes", tmp_path / "waymo"
+    write_scan(kitti / "sequences" / "00" / "velodyne" / "000007.bin")
+    scans = data.VoxelDataset(data.SemanticKitti(kitti), data.SEMANTIC_KITTI)
+    refused(lambda: scans[0], "scans[0] has no labels", str(kitti / "sequences/00/labels/000007.label"))
+
+    sweep = nuscenes / "samples" / "LIDAR_TOP" / "a.pcd.bin"
+    sweep.parent.mkdir(parents=True)
+    np.ones((4, 5), np.float32).tofile(sweep)
+    scans = data.VoxelDataset(data.NuScenes(nuscenes), data.NUSCENES)
+    refused(lambda: scans[0], "scans[0] has no labels", str(nuscenes / "v1.0-trainval" / "lidarseg.json"))
+    (nuscenes / "v1.0-trainval").mkdir()
+    tables = {"lidarseg": [{"sample_data_token": "a", "filename": "lidarseg/gone.bin"}],
+              "sample_data": [{"token": "a", "filename": "samples/LIDAR_TOP/a.pcd.bin"}]}
+    for name, table in tables.items():
+        (nuscenes / "v1.0-trainval" / f"{name}.json").write_text(json.dumps(table))
+    refused(lambda: data.NuScenes(nuscenes)[0], str(nuscenes / "lidarseg" / "gone.bin"), "no such file")
+
+    write_scan(waymo / "a.bin")
+    np.savez(waymo / "b.npz", points=np.ones((4, 4)))
+    scans = data.VoxelDataset(data.Waymo(waymo), data.WAYMO)
+    refused(lambda: scans[0], "scans[0] has no labels", str(waymo / "a.label"), str(waymo / "a.npy"))
+    refused(lambda: scans[1], "scans[1] has no labels", str(waymo / "b.npz"), "labels or segment")
+
+
+def test_folders_of_another_dataset(tmp_path: pathlib.Path) -> None:
+    kitti, nuscenes, published = tmp_path / "kitti", tmp_path / "nuscenes", tmp_path / "published"
+    write_scan(kitti / "sequences" / "00" / "velodyne" / "000000.bin")
+    write_scan(nuscenes / "samples" / "LIDAR_TOP" / "a.pcd.bin")
+    write_scan(published / "training" / "segment.tfrecord")
+    for root in (kitti, kitti / "sequences" / "00"):
+        refused(lambda root=root: data.Waymo(root), "000000.bin is no frame of Waymo", "data.SemanticKitti")
+    refused(lambda: data.Waymo(nuscenes), "a.pcd.bin is no frame of Waymo", "data.NuScenes")
+    refused(lambda: data.Waymo(published), "no .npz or .bin file", ".tfrecord", "converted to .npz")
+    refused(lambda: data.Waymo(tmp_path / "gone"), str(tmp_path / "gone"), "is no folder")
+    refused(lambda: data.SemanticKitti(nuscenes), "velodyne", "samples/LIDAR_TOP", "data.NuScenes")
+    refused(lambda: data.NuScenes(kitti), "LIDAR_TOP", "sequences", "data.SemanticKitti")
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
 def test_workers_beside_cuda() -> None:
     """Workers are started after CUDA was, as in training."""
@@ -265,8 +309,11 @@ def test_what_is_no_dataset_is_refused_where_it_is_given(tmp_path: pathlib.Path)
     refused(lambda: data.VoxelDataset(5, kitti), "scans is a int")
     refused(lambda: data.VoxelDataset([scan], {10: 0}), "labels is a dict", "LabelMap(names, ids)")
     refused(lambda: data.VoxelDataset([scan], kitti, voxel=0), "size")
-    refused(lambda: data.VoxelDataset([scan], kitti, voxel=[0.1, 0.1]), "size has 2 numbers")
+    refused(lambda: data.VoxelDataset([scan], kitti, voxel=[0.1, 0.1]), "voxel has 2 numbers")
+    refused(lambda: data.VoxelDataset([scan], kitti, voxel="0.1"), "voxel = '0.1'", "give metres")
+    refused(lambda: data.VoxelDataset([scan], kitti, voxel=None), "voxel = None", "one number or one each")
     refused(lambda: data.VoxelDataset([scan], kitti, range=[0, 1]), "range has 2 numbers")
+    refused(lambda: data.VoxelDataset([scan], kitti, range="0 0 0 1 1 1"), "range = '0 0 0", "x0, y0, z0")
     refused(lambda: data.VoxelDataset([scan], kitti, augment=data.Rotate), "class Rotate", "Rotate()")
     refused(lambda: data.VoxelDataset([scan], kitti, augment=[data.Rotate()]), "Compose(*augment)")
     refused(lambda: data.VoxelDataset(["a.bin"], kitti)[0], "scans[0] is a str", "read_points")

@@ -43,11 +43,11 @@ def test_carries_the_licence_of_everything_inside(wheel: pathlib.Path) -> None:
     }
     assert "Apache License" in texts["LICENSE"]
     carried = {"libtbb": "oneTBB", "libhwy": "Highway", "libfmt": "fmt", "libspdlog": "spdlog",
-               "libpng16": "libpng"}
+               "libpng16": "libpng", "libsqlite3": "SQLite"}
     libraries = [name for name in names if re.match(r"pumice/lib/[^/]+$", name)]
     assert libraries
     inside = {carried[pathlib.PurePath(name).name.split(".")[0]] for name in libraries}
-    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11", "stb", "DejaVu"}
+    compiled_in = {"Eigen", "nlohmann_json", "nanobind", "CLI11", "stb", "DejaVu", "SQLite"}
     for library in inside | compiled_in:
         assert "opyright" in texts[library] and len(texts[library]) > 1000, library
 
@@ -104,6 +104,16 @@ print(pumice.__version__)
     )
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
     assert "PyTorch   not installed" in doctor.stdout
+
+
+def test_doctor_says_that_a_bundle_is_not_there(tmp_path: pathlib.Path) -> None:
+    gone = tmp_path / "gone.bundle"
+    said = subprocess.run(
+        [sys.executable, "-m", "pumice", "doctor"], capture_output=True, text=True,
+        cwd=pathlib.Path(pumice.__file__).parents[1], env={**os.environ, "PUMICE_BUNDLE": str(gone)},
+    ).stdout  # fmt: skip
+    assert f"kernels   {gone}: ignored, there is no such file\n" in said
+    assert "All is well" not in said and "a bundle of kernels is ignored" in said
 
 
 def test_brings_the_program_and_its_trained_network(clean: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints of other libraries: their layouts, and the way from each to each."""
+"""Converts checkpoints between Pumice and other libraries of sparse convolution."""
 
 from .checkpoint import read_checkpoint, read_safetensors, write_checkpoint, write_safetensors
 from .kernels import Choices

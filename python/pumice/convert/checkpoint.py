@@ -1,4 +1,4 @@
-"""Checkpoints in files: read without running anything that is in them."""
+"""Reads and writes checkpoint files. Reading runs no code that a file contains."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def read_safetensors(path: pathlib.Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
-    """By names in alphabetic order, whole or not at all.
+    """Writes a safetensors file, with names in alphabetic order, whole or not at all.
 
     Args:
         path: of the file.
@@ -165,7 +165,7 @@ def _keys(held: Any) -> str:
 
 
 def _without_wrapper(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Without the "module." that DistributedDataParallel puts before every name."""
+    """`state` without the "module." that DistributedDataParallel puts before every name."""
     if all(name.startswith("module.") for name in state):
         return {name[len("module.") :]: tensor for name, tensor in state.items()}
     return state

@@ -1,4 +1,4 @@
-"""`pumice convert`: the command line."""
+"""Implements the command `pumice convert`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries of a state dict are kernels, and of what size."""
+"""Finds the convolution weights in a state dict, and the size of each kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST_EXTENT = 15  # an axis beyond that is taken for channels
 
 @dataclass
 class Choices:
-    """What a file cannot say. Patterns are as in a shell: `backbone.*.kernel`.
+    """What a checkpoint file does not say. Patterns are as in a shell: `backbone.*.kernel`.
 
     Args:
         dimension: number of axes.
@@ -64,7 +64,7 @@ def chosen(name: str, patterns: Iterable[str]) -> str | None:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """A layer's name stands for its parameter too."""
+    """Whether a pattern fits the name of a parameter, or that of its layer."""
     return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition(".")[0], pattern)
 
 

@@ -1,4 +1,5 @@
-"""How each library keeps the weight of a sparse convolution: a table, and the two permutations it means.
+"""Describes how each library lays out the weight of a sparse convolution: a table, and the two permutations that
+follow from it.
 
 The common form is [k0, ..., k(D-1), in / groups, out]: axis 0 is the first coordinate column after the
 batch index, offsets count from 0, and nothing is flipped. `to_common` and `from_common` only permute and
@@ -173,7 +174,7 @@ def from_common(layout: Layout, common: Tensor, strided: bool = False, groups: i
 def parameter_shape(
     layout: Layout, size: Sequence[int], inputs: int, outputs: int, strided: bool = False
 ) -> tuple[int, ...]:
-    """Of one group."""
+    """The shape of the parameter of one group."""
     volume = math.prod(size)
     if layout.pointwise == "matrix" and volume == 1 and not strided:
         return (inputs, outputs)
@@ -182,6 +183,6 @@ def parameter_shape(
 
 
 def axes_reversed(common: Tensor) -> Tensor:
-    """For coordinates in the opposite order (x, y, z for z, y, x)."""
+    """The weight for coordinates in the opposite order (x, y, z for z, y, x)."""
     dimension = common.dim() - 2
     return common.permute(*range(dimension - 1, -1, -1), dimension, dimension + 1)

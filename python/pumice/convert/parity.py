@@ -1,4 +1,5 @@
-"""A converted layer against a dense reference that reads the source by its library's own definition."""
+"""Compares a converted layer with a dense reference, which reads the original weight by its own library's
+definition."""
 
 from __future__ import annotations
 

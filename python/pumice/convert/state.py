@@ -1,11 +1,13 @@
-"""A whole state dict from one library's convention to another's."""
+"""Converts a whole state dict from one library's layout to another's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +22,7 @@ _TOLERANCE = 1e-10  # of float64 sums of a few thousand products, relative
 
 @dataclass
 class Kernel:
-    """What became of one convolution.
+    """How one convolution was converted.
 
     Args:
         name: of the source.
@@ -45,12 +47,12 @@ class Kernel:
 
 @dataclass
 class Converted:
-    """A state by the names and in the layouts of the target; and what became of each parameter, by the names of the
-    source.
+    """A converted state, in the names and layouts of the target, and how each parameter was converted, by its name in
+    the source.
 
     Args:
         tensors: of the target, by name.
-        kernels: what was turned.
+        kernels: the convolutions.
         kept: what was carried over as it is.
         dropped: what was left out.
     Example:
@@ -66,12 +68,16 @@ class Converted:
 
 
 def convert_state(
-    state: Mapping[str, Tensor], source: str, target: str, choices: Choices | None = None, check: bool = True
+    state: Mapping[str, Tensor | np.ndarray],
+    source: str,
+    target: str,
+    choices: Choices | None = None,
+    check: bool = True,
 ) -> Converted:
     """A whole state dict from one library's names and layouts to another's.
 
     Args:
-        state: tensors by name.
+        state: tensors by name; arrays of NumPy are copied into tensors.
         source: a name of `LAYOUTS`, as "spconv".
         target: another.
         choices: what the state does not tell; default: nothing.
@@ -90,10 +96,11 @@ def convert_state(
     """
     choices = choices or Choices()
     reads, writes = _layout(source), _layout(target)
-    choices.check(state)
+    tensors = _tensors(state, choices)
+    choices.check(tensors)
     result = Converted({}, [], [], [])
     biases: set[str] = set()
-    for name, tensor in state.items():
+    for name, tensor in tensors.items():
         if chosen(name, choices.drop) or _is_bookkeeping(name, writes):
             result.dropped.append(name)
         elif chosen(name, choices.keep):
@@ -108,14 +115,34 @@ def convert_state(
                 f"{choices.dimension} dimensions: pass --keep {name} to carry it over as it is, or --drop it"
             )
     done = {kernel.name for kernel in result.kernels} | set(result.kept) | set(result.dropped)
-    for name, tensor in state.items():
+    for name, tensor in tensors.items():
         if name not in done:
             if name in biases:
                 tensor = tensor.reshape(-1) if writes.bias_axes == 1 else tensor.reshape(1, -1)
             else:
                 result.kept.append(name)
-            _put(result, _ordinary_name(name, tensor, state, reads, writes), tensor, choices)
+            _put(result, _ordinary_name(name, tensor, tensors, reads, writes), tensor, choices)
     return result
+
+
+def _tensors(state: Mapping[str, Any], choices: Choices) -> dict[str, Tensor]:
+    """`state`, arrays as tensors. Raises UserError for anything else in it that is not dropped."""
+    if not isinstance(state, Mapping):
+        raise _C.UserError(f"state is a {type(state).__name__}: give tensors by name, as model.state_dict() has them")
+    tensors = {}
+    for name, value in state.items():
+        if isinstance(value, np.ndarray):
+            try:
+                value = torch.tensor(value)
+            except TypeError as error:
+                raise _C.UserError(f"{name} is an array of {value.dtype}: give numbers, as float32") from error
+        if not isinstance(value, Tensor) and chosen(name, choices.drop) is None:
+            raise _C.UserError(
+                f"{name} is no tensor, but of type {type(value).__name__}: give model.state_dict(), or pass "
+                f"--drop {name}"
+            )
+        tensors[name] = value
+    return tensors
 
 
 def _layout(name: str) -> Layout:

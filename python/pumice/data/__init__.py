@@ -1,4 +1,4 @@
-"""Datasets, augmentation and batches."""
+"""Provides datasets, augmentations and batches for the segmentation of point clouds."""
 
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
 from .folders import (

@@ -1,4 +1,4 @@
-"""Augmentations: callables of a scan and a generator that return a changed scan.
+"""Defines augmentations: callables that take a scan and a random generator and return a changed scan.
 
 They change positions, never the arrays they are given, and are put together with `Compose`.
 """

@@ -1,5 +1,5 @@
-"""Recorded datasets, as the folders that people have them in. Scans come as the files have them,
-labels by the numbers of the dataset's own files."""
+"""Reads recorded datasets from the folders in which they are distributed. Scans and labels keep the numbers of
+the dataset's files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ SEMANTIC_KITTI_VALIDATION = (8,)
 class _Files:
     """Scans that are files: `files` holds (points, labels or None)."""
 
-    def __init__(self, files: Sequence[tuple[Path, Path | None]], looked_for: str) -> None:
+    def __init__(self, files: Sequence[tuple[Path, Path | None]], looked_for: str, root: Folder) -> None:
         if not files:
-            raise _C.UserError(f"there is no {looked_for}")
+            raise _C.UserError(f"there is no {looked_for}{_what_is_there(Path(root))}")
         self.files = list(files)
 
     def __len__(self) -> int:
@@ -41,6 +41,10 @@ class _Files:
         if labels is None:
             return cloud
         return _labelled(cloud, self.read_labels(labels), labels)
+
+    def why_unlabelled(self, index: int) -> str:
+        """Of a scan without labels: what they were looked for in."""
+        raise NotImplementedError
 
     def read(self, path: Path) -> PointCloud:
         """The points of one file."""
@@ -75,7 +79,11 @@ class SemanticKitti(_Files):
             for path in sorted((folder / "velodyne").glob("*.bin")):
                 files.append((path, _existing(folder / "labels" / f"{path.stem}.label")))
         looked_for = f"{Path(root) / 'sequences'}/NN/velodyne/*.bin for NN in {list(sequences)}"
-        super().__init__(files, looked_for)
+        super().__init__(files, looked_for, root)
+
+    def why_unlabelled(self, index: int) -> str:
+        path, _ = self.files[index]
+        return f"there is no {path.parents[1] / 'labels' / path.stem}.label"
 
 
 class NuScenes(_Files):
@@ -96,11 +104,16 @@ class NuScenes(_Files):
         root = Path(root)
         labels = _nuscenes_labels(root, version)
         found = sorted((root / "samples" / "LIDAR_TOP").glob("*.pcd.bin"))
+        files: list[tuple[Path, Path | None]]
         if labels:
             files = [(path, labels[path.name]) for path in found if path.name in labels]
         else:
             files = [(path, None) for path in found]
-        super().__init__(files, f"{root / 'samples' / 'LIDAR_TOP'}/*.pcd.bin")
+        super().__init__(files, f"{root / 'samples' / 'LIDAR_TOP'}/*.pcd.bin", root)
+        self._table = root / version / "lidarseg.json"
+
+    def why_unlabelled(self, index: int) -> str:
+        return f"there is no {self._table}"
 
     def read(self, path: Path) -> PointCloud:
         """The points of one file, intensities from 0 to 1."""
@@ -133,9 +146,19 @@ class Waymo(_Files):
     def __init__(self, root: Folder) -> None:
         files: list[tuple[Path, Path | None]] = []
         for path in sorted([*Path(root).rglob("*.npz"), *Path(root).rglob("*.bin")]):
-            beside = [path.with_suffix(suffix) for suffix in (".label", ".npy")]
-            files.append((path, next((p for p in beside if p.exists()), None)))
-        super().__init__(files, f".npz or .bin file below {root}")
+            _check_waymo(path)
+            files.append((path, next((p for p in self._beside(path) if p.exists()), None)))
+        super().__init__(files, f".npz or .bin file below {root}", root)
+
+    @staticmethod
+    def _beside(path: Path) -> list[Path]:
+        return [path.with_suffix(suffix) for suffix in (".label", ".npy")]
+
+    def why_unlabelled(self, index: int) -> str:
+        path, _ = self.files[index]
+        if path.suffix == ".npz":
+            return f"{path} has no labels or segment"
+        return "there is neither {} nor {}".format(*self._beside(path))
 
     def read(self, path: Path) -> PointCloud:
         """The points of one file, intensities from 0 to 1."""
@@ -152,6 +175,30 @@ class Waymo(_Files):
             return _classes(np.load(path))
         except (ValueError, EOFError) as error:
             raise _C.UserError(f"{path} is no .npy file of labels: {error}") from error
+
+
+def _what_is_there(root: Path) -> str:
+    """Of a folder in which nothing was found: what to do instead."""
+    if not root.is_dir():
+        return f": {root} is no folder"
+    for kind, inside in (("SemanticKitti", "sequences"), ("NuScenes", "samples/LIDAR_TOP")):
+        if (root / inside).is_dir():
+            return f": {root} has {inside}, which pumice.data.{kind} reads"
+    for suffix in (".tfrecord", ".parquet"):
+        if next(root.rglob(f"*{suffix}"), None) is not None:
+            return f": {root} has {suffix} files, as Waymo publishes them; pumice.data.Waymo reads frames converted to .npz"
+    return ""
+
+
+def _check_waymo(path: Path) -> None:
+    """Raises UserError for a file that another dataset has in such a place."""
+    other = None
+    if path.name.endswith(".pcd.bin") or path.parent.name == "lidarseg":
+        other = "nuScenes: pumice.data.NuScenes reads its folder"
+    elif path.parent.name == "velodyne":
+        other = "KITTI: pumice.data.SemanticKitti reads the folder that has its sequences"
+    if other is not None:
+        raise _C.UserError(f"{path} is no frame of Waymo, but a file of {other}")
 
 
 def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:
@@ -226,6 +273,8 @@ def _check_growth(path: Path) -> None:
 
 def _regular(path: Path) -> Path:
     """`path`, which is no pipe: opening that would wait for its other end."""
+    if not path.exists():
+        raise _C.UserError(f"{path}: there is no such file")
     if not path.is_file():
         raise _C.UserError(f"{path}: is not a regular file")
     return path

@@ -1,4 +1,4 @@
-"""Classes of datasets: from the numbers in their label files to classes 0, 1, … that are learnt."""
+"""Maps the class numbers of a dataset's label files to the classes 0, 1, … that a network learns."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""Scans into batches of voxels, for the semantic segmentation of points."""
+"""Makes batches of voxels from scans, for the semantic segmentation of points."""
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from .. import _C
-from .._checks import at_least_one, whole_number
+from .._checks import at_least_one, cell_size, whole_number
 from ..points import PointCloud, voxelize
 from ..tensor import SparseTensor
 from .augment import Augmentation, Scans, check_augmentation, check_scan, check_scans
@@ -56,7 +56,7 @@ class Sample:
         """The voxels, in a batch of `items`. On a GPU waits for it, as SparseTensor does."""
         return SparseTensor(self.coordinates, self.features, batch_size=self.items)
 
-    def _each(self, change) -> Sample:  # noqa: ANN001
+    def _each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Sample:
         values = {
             field.name: change(value)
             for field in dataclasses.fields(self)
@@ -65,7 +65,7 @@ class Sample:
         return dataclasses.replace(self, **values)
 
 
-class VoxelDataset(torch.utils.data.Dataset):
+class VoxelDataset(torch.utils.data.Dataset[Sample]):
     """Sample i is scan i of `scans`, augmented, in voxels; iterating over it makes each once.
 
     An index of len(scans) or more is scan (index mod len) with other random numbers: a sampler that counts on from
@@ -105,7 +105,8 @@ class VoxelDataset(torch.utils.data.Dataset):
             )
         if augment is not None:
             check_augmentation("augment", augment)
-        voxelize(np.zeros((0, 3), np.float32), size=voxel, range=range)  # refuses what no scan can take
+        # Refuses what no scan can take.
+        voxelize(np.zeros((0, 3), np.float32), size=cell_size("voxel", voxel), range=range)
         self.scans = scans
         self.labels = labels
         self.voxel = voxel
@@ -122,7 +123,12 @@ class VoxelDataset(torch.utils.data.Dataset):
         number = index % len(self.scans)
         cloud = check_scan(f"scans[{number}]", self.scans[number])
         if cloud.labels is None:
-            raise _C.UserError(f"scans[{number}] has no labels: training and measuring need them")
+            why = getattr(self.scans, "why_unlabelled", None)
+            raise _C.UserError(
+                f"scans[{number}] has no labels"
+                + ("" if why is None else f", since {why(number)}")
+                + ": training and measuring need them"
+            )
         if self.augment is not None:
             cloud = self.augment(cloud, np.random.default_rng((self.seed, index)))
             check_scan("what augment returned", cloud)

@@ -1,4 +1,4 @@
-"""Simulated streets as a dataset."""
+"""Provides simulated streets as a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks of the field, with the names of modules that the C++ networks have (SPVCNN: spvnas)."""
+"""Provides well-known networks. Modules have the names of the C++ networks; those of SPVCNN have spvnas' names."""
 
 from .blocks import ResidualBlock, convolution_block
 from .encoders import CenterPointEncoder, SecondEncoder

@@ -1,4 +1,4 @@
-"""Blocks of convolutional networks. Modules have the names that the C++ networks give them."""
+"""Defines the blocks that networks are built from. Modules have the names that the C++ networks give them."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from .. import nn
-from ..nn.chain import INSIDE, Inside
+from ..nn.composition import COMPOSITIONS, Composition
 from ..nn.convolution import Convolution
 from ..profiling import Explanation, explain
 from ..tensor import SparseTensor
 
 
 class Norms:
-    """How the norms of a network are made."""
+    """Makes the norms of a network."""
 
     def __init__(self, eps: float = 1e-5, momentum: float = 0.1) -> None:
         """The arguments are those of the class."""
@@ -54,20 +54,20 @@ def convolution_block(convolution: Convolution, norms: Norms = PYTORCH_NORMS) ->
 
 
 class Network(torch.nn.Module):
-    """What all networks here can do."""
+    """The base of all networks here."""
 
     def explain(self, x: SparseTensor) -> Explanation:
         """Rows, pairs, plan and milliseconds of every layer: `pumice.explain`."""
         return explain(self, x)
 
     def card(self) -> dict[str, str]:
-        """What `pumice.save_weights` writes beside the weights: which network they are of, and how
-        wide it is."""
+        """The metadata that `pumice.save_weights` writes with the weights: which network they are of, and its
+        widths."""
         raise NotImplementedError
 
 
 class NamedBlock(torch.nn.Module):
-    """A block in a module of its own: its path has the "net" that published weights have."""
+    """A block inside a module of its own, so that its path has the "net" of published weights."""
 
     def __init__(self, convolution: Convolution) -> None:
         """The arguments are those of the class."""
@@ -131,5 +131,5 @@ class ResidualBlock(torch.nn.Module):
         return nn.residual(self.net, x, shortcut)
 
 
-INSIDE[NamedBlock] = lambda block: Inside([block.net])
-INSIDE[ResidualBlock] = lambda block: Inside([block.net], True, block.downsample)
+COMPOSITIONS[NamedBlock] = lambda block: Composition([block.net])
+COMPOSITIONS[ResidualBlock] = lambda block: Composition([block.net], True, block.downsample)

@@ -1,4 +1,4 @@
-"""The sparse encoders of CenterPoint and SECOND. Axes are x, y, z; papers list z first."""
+"""Defines the sparse encoders of CenterPoint and SECOND. Axes are x, y, z; papers list z first."""
 
 from __future__ import annotations
 

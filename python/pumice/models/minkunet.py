@@ -1,4 +1,4 @@
-"""MinkUNet42: semantic segmentation."""
+"""Defines MinkUNet42, a network for semantic segmentation, and the U-net that it shares with SPVCNN."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class UNet(Network):
             self.add_module(f"up{up}", torch.nn.ModuleList([NamedBlock(doubling), blocks]))
 
     def _sizes(self) -> dict[str, str]:
-        """Of a card, how wide the network is."""
+        """The entries of a card that say how wide the network is."""
         return {
             "in_channels": str(self.in_channels),
             "outputs": str(self.classes),
@@ -70,7 +70,7 @@ class UNet(Network):
         return levels
 
     def up(self, number: int, x: SparseTensor, skip: SparseTensor) -> SparseTensor:
-        """Up 1 to 4, onto the very sites of the skip, which the map of the way down came from."""
+        """Goes up, number 1 to 4, onto the sites of `skip`: those that the same step on the way down came from."""
         doubling, blocks = self.get_submodule(f"up{number}")
         return blocks(cat([doubling(x, skip), skip]))
 

@@ -1,4 +1,4 @@
-"""Points beside voxels: features that go from one to the other at every level of a network."""
+"""Carries features between points and voxels, at every level of a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
+from .._checks import cell_size
+from .._tensors import check_tensor
 from ..coords import Coordinates
+from ..points import PointCloud
 from ..tensor import SparseTensor
 
 
@@ -35,6 +38,8 @@ class PointTensor:
 
     def __init__(self, positions: Tensor, features: Tensor) -> None:
         """The arguments are those of the class."""
+        check_tensor("positions", positions)
+        check_tensor("features", features)
         if positions.dim() != 2 or positions.shape[1] != 4 or positions.dtype != torch.float32:
             raise _C.UserError(
                 f"positions have shape {tuple(positions.shape)} and are {positions.dtype}: give "
@@ -67,13 +72,23 @@ class PointTensor:
         """Points [P, 3 or more] in metres, x, y, z first, among cells of `size` metres of which cell 0
         begins at `origin`. features: [P, C], by default all columns. batch: integers [P], by default
         all 0."""
+        if isinstance(points, PointCloud):
+            raise _C.UserError(
+                "points are a PointCloud: give its columns, PointTensor.of(torch.from_numpy(scan.features()), size=…)"
+            )
+        check_tensor("points", points)
         if points.dim() != 2 or points.shape[1] < 3:
             raise _C.UserError(f"points have shape {tuple(points.shape)}: give [points, 3 or more]")
-        sizes = [float(size)] * 3 if isinstance(size, (int, float)) else [float(s) for s in size]
-        if len(sizes) != 3 or not all(0 < side < math.inf for side in sizes):
+        sizes = cell_size("size", size)
+        if not all(0 < side < math.inf for side in sizes):
             raise _C.UserError(f"size = {size}: give metres above 0, one number or one each for x, y, z")
         positions = points.new_zeros((points.shape[0], 4), dtype=torch.float32)
         if batch is not None:
+            check_tensor("batch", batch)
+            if batch.shape != points.shape[:1]:
+                raise _C.UserError(
+                    f"batch has shape {tuple(batch.shape)}: give an item for each of {len(points)} points"
+                )
             positions[:, 0] = batch
         for axis, (side, low) in enumerate(zip(sizes, origin)):
             positions[:, axis + 1] = (points[:, axis].detach() - low) / side
@@ -136,7 +151,7 @@ class PointTensor:
 
 
 class _Level:
-    """The way between points and the voxels of one stride, found when first asked for."""
+    """The maps between points and the voxels of one stride, each made when it is first needed."""
 
     def __init__(self, coords: Coordinates, positions: Tensor) -> None:
         """The arguments are those of the class."""
@@ -166,6 +181,5 @@ class _Level:
         return self.map
 
 
-# What torch.save writes, torch.load takes back without `weights_only=False`; what is known of levels is found
-# again.
+# torch.load reads what torch.save wrote without `weights_only=False`; the maps of each level are made again.
 torch.serialization.add_safe_globals([PointTensor])

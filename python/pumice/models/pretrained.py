@@ -1,4 +1,4 @@
-"""Trained networks, from a file that says of itself what it takes to run them."""
+"""Loads trained networks from files whose metadata says which network they are of."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pretrained:
     metadata: Mapping[str, str]  # every entry of the file
 
     def __repr__(self) -> str:
-        """In a line: the network itself prints as hundreds."""
+        """One line, since the network itself prints as hundreds."""
         kind, count = type(self.network).__name__, sum(p.numel() for p in self.network.parameters())
         classes = ", ".join((*self.classes[:3], "…") if len(self.classes) > 3 else self.classes)
         return f"Pretrained({kind} of {count:,} parameters, {len(self.classes)} classes ({classes}), voxel_size={self.voxel_size})"

@@ -1,4 +1,4 @@
-"""SPVCNN: semantic segmentation with a branch of points beside the voxels."""
+"""Defines SPVCNN, a network for semantic segmentation with a branch of points beside the voxels."""
 
 from __future__ import annotations
 

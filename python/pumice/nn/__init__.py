@@ -1,4 +1,4 @@
-"""Layers. They take and return sparse tensors; parameters, training and optimisers are PyTorch's.
+"""Provides layers. They take and return sparse tensors; parameters, training and optimisers are PyTorch's.
 
 An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 """
@@ -21,11 +21,14 @@ from .activation import (
 from .bev import ToBEV
 from .container import Identity, OnFeatures, Residual, Sequential, in_order, residual
 from .convolution import Convolution
-from .convolutions import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    Conv4d,
+from .join import Add, Cat
+from .kept import freeze
+from .linear import Linear
+from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
+from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
+from .strided import Conv1d, Conv2d, Conv3d, Conv4d
+from .submanifold import SubMConv1d, SubMConv2d, SubMConv3d, SubMConv4d
+from .transposed import (
     ConvTranspose1d,
     ConvTranspose2d,
     ConvTranspose3d,
@@ -38,16 +41,7 @@ from .convolutions import (
     InverseConv2d,
     InverseConv3d,
     InverseConv4d,
-    SubMConv1d,
-    SubMConv2d,
-    SubMConv3d,
-    SubMConv4d,
 )
-from .join import Add, Cat
-from .kept import freeze
-from .linear import Linear
-from .normalization import BatchNorm, InstanceNorm, LayerNorm, SyncBatchNorm
-from .pooling import AvgPool, GlobalPool, MaxPool, SumPool, ToDense
 
 __all__ = [
     "Add",
@@ -104,7 +98,7 @@ __all__ = [
     "residual",
 ]
 
-# What other libraries call it, without the number of axes at the end.
+# Names of other libraries and the names here, without the number of axes at the end.
 _NAMED_OTHERWISE = {
     "SparseConv": "Conv", "SparseInverseConv": "InverseConv", "SparseConvTranspose": "ConvTranspose",
     "SparseSequential": "Sequential", "SparseMaxPool": "MaxPool", "MaxPool": "MaxPool", "AvgPool": "AvgPool",

@@ -1,4 +1,4 @@
-"""Activations and dropout, on features."""
+"""Defines activations and dropout, which work on the features alone."""
 
 from __future__ import annotations
 

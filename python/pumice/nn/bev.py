@@ -1,4 +1,4 @@
-"""From sparse tensors to the maps that detectors' heads take."""
+"""Defines `ToBEV`, which turns a sparse tensor into the dense bird's-eye view that detection heads take."""
 
 from __future__ import annotations
 

@@ -1,16 +1,15 @@
-"""Layers that run one after the other in one call of the extension: convolutions, each with its batch
-norm, a residual and a ReLU.
+"""Runs consecutive layers in one call of the extension: convolutions, each with its batch norm, a residual and a
+ReLU.
 
-What a call costs the host, an operator's way through Python and autograd, is paid once for a whole
-stage of a network. A chain runs where all its norms are in training and all its parameters learn, and
-where none of its tensors wants a gradient and all its norms are in evaluation; else its layers run one
-by one (fused.py), which is the same numbers.
+The time of the host for a call (Python and autograd) is then spent once for a whole stage of a network. A chain runs
+if all its norms are in training and all its parameters learn, or if all its norms are in evaluation and no tensor
+wants a gradient; else its layers run one by one (fused.py) and give the same numbers. fused.py explains the words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,10 +20,10 @@ from ..ops import modes
 from ..ops.recomputed import gradients_of
 from ..tensor import SparseTensor
 from .convolution import Convolution
-from .convolutions import keeps_sites
+from .submanifold import keeps_sites
 
 Row = tuple[int, int, bool, float, float]
-_GIVEN = 2  # values 0 and 1 are what a chain is given; value 2 + i is what link i makes
+_GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
 hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
@@ -44,13 +43,13 @@ class Link:
 
 
 class Code:
-    """What a chain computes, as the extension takes it: a row of (input, residual or -1, ReLU, epsilon,
-    momentum) for each link."""
+    """A chain in the form that the extension takes: a row of (input, residual or -1, ReLU, epsilon, momentum) for each
+    link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
         self.c = _C.Chain(rows)
-        # What they were made of is kept, so that nothing else comes to lie there.
+        # Keeps what they were made of alive, so that no other tensor can have the same address.
         self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
 
     def begin(
@@ -70,7 +69,7 @@ class Code:
             if not all(parameter.requires_grad for parameter in parameters):
                 return None
             if hooks_on_saved is not None and hooks_on_saved(True) is not None:
-                return None  # who watches saved tensors shall see those of every layer
+                return None  # hooks on saved tensors have to see those of every layer
         dtype = modes.autocast_dtype(features)
         if dtype is not None:
             features = features.to(dtype)
@@ -88,8 +87,8 @@ class Code:
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
     ) -> Tensor:
-        """What the last link makes of what `begin` returned; `kept`: the packed weights of each layer's own,
-        None of one that is not frozen; `layouts`: of weights, None of one that is [offsets, in, out]."""
+        """The result of the last link for what `begin` returned. `kept`: the packed weights of each frozen layer, None
+        for the others; `layouts`: those of the weights, None for one that is [offsets, in, out]."""
         features, added, learns = given
         if learns:
             return _apply(features, added, self, maps, running, layouts, *parameters)
@@ -104,8 +103,8 @@ class Code:
         kept: list[Any],
         layouts: tuple[_C.WeightLayout | None, ...],
     ) -> _C.ChainWeights:
-        """Anew at each call, as PyTorch does not tell who writes into `.data`, unless all layers are
-        frozen."""
+        """The packed weights with their norms folded: made at each call, since PyTorch does not count writes into
+        `.data`, unless all layers are frozen."""
         if any(k is None for k in kept):
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, layouts, running)
@@ -126,7 +125,7 @@ class Code:
 
 
 class Chain:
-    """Links whose last one makes the result."""
+    """A list of links that runs as one; the last link makes the result."""
 
     def __init__(self, links: list[Link]) -> None:
         self.links = links
@@ -134,17 +133,17 @@ class Chain:
         self._describe()
 
     def _describe(self) -> None:
-        """For the extension, with the settings that norms have now."""
+        """Makes the `Code` of the chain, with the current settings of the norms."""
         self.settings = [(link.norm.eps, link.norm.momentum) for link in self.links]
         # Links on the same sites with the same window have the same map: that of the first of them.
         sites = list(range(_GIVEN))  # of each value, as a number
         first: dict[Any, int] = {}
         self.windows = [link.convolution.window for link in self.links]
-        self.twins = list(range(len(self.links)))
+        self.same_map = list(range(len(self.links)))  # for each link, the first one with its map
         for index, link in enumerate(self.links):
             if keeps_sites(link.convolution):
                 on = sites[link.input]
-                self.twins[index] = first.setdefault((on, self.windows[index]), index)
+                self.same_map[index] = first.setdefault((on, self.windows[index]), index)
                 sites.append(on)
             else:
                 sites.append(_GIVEN + index)
@@ -220,9 +219,9 @@ class Chain:
                 self._describe()
                 return self._maps(x, other, features, like, least)
             out = coords[link.input]
-            twin = self.twins[index]
-            if twin < index and keeps_sites(layer):
-                map = maps[twin]
+            same = self.same_map[index]
+            if same < index and keeps_sites(layer):
+                map = maps[same]
             else:
                 on = SparseTensor._of(out, features)
                 map, out = layer.find(on, like if index == 0 else None)
@@ -258,7 +257,7 @@ class _ChainFunction(torch.autograd.Function):
         output, record = _C.chain_training(
             features, other, code.c, maps, parameters, layouts, running, *switches
         )
-        # Of a ReLU it is the mask: autograd sees when somebody writes into it.
+        # The output is the mask of a last ReLU; saved, so that autograd notices a write into it.
         mask = output if code.rows[-1][2] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)
         ctx.call = (code, maps, layouts, switches)
@@ -281,7 +280,7 @@ _apply = modes.function(_ChainFunction)
 
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
-    """For second derivatives: the layers one by one, each of which has them."""
+    """For second derivatives: runs the layers one by one, since each of them has such derivatives."""
     features, other, _, _, *parameters = ctx.saved_tensors
     code, maps, layouts, _ = ctx.call
 
@@ -324,25 +323,3 @@ def one_by_one(
             )  # fmt: skip
         )
     return values[-1]
-
-
-class Inside(NamedTuple):
-    """What a module does, said so that a chain can go through it: `modules` one after the other; of a
-    sum, relu(that + shortcut(x)), or + x without a shortcut."""
-
-    modules: list[torch.nn.Module]
-    is_sum: bool = False
-    shortcut: torch.nn.Module | None = None
-
-
-# By exact class, since a class that inherits may do something else.
-INSIDE: dict[type, Callable[[Any], Inside]] = {}
-
-
-def nested(modules: Iterable[torch.nn.Module | None], found: list[torch.nn.Module]) -> None:
-    """Modules, and those inside of what a chain can go through."""
-    for module in modules:
-        if module is not None:
-            found.append(module)
-            if type(module) in INSIDE:
-                nested(module._modules.values(), found)

@@ -1,4 +1,5 @@
-"""Ordinary PyTorch modules on the features of sparse tensors, and modules one after the other."""
+"""Defines containers: modules one after the other, residual sums, and ordinary PyTorch modules applied to
+features."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
-from .chain import INSIDE, Inside
+from .composition import COMPOSITIONS, Composition
 from .described import described
-from .fused import Plan, Step, has_hooks, steps_of
+from .fused import Step, fused_parts, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -131,8 +132,8 @@ class Residual(torch.nn.Module):
         return residual(self.body, x, other)
 
 
-INSIDE[Sequential] = lambda module: Inside(list(module._modules.values()))
-INSIDE[Residual] = lambda module: Inside([module.body], True, module.shortcut)
+COMPOSITIONS[Sequential] = lambda module: Composition(list(module._modules.values()))
+COMPOSITIONS[Residual] = lambda module: Composition([module.body], True, module.shortcut)
 
 
 def residual(body: torch.nn.Module, x: SparseTensor, other: SparseTensor) -> SparseTensor:
@@ -184,7 +185,7 @@ class Identity(torch.nn.Module):
 
 
 def takes_features(module: torch.nn.Module) -> bool:
-    """Whether a module is PyTorch's own: the classes of this package, and a user's own modules, are
+    """Whether a module is PyTorch's own, and is given the features. Modules of this package, and a user's own, are
     given the sparse tensor."""
     if isinstance(module, (torch.nn.Sequential, torch.nn.ModuleList)):
         return type(module) is torch.nn.Sequential and all(takes_features(m) for m in module)
@@ -220,10 +221,7 @@ def in_order(
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
         return _run_steps(steps, x, other, like)
-    plan = body.__dict__.get("_plan")
-    if plan is None:
-        plan = body.__dict__["_plan"] = Plan()
-    parts = plan.of(body)
+    parts = fused_parts(body)
     if not parts:
         return x if other is None else _sum(x, other)
     last = len(parts) - 1
@@ -251,10 +249,10 @@ def _run_steps(steps: list[Step], x: Any, other: SparseTensor | None, like: Any)
         onto = like if index == 0 else None
         if module is not None:
             x = _apply(module, x, onto)
-        elif not isinstance(x, SparseTensor):  # what a pooling of whole items returns
-            for part in step.parts:
-                x = part(x)
-        elif index < last or other is None or step.relu:  # whose ReLU is in front of the sum
+        elif not isinstance(x, SparseTensor):  # a tensor, as a pooling of whole items returns it
+            for each in step.modules:
+                x = each(x)
+        elif index < last or other is None or step.relu:  # the ReLU of the last step comes before the sum
             x = step(x, like=onto)
         else:
             return step(x, other, onto)

@@ -1,9 +1,8 @@
-"""What all convolution layers share: a window, a weight, and how a map is found."""
+"""Defines the base class of all convolution layers: it has a window and a weight; its subclasses find the map."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,15 +12,15 @@ from .. import _C, ops
 from .._where import explained, not_sparse
 from ..coords import Coordinates
 from ..tensor import SparseTensor
-from ..window import Window, per_axis
+from ..window import Numbers, Window, per_axis
 from .fan_in import know_weight_of
 from .kept import Kept
 
 
 class Convolution(torch.nn.Module):
-    """The base of the layers: `weight` [K, in / groups, out], offsets in lexicographic order (last
-    axis fastest), nothing flipped; `bias` [out]. Layers of your own make it with a window and say in
-    `find` which rows meet.
+    """The base of all convolution layers: `weight` [K, in / groups, out], offsets in lexicographic order (last
+    axis fastest), nothing flipped; `bias` [out]. A layer of your own gives the constructor a window and overrides
+    `find`, which returns the map.
 
     Groups: channels [g · in / groups, …) of the input make channels [g · out / groups, …) of the
     output.
@@ -110,10 +109,10 @@ class Convolution(torch.nn.Module):
                     f"features have {features.shape[1]} channels, the layer takes {self.in_channels}"
                 )
             map, coords = self.find(x, like)
-            # Looked up where they are, since finding them by name takes longer.
+            # Taken from the dictionary, since finding them as attributes takes longer.
             parameters = self._parameters
             weight = parameters.get("weight")
-            if weight is None:  # parametrised: another one at each call
+            if weight is None:  # a parametrised weight is another tensor at each call
                 weight, kept = self.weight, None
             elif self.training:
                 kept = None
@@ -145,7 +144,7 @@ class Convolution(torch.nn.Module):
 
 
 def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
-    """Raises UserError where no layer has such channels."""
+    """Raises UserError where no layer can have these channels and groups."""
     for name, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
         if not hasattr(value, "__index__"):
             raise _C.UserError(f"{name} = {value!r}: give a whole number")
@@ -161,7 +160,7 @@ def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
 
 
 def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
-    """Of what a layer is told to go to."""
+    """The sites that `like` names: its own, or those of a sparse tensor."""
     if like is not None and not isinstance(like, (SparseTensor, Coordinates)):
         raise _C.UserError(
             f"like is a {type(like).__name__}: give the sparse tensor, or the Coordinates, to go to"
@@ -171,12 +170,12 @@ def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
 
 def make_window(
     dimension: int,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int],
-    padding: int | Sequence[int],
-    dilation: int | Sequence[int],
+    kernel_size: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
 ) -> Window:
-    """Of one number for all axes, or one each; raises UserError for other counts, and for a padding
+    """A window from one number for all axes, or one for each. Raises UserError for other counts, and for a padding
     below 0."""
     paddings = per_axis(padding, dimension, "padding")
     if min(paddings) < 0:
@@ -187,3 +186,12 @@ def make_window(
         paddings,
         per_axis(dilation, dimension, "dilation"),
     )
+
+
+def no_indice_key(name: str, indice_key: Any) -> None:
+    """Raises UserError where a map is given a name, as layers of spconv do."""
+    if indice_key is not None:
+        raise _C.UserError(
+            f"{name}: indice_key = {indice_key!r}: leave it out; layers on the same sites share their map without "
+            "a name, and InverseConv goes back by the sites themselves (pumice.compat.spconv takes keys)"
+        )

@@ -1,4 +1,4 @@
-"""Constructors that come from PyTorch say where their arguments are explained."""
+"""Gives constructors that are inherited from PyTorch a docstring that says where their arguments are explained."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def described(kind: Kind) -> Kind:
-    """`kind`, whose `__init__` is that of its base, with a text of its own for help()."""
+    """`kind` with an `__init__` that calls its base's and has a docstring for help()."""
     base: Any = kind.__init__  # type: ignore[misc]
     if base is torch.nn.Module.__init__:
 

@@ -1,6 +1,6 @@
-"""torch.nn.init on weights of pumice.nn: the fan-in of their axes, [K, in / groups, out].
+"""Teaches torch.nn.init the fan-in of weights of pumice.nn, whose axes are [K, in / groups, out].
 
-torch.nn.init.kaiming_uniform_ and its kin take [out, in, kernel…] and would compute 32 where the fan-in is
+torch.nn.init.kaiming_uniform_ and similar functions take [out, in, kernel…] and would compute 32 where the fan-in is
 108 (a 3x3x3 kernel from 4 to 8 channels), without an error. They all ask one function of PyTorch, which is
 replaced here by one that knows the weights of layers of pumice.nn and leaves all other tensors to PyTorch. A
 subclass of Parameter could do the same, but every operation on it would go through Python.
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 
 
 def know_weight_of(layer: torch.nn.Module) -> None:
-    """`layer` is a convolution: its parameters of three axes are weights."""
+    """Registers a convolution layer, whose parameters of three axes are weights."""
     with _lock:
         _layers.add(layer)
 

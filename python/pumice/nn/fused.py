@@ -1,8 +1,16 @@
-"""Layers that run together as one: a convolution, its batch norm, a residual and a ReLU.
+"""Runs a convolution, its batch norm, a residual and a ReLU as one.
 
-In training norm, residual and ReLU are one pass over the features, forward and backward. In
-inference they are in the convolution's epilogue, so that they cost nothing. What has hooks runs by
-itself, so that they see what they should.
+In training the norm, the residual and the ReLU are one pass over the features, forward and backward. In inference
+they are part of the convolution's kernel and cost nothing. A module with hooks runs by itself, so that its hooks see
+its own input and output.
+
+The words of this module and of chain.py:
+
+  - A step is what runs as one: a module, or a convolution, its norm and its ReLU, some of which may be missing.
+  - A link is a step as a chain takes it: a convolution, its norm, and maybe a residual and a ReLU.
+  - A chain runs links in one call of the extension.
+  - A part is a single step, or consecutive steps with the chain that runs them. The children of a container are cut
+    into parts once (`FusedParts`).
 """
 
 from __future__ import annotations
@@ -15,23 +23,24 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
-from .._tensors import check_real
 from ..coords import Coordinates
 from ..ops import modes
 from ..tensor import SparseTensor, features_on
-from .chain import INSIDE, Chain, Link, nested
+from .activation import ReLU
+from .chain import Chain, Link
+from .composition import COMPOSITIONS, nested
 from .convolution import Convolution
-from .normalization import batch_norm
+from .normalization import BatchNorm, batch_norm
 
 
 class Step:
-    """What runs as one: a module, or (convolution and) norm and ReLU."""
+    """What runs as one: a module, or a convolution, a norm and a ReLU, some of which may be missing."""
 
-    __slots__ = ("convolution", "folded", "module", "norm", "parts", "relu")
+    __slots__ = ("convolution", "folded", "module", "modules", "norm", "relu")
 
     def __init__(self, module: torch.nn.Module | None = None) -> None:
-        self.module = module  # alone; the other fields say nothing then
-        self.parts: list[torch.nn.Module] = []
+        self.module = module  # a module that runs by itself; convolution, norm and ReLU are unused then
+        self.modules: list[torch.nn.Module] = []  # those that the step consists of, in order
         self.convolution: Convolution | None = None
         self.norm: torch.nn.BatchNorm1d | None = None
         self.relu = False
@@ -43,7 +52,7 @@ class Step:
         other: SparseTensor | None = None,
         like: Any = None,
     ) -> SparseTensor:
-        """What this is of x, on the sites of `like` if given; with `other`, relu(that + other)."""
+        """Runs the step on x, onto the sites of `like` if given; with `other`, the result is relu(step(x) + other)."""
         relu = self.relu or other is not None
         layer, norm = self.convolution, self.norm
         if layer is None and like is not None:
@@ -68,7 +77,7 @@ class Step:
     def _fused(
         self, x: SparseTensor, other: SparseTensor | None, relu: bool, like: Any
     ) -> SparseTensor | None:
-        """None where a gradient is wanted, or types are not what the kernels take."""
+        """All of it in one pass, for inference; None where a gradient is wanted, or kernels do not take the types."""
         layer, norm = self.convolution, self.norm
         features = x.features
         folds = (norm.running_mean, norm.running_var, norm.weight, norm.bias, layer.bias)
@@ -106,8 +115,8 @@ class Step:
     def _fold(
         self, of: tuple[Tensor | None, ...], kept: _C.PackedWeights | None, traced: bool
     ) -> tuple[Tensor, Tensor]:
-        """Scale and shift of the norm: anew at each call, as PyTorch does not tell who writes into
-        `.data`, unless the layer is frozen (`kept`, another one each time it is frozen)."""
+        """Scale and shift of the norm. They are computed at each call, since PyTorch does not count writes into
+        `.data`, unless the layer is frozen (`kept` is another object each time it is frozen)."""
         key = None
         if kept is not None:
             key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
@@ -120,8 +129,8 @@ class Step:
 
 
 def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
-    """Whether kernels take a norm and a bias of these types: of that of sums, or of the features'."""
-    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
+    """Whether kernels take a norm and a bias of these types: the type of sums, or that of the features."""
+    wide = modes.sum_type(features.dtype)
     mean, variance, weight, bias, _ = folds
     for tensor in folds:
         if tensor is not None and tensor.dtype not in (wide, features.dtype):
@@ -132,7 +141,7 @@ def _can_fold(features: Tensor, folds: tuple[Tensor | None, ...]) -> bool:
 
 
 def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Tensor:
-    """Those of a shortcut, which have to fit what they are added to."""
+    """The features of a shortcut. Raises UserError where they do not fit what they are added to."""
     features = other.features
     if features.shape[1] != channels:
         raise _C.UserError(
@@ -150,7 +159,7 @@ def _features_for(other: SparseTensor, coords: Coordinates, channels: int) -> Te
 
 
 def is_watched(module: torch.nn.Module) -> bool:
-    """Whether a call does more than its class says: it has hooks, or a forward of its own."""
+    """Whether a call of `module` does more than its class says: it has hooks, or a forward of its own."""
     return has_hooks(module) or "forward" in module.__dict__
 
 
@@ -164,7 +173,7 @@ def has_hooks(module: torch.nn.Module) -> bool:
 
 
 def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
-    """Modules, with those brought together that run as one. None is a stage that was taken out."""
+    """Groups modules into steps. None stands for a stage that was taken out."""
     steps: list[Step] = []
     for module in modules:
         if module is None:
@@ -184,26 +193,21 @@ def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
             last.relu = True
         else:
             steps.append(Step(module))
-        steps[-1].parts.append(module)
+        steps[-1].modules.append(module)
     return steps
 
 
 def _is_norm(module: torch.nn.Module) -> bool:
-    from .normalization import BatchNorm
-
     return type(module) in (BatchNorm, torch.nn.BatchNorm1d)
 
 
 def _is_relu(kind: type) -> bool:
-    from .activation import ReLU
-
     return kind in (ReLU, torch.nn.ReLU)
 
 
 class Part:
-    """Steps that follow each other, and the chain that they make: `chain`, and `adding_chain` which
-    adds another tensor before the last ReLU. Without a chain it is one step. `takes_like`: whether
-    the first one can be told which sites to go to."""
+    """Consecutive steps and the chain that runs them: `chain`, or `adding_chain`, which adds another tensor before the
+    last ReLU; without a chain a single step. `takes_like`: whether the first step can be told which sites to go to."""
 
     __slots__ = ("adding_chain", "chain", "steps", "takes_like")
 
@@ -219,7 +223,7 @@ class Part:
 
 
 def parts_of(steps: list[Step]) -> list[Part]:
-    """Chains as long as there are."""
+    """Groups steps into parts, with chains as long as possible."""
     parts: list[Part] = []
     chained: list[Step] = []
     links: list[Link] = []
@@ -241,22 +245,22 @@ def parts_of(steps: list[Step]) -> list[Part]:
 
 
 def _link(step: Step, links: list[Link], value: int) -> int | None:
-    """Appends what the step does to `value`; returns the value it makes, None where no chain does
-    that."""
+    """Appends the links that compute the step from `value`; returns the number of its result, None where a chain
+    cannot compute it."""
     if step.convolution is not None and step.norm is not None:
         links.append(Link(step.convolution, step.norm, step.relu, value))
-        return 1 + len(links)  # two values are given
+        return 1 + len(links)  # values 0 and 1 are the inputs
     module = step.module
-    if module is None or has_hooks(module) or type(module) not in INSIDE:
+    if module is None or has_hooks(module) or type(module) not in COMPOSITIONS:
         return None
-    inside = INSIDE[type(module)](module)
+    composition = COMPOSITIONS[type(module)](module)
     shortcut: int | None = value
-    if inside.shortcut is not None:
-        shortcut = _link_all([inside.shortcut], links, value)
-    made = _link_all(inside.modules, links, value)
+    if composition.shortcut is not None:
+        shortcut = _link_all([composition.shortcut], links, value)
+    made = _link_all(composition.modules, links, value)
     if made is None or shortcut is None:
         return None
-    if inside.is_sum:
+    if composition.is_sum:
         last = links[-1]
         if made == value or last.relu or last.residual >= 0:
             return None
@@ -267,9 +271,9 @@ def _link(step: Step, links: list[Link], value: int) -> int | None:
 def _takes_like(step: Step) -> bool:
     if step.module is None:
         return True
-    inside = INSIDE[type(step.module)](step.module)
-    steps = steps_of(inside.modules)
-    return not inside.is_sum and bool(steps) and _takes_like(steps[0])
+    composition = COMPOSITIONS[type(step.module)](step.module)
+    steps = steps_of(composition.modules)
+    return not composition.is_sum and bool(steps) and _takes_like(steps[0])
 
 
 def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> int | None:
@@ -280,54 +284,50 @@ def _link_all(modules: list[torch.nn.Module], links: list[Link], value: int) -> 
     return after
 
 
-class _Described(NamedTuple):
-    """What a plan was made for, and its parts."""
+class FusedParts(NamedTuple):
+    """The parts of a container's children, and what they were found for. Each call looks at the children of the modules
+    in question, which costs less than to find the parts again. A copy of the container finds its own."""
 
-    body: weakref.ref[torch.nn.Module]  # which holds the plan
-    # Of the body and of the modules in it that a chain can go through: looked at in each call, which
-    # costs less than to walk through all of them again.
-    children: tuple[Any, ...]
-    inside: list[tuple[torch.nn.Module, tuple[Any, ...]]]
+    body: weakref.ref[torch.nn.Module]  # the container, since a shallow copy of it holds this object too
+    children: tuple[Any, ...]  # of the container
+    composed: list[tuple[torch.nn.Module, tuple[Any, ...]]]  # modules that a chain can go through, and their children
     modules: list[torch.nn.Module]
     hooked: bool
     parts: list[Part]
 
+    @classmethod
+    def of(cls, body: torch.nn.Module) -> FusedParts:
+        """Finds the parts."""
+        modules: list[torch.nn.Module] = []
+        nested(body._modules.values(), modules)
+        return cls(
+            weakref.ref(body),
+            tuple(body._modules.values()),
+            [(module, tuple(module._modules.values())) for module in modules if type(module) in COMPOSITIONS],
+            modules,
+            any(map(has_hooks, modules)),
+            parts_of(steps_of(body._modules.values())),
+        )
+
     def holds(self, body: torch.nn.Module) -> bool:
+        """Whether these still are the parts of `body`."""
         if self.hooked or self.body() is not body or tuple(body._modules.values()) != self.children:
             return False
-        for module, children in self.inside:
+        for module, children in self.composed:
             if tuple(module._modules.values()) != children:
                 return False
         return not any(map(has_hooks, self.modules))
 
-
-class Plan:
-    """The parts of a module's children, made anew where children or a hook changed. No copy of a module
-    takes them along; a shallow one, which shares this, is told apart."""
-
-    __slots__ = ("described",)
-
-    def __init__(self) -> None:
-        self.described: _Described | None = None
-
-    def of(self, body: torch.nn.Module) -> list[Part]:
-        described = self.described
-        if described is None or not described.holds(body):
-            modules: list[torch.nn.Module] = []
-            nested(body._modules.values(), modules)
-            inside = [module for module in modules if type(module) in INSIDE]
-            described = self.described = _Described(
-                weakref.ref(body),
-                tuple(body._modules.values()),
-                [(module, tuple(module._modules.values())) for module in inside],
-                modules,
-                any(map(has_hooks, modules)),
-                parts_of(steps_of(body._modules.values())),
-            )
-        return described.parts
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
-        return Plan()
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Plan, ()
+        return type(None), ()
+
+
+def fused_parts(body: torch.nn.Module) -> list[Part]:
+    """The parts of a container's children, found again where children or a hook changed."""
+    found: FusedParts | None = body.__dict__.get("_fused_parts")
+    if found is None or not found.holds(body):
+        found = body.__dict__["_fused_parts"] = FusedParts.of(body)
+    return found.parts

@@ -1,8 +1,8 @@
-"""Initialisers of convolution weights, which know what the axes mean.
+"""Provides initialisers of convolution weights that know the meaning of the axes.
 
-A weight of `pumice.nn` is [K, in / groups, out], offsets first. These compute what torch.nn.init computes for
-the weight of torch.nn.ConvNd that does the same, for any tensor of those axes; torch.nn.init itself does so for
-parameters of layers of `pumice.nn` (fan_in.py).
+A weight of `pumice.nn` is [K, in / groups, out], offsets first. For any tensor of these axes the functions compute
+what torch.nn.init computes for the weight of the equal torch.nn.ConvNd. torch.nn.init itself does so for parameters
+of layers of `pumice.nn` only (fan_in.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bringing two branches together, as modules."""
+"""Defines modules that join branches: `Cat` and `Add`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that are packed once: those of frozen models."""
+"""Keeps the packed weights of frozen models from call to call."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from .. import _C
 
 
 class Kept:
-    """The packed weights of one layer, kept from call to call by one rule: only where `freeze` has
-    promised that the weight stays as it is, and only in evaluation. No copy of the layer takes
-    them along.
+    """The packed weights of one layer. They are kept from call to call only after `freeze` has promised that the
+    weight stays as it is, and only in evaluation. A copy of the layer starts without them.
     """
 
     __slots__ = ("frozen", "packed")
@@ -22,7 +21,7 @@ class Kept:
         self.packed = _C.PackedWeights()
 
     def freeze(self) -> None:
-        """Keeps from the next call on what the weight is then."""
+        """Keeps what the next call packs."""
         self.frozen = True
         self.packed = _C.PackedWeights()
 
@@ -31,7 +30,7 @@ class Kept:
         return None if training or not self.frozen else self.packed
 
     def _arguments(self) -> tuple[Any, ...]:
-        """What another one of the same layer is made from."""
+        """The arguments of the constructor, for a copy of the layer."""
         return ()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
@@ -46,8 +45,7 @@ def freeze(model: torch.nn.Module) -> torch.nn.Module:
     GPU pack theirs once, not at each call; for evaluation without gradients. Call it again after
     changing weights.
 
-    Without the promise weights are packed at each call, since PyTorch does not tell who writes into
-    `weight.data`.
+    Without the promise weights are packed at each call, since PyTorch does not count writes into `weight.data`.
 
     Args:
         model: with convolutions of `pumice.nn` or `pumice.compat` at any depth.

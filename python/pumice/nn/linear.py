@@ -1,4 +1,4 @@
-"""A dense layer over the channels of every row."""
+"""Defines `Linear`, a dense layer over the channels of every row."""
 
 from __future__ import annotations
 

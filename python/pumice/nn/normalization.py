@@ -1,4 +1,4 @@
-"""Norms over rows, channels, and the rows of each batch item."""
+"""Defines norms: over all rows, over the channels of a row, and over the rows of each batch item."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def batch_norm(
 
 
 def _count(norm: torch.nn.BatchNorm1d, features: torch.Tensor) -> None:
-    """One more batch, unless it has no rows, which a graph may not know."""
+    """Counts one more batch, unless it has no rows, in a way that a graph can hold."""
     count = norm._buffers["num_batches_tracked"]
     if count is not None:
         count.add_(min(features.size(0), 1))
@@ -116,7 +116,7 @@ def _with_mean_of_all(
     residual: torch.Tensor | None,
     relu: bool,
 ) -> torch.Tensor:
-    """In a graph, where the momentum of a mean of all batches is no number."""
+    """The norm of momentum=None in a graph, where the share of the new batch is a tensor and no number."""
     _count(norm, features)
     buffers, parameters = norm._buffers, norm._parameters
     running = [buffers["running_mean"], buffers["running_var"]]
@@ -307,7 +307,7 @@ class InstanceNorm(torch.nn.Module):
         """[N, C] to [N, C], on the same sites."""
         if not isinstance(x, SparseTensor):
             raise not_sparse(self, x)
-        # In float32 at least: a sum of many halves is none.
+        # In float32 at least, since a sum of many numbers in half precision is wrong.
         features = x.features.float() if x.features.dtype.itemsize < 4 else x.features
         mean = ops.global_pool(features, x.coords, "average")
         centred = features - spread_items(mean, x.coords)

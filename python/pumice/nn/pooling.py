@@ -1,9 +1,9 @@
-"""Pooling layers, of any dimension. Only active inputs count."""
+"""Defines pooling layers, for any number of axes. Only active inputs count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,14 +11,12 @@ from torch import Tensor
 from .. import _C, ops
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
-from ..window import Window
+from ..window import Numbers, Window
 from .convolution import make_window
-
-Numbers = Union[int, Sequence[int]]
 
 
 def _windows(arguments: tuple[Numbers, ...]) -> dict[int, Window]:
-    """Of every dimension that `arguments` are for: made here, since a graph cannot make them."""
+    """The window for each dimension that `arguments` fit. The layer makes them ahead, since a graph cannot."""
     lengths = {len(value) for value in arguments if not isinstance(value, int)}
     dimensions = lengths or {1, 2, 3, 4}
     return {dimension: make_window(dimension, *arguments) for dimension in sorted(dimensions)}

@@ -1,4 +1,4 @@
-"""Convolution with a stride and a padding: what such layers share, and those that make coarser sites."""
+"""Defines convolutions with a stride and a padding: their base class, and those that make coarser sites."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 from .. import _C, ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
-from .convolution import Convolution, make_window
-from .submanifold import Numbers, no_indice_key
+from ..window import Numbers
+from .convolution import Convolution, make_window, no_indice_key
 
 
 class Windowed(Convolution):
-    """What the layers with a stride and a padding share."""
+    """The base of the layers with a stride and a padding."""
 
     _dimension: int
 

@@ -1,4 +1,4 @@
-"""Convolution from coarse sites to finer ones."""
+"""Defines convolutions from coarse sites to finer ones."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ class InverseConv(Windowed):
         layer took.
     Raises:
         UserError: channels, axes or types that do not fit, with the layer's path in the network;
-            no strided layer, or
-            several, that led to the sites.
+            no strided layer, or several, that led to the sites.
     Waits:
         Never.
     Example:
@@ -51,8 +50,8 @@ class InverseConv(Windowed):
 
 class ConvTranspose(Windowed):
     """Transposed convolution onto finer sites that are there, for 1 to 4 axes by the class's name: layer(x,
-    like), with `like` a sparse tensor or Coordinates. Without `like` it goes back to the sites that the
-    strided layer took which made those of x; it has the same stride and any kernel.
+    like), with `like` a sparse tensor or Coordinates. Without `like` it goes back to the sites from which a strided
+    layer of the same stride, with any kernel, made those of x.
 
     Args:
         in_channels: channels of the features that go in.
@@ -71,8 +70,7 @@ class ConvTranspose(Windowed):
         Of a call with a sparse tensor [N, in_channels], one [M, out_channels] on the finer sites.
     Raises:
         UserError: channels, axes or types that do not fit, with the layer's path in the network;
-            no strided layer, or
-            several, that led to the sites, and no `like`.
+            no strided layer, or several, that led to the sites, and no `like`.
     Waits:
         Never.
     Example:

@@ -1,4 +1,4 @@
-"""Operators on features, and on the maps and sites that say which rows meet."""
+"""Provides operators on features, maps and sites. A map says which input rows each output row is computed from."""
 
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense

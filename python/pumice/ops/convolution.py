@@ -1,12 +1,12 @@
-"""Convolution over a map, differentiable as often as one likes.
+"""Computes convolutions over a map; they can be differentiated any number of times.
 
 Three operators, closed under differentiation: y = conv(x, w); dx = input_gradient(dy, w); dw =
 weight_gradient(x, dy). Each is linear in both of its arguments, and the gradients of any of them
 are the other two.
 
-Host time is what counts here, so eager calls go to the extension directly, through an
-autograd.Function where a gradient is wanted (an operator of torch.library costs several times
-more); tracing and tensors of other kinds go through the operators of `library`.
+Small layers are limited by the time of the host, so eager calls go to the extension directly, through an
+autograd.Function where a gradient is wanted (an operator of torch.library costs several times more). Traced
+calls and tensors of other classes go through the operators of `library`.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def _convolve(
     dataflow: str | None,
     dtype: torch.dtype | None,
 ) -> Tensor:
-    """`dtype`: what the weight is cast to; None: nothing."""
+    """`dtype`: the type that the weight is cast to; None: it stays as it is."""
     traced = modes.traced(features)
     modes.look("weight", weight)
     modes.look("bias", bias)
     if dtype is None:
         modes.check_weight(features, weight)
-    # A map of a graph may come out of it, where a graph is broken between map and convolution.
+    # A traced map reaches eager code where a graph is broken between map and convolution.
     if traced or type(map) is TracedMap:
         flops.announce()
         known = as_traced(map)
@@ -88,17 +88,22 @@ def _convolve(
         )
     if modes.wants_gradient(features, weight, bias):
         if kept is not None:
-            kept.clear()  # a step may change weights in ways that no version tells
+            kept.clear()  # an optimiser may change the weight without changing its version
         return _apply(features, weight, bias, map, groups, dtype, dataflow)
     version = 0 if kept is None else modes.version_of(weight)
-    if (
-        dtype is not None
-        and weight.dtype != dtype
-        and not modes.rounds_weight(features, weight, groups, dataflow)
-    ):
-        weight = weight.to(dtype)
-        kept = None
+    used = _cast(features, weight, groups, dtype, dataflow)
+    if used is not weight:
+        weight, kept = used, None
     return _run(features, weight, map, bias, groups, dataflow, kept, version)
+
+
+def _cast(
+    features: Tensor, weight: Tensor, groups: int, dtype: torch.dtype | None, dataflow: str | None
+) -> Tensor:
+    """`weight` in `dtype`, or as it is where that is None or kernels round it themselves."""
+    if dtype is None or weight.dtype == dtype or modes.rounds_weight(features, weight, groups, dataflow):
+        return weight
+    return weight.to(dtype)
 
 
 def _run(
@@ -129,7 +134,7 @@ def _run(
 def convolution_input_gradient(
     grad_output: Tensor, weight: Tensor, map: Map, groups: int = 1, dataflow: str | None = None
 ) -> Tensor:
-    """What `convolution` passes back to its features.
+    """The gradient of `convolution` with respect to its features.
 
     Args:
         grad_output: [out rows, C_out].
@@ -177,7 +182,7 @@ def convolution_input_gradient(
 def convolution_weight_gradient(
     features: Tensor, grad_output: Tensor, map: Map, groups: int = 1
 ) -> Tensor:
-    """What `convolution` passes back to its weight.
+    """The gradient of `convolution` with respect to its weight.
 
     Args:
         features: [in rows, C_in].
@@ -220,13 +225,7 @@ class _Convolution(torch.autograd.Function):
         dtype: torch.dtype | None,
         dataflow: str | None,
     ) -> Tensor:
-        used = weight
-        if (
-            dtype is not None
-            and weight.dtype != dtype
-            and not modes.rounds_weight(features, weight, groups, dataflow)
-        ):
-            used = weight.to(dtype)
+        used = _cast(features, weight, groups, dtype, dataflow)
         ctx.save_for_backward(features, weight)
         ctx.cast = None if used is weight else used
         ctx.call = (map, groups, dataflow)
@@ -277,8 +276,7 @@ def _differentiable_gradients(
         if to_weight.dtype != weight.dtype:
             to_weight = to_weight.to(weight.dtype)
     if ctx.needs_input_grad[2]:
-        wide = torch.float64 if grad_output.dtype == torch.float64 else torch.float32
-        to_bias = grad_output.sum(0, dtype=wide).to(ctx.bias_dtype)
+        to_bias = grad_output.sum(0, dtype=modes.sum_type(grad_output.dtype)).to(ctx.bias_dtype)
     return to_features, to_weight, to_bias
 
 

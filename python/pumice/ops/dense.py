@@ -1,4 +1,4 @@
-"""Between rows and dense grids."""
+"""Converts between rows of features and dense grids."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _C
 from .._tensors import check_tensor
 from ..coords import Coordinates
-from . import graph, modes
+from . import modes, traced
 
 _ops = torch.ops.pumice
 
@@ -141,7 +141,7 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
         mask = (dense.detach() != 0).any(1)
     mask = (mask != 0).to(torch.uint8).contiguous()
     if modes.traced(dense):
-        coords = graph.from_mask(mask)
+        coords = traced.from_mask(mask)
     else:
         sites, _ = _C.from_dense(dense.detach().contiguous(), mask, [1] * (dense.dim() - 2))
         coords = Coordinates._of(sites)

@@ -1,4 +1,4 @@
-"""What inference does in one pass: a convolution with its batch norm, a residual and a ReLU."""
+"""Computes a convolution, its folded batch norm, a residual and a ReLU in one pass, for inference."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .library import flops
 from .maps import Map, TracedMap, as_traced
 
 _ops = torch.ops.pumice
-_RELU = 1  # the extension's number of it
+_RELU = 1  # the extension's number of this activation
 
 
 def fused_convolution(
@@ -108,7 +108,7 @@ def fold_batch_norm(
         "fold_batch_norm", mean=mean, variance=variance, weight=weight, bias=bias, added_before=added_before
     )
     if torch.compiler.is_compiling():
-        wide = torch.float64 if mean.dtype == torch.float64 else torch.float32
+        wide = modes.sum_type(mean.dtype)
         mean, variance, weight, bias, added_before = (
             None if t is None else t.to(wide)
             for t in (mean, variance, weight, bias, added_before)

@@ -1,4 +1,4 @@
-"""Features at points between cells."""
+"""Interpolates features at points between cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ops = torch.ops.pumice
 
 
 class InterpolationMap(NamedTuple):
-    """Which rows each point sees, and how much of each: for all features on the same sites.
+    """The rows that each point is interpolated from, and their weights; for any features on the same sites.
 
     Args:
         rows: int32 [P, corners], -1 for a cell that is not there.
@@ -37,7 +37,7 @@ class InterpolationMap(NamedTuple):
 def interpolation_map(
     coords: Coordinates, points: Tensor, *, nearest: bool = False, renormalize: bool = False
 ) -> InterpolationMap:
-    """How points see the cells around them.
+    """Finds the cells around each point, and their weights.
 
     Args:
         coords: the sites.

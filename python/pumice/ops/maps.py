@@ -1,4 +1,4 @@
-"""Kernel maps: found again by the sites themselves and the window, never by a name.
+"""Finds kernel maps. A map is known by its sites and its window, never by a name.
 
 In a graph a map is a `TracedMap`, elsewhere a `_C.Map`; operators take both.
 """
@@ -12,8 +12,8 @@ import torch
 from .. import _C
 from ..coords import Coordinates
 from ..window import Window
-from . import graph
-from .graph import TracedMap
+from . import traced
+from .traced import TracedMap
 
 Map = Union[_C.Map, TracedMap]
 
@@ -42,7 +42,7 @@ def submanifold_map(coords: Coordinates, window: Window) -> Map:
         4
     """
     if torch.compiler.is_compiling():
-        return graph.submanifold_map(coords, window)
+        return traced.submanifold_map(coords, window)
     return _C.submanifold_map(coords.sites, window.c)
 
 
@@ -67,7 +67,7 @@ def strided_map(coords: Coordinates, window: Window, cell: bool) -> tuple[Map, C
         (2, (2, 2, 2))
     """
     if torch.compiler.is_compiling():
-        return graph.strided_map(coords, window, cell)
+        return traced.strided_map(coords, window, cell)
     map = _C.strided_map(coords.sites, window.c, cell)
     return map, Coordinates._of(map.out_sites)
 
@@ -93,7 +93,7 @@ def transposed_map(coords: Coordinates, fine: Coordinates, window: Window) -> Ma
         2
     """
     if torch.compiler.is_compiling():
-        return graph.transposed_map(coords, fine, window)
+        return traced.transposed_map(coords, fine, window)
     return _C.transposed_map(coords.sites, fine.sites, window.c)
 
 
@@ -115,7 +115,7 @@ def generative_map(coords: Coordinates, window: Window) -> tuple[Map, Coordinate
         8
     """
     if torch.compiler.is_compiling():
-        return graph.generative_map(coords, window)
+        return traced.generative_map(coords, window)
     map = _C.generative_map(coords.sites, window.c)
     return map, Coordinates._of(map.out_sites)
 
@@ -143,7 +143,7 @@ def inverse_map(
         True
     """
     if torch.compiler.is_compiling():
-        return graph.inverse_map(coords, window, fine)
+        return traced.inverse_map(coords, window, fine)
     map = _C.inverse_map(coords.sites, window.c, None if fine is None else fine.sites)
     return map, Coordinates._of(map.out_sites) if fine is None else fine
 
@@ -168,6 +168,6 @@ def finer_sites(coords: Coordinates, window: Window) -> Coordinates | None:
         True
     """
     if torch.compiler.is_compiling():
-        return graph.finer_sites(coords, window)
+        return traced.finer_sites(coords, window)
     found = _C.finer_sites(coords.sites, window.stride)
     return None if found is None else Coordinates._of(found)

@@ -1,4 +1,4 @@
-"""What PyTorch's own switches ask for."""
+"""Reads PyTorch's switches: determinism, TF32, autocast, tracing, and whether a gradient is wanted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def of(features: Tensor) -> tuple[bool, bool]:
 
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
-    """What autocast computes `features` in; None where it is off or leaves them alone."""
+    """The type in which autocast computes with `features`; None where it is off or leaves them alone."""
     if not torch._C._is_any_autocast_enabled():  # a quarter of the time of asking for one kind
         return None
     kind = "cuda" if features.is_cuda else "cpu"
@@ -35,8 +35,8 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
 
 
 def traced(features: Tensor, name: str = "features") -> bool:
-    """Whether a call has to be seen as an operator of torch.library. Raises UserError inside of what no
-    operator goes through: transforms of functions, and differentiation in forward mode."""
+    """Whether a call has to go through an operator of torch.library. Raises UserError inside transforms of
+    functions (torch.func) and in differentiation in forward mode, which no operator supports."""
     if torch.compiler.is_compiling():
         return True
     if _transformed() or forward_ad._current_level >= 0:
@@ -53,8 +53,8 @@ def traced(features: Tensor, name: str = "features") -> bool:
 
 
 def wants_gradient(*tensors: Tensor | None) -> bool:
-    """Whether one of them wants a gradient. Whoever computes without them asks it of every tensor
-    that takes part, parameters of norms and biases among them."""
+    """Whether one of them wants a gradient. A function that computes without gradients has to pass every tensor
+    that takes part, parameters of norms and biases too."""
     if not torch.is_grad_enabled():
         return False
     for tensor in tensors:
@@ -64,7 +64,7 @@ def wants_gradient(*tensors: Tensor | None) -> bool:
 
 
 def refuse_gradient(name: str, **tensors: Tensor | None) -> None:
-    """Raises UserError where a gradient would be lost, of arguments by their names."""
+    """Raises UserError where one of the arguments, given by name, wants a gradient, which would be lost."""
     try:
         wanted = wants_gradient(*tensors.values())
     except AttributeError:
@@ -92,8 +92,8 @@ def rounds_weight(
 
 
 def check_weight(features: Tensor, weight: Tensor) -> None:
-    """Raises UserError where autocast does not say what to compute in, and kernels of a GPU would round
-    the weight all the same. Other types that differ the extension refuses itself."""
+    """Raises UserError for a float32 weight with features in half precision outside of autocast: kernels of a GPU
+    would round the weight without being asked to. The extension itself refuses other types that differ."""
     if weight.dtype is not features.dtype and rounds_weight(features, weight, 1, None):
         raise _C.UserError(
             f"weight is {weight.dtype} but the features are in half precision ({features.dtype}): "
@@ -102,8 +102,8 @@ def check_weight(features: Tensor, weight: Tensor) -> None:
 
 
 def is_recorded(features: Tensor) -> bool:
-    """Whether what is computed of them goes into a CUDA graph: it is there when that has run, and is
-    not to be kept for calls before that."""
+    """Whether a CUDA graph is being recorded. What is computed then exists only after the graph has run, so it must
+    not be kept for other calls."""
     return features.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
@@ -113,20 +113,25 @@ def stream_of(features: Tensor) -> int:
 
 
 def version_of(tensor: Tensor) -> int:
-    """How often it was changed in place; 0 where PyTorch does not count, in inference mode."""
+    """How often it was changed in place; 0 in inference mode, where PyTorch does not count."""
     return 0 if tensor.is_inference() else tensor._version
 
 
 def function(kind: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """kind.apply without what only transforms of functions (torch.func) need, which `traced` refuses."""
+    """`kind.apply` without the part that only torch.func needs, which `traced` refuses."""
     return super(torch.autograd.Function, kind).apply
 
 
+def sum_type(dtype: torch.dtype) -> torch.dtype:
+    """The type that sums of values of `dtype` are kept in: float64 for float64, else float32."""
+    return _float64 if dtype is _float64 else _float32
+
+
 def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
-    """A bias is added where sums are, in float32 (float64 for float64)."""
+    """`bias` in the type of sums, which it is added to."""
     if bias is None:
         return None
-    wanted = _float64 if features.dtype is _float64 else _float32
+    wanted = sum_type(features.dtype)
     if bias.dtype is wanted:
         return bias
     check_real("bias", bias)
@@ -134,8 +139,8 @@ def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
 
 
 def look(name: str, tensor: Any) -> None:
-    """Raises UserError, naming it, for what is no dense tensor, where that is not an ordinary class of
-    tensors, which the extension looks at."""
+    """Raises UserError, naming it, where an object of another class than Tensor and Parameter is no dense tensor.
+    The extension checks tensors of these two classes."""
     kind = type(tensor)
     if kind is not Tensor and kind is not torch.nn.Parameter and tensor is not None:
         check_tensor(name, tensor)

@@ -1,4 +1,5 @@
-"""Batch norm with what follows it, relu(norm(x) + residual), forward and backward in one pass each."""
+"""Computes batch norm with a residual and a ReLU, relu(norm(x) + residual), forward and backward in one pass
+each."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from torch import Tensor
 
 from .. import _C
 from .._tensors import check_floating, check_real, check_tensor
-from . import library, modes  # noqa: F401  (registers the operators)
+from . import modes
+from .library.normalization import NormArguments
 from .recomputed import gradients_of
 
 
@@ -63,52 +65,43 @@ def batch_norm(
             batches.add_(min(features.size(0), 1))
         batches = None
     if not by_kernels:
-        by = _explained
-        if torch.compiler.is_compiling():
-            by = _step_by_step if training and not _fits(features, residual, kinds) else _in_graph
-        return by(
-            features, weight, bias, running_mean, running_variance, training, momentum, eps,
-            residual, relu,
+        given = NormArguments(
+            features, weight, bias, residual, running_mean, running_variance, momentum, eps, relu
         )
+        if not torch.compiler.is_compiling():
+            return _explained(given, training)
+        if training and not _fits(features, residual, kinds):
+            return _step_by_step(given, training)
+        return _in_graph(given, training)
     return _apply(
         features, weight, bias, running_mean, running_variance, momentum, eps, residual, relu, batches
     )
 
 
-def _explained(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_variance: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    residual: Tensor | None,
-    relu: bool,
-) -> Tensor:
-    """Step by step. What ordinary tensors hold is asked where that fails: asking all of them before takes
-    as long as the norm of a small tensor does."""
-    check_real("residual", residual)
-    given = (weight, bias, running_mean, running_variance)
-    for values in given:
+def _explained(given: NormArguments, training: bool) -> Tensor:
+    """Step by step, with errors that name the argument. The types of ordinary tensors are checked after a failure
+    only, since checking them first takes as long as the norm of a small tensor."""
+    check_real("residual", given.residual)
+    for values in (given.weight, given.bias, given.running_mean, given.running_variance):
         kind = type(values)
         if kind is not Tensor and kind is not torch.nn.Parameter and values is not None:
             _check_all(given)
     try:
-        return _step_by_step(features, *given, training, momentum, eps, residual, relu)
+        return _step_by_step(given, training)
     except (RuntimeError, TypeError):
         _check_all(given)
         raise
 
 
-def _check_all(given: tuple[Tensor | None, ...]) -> None:
-    for name, values in zip(("weight", "bias", "running_mean", "running_var"), given):
-        check_real(name, values)
+def _check_all(given: NormArguments) -> None:
+    check_real("weight", given.weight)
+    check_real("bias", given.bias)
+    check_real("running_mean", given.running_mean)
+    check_real("running_var", given.running_variance)
 
 
 def _counts(batches: Tensor, features: Tensor) -> bool:
-    """Whether kernels count in it."""
+    """Whether kernels can count batches in this tensor."""
     return (
         type(batches) is Tensor
         and batches.dtype == torch.int64
@@ -122,8 +115,8 @@ def _fits(
     residual: Tensor | None,
     pairs: tuple[tuple[Tensor | None, Tensor | None], ...],
 ) -> bool:
-    """Whether kernels take these types: each pair of the type of sums, or of the features'. What they
-    do not goes PyTorch's way."""
+    """Whether kernels take these types: both of a pair have the type of sums or that of the features. PyTorch's own
+    norm computes the others."""
     if features.dim() != 2:
         return False
     kind = features.dtype
@@ -141,70 +134,37 @@ def _fits(
     return True
 
 
-def _in_graph(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_variance: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    residual: Tensor | None,
-    relu: bool,
-) -> Tensor:
-    """Of a number of rows that has no value yet, which PyTorch's own would ask for."""
+def _in_graph(given: NormArguments, training: bool) -> Tensor:
+    """The norm in a graph, where the number of rows may have no value; PyTorch's own norm needs one."""
     if not training:
-        return _with_running(
-            features, weight, bias, running_mean, running_variance, eps, residual, relu
-        )
-    output, _, _, mean, variance = torch.ops.pumice.batch_norm(
-        features, weight, bias, residual, running_mean, running_variance, momentum, eps, relu
-    )
+        return _with_running(given)
+    output, _, _, mean, variance = torch.ops.pumice.batch_norm(*given)
     with torch.no_grad():
-        for running, after in ((running_mean, mean), (running_variance, variance)):
+        for running, after in ((given.running_mean, mean), (given.running_variance, variance)):
             if running is not None:
                 running.copy_(after)
     return output
 
 
-def _with_running(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mean: Tensor,
-    variance: Tensor,
-    eps: float,
-    residual: Tensor | None,
-    relu: bool,
-) -> Tensor:
-    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
-    scale = torch.rsqrt(variance.to(wide) + eps)
-    if weight is not None:
-        scale = scale * weight
+def _with_running(given: NormArguments) -> Tensor:
+    features, mean, variance = given.features, given.running_mean, given.running_variance
+    wide = modes.sum_type(features.dtype)
+    scale = torch.rsqrt(variance.to(wide) + given.eps)
+    if given.weight is not None:
+        scale = scale * given.weight
     result = (features - mean.to(wide)) * scale
-    if bias is not None:
-        result = result + bias
-    return _followed(result.to(features.dtype), residual, relu)
+    if given.bias is not None:
+        result = result + given.bias
+    return _followed(result.to(features.dtype), given.residual, given.relu)
 
 
-def _step_by_step(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_variance: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    residual: Tensor | None,
-    relu: bool,
-) -> Tensor:
-    # No rows too: they are the same afterwards, and what learns has a gradient of 0.
+def _step_by_step(given: NormArguments, training: bool) -> Tensor:
+    # A batch without rows too: it stays as it is, and parameters get gradients of 0.
     result = torch.nn.functional.batch_norm(
-        features, running_mean, running_variance, weight, bias, training, momentum, eps
-    )
-    return _followed(result, residual, relu)
+        given.features, given.running_mean, given.running_variance, given.weight, given.bias, training,
+        given.momentum, given.eps,
+    )  # fmt: skip
+    return _followed(result, given.residual, given.relu)
 
 
 def _followed(result: Tensor, residual: Tensor | None, relu: bool) -> Tensor:
@@ -276,12 +236,11 @@ _apply = modes.function(_BatchNorm)
 
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
-    """For second derivatives: PyTorch differentiates its own steps."""
+    """For second derivatives: PyTorch computes the norm again and differentiates its own steps."""
 
     def again(x: Tensor, weight: Any, bias: Any, residual: Any) -> Tensor:
-        return _step_by_step(
-            x, weight, bias, None, None, True, 0.0, ctx.eps, residual, ctx.relu
-        )
+        given = NormArguments(x, weight, bias, residual, None, None, 0.0, ctx.eps, ctx.relu)
+        return _step_by_step(given, training=True)
 
     *first, of_residual = gradients_of(again, ctx.saved_tensors[:4], grad_output)
     return (*first, None, None, None, None, of_residual, None, None)

@@ -1,4 +1,4 @@
-"""Pooling over a map and over batch items. Only active inputs count."""
+"""Computes pooling over a map and over batch items. Only active inputs count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ops = torch.ops.pumice
 
 
 def pool(features: Tensor, map: Map, kind: str) -> Tensor:
-    """Over the pairs of a map, in windows. An output that no input meets is 0.
+    """Pools over the pairs of a map, in windows. An output without an input is 0.
 
     Args:
         features: [in rows, C].
@@ -42,7 +42,7 @@ def pool(features: Tensor, map: Map, kind: str) -> Tensor:
 
 
 def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
-    """Over the rows of each batch item.
+    """Pools over the rows of each batch item.
 
     Args:
         features: [rows, C].
@@ -65,7 +65,7 @@ def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
 
 
 def spread_items(items: Tensor, coords: Coordinates) -> Tensor:
-    """[batch_size, C] to [rows, C]: to every row what its batch item has."""
+    """[batch_size, C] to [rows, C]: every row gets the values of its batch item."""
     if modes.traced(items):
         token, rows, size = coords.token, coords.rows, coords.batch_size
         return _ops.sum_pool(items, token, rows, size, "sum", True, True)

@@ -1,4 +1,5 @@
-"""Gradients that have gradients themselves, of what ran without a graph: it is computed again."""
+"""Computes gradients that can be differentiated again, for a function that ran without a graph: it runs once
+more."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from torch import Tensor
 def gradients_of(
     compute: Callable[..., Tensor], saved: Sequence[Tensor | None], grad_output: Tensor
 ) -> list[Tensor | None]:
-    """Those of compute(*saved), one for each of `saved`, differentiable; None where none is wanted."""
+    """The gradients of compute(*saved) with respect to each of `saved`, differentiable; None where none is wanted."""
     gradients: list[Any] = [None] * len(saved)
     with torch.enable_grad():
-        # One tensor may be several of these, or come from another: each has a gradient of its own.
+        # Views, so that each has a gradient of its own where one tensor occurs twice or depends on another.
         inputs = [None if t is None else t.view_as(t) for t in saved]
         wanted = [i for i, t in enumerate(inputs) if t is not None and t.requires_grad]
         found = torch.autograd.grad(

@@ -1,4 +1,4 @@
-"""Rows taken, and rows merged: from voxels to points and back."""
+"""Takes rows of features by number, and merges rows: the ways from voxels to points and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REDUCTIONS = ("mean", "sum", "max", "first")
 
 
 def take_rows(features: Tensor, rows: Tensor) -> Tensor:
-    """The row that each number asks for. The gradient is the sum over those that asked, in their order.
+    """The row of each number. The gradient of a row is the sum over all numbers that took it, in their order.
 
     Args:
         features: [N, C].
@@ -40,7 +40,7 @@ def take_rows(features: Tensor, rows: Tensor) -> Tensor:
 
 
 def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "mean") -> Tensor:
-    """Rows merged. Sums run in float64, in order.
+    """Merges the rows that go to the same place. Sums are computed in float64, in order.
 
     Args:
         features: [P, C].
@@ -141,7 +141,7 @@ class _Chosen(torch.autograd.Function):
 
 
 class _ChosenGradient(torch.autograd.Function):
-    """What was chosen is given: its gradient chooses the same again."""
+    """The gradient of `_Chosen`, for a choice that is given; its own gradient takes the same rows again."""
 
     @staticmethod
     def forward(ctx: Any, grad: Tensor, row_of: Tensor, source: Tensor, reduction: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Tensors on other sites than their inputs': pruned, and united."""
+"""Computes sparse tensors on other sites than those of their inputs: by pruning, and by union."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._fields import Sparse
 from .._tensors import check_tensor
 from ..coords import Coordinates
-from ..tensor import SparseTensor
-from . import graph
+from . import traced
 
 
-def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
+def prune(x: Sparse, keep: Tensor) -> Sparse:
     """The rows that are kept, in their order, on sites of their own.
 
     Args:
@@ -33,14 +33,14 @@ def prune(x: SparseTensor, keep: Tensor) -> SparseTensor:
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
     if torch.compiler.is_compiling():
-        coords, rows = graph.prune(x.coords, keep)
-        return SparseTensor._of(coords, x.features[rows])
+        coords, rows = traced.prune(x.coords, keep)
+        return x._of(coords, x.features[rows])
     mask = (keep != 0).byte().contiguous()
     sites, kept = x.coords.sites.prune(mask)
-    return SparseTensor._of(Coordinates._of(sites), x.features[kept.long()])
+    return x._of(Coordinates._of(sites), x.features[kept.long()])
 
 
-def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
+def union_add(left: Sparse, right: Sparse) -> Sparse:
     """The sum on the sites of either; a row that one side lacks counts as 0 there.
 
     Args:
@@ -59,17 +59,17 @@ def union_add(left: SparseTensor, right: SparseTensor) -> SparseTensor:
         tensor([2., 1.])
     """
     if left.coords.is_same(right.coords):
-        return left + right
+        return left + right  # type: ignore[operator]
     if left.features.shape[1] != right.features.shape[1]:
         raise _C.UserError(
             f"union_add: the tensors have {left.features.shape[1]} and {right.features.shape[1]} "
             "channels: give as many"
         )
     if torch.compiler.is_compiling():
-        coords, left_row, right_row = graph.unite(left.coords, right.coords)
+        coords, left_row, right_row = traced.unite(left.coords, right.coords)
     else:
         sites, left_row, right_row = left.coords.sites.unite(right.coords.sites)
         coords = Coordinates._of(sites)
     total = left.features.new_zeros((coords.rows, left.features.shape[1]))
     total = total.index_add(0, left_row, left.features).index_add(0, right_row, right.features)
-    return SparseTensor._of(coords, total)
+    return left._of(coords, total)

@@ -11,6 +11,8 @@ import torch
 import pumice
 import pumice.compat.minkowski as ME
 import pumice.compat.spconv as spconv
+import pumice.compat.torchsparse as torchsparse
+from pumice.compat.torchsparse import nn as spnn
 
 CELLS = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]], dtype=torch.int32)
 FEATURES = torch.ones(2, 4)
@@ -43,3 +45,120 @@ def test_layers_and_promises_take_what_they_are_for() -> None:
         pumice.nn.SubMConv3d(4.0, 8, 3)  # type: ignore[arg-type]
     with pytest.raises(pumice.UserError, match="model is a dict: give a module"):
         pumice.nn.freeze({})  # type: ignore[type-var,arg-type]
+
+
+def me() -> ME.SparseTensor:
+    return ME.SparseTensor(FEATURES, CELLS)
+
+
+def ts() -> torchsparse.SparseTensor:
+    return torchsparse.SparseTensor(FEATURES, CELLS)
+
+
+def sp() -> spconv.SparseConvTensor:
+    return spconv.SparseConvTensor(FEATURES, CELLS, [9] * 3, 1)
+
+
+def said(layer: torch.nn.Module, x: Any, kind: type[Exception] = pumice.UserError) -> str:
+    """By a network that has it in its second stage."""
+    with pytest.raises(kind) as raised:
+        torch.nn.Sequential(torch.nn.Identity(), torch.nn.Sequential(layer))(x)
+    return str(raised.value)
+
+
+COARSER = {"kernel_size": 2, "stride": 2, "dimension": 3}
+
+
+@pytest.mark.parametrize(
+    ("layer", "make"),
+    [
+        (ME.MinkowskiConvolution(5, 4, kernel_size=3, dimension=3), me),
+        (ME.MinkowskiConvolution(5, 4, kernel_size=1, dimension=3), me),
+        (ME.MinkowskiConvolution(5, 4, **COARSER), me),
+        (ME.MinkowskiConvolutionTranspose(5, 4, **COARSER), me),
+        (ME.MinkowskiGenerativeConvolutionTranspose(5, 4, **COARSER), me),
+        (ME.MinkowskiChannelwiseConvolution(5, kernel_size=3, dimension=3), me),
+        (ME.MinkowskiBatchNorm(5), me),
+        (ME.MinkowskiInstanceNorm(5), me),
+        (ME.MinkowskiLinear(5, 4), me),
+        (ME.MinkowskiSinusoidal(5, 4), me),
+        (spnn.Conv3d(5, 4, 3), ts),
+        (spnn.Conv3d(5, 4, 1), ts),
+        (spnn.Conv3d(5, 4, 2, 2), ts),
+        (spnn.BatchNorm(5), ts),
+        (spnn.GroupNorm(5, 5), ts),
+        (spnn.InstanceNorm(5, affine=True), ts),
+        (spnn.ToBEVConvolution(5, 4, 9), ts),
+        (spnn.ToDenseBEVConvolution(5, 4, (9, 9, 9)), ts),
+        (spconv.SubMConv3d(5, 4, 3), sp),
+        (spconv.SparseConv3d(5, 4, 2, 2), sp),
+        (spconv.SparseSequential(torch.nn.BatchNorm1d(5)), sp),
+        (spconv.SparseSequential(torch.nn.Linear(5, 4)), sp),
+    ],
+)
+def test_wrong_channels_with_the_path_of_the_layer(layer: torch.nn.Module, make: Any) -> None:
+    for training in (True, False):
+        text = said(layer.train(training), make())
+        assert text.startswith("1.0"), text
+        assert text.endswith("): features have 4 channels, the layer takes 5"), text
+
+
+@pytest.mark.parametrize(
+    ("layer", "make"),
+    [
+        (ME.MinkowskiReLU(), "ME.SparseTensor(features, coordinates)"),
+        (ME.MinkowskiBatchNorm(4), "ME.SparseTensor(features, coordinates)"),
+        (spnn.Conv3d(4, 4, 3), "torchsparse.SparseTensor(feats, coords)"),
+        (spnn.BatchNorm(4), "torchsparse.SparseTensor(feats, coords)"),
+        (spconv.SparseMaxPool3d(2), ""),
+    ],
+)
+def test_a_layer_that_is_given_a_tensor(layer: torch.nn.Module, make: str) -> None:
+    text = said(layer, FEATURES)
+    assert text.startswith(f"1.0 ({type(layer).__name__}) takes a Sparse") and "got a Tensor" in text
+    assert text.endswith(make)
+
+
+@pytest.mark.parametrize(
+    ("layer", "make", "remedy"),
+    [
+        (torch.nn.ReLU(), me, "ME.MinkowskiReLU takes it"),
+        (torch.nn.Linear(4, 4), me, "ME.MinkowskiLinear takes it"),
+        (torch.nn.LayerNorm(4), me, "give it x.F [N, C] in a module of your own"),
+        (torch.nn.ReLU(), ts, "torchsparse.nn.ReLU takes it"),
+        (torch.nn.Linear(4, 4), ts, "give it x.feats [N, C] in a module of your own"),
+        (torch.nn.ReLU(), sp, "build the network with spconv.SparseSequential in place of torch.nn.Sequential"),
+        (torch.nn.Dropout(), sp, "x.replace_feature"),
+    ],
+)
+def test_a_layer_of_torch_in_a_sequential_of_torch(layer: torch.nn.Module, make: Any, remedy: str) -> None:
+    place = f"1.0 (torch.nn.{type(layer).__name__}) takes a tensor, and got a {type(make()).__name__}: "
+    for kind in (pumice.UserError, TypeError):
+        text = said(layer, make(), kind)
+        assert text.startswith(place) and remedy in text
+
+
+def test_a_norm_of_torch_asks_for_dim_first() -> None:
+    for make, remedy in ((me, "MinkowskiBatchNorm"), (ts, "torchsparse.nn.BatchNorm"), (sp, "SparseSequential")):
+        text = said(torch.nn.BatchNorm1d(4), make(), AttributeError)
+        assert text.startswith("1.0 (torch.nn.BatchNorm1d) takes a tensor") and remedy in text
+        assert not hasattr(make(), "dim")
+
+
+def test_the_layers_of_an_interface_in_a_sequential_of_torch() -> None:
+    """What they take each from the other needs no container of their own."""
+    convolution = ME.MinkowskiConvolution(4, 8, kernel_size=3, dimension=3)
+    x = torch.nn.Sequential(convolution, ME.MinkowskiBatchNorm(8), ME.MinkowskiReLU())(me())
+    y = torch.nn.Sequential(spnn.Conv3d(4, 8, 3), spnn.BatchNorm(8), spnn.ReLU())(ts())
+    z = torch.nn.Sequential(spconv.SubMConv3d(4, 8, 3), spconv.SparseReLU(), spconv.ToDense())(sp())
+    assert x.F.shape == y.feats.shape == (2, 8) and z.shape == (1, 8, 9, 9, 9)
+
+
+def test_functions_of_torch() -> None:
+    for make, remedy in ((me, "ME.cat"), (ts, "torchsparse.cat"), (sp, "x.replace_feature")):
+        x = make()
+        with pytest.raises(pumice.UserError, match=f"torch's cat takes tensors, and got a {type(x).__name__}: ") as raised:
+            torch.cat([x, x])
+        assert remedy in str(raised.value)
+        with pytest.raises(TypeError, match="unsupported operand"):
+            FEATURES * x

@@ -2,7 +2,6 @@
 
 from .convolution import MinkowskiModuleBase
 from .coordinates import CoordinateManager, CoordinateMapKey
-from .field import TensorField
 from .layers import MinkowskiLinear
 from .structure import (
     MinkowskiStackCat,
@@ -20,6 +19,6 @@ from .structure import (
     to_sparse_all,
     var,
 )
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 __all__ = [*(name for name in dir() if name[0] != "_"), "_sum"]

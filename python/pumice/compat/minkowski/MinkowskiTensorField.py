@@ -9,8 +9,7 @@ import torch
 from .base import Tensor
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorOperationMode, SparseTensorQuantizationMode
-from .field import TensorField
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 
 def create_splat_coordinates(coordinates: torch.Tensor) -> torch.Tensor:

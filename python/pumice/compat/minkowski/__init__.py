@@ -41,7 +41,6 @@ from .enums import (
     SparseTensorOperationMode,
     SparseTensorQuantizationMode,
 )
-from .field import TensorField
 from .kernels import KernelGenerator
 from .layers import *  # noqa: F403
 from .MinkowskiBroadcast import MinkowskiBroadcastFunction
@@ -108,7 +107,7 @@ from .sparse_matrix_functions import (
     MinkowskiSPMMFunction,
     spmm,
 )
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 __version__ = "0.5.4"
 

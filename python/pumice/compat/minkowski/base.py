@@ -10,6 +10,7 @@ from torch import Tensor as Rows
 
 from ...nn import deferred
 from ..foreign import PeerAssertionError
+from ..mistakes import NoTensor, explaining
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode as _Mode
 from .row_maps import item_rows
@@ -32,8 +33,19 @@ def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
     return total / counts[:, None].to(total.dtype)
 
 
-class Tensor:
+_BACK = (
+    "ME.SparseTensor(…, coordinate_map_key=x.coordinate_map_key, coordinate_manager=x.coordinate_manager) puts a result "
+    "of N rows back on the sites"
+)
+
+
+class Tensor(NoTensor):
     """What sparse tensors and fields share."""
+
+    _modules = f"give it x.F [N, C] in a module of your own; {_BACK}"
+    _functions = f"ME.MinkowskiFunctional and ME.cat take it, and others x.F [N, C]; {_BACK}"
+
+    _layers: dict[str, str] = {}
 
     _held: Rows
     _manager: CoordinateManager
@@ -204,3 +216,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({tuple(self._F.shape)} {self.dtype}, {self._key}, D={self.D})"
+
+
+# For `forward` of layers.
+explaining_layer = explaining(Tensor, "ME.SparseTensor(features, coordinates)")

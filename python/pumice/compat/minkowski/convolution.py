@@ -9,6 +9,7 @@ import torch
 
 from ... import ops
 from ...nn import deferred
+from .base import explaining_layer
 from .enums import ConvolutionMode
 from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension, weight_of
 from .tensor import SparseTensor
@@ -71,6 +72,7 @@ class MinkowskiConvolutionBase(_WithKernel):
             kernel, (*shape, in_channels, out_channels), in_channels, out_channels, dimension, bias
         )
 
+    @explaining_layer
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
         """`coordinates`: a tensor, key or matrix of the sites to go to."""
         check_dimension(self.dimension, input)
@@ -152,6 +154,7 @@ class MinkowskiChannelwiseConvolution(_WithKernel):
             kernel, (kernel.kernel_volume, in_channels), in_channels, in_channels, dimension, bias
         )
 
+    @explaining_layer
     def forward(self, input: SparseTensor, coords: Any = None) -> SparseTensor:
         """`coords`: a tensor, key or matrix of the sites to go to."""
         check_dimension(self.dimension, input)

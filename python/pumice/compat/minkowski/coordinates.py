@@ -12,7 +12,7 @@ from ... import _C
 from ..._checks import at_least_one
 from ...coords import Coordinates
 from ..foreign import PeerAssertionError
-from . import graph, order, row_maps
+from . import order, row_maps, traced
 from .enums import CoordinateMapType, RegionType
 
 
@@ -121,7 +121,7 @@ class CoordinateManager:
             [a * b for a, b in zip(coordinate_map_key.get_tensor_stride(), steps)], name
         )
         if coarse not in self._sites:
-            self._sites[coarse] = graph.coarsened(self.sites(coordinate_map_key), steps)
+            self._sites[coarse] = traced.coarsened(self.sites(coordinate_map_key), steps)
         return coarse
 
     def reached(
@@ -130,7 +130,7 @@ class CoordinateManager:
         """order.reached of the sites at `key`; made once for all layers of a kernel."""
         asked = (key, tuple(offsets), tuple(steps), finer)
         if asked not in self._reached:
-            self._reached[asked] = graph.reached(self.sites(key), offsets, steps, finer)
+            self._reached[asked] = traced.reached(self.sites(key), offsets, steps, finer)
         return self._reached[asked]
 
     def batch_size(self) -> int:

@@ -13,10 +13,10 @@ from ...window import Window
 from ..foreign import ForeignWeight, PeerAssertionError
 from .coordinates import int_list
 from .enums import RegionType
-from .graph import map_onto
 from .regions import convert_region_type, get_kernel_volume
 from .row_maps import kernel_offsets
 from .tensor import SparseTensor, sites_given
+from .traced import map_onto
 
 
 def needed_dimension(dimension: Any) -> int:

@@ -9,10 +9,9 @@ from torch import Tensor
 from ... import ops
 from ..foreign import PeerAssertionError
 from .coordinates import CoordinateManager, CoordinateMapKey
-from .field import TensorField
 from .kernels import KernelGenerator, find_map, weight_of
 from .pooling import kind_of
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 
 def tensor_at(features: Tensor, key: CoordinateMapKey, manager: CoordinateManager | None) -> Any:

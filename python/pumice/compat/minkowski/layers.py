@@ -10,6 +10,8 @@ import torch
 from ... import ops
 from ...nn import deferred
 from ...nn.fused import is_watched
+from .base import Tensor as SparseRows
+from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 
 
@@ -18,6 +20,7 @@ class MinkowskiLinear(MinkowskiModuleBase):
         super().__init__()
         self.linear = torch.nn.Linear(in_features, out_features, bias=bias)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         return input._with(self.linear(input.F))
 
@@ -32,6 +35,7 @@ class MinkowskiBatchNorm(MinkowskiModuleBase):
         super().__init__()
         self.bn = torch.nn.BatchNorm1d(num_features, eps, momentum, affine, track_running_stats)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         if type(self.bn) is torch.nn.BatchNorm1d and not is_watched(self.bn):
             later = deferred.normalized(input._held, self.bn)
@@ -86,6 +90,7 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
         torch.nn.init.ones_(self.weight)
         torch.nn.init.zeros_(self.bias)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         normed = instance_normed(input, self.eps) * self.weight + self.bias
         return input._with(normed.to(input.F.dtype))
@@ -94,6 +99,7 @@ class MinkowskiInstanceNorm(MinkowskiModuleBase):
 class MinkowskiStableInstanceNorm(MinkowskiInstanceNorm):
     eps = 1e-6
 
+    @explaining_layer
     def forward(self, x: Any) -> Any:
         return super().forward(x)
 
@@ -107,6 +113,7 @@ class MinkowskiNonlinearityBase(MinkowskiModuleBase):
         super().__init__()
         self.module = self.MODULE(*args, **kwargs)
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         module = self.module
         if type(module) is torch.nn.ReLU and not is_watched(module):
@@ -129,6 +136,7 @@ class MinkowskiAdaptiveLogSoftmaxWithLoss(MinkowskiModuleBase):
         super().__init__()
         self.module = self.MODULE(*args, **kwargs)
 
+    @explaining_layer
     def forward(self, input: Any, target: torch.Tensor) -> Any:
         return self.module(input.F, target)
 
@@ -143,6 +151,7 @@ class MinkowskiSinusoidal(MinkowskiModuleBase):
         self.bias = torch.nn.Parameter(torch.rand(1, out_channel))
         self.coef = torch.nn.Parameter(torch.rand(1, out_channel))
 
+    @explaining_layer
     def forward(self, input: Any) -> Any:
         return input._with(torch.sin(input.F @ self.kernel + self.bias) * self.coef)
 
@@ -160,3 +169,5 @@ for _name in _ACTIVATIONS:
     )
 
 __all__ = [name for name in dir() if name.startswith("Minkowski") and not name.endswith("Base")]
+
+SparseRows._has_layers("ME.", __all__, start="Minkowski")

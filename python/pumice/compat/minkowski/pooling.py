@@ -8,11 +8,11 @@ import torch
 
 from ... import ops
 from ..foreign import PeerAssertionError
+from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
-from .field import TensorField
 from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 
 def kind_of(mode: PoolingMode) -> str:
@@ -40,6 +40,7 @@ class MinkowskiPoolingBase(MinkowskiModuleBase):
             kernel_size, stride, dilation, dimension=self.dimension
         )
 
+    @explaining_layer
     def forward(self, input: SparseTensor, coordinates: Any = None) -> SparseTensor:
         """`coordinates`: a tensor, key or matrix of the sites to go to."""
         check_dimension(self.dimension, input)
@@ -117,6 +118,7 @@ class MinkowskiGlobalPooling(MinkowskiModuleBase):
         kind_of(mode)  # which refuses others
         self.pooling_mode = mode
 
+    @explaining_layer
     def forward(self, input: Any, coordinates: Any = None) -> SparseTensor:
         manager, kind = input._manager, kind_of(self.pooling_mode)
         if isinstance(input, TensorField):

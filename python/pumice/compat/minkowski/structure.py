@@ -14,8 +14,7 @@ from ...tensor import SparseTensor as Sparse
 from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
 from .enums import BroadcastMode
-from .field import TensorField
-from .tensor import SparseTensor
+from .tensor import SparseTensor, TensorField
 
 
 def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:

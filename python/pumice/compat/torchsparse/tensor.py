@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import _C
+from ... import _C, ops
 from ...coords import Coordinates
 from ...nn import deferred
-from . import conventions
-from .utils import tensor_cache
-from .utils.tensor_cache import TensorCache
-from .utils.utils import make_ntuple
+from ..mistakes import NoTensor, explaining
+from . import conventions, tensor_cache
+from .axis_numbers import make_ntuple
+from .tensor_cache import TensorCache
 
 
 def get_allow_negative_coordinates() -> bool:
@@ -26,11 +26,22 @@ def set_allow_negative_coordinates(allow_negative_coordinates: bool) -> None:
     conventions.allow_negative = allow_negative_coordinates
 
 
-class SparseTensor:
+class SparseTensor(NoTensor):
     """feats [N, C] at coords int32 [N, 4]: (batch, x, y, z), divided by `stride`.
 
     spatial_range: (batch size, X, Y, Z), the extent of the grid; without it the grid has no border.
     """
+
+    _modules = (
+        "give it x.feats [N, C] in a module of your own, where torchsparse.SparseTensor(…, x.coords, x.stride) puts a "
+        "result of N rows back on the sites"
+    )
+    _functions = (
+        "torchsparse.nn.functional and torchsparse.cat take it, and others x.feats [N, C]; "
+        "torchsparse.SparseTensor(…, x.coords, x.stride) puts a result of N rows back on the sites"
+    )
+
+    _layers: dict[str, str] = {}
 
     def __init__(
         self,
@@ -195,13 +206,11 @@ class SparseTensor:
 
     def dense(self) -> Tensor:
         """[batch, X, Y, Z, C]; by `spatial_range`, or else the box from 0 to the last site."""
-        from ...ops import to_dense
-
         sites = self.sites
         shape = sites.spatial_shape
         if shape is None:
             shape = (sites.indices[:, 1:].amax(0) + 1).tolist() if len(self) else [0, 0, 0]
-        return to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
+        return ops.to_dense(self.feats, sites, shape=shape, low=[0, 0, 0]).movedim(1, -1)
 
     def _on_sites_of(self, other: SparseTensor) -> bool:
         """Whether both have the same coordinates in the same rows. Values are compared where nothing else says
@@ -220,6 +229,10 @@ class SparseTensor:
 
     def __repr__(self) -> str:
         return f"SparseTensor({tuple(self.feats.shape)} {self.feats.dtype}, stride={self.stride})"
+
+
+# For `forward` of layers.
+explaining_layer = explaining(SparseTensor, "torchsparse.SparseTensor(feats, coords)")
 
 
 def same_rows(left: Tensor, right: Tensor) -> bool:

@@ -1,13 +1,17 @@
-"""Layers called one by one that run together, as those of a Sequential do.
+"""Lets layers that are called one by one run together, as those of a Sequential do.
 
-Code written for other libraries calls a convolution, hands its features to a batch norm, hands those to a
-ReLU, and puts them back. What such a layer makes is read by nobody else, so it need not be there: a layer
-whose output went that way before returns a tensor that only says what is to be computed (`links`), norm,
-sum and ReLU add to it (`operations`, `asks`), and the chain runs where somebody reads it (`running`), at the
-latest when the call of the outermost module returns (`region`). Which way outputs go is learnt from earlier
-passes (`uses`): in the first ones every layer computes at once, and its result notes what is done to it
-(`tensors`); sparse tensors hold both kinds (`held`). An output that goes anywhere else is an ordinary tensor,
-at once and ever after. Layers that hand each other the sparse tensor itself need not learn that (`layers`).
+Code written for other libraries calls a convolution, gives its features to a batch norm, gives those to a ReLU,
+and puts the result back into a sparse tensor. Nothing else reads the results in between, so they need not be
+computed one by one:
+
+  - A layer whose output was used in this way before returns a tensor that only describes what is to be computed
+    (`tensors`, `links`). The norm, the sum and the ReLU add to the description (`operations`, `asks`).
+  - The whole chain is computed when code reads the tensor (`running`), at the latest when the call of the outermost
+    module returns (`region`).
+  - How outputs are used is learnt in the first passes (`uses`): every layer computes at once there, and its result
+    records what is done to it. Sparse tensors hold both kinds of tensors (`held`).
+  - An output that is used in another way is an ordinary tensor from then on.
+  - Layers that take the sparse tensor itself need not learn anything (`layers`).
 """
 
 from __future__ import annotations

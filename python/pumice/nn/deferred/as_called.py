@@ -1,4 +1,4 @@
-"""PyTorch's switches as they were when layers were called that run now."""
+"""Restores PyTorch's switches to what they were when a layer was called, while that layer is computed later."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .links import Link, Mode, now
 
 
 def as_called(mode: Mode, link: Link) -> contextlib.AbstractContextManager[None]:
-    """Those of `mode`, in which `link` was called."""
+    """A context in which PyTorch's switches are those of `mode`, in which `link` was called."""
     hooked = hooks_on_saved is not None and hooks_on_saved(True) is not None
     if now(link) == mode and not hooked:
         return contextlib.nullcontext()
@@ -30,7 +30,7 @@ def _switched(mode: Mode, link: Link, hooked: bool) -> Iterator[None]:
         if modes.autocast_dtype(link) != autocast:  # type: ignore[arg-type]
             kind = "cuda" if link.is_cuda else "cpu"
             stack.enter_context(torch.autocast(kind, autocast, enabled=autocast is not None))
-        if hooked:  # of a region that the layers were called outside of
+        if hooked:  # set after the layers were called
             stack.enter_context(_without_hooks())
         if modes.stream_of(link) != stream:  # type: ignore[arg-type]
             stack.enter_context(_on_stream(stream, link))
@@ -49,7 +49,7 @@ def _without_hooks() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _on_stream(stream: int, link: Link) -> Iterator[None]:
-    """Where the layers were called, whatever stream asks for the result, which then waits for it."""
+    """The stream on which the layers were called. The stream that asks for the result waits for it afterwards."""
     if torch.cuda.is_current_stream_capturing():
         raise _C.UserError(
             "a CUDA graph is being recorded on another stream than layers were called on whose output it uses: "

@@ -1,5 +1,5 @@
-"""What links are asked for by PyTorch's functions. Each function here returns None where the operation has to be
-done."""
+"""Adds what PyTorch's functions ask for to the link of a tensor. Each function here returns None where the
+operation has to be done at once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .uses import NORM, OTHER, RELU, SUM, Use
 
 
 def _can_go_on(tensor: Any, kind: str) -> bool:
-    """Whether the link of a tensor can be asked for more."""
+    """Whether `tensor` is a result that waits, whose next use is known to be `kind` and can still be added."""
     return type(tensor) is Deferred and tensor.use.known is kind and is_open(tensor)
 
 
 def is_open(tensor: Deferred) -> bool:
-    """Whether nothing was made yet of what a tensor stands for."""
+    """Whether more can be added to the link of a tensor: it is not computed, and nothing else takes its result."""
     link = tensor.link
     return (
         not link.is_done
@@ -32,10 +32,10 @@ def is_open(tensor: Deferred) -> bool:
 
 
 def _went_on(link: Link, use: Use | None, in_place: Deferred | None = None) -> Tensor:
-    """What the caller of an operation is given of its link."""
+    """The tensor that an operation returns after it was added to `link`."""
     assert use is not None, "of an operation that is known"
     link.use = use
-    if in_place is not None:  # who holds the tensor sees the change
+    if in_place is not None:  # the tensor that the user holds changes
         in_place.stage, in_place.use = link.stage, use
         if use.known is None or use.known is OTHER:
             link.result()
@@ -80,7 +80,7 @@ def _add_in_place(input: Any, other: Any, *, alpha: float = 1) -> Tensor | None:
 
 
 def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | None:
-    """Of what a norm makes and `other`."""
+    """The sum of the result of a norm and `other`."""
     if not _can_go_on(main, SUM) or main.stage != NORMED:
         return None
     link = main.link
@@ -94,7 +94,7 @@ def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | No
 
 
 def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:
-    """What a link adds of `other`; None where it cannot."""
+    """`other` as a link can add it, a link or an ordinary tensor; None where it cannot."""
     residual = other
     if type(other) is Deferred:
         residual = other.link

@@ -1,4 +1,4 @@
-"""How sparse tensors hold features."""
+"""Says how sparse tensors of other libraries' interfaces store, hand out and take the features that they hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .uses import OTHER, STORE, Use
 
 
 def store(features: Any) -> tuple[Any, Use | None]:
-    """What a sparse tensor holds of features that it is given, and where to note what becomes of them."""
+    """(the features that a sparse tensor holds when it is given these, the `Use` that records what is done to them)."""
     kind = type(features)
     if kind is Observed:
         after = features.use.note(STORE)
@@ -28,7 +28,7 @@ def store(features: Any) -> tuple[Any, Use | None]:
 
 
 def take(features: Any, use: Use | None) -> Tensor:
-    """The same for layers, which read them without a trace: an ordinary tensor."""
+    """The features as an ordinary tensor, for a layer; the reading is not recorded as a use by the user."""
     if type(features) is Deferred or type(features) is Observed:
         use = features.use
     if use is not None and use.kind == "convolution":
@@ -37,7 +37,7 @@ def take(features: Any, use: Use | None) -> Tensor:
 
 
 def read(features: Any, use: Use | None) -> Tensor:
-    """What a user of a sparse tensor is given of the features that it holds, which it holds from then on."""
+    """The features that a user of a sparse tensor is given; it holds the returned tensor from then on."""
     if type(features) is Observed:
         return features
     if type(features) is Deferred:

@@ -1,4 +1,4 @@
-"""How a layer asks whether its output may wait, and makes one that does."""
+"""Decides whether the output of a layer may wait, and makes an output that does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..chain import hooks_on_saved
 from . import region, switch
 from .asks import is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
+from .running import ComputedLink
 from .tensors import Deferred, Observed, has_history, plain
 from .uses import UNSEEN, Habit, Use
 
@@ -21,8 +22,8 @@ _every_module = torch.nn.modules.module
 
 
 def can_wait(features: Any) -> bool:
-    """Whether a layer called with these may compute later: nobody watches each call, and nothing is recorded
-    or transformed."""
+    """Whether a layer that is called with these features may compute later: no hooks watch its call, and no graph
+    or transform is being made."""
     kind = type(features)
     if not switch.defers or (kind is not Tensor and kind is not Deferred and kind is not Observed):
         return False
@@ -40,7 +41,7 @@ def can_wait(features: Any) -> bool:
 
 
 def source_of(features: Any) -> Union[Link, Tensor]:
-    """What a link takes of features that a sparse tensor holds."""
+    """The input of a link for the features that a sparse tensor holds: another link, or an ordinary tensor."""
     if type(features) is not Deferred:
         return plain(features)
     link = features.link
@@ -49,8 +50,8 @@ def source_of(features: Any) -> Union[Link, Tensor]:
     return plain(features)
 
 
-# Of layers that take the sparse tensor itself, which holds what they make: nobody sees a tensor that is not
-# computed, so that there is nothing to learn. Each returns None where the layer has to compute now.
+# For layers that take the sparse tensor itself and return one that holds their result. No user sees a tensor that is
+# not computed, so there is no use to learn. Each returns None where the layer has to compute now.
 
 
 def convolved(
@@ -71,7 +72,7 @@ def convolved(
 
 
 def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
-    """What a batch norm makes of it."""
+    """The batch norm of what a sparse tensor holds."""
     if type(held) is not Deferred or held.stage != CONVOLVED or not is_open(held):
         region.settle_norm(module._buffers.get("running_mean"))
         return None
@@ -84,7 +85,7 @@ def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
 
 
 def rectified(held: Any, in_place: bool) -> Tensor | None:
-    """What a ReLU makes of it."""
+    """The ReLU of what a sparse tensor holds."""
     if type(held) is not Deferred:
         if in_place:
             region.settle()  # links may have taken it
@@ -94,7 +95,7 @@ def rectified(held: Any, in_place: bool) -> Tensor | None:
             held.link.before_a_change()
         return None
     held.link.rectify()
-    if in_place:  # who holds the tensor sees the change
+    if in_place:  # the tensor that the user holds changes
         held.stage = held.link.stage
         return held
     return Deferred(held.link)
@@ -112,7 +113,8 @@ def added(left: Any, right: Any) -> Tensor | None:
 
 
 def norm_of(module: torch.nn.BatchNorm1d, rows: int, channels: int) -> Norm | None:
-    """What PyTorch's module does to [rows, channels]; None where no chain does that, and where it raises."""
+    """The arguments of PyTorch's module for features [rows, channels]; None where no chain has such a norm, and where
+    the module would raise."""
     parameters, buffers = module._parameters, module._buffers
     weight, bias = parameters.get("weight"), parameters.get("bias")
     mean, variance = buffers.get("running_mean"), buffers.get("running_var")
@@ -135,9 +137,9 @@ def wait(
     source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit,
     norm: Norm | None = None, relu: bool = False,
 ) -> Tensor:
-    """A layer's output, [M, out], of `source` [N, in] through a map, with what else its container does; it is
-    computed where somebody reads it."""
-    link = Link(source, weight, map, use, habit)
+    """The output [M, out] of a layer for `source` [N, in], with the norm and the ReLU of its container. It is computed
+    when it is read."""
+    link = ComputedLink(source, weight, map, use, habit)
     if norm is not None:
         link.normalize(norm)
         if relu:

@@ -1,9 +1,10 @@
-"""What is to be computed: relu(norm(convolution(source)) + residual), as far as it has been asked for."""
+"""Defines `Link`, a computation that waits: relu(norm(convolution(source)) + residual), as far as it has been
+asked for."""
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Union
+from typing import NamedTuple, Protocol, Union
 
 import torch
 from torch import Tensor
@@ -13,21 +14,18 @@ from ...ops import modes
 from . import region
 from .uses import Habit, Use
 
-if TYPE_CHECKING:
-    from .tensors import Deferred
-
-# How far a link has been asked for.
+# The stages of a link: which operations have been added.
 CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
 
 
-# PyTorch's switches in a call, which hold for what it asks to be computed: whether gradients are recorded,
-# inference mode, the type of autocast, and the stream.
+# PyTorch's switches in a call, which hold for what is computed of it later: whether gradients are recorded, inference
+# mode, the type of autocast, and the stream.
 Mode = tuple[bool, bool, Union[torch.dtype, None], int]
 _LEARNS, _AUTOCAST = 0, 2
 
 
 class Layout(Protocol):
-    """How a layer keeps its weight."""
+    """How a layer lays out its weight, and where it keeps it packed."""
 
     def operands(
         self, parameter: Tensor, training: bool
@@ -38,14 +36,14 @@ class Layout(Protocol):
         """Where a frozen layer keeps it packed; None where it may change."""
 
     def as_lies(self, parameter: Tensor) -> _C.WeightLayout | None:
-        """How it lies, for kernels; None where axes in another order are not all."""
+        """The layout as kernels take it; None where it differs by more than the order of axes."""
 
     def turn(self, parameter: Tensor) -> Tensor:
-        """To [offsets, in, out]; differentiable."""
+        """The weight as [offsets, in, out]; differentiable."""
 
 
 class Weight(NamedTuple):
-    """A layer's parameter."""
+    """The weight of a layer, its layout, and whether the layer is in training."""
 
     parameter: Tensor
     layout: Layout
@@ -53,7 +51,7 @@ class Weight(NamedTuple):
     out_channels: int
 
     def may_change(self) -> bool:
-        """Whether nobody has promised that it stays as it is."""
+        """Whether the layer is not frozen."""
         return self.layout.of(self.training) is None
 
     def operands(self) -> tuple[Tensor, _C.PackedWeights | None]:
@@ -62,12 +60,12 @@ class Weight(NamedTuple):
 
 
 # Arguments of torch.nn.functional.batch_norm: mean, variance, weight, bias, training, momentum and eps; and the
-# count of batches, where that has not gone up yet.
+# count of batches, if it still has to be increased.
 Norm = tuple[Tensor, Tensor, Tensor, Tensor, bool, float, float, Union[Tensor, None]]
 
 
 def now(features: Union[Tensor, Link]) -> Mode:
-    """Of a call on `features`, or on what makes them."""
+    """The switches of a call on `features`, which may be a link."""
     return (
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
@@ -77,7 +75,7 @@ def now(features: Union[Tensor, Link]) -> Mode:
 
 
 class Again:
-    """What a convolution is computed of, kept by those who hold its result."""
+    """The input of a convolution that may have to be computed again, kept alive by the tensors that hold its result."""
 
     __slots__ = ("__weakref__", "source", "version")
 
@@ -86,15 +84,22 @@ class Again:
         self.version = modes.version_of(source)
 
 
-class Link:
-    """A convolution, and what has been asked for of its output.
+class StandIn(Protocol):
+    """A tensor that stands for what a link makes (`Deferred`, in tensors.py)."""
 
-    `users`: the links that take what it makes; `seen`: the tensors that stand for what it makes, or made
-    before it was asked for more; `value`: what it makes, once that is there; `early`: what it made of that,
-    by stage, where somebody held it: `early_held`, as bits by stage, when it was computed; `again`: what a
-    convolution that somebody holds can be computed of should they ever ask. `version`, `versions`,
-    `source_version` and `residual_version`: how often what it takes had been changed in place; `value_version`:
-    how often what it makes had been when it was there.
+    stage: int
+    again: Again | None
+
+
+class Link:
+    """A convolution, and the operations that have been added to it. `running.ComputedLink` can compute it.
+
+    `source`, `residual`: what it takes, links or tensors. `users`: the links that take its result. `seen`: the
+    tensors that stand for its result, or for the result of an earlier stage. `value`: its result, once it is
+    computed. `early`: results of earlier stages that a tensor still stood for then; `early_held`: which stages those
+    are, a bit for each. `again`: the input of the convolution, if its result may still be read.
+    `version` (of the weight), `versions` (of the norm), `source_version`, `residual_version`: how often each input
+    had been changed in place when it was added; `value_version`: the same of the result when it was computed.
     """
 
     # What most links never change stays with the class: setting it takes time, for each of 50 layers.
@@ -114,7 +119,7 @@ class Link:
     def __init__(
         self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
     ) -> None:
-        """`source` [N, in] through a map, [M, out]."""
+        """A convolution of `source` [N, in] through `map` to [M, out]."""
         parameter = weight.parameter
         self.weight = weight
         self.map = map
@@ -136,12 +141,12 @@ class Link:
         self.requires_grad = self.learns and (source.requires_grad or parameter.requires_grad)
         self.version = modes.version_of(parameter)
         self.users: list[weakref.ref[Link]] = []
-        self.seen: list[weakref.ref[Deferred]] = []
+        self.seen: list[weakref.ref[StandIn]] = []
         self.early: dict[int, Tensor] = {}
         region.add(self)
 
     def normalize(self, norm: Norm) -> None:
-        """Asks for a batch norm of it."""
+        """Adds a batch norm."""
         self.stage = NORMED
         self.norm = norm
         self.versions = versions_of(norm)
@@ -151,7 +156,7 @@ class Link:
             region.moves_statistics(self)
 
     def add(self, residual: Union[Link, Tensor]) -> None:
-        """Asks for a sum with `residual`."""
+        """Adds a sum with `residual`."""
         self.stage = SUMMED
         self.residual = residual
         if self.learns and not self.requires_grad:
@@ -162,24 +167,24 @@ class Link:
             self.residual_version = modes.version_of(residual)
 
     def rectify(self) -> None:
-        """Asks for a ReLU of it."""
+        """Adds a ReLU."""
         self.stage = RECTIFIED
         self.relu = True
 
     def needs(self) -> list[Union[Link, Tensor]]:
-        """What it takes; nothing once it is computed."""
+        """The links and tensors that it takes, before it is computed."""
         assert self.source is not None
         return [self.source] if self.residual is None else [self.source, self.residual]
 
     def before_a_change(self) -> None:
-        """Computes the links that take what it makes, which somebody is about to change in place."""
+        """Computes the links that take its result, before that is changed in place."""
         for reference in self.users:
             user = reference()
             if user is not None and not user.is_done:
                 user.result()
 
     def held(self) -> int:
-        """What people could still ask for of what it makes and made on the way: a bit for each stage."""
+        """The stages whose results tensors still stand for: a bit for each."""
         stages = 0
         for reference in self.seen:
             tensor = reference()
@@ -188,8 +193,8 @@ class Link:
         return stages
 
     def computes_again(self) -> bool:
-        """Whether all that is held from on the way is the convolution's result, which hardly anybody asks for
-        and which comes to the same later: nothing learns here."""
+        """Whether the convolution's result is the only earlier one that a tensor stands for. Hardly any code reads
+        it, and without gradients it can be computed again later."""
         return (
             self.early_held == 1 << CONVOLVED
             and self.norm is not None
@@ -198,40 +203,25 @@ class Link:
         )
 
     def result(self, stage: int | None = None) -> Tensor:
-        """What it makes, computed if it is not there yet, or made at a stage before."""
-        if not self.is_done:
-            from .running import compute
-
-            compute(self)
-        if self.error is not None:
-            raise self.error
-        if stage is None or stage == self.stage:
-            value = self.value
-        else:
-            if stage not in self.early and self.again is not None:
-                from .running import convolve_again
-
-                convolve_again(self)
-            value = self.early[stage]
-        assert value is not None, "nobody holds what a link inside of a chain makes"
-        return value
+        """Its result, or that of an earlier stage; computed if it is not there yet."""
+        raise NotImplementedError
 
     def settle(self) -> None:
-        """Computes the convolution that somebody holds, if they still do."""
+        """Computes the convolution's result, if a tensor still stands for it."""
         if self.again is not None and self.again() is not None:
             self.result(CONVOLVED)
 
     def get_device(self) -> int:
-        """As of a tensor: that of the GPU, -1 on the CPU."""
+        """The number of the GPU, -1 on the CPU, as a tensor has it."""
         return self.device.index if self.is_cuda else -1
 
 
 def versions_of(norm: Norm) -> tuple[int, ...]:
-    """Of what must not change until a norm is computed; in training its statistics may."""
+    """The versions of a norm's tensors that must not change until it is computed; its statistics may in training."""
     mean, variance, weight, bias, training = norm[:5]
     try:
         if training:
             return weight._version, bias._version
         return weight._version, bias._version, mean._version, variance._version
-    except RuntimeError:  # of inference mode, where nobody counts
+    except RuntimeError:  # in inference mode PyTorch does not count
         return ()

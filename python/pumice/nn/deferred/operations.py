@@ -1,4 +1,4 @@
-"""Which of PyTorch's functions mean what to a layer's output."""
+"""Lists the functions of PyTorch that stand for a norm, a sum or a ReLU of a layer's output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .uses import NORM, RELU, SUM
 _functions = torch.nn.functional
 _ordinary = (Tensor, torch.nn.Parameter)
 
-# Operations by what they are here.
+# The function of PyTorch, and what it does to a layer's output.
 KINDS: dict[Any, str] = {
     _functions.batch_norm: NORM,
     _functions.relu: RELU,
@@ -32,7 +32,7 @@ KINDS: dict[Any, str] = {
 }
 IN_PLACE = {_functions.relu_, torch.relu_, Tensor.relu_, Tensor.add_, Tensor.__iadd__}
 
-# What a result is asked without its numbers.
+# Functions that need no numbers of a result.
 LOOKS = {
     Tensor.dim, Tensor.size, Tensor.numel, Tensor.get_device, Tensor.is_floating_point, Tensor.__len__,
     Tensor.stride, Tensor.is_contiguous, torch.is_floating_point, torch.numel,
@@ -44,7 +44,7 @@ LOOKS = {
 
 
 def changes_in_place(function: Callable[..., Any], kwargs: dict[str, Any]) -> bool:
-    """By its name, as PyTorch's are, relu_, __iadd__ and so on, or as the caller says."""
+    """Whether a function changes its argument: its name says so (relu_, __iadd__, …), or its argument `inplace`."""
     name = getattr(function, "__name__", "")
     if kwargs.get("inplace") or name.startswith("__i") or name == "__setitem__":
         return True
@@ -60,7 +60,7 @@ def norm_given(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Norm | None:
-    """None where no chain has such a norm."""
+    """The arguments of torch.nn.functional.batch_norm as a link takes them; None where no chain has such a norm."""
     for tensor in (running_mean, running_var, weight, bias):
         if type(tensor) not in _ordinary:
             return None

@@ -1,8 +1,8 @@
-"""Layers wait inside of one call of the outermost module, and nothing waits any longer when that returns.
+"""Limits waiting to one call of the outermost module: when that call returns, everything has been computed.
 
-What people do between calls, write weights, read statistics, freeze and copy, then finds everything computed. PyTorch
-tells nobody when a call ends but hooks, so the outermost module that calls such layers gets two; the first time, when it
-has none yet, its layers compute at once.
+Between calls, code writes weights, reads statistics, freezes and copies layers, and must find everything computed.
+PyTorch reports the end of a call to hooks only, so the outermost module that calls such layers gets two of them. In its
+first call, when it has none yet, its layers compute at once.
 """
 
 from __future__ import annotations
@@ -11,31 +11,45 @@ import sys
 import threading
 import weakref
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
-
-if TYPE_CHECKING:
-    from .links import Link
 
 _MOST_WAITING = 200  # links: more than a network has, fewer than Python calls that may be inside of each other
 _CALLS = torch.nn.Module._call_impl.__code__
 
 
+class Waiting(Protocol):
+    """A link, as this module sees it (links.py)."""
+
+    norm: Any
+    is_done: bool
+
+    def result(self) -> Any:
+        """Its result, computed if it is not there yet."""
+
+    def settle(self) -> None:
+        """Computes its convolution once more, if a tensor still stands for that."""
+
+    def held(self) -> int:
+        """0 where no tensor stands for its result."""
+
+
 class _Region(threading.local):
-    """Of a thread: `frame` runs the outermost call, None outside of one; `waiting`: the links of it; `training`: those
-    whose norms move running statistics, which are computed whether somebody reads them or not; `norms`: the last of
-    them by the mean that it moves; `held`: convolutions that may have to be computed again."""
+    """The state of one thread. `frame`: the frame of the outermost call, None outside of one. `waiting`: the links made
+    in it. `training`: those whose norms update running statistics, which have to be computed even if nothing reads
+    them. `norms`: the last of these by the running mean that it updates. `held`: links whose convolution may have to
+    be computed again."""
 
     def __init__(self) -> None:
         self.frame: FrameType | None = None
         self.clear()
 
     def clear(self) -> None:
-        self.waiting: list[weakref.ref[Link]] = []
-        self.training: dict[int, Link] = {}
-        self.norms: dict[int, weakref.ref[Link]] = {}
-        self.held: list[weakref.ref[Link]] = []
+        self.waiting: list[weakref.ref[Waiting]] = []
+        self.training: dict[int, Waiting] = {}
+        self.norms: dict[int, weakref.ref[Waiting]] = {}
+        self.held: list[weakref.ref[Waiting]] = []
 
 
 _region = _Region()
@@ -46,14 +60,14 @@ def is_open() -> bool:
     if _region.frame is not None:
         if _runs(_region.frame):
             return True
-        _region.frame = None  # KeyboardInterrupt passes hooks by
+        _region.frame = None  # the hooks do not run after a KeyboardInterrupt
         _region.clear()
     _watch_the_outermost()
     return False
 
 
-def add(link: Link) -> None:
-    """One that waits."""
+def add(link: Waiting) -> None:
+    """Adds a link that waits."""
     if len(_region.waiting) >= _MOST_WAITING:
         alive = [(reference, reference()) for reference in _region.waiting]
         _region.waiting = [reference for reference, link in alive if link is not None and not link.is_done]
@@ -62,8 +76,8 @@ def add(link: Link) -> None:
     _region.waiting.append(weakref.ref(link))
 
 
-def moves_statistics(link: Link) -> None:
-    """One whose norm is in training, behind all that moved the same statistics."""
+def moves_statistics(link: Waiting) -> None:
+    """Adds a link whose norm is in training; an earlier one that updates the same statistics is computed first."""
     assert link.norm is not None
     settle_norm(link.norm[0])
     _region.training[id(link)] = link
@@ -71,25 +85,25 @@ def moves_statistics(link: Link) -> None:
 
 
 def settle_norm(mean: Any) -> None:
-    """Computes what waits and moves this running mean."""
+    """Computes the link that waits and updates this running mean."""
     last = _region.norms.pop(id(mean), None)
     link = None if last is None else last()
     if link is not None and not link.is_done and link.norm is not None and link.norm[0] is mean:
         link.result()
 
 
-def is_computed(link: Link) -> None:
-    """One that waited."""
+def is_computed(link: Waiting) -> None:
+    """Removes a link that has been computed."""
     _region.training.pop(id(link), None)
 
 
-def may_be_asked_for(link: Link) -> None:
-    """One whose convolution somebody holds that went on without it."""
+def may_be_asked_for(link: Waiting) -> None:
+    """Adds a link whose convolution a tensor stands for although the chain did not keep its result."""
     _region.held.append(weakref.ref(link))
 
 
 def settle() -> None:
-    """Computes all that waits and that somebody holds, or that moves statistics."""
+    """Computes the links that wait, if a tensor stands for them or they update statistics."""
     waiting, held = _region.waiting, _region.held
     _region.waiting, _region.held, _region.norms = [], [], {}
     try:
@@ -108,7 +122,7 @@ def settle() -> None:
 def _begin(module: torch.nn.Module, args: Any) -> None:
     if torch.compiler.is_compiling() or (_region.frame is not None and _runs(_region.frame)):
         return
-    _region.clear()  # of a call that was broken off
+    _region.clear()  # links of a call that was interrupted
     _region.frame = sys._getframe(1)
 
 

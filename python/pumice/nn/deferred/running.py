@@ -1,4 +1,4 @@
-"""Computes links: those that somebody asks for and those they need, as chains as long as there are."""
+"""Computes links, and the links that they need, in chains that are as long as possible."""
 
 from __future__ import annotations
 
@@ -17,15 +17,34 @@ from .as_called import as_called
 from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, versions_of
 from .tensors import plain
 
-_MOST_CODES = 4  # of one layer, whose chains differ by what else people hold; each may keep packed weights
+_MOST_CODES = 4  # chains that begin with one layer; they differ in what tensors stand for, and may keep weights
 _FEATURES = "features that a convolution or a sum was given were"
-_lock = threading.RLock()  # a result is computed once, whoever asks first
+_lock = threading.RLock()  # each result is computed once, in any thread
 
 Value = Union[Link, Tensor]
 
 
+class ComputedLink(Link):
+    """A link that computes itself when its result is read."""
+
+    def result(self, stage: int | None = None) -> Tensor:
+        """Its result, or that of an earlier stage; computed if it is not there yet."""
+        if not self.is_done:
+            compute(self)
+        if self.error is not None:
+            raise self.error
+        if stage is None or stage == self.stage:
+            value = self.value
+        else:
+            if stage not in self.early and self.again is not None:
+                convolve_again(self)
+            value = self.early[stage]
+        assert value is not None, "no tensor stands for the result of a link inside of a chain"
+        return value
+
+
 def compute(link: Link) -> None:
-    """Computes a link, and whatever it takes that is not there yet."""
+    """Computes a link, and the links that it needs."""
     with _lock:
         if link.is_done:
             return
@@ -40,7 +59,7 @@ def compute(link: Link) -> None:
 
 
 def _collect(link: Link, links: list[Link], known: set[Link]) -> None:
-    """A link behind all that it takes."""
+    """Appends to `links` the links that `link` needs, then itself."""
     known.add(link)
     for value in link.needs():
         if isinstance(value, Link) and not value.is_done and value not in known:
@@ -49,7 +68,8 @@ def _collect(link: Link, links: list[Link], known: set[Link]) -> None:
 
 
 def _ends(links: list[Link]) -> list[int]:
-    """Where chains end: behind links whose results are asked for from outside of the chain."""
+    """Where the links are cut into chains: after each link whose result is read from outside of its chain. Returns the
+    index after the last link of each chain."""
     index = {link: at for at, link in enumerate(links)}
     last_taker = [-1] * len(links)
     takers = [0] * len(links)
@@ -68,7 +88,7 @@ def _ends(links: list[Link]) -> list[int]:
             ends.add(at)
         if _is_alone(link):
             ends.update((at, at - 1))
-        elif link.early_held:  # it begins a chain, so that what it takes stays
+        elif link.early_held:  # it begins a chain, so that its input is kept
             ends.update((at - 1, index.get(link.source, -1)))
         elif at > 0 and (
             links[at - 1].mode != link.mode or links[at - 1].map.home != link.map.home
@@ -76,7 +96,7 @@ def _ends(links: list[Link]) -> list[int]:
             ends.add(at - 1)
     ends.discard(-1)
     while True:
-        # What a later chain takes of an earlier one is the result of a chain of its own.
+        # A result that another chain takes has to be the last one of its own chain.
         more = {
             at
             for at in range(last)
@@ -93,13 +113,13 @@ def _ends(links: list[Link]) -> list[int]:
 
 
 def _is_alone(link: Link) -> bool:
-    """Whether it is no link of a chain."""
+    """Whether it cannot be a link of a chain and runs by itself."""
     return link.norm is None or bool(link.early) or (link.early_held != 0 and not link.computes_again())
 
 
 def _given(links: list[Link]) -> list[Value] | None:
-    """The values that a chain of these is given: what its first convolution takes, and one that is added.
-    None where there are more."""
+    """The inputs of a chain of these: that of its first convolution, and one that is added. None where there are
+    more, which no chain takes."""
     made = set(links)
     given: list[Any] = [links[0].source]
     for link in links:
@@ -116,7 +136,7 @@ def _given(links: list[Link]) -> list[Value] | None:
 
 
 def _last_in_reach(links: list[Link], start: int) -> int:
-    """The last link from `start` on that a chain of two given values reaches."""
+    """The last link of the longest chain from `start` that has no more than two inputs."""
     end = start
     while _given(links[start : end + 2]) is not None:
         end += 1
@@ -124,7 +144,7 @@ def _last_in_reach(links: list[Link], start: int) -> int:
 
 
 def _run(links: list[Link]) -> None:
-    """A chain, whose last link's result is kept."""
+    """Computes a chain and keeps the result of its last link."""
     out = links[-1]
     try:
         with as_called(out.mode, out):
@@ -141,11 +161,11 @@ def _run(links: list[Link]) -> None:
         for link in links:
             link.is_done = True
             region.is_computed(link)
-            link.source = link.residual = None  # which need not live any longer
+            link.source = link.residual = None  # so that they are freed
 
 
 def _keep_source(link: Link) -> None:
-    """For those who hold the convolution's result, as long as they do."""
+    """Keeps the input of the convolution for as long as a tensor stands for its result."""
     again = Again(_tensor(link.source))
     link.again = weakref.ref(again)
     region.may_be_asked_for(link)
@@ -156,7 +176,7 @@ def _keep_source(link: Link) -> None:
 
 
 def convolve_again(link: Link) -> None:
-    """What somebody held of a link that went on without it."""
+    """Computes the result of the convolution again, which a tensor stands for and the chain did not keep."""
     with _lock:
         again = None if link.again is None else link.again()
         if again is None or CONVOLVED in link.early:
@@ -171,7 +191,7 @@ def convolve_again(link: Link) -> None:
         for reference in link.seen:
             tensor = reference()
             if tensor is not None:
-                tensor.again = None  # what it was computed of
+                tensor.again = None  # the input is not needed any more
 
 
 def _chain(links: list[Link]) -> Tensor | None:
@@ -265,7 +285,7 @@ def _one_by_one(links: list[Link]) -> Tensor:
 
 
 def _stage_by_stage(link: Link, x: Tensor) -> Tensor:
-    """Of a convolution's result, with what somebody holds on the way."""
+    """The link's other operations on the convolution's result, with the result of each stage."""
     link.early[CONVOLVED] = x
     if link.stage >= NORMED:
         if link.norm[7] is not None:

@@ -1,3 +1,3 @@
-"""Whether layers wait; pumice.compat.defer_layers sets it."""
+"""Holds the switch that pumice.compat.defer_layers sets: whether layers wait."""
 
 defers = True

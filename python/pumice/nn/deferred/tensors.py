@@ -1,5 +1,5 @@
-"""The two kinds of tensors that users of a layer see: one that tells what is done to it, in the first pass,
-and one that is not computed yet."""
+"""Defines the two classes of tensors that users of a layer see: `Observed` records what is done to it, in the
+first passes, and `Deferred` has not been computed yet."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .uses import NORM, OTHER, Use
 
 _untouched = torch._C.DisableTorchFunctionSubclass
 
-# What a function asks of a link, with the arguments of that function: `asks` has them.
+# By function of PyTorch, what adds it to a link, with the arguments of that function; asks.py fills it.
 ASKS: dict[Any, Callable[..., Tensor | None]] = {}
 
 
 class Observed(Tensor):
-    """A result like any other, which notes what is done to it."""
+    """A computed result that records what is done to it."""
 
     use: Use
 
@@ -38,18 +38,18 @@ class Observed(Tensor):
         return _done(function, args, kwargs)
 
     def stands_for(self) -> Tensor:
-        """The same as an ordinary tensor."""
+        """This tensor as an ordinary one."""
         return plain(self)
 
 
 class Deferred(Tensor):
-    """What a link makes, or made at an earlier `stage`, which may not have been computed yet. Any operation
-    computes it but those that the link is then asked for."""
+    """Stands for the result of a link, or of an earlier `stage` of it, which may not have been computed yet. An
+    operation on it is added to the link if that is possible; any other one computes it."""
 
     link: Link
     stage: int
     use: Use
-    again: Again | None  # where its numbers are not there, and what they are computed of has to stay
+    again: Again | None  # keeps the input alive if the result has to be computed again
 
     @staticmethod
     def __new__(cls, link: Link) -> Deferred:
@@ -62,15 +62,15 @@ class Deferred(Tensor):
         link.seen.append(weakref.ref(self))
         return self
 
-    # By Python alone, in a tenth of the time.
+    # In Python, which takes a tenth of the time of asking the tensor.
     @property
     def device(self) -> torch.device:  # type: ignore[override]
-        """That of the result."""
+        """The device of the result."""
         return self.link.device
 
     @property
     def is_cuda(self) -> bool:  # type: ignore[override]
-        """Whether that is a GPU."""
+        """Whether the device is a GPU."""
         return self.link.is_cuda
 
     @property
@@ -80,7 +80,7 @@ class Deferred(Tensor):
 
     @property
     def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """That of the result."""
+        """The type of the result."""
         return self.link.dtype
 
     def dim(self) -> int:
@@ -91,7 +91,7 @@ class Deferred(Tensor):
         return self.link.shape[0]
 
     def get_device(self) -> int:
-        """That of the GPU, -1 on the CPU."""
+        """The number of the GPU, -1 on the CPU."""
         return self.link.get_device()
 
     @classmethod
@@ -112,7 +112,7 @@ class Deferred(Tensor):
     def __torch_dispatch__(
         cls, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """For operators that no function of Python led to, below autograd."""
+        """Runs operators that are called from C++, below autograd."""
         kwargs = kwargs or {}
         for tensor in _tensors_in((args, kwargs)):
             if type(tensor) is Deferred:
@@ -123,11 +123,11 @@ class Deferred(Tensor):
         return _done(function, args, kwargs)
 
     def requires_grad_of_its_own(self) -> bool:
-        """As autograd has it for this very object."""
+        """Autograd's own flag of this object."""
         return Tensor.requires_grad.__get__(self)  # type: ignore[attr-defined]
 
     def stands_for(self) -> Tensor:
-        """The same as an ordinary tensor, computed if need be."""
+        """This tensor as an ordinary one, computed if need be."""
         return plain(self)
 
     def __repr__(self, **kwargs: Any) -> str:
@@ -135,20 +135,20 @@ class Deferred(Tensor):
 
 
 _OWN = {Tensor, torch.nn.Parameter, Observed, Deferred}
-_COPIES = {Tensor.__reduce_ex__, Tensor.__deepcopy__}  # which keep the class, and a file has to do without ours
+_COPIES = {Tensor.__reduce_ex__, Tensor.__deepcopy__}  # they keep the class, which must not get into files
 
 
 def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-    """What a function of ordinary tensors gives, noted with those it is given."""
+    """The result of a function on ordinary tensors, recorded in the uses of its arguments."""
     kind = KINDS.get(function, OTHER)
     if kind is NORM and (len(args) < 3 or norm_given(*args[1:], **kwargs) is None):
-        kind = OTHER  # a norm that no chain has
+        kind = OTHER  # no chain has such a norm
     after = None
     tensors = _tensors_in((args, kwargs))
     for value in tensors:
         if type(value) is Observed or type(value) is Deferred:
             then = value.use.note(kind)
-            if after is None or value.use.kind is NORM:  # of a sum, what a norm makes is added to
+            if after is None or value.use.kind is NORM:  # a sum belongs to the norm before it
                 after = then
             if type(value) is Deferred and value.link.users and changes_in_place(function, kwargs):
                 value.link.before_a_change()
@@ -159,13 +159,13 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
         result.use = after
         return result
     if after.known is not None or type(result) is not Tensor or any(result is value for value in tensors):
-        return result  # the last: a tensor of the user's own, changed in place
+        return result  # the last case: a tensor of the user's, changed in place
     return observed(result, after)
 
 
 def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kinds: set[type]) -> Any:
-    """On observed tensors themselves, which hooks, retained gradients and changes in place belong to; where a class
-    of tensors of somebody else takes part, and where they are written to a file, on ordinary ones."""
+    """Calls a function with the observed tensors themselves, since hooks, retained gradients and changes in place
+    belong to them; or with ordinary ones, if another class of tensors takes part or they are written to a file."""
     if not kinds <= _OWN or function in _COPIES:
         return function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
     if Deferred in kinds:
@@ -175,22 +175,23 @@ def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kin
 
 
 def _there(value: Any) -> Any:
-    """The same with tensors that are computed."""
+    """`value` with deferred tensors replaced by computed ones."""
     return mapped(lambda tensor: plain(tensor) if type(tensor) is Deferred else tensor, value)
 
 
 def observed(result: Tensor, use: Use) -> Tensor:
-    """It, which notes in `use` what is done to it: the same object, since a view of it would have other hooks."""
+    """`result`, which from now on records in `use` what is done to it. It stays the same object, since a view would not
+    have its hooks."""
     result.__class__ = Observed
     result.use = use  # type: ignore[attr-defined]
     return result
 
 
 def plain(tensor: Any) -> Any:
-    """An ordinary tensor, computed if need be."""
+    """`tensor` as an ordinary one, computed if need be."""
     kind = type(tensor)
     if kind is Observed:
-        # Of its history, too, where nothing is recorded just now: who goes on with it later may want gradients.
+        # Recorded even under no_grad, so that code which uses the tensor later can have its gradient.
         with _untouched(), torch.set_grad_enabled(torch.is_grad_enabled() or tensor.requires_grad):
             return tensor.as_subclass(Tensor)
     if kind is not Deferred:
@@ -199,18 +200,18 @@ def plain(tensor: Any) -> Any:
     if has_history(tensor):
         return _apply(tensor, link.result(tensor.stage))
     if not link.is_done and link.requires_grad and not torch.is_grad_enabled():
-        _expect_no_gradient(tensor)  # an autograd function's own code reads it so too
-    return plain(link.result(tensor.stage))  # which may be observed by now
+        _expect_no_gradient(tensor)  # the code of an autograd function runs under no_grad too
+    return plain(link.result(tensor.stage))  # the result may be observed
 
 
 def has_history(tensor: Deferred) -> bool:
-    """Whether autograd has made it the output of a function whose own code does not record, as checkpointing is."""
+    """Whether autograd made it the output of a function whose code runs under no_grad, as checkpointing does."""
     with _untouched():
         return tensor.requires_grad_of_its_own() and not tensor.link.requires_grad
 
 
 class _Behind(torch.autograd.Function):
-    """The numbers of a tensor, whose gradient goes to the tensor."""
+    """The numbers of a tensor; the gradient goes to the tensor itself."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, numbers: Tensor) -> Tensor:
@@ -225,7 +226,7 @@ _apply = modes.function(_Behind)
 
 
 def _expect_no_gradient(tensor: Deferred) -> None:
-    """Autograd, where it was given this very tensor, does not know that anything led to it."""
+    """Raises an error if a gradient reaches `tensor` itself: autograd does not know what it was computed from."""
     with _untouched():
         tensor.register_hook(_lost)
 
@@ -239,12 +240,12 @@ def _lost(gradient: Tensor) -> None:
 
 
 def plain_in(value: Any) -> Any:
-    """The same with ordinary tensors."""
+    """`value` with ordinary tensors."""
     return mapped(plain, value)
 
 
 def mapped(change: Callable[[Any], Any], value: Any) -> Any:
-    """The same with each tensor changed."""
+    """`value`, in which `change` was applied to every tensor."""
     if isinstance(value, Tensor):
         return change(value)
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):

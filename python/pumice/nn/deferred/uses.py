@@ -1,25 +1,25 @@
-"""What became of a layer's output in earlier passes."""
+"""Remembers what was done to a layer's output in earlier passes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-# What can be done to an output without anybody reading it.
+# What can be done to an output without reading its numbers.
 NORM, SUM, RELU, STORE = "norm", "sum", "relu", "store"
-OTHER = "other"  # all else, and one thing here and another there
+OTHER = "other"  # anything else, or different things in different passes
 
-# Of a result of the first, what can follow in one pass of a chain. Every result can be stored.
+# What can follow each result in one pass of a chain. Every result can be stored in a sparse tensor.
 _FOLLOWS = {
     "convolution": (NORM,),
     NORM: (SUM, RELU),
     SUM: (RELU,),
-    RELU: (SUM,),  # as what is added, a block further on
+    RELU: (SUM,),  # it is what a later block adds
 }
 
 
 class Use:
-    """What is done to one result: `known` is one of the names above, and None before the first time.
-    `then`: what is done to what that makes; of a result that is stored, to the same again."""
+    """What is done to one result. `known`: one of the names above, None before the first time. `then`: the `Use` of
+    the result of that; after STORE, of the same result again."""
 
     __slots__ = ("kind", "known", "then")
 
@@ -29,7 +29,7 @@ class Use:
         self.then: Use | None = None
 
     def note(self, what: str) -> Use | None:
-        """`then`, or None where the result goes its own way."""
+        """Records that `what` was done; returns `then`, or None where that is not followed any further."""
         if self.known is what:
             return self.then
         if self.known is None and (what is STORE or what in _FOLLOWS[self.kind]):
@@ -41,7 +41,7 @@ class Use:
 
 
 class _Unseen(Use):
-    """Of a result that nobody sees but layers."""
+    """The use of a result that only layers see."""
 
     __slots__ = ()
 
@@ -54,8 +54,8 @@ UNSEEN = _Unseen(OTHER)
 
 
 class Habit:
-    """What becomes of the outputs of one layer, apart for training and evaluation and with gradients and
-    without. No copy of the layer takes it along."""
+    """The uses of the outputs of one layer: separate ones for training and evaluation, and with and without gradients.
+    A copy of the layer starts without them."""
 
     __slots__ = ("codes", "uses")
 
@@ -64,8 +64,8 @@ class Habit:
         self.codes: dict[Any, Any] = {}  # chains that begin with this layer, by what they are made of
 
     def of(self, training: bool, learns: bool, kind: str = "convolution") -> Use:
-        """`kind`: what the layer's container does to its output before anybody sees it, a norm or a ReLU
-        behind one."""
+        """The use of an output. `kind`: what the layer's container did last before the user sees it: a norm, or a
+        ReLU after one."""
         key = (training, learns, kind)
         use = self.uses.get(key)
         if use is None:

@@ -1,8 +1,10 @@
-"""The operators of torch.library, `torch.ops.pumice.*`, for graphs: traced, compiled, exported.
+"""Registers the operators of torch.library, `torch.ops.pumice.*`, which traced, compiled and exported graphs
+consist of.
 
-Sites and maps are tokens (see tokens.cpp), rows of outputs are given, so that fake tensors know
-all shapes; an operator that makes sites makes as many as it finds, which in a graph is a number
-without a value. Eager calls take a shorter way, in the modules of the same names above.
+Sites and maps are tokens (see tokens.cpp). The number of rows of an output is an argument, so that tensors
+without values have their shapes; an operator that makes sites returns as many as it finds, which in a graph is a
+number without a value. Eager calls do not come here: the modules of the same names in pumice/ops call the
+extension.
 """
 
 from . import (  # noqa: F401  (registers the operators)

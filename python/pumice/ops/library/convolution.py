@@ -1,14 +1,12 @@
-"""Convolution, its gradients, and what inference does in one pass."""
+"""Registers convolution, its two gradients, and the fused convolution of inference."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define
 from .. import modes
-from .registry import define, differentiate
 
 
 def _convolution(

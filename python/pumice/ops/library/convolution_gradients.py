@@ -1,4 +1,4 @@
-"""Gradients of the operators of convolution, which are those operators again."""
+"""Registers the gradients of the convolution operators, which are made of the same operators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .registry import differentiate
+from ..._registry import differentiate
+from .. import modes
 
 _ops = torch.ops.pumice
 
@@ -30,8 +31,7 @@ def _of_convolution(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
             features, grad, map, *ctx.sizes, weight.shape[0], ctx.groups
         )
     if ctx.needs_input_grad[2]:
-        wide = torch.float64 if grad.dtype == torch.float64 else torch.float32
-        to_bias = grad.sum(0, dtype=wide).to(ctx.bias_dtype)
+        to_bias = grad.sum(0, dtype=modes.sum_type(grad.dtype)).to(ctx.bias_dtype)
     return to_features, to_weight, to_bias, None, None, None, None, None
 
 
@@ -85,8 +85,8 @@ def _keep_fused(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _of_fused(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """An exported program may be asked for gradients that nobody wanted when it was made. Then the
-    convolution runs once more where the norm in its scale learns."""
+    """For exported programs, which may be differentiated although no gradient was wanted when they were made. The
+    gradient of the scale needs the result of the convolution, which then runs once more."""
     features, weight, map, scale, output = ctx.saved_tensors
     needs = ctx.needs_input_grad
     if output is not None:

@@ -1,4 +1,4 @@
-"""Between rows and dense grids, and which cells meet at a point."""
+"""Registers the operators between rows and dense grids, and the one that finds the cells around a point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .registry import define, differentiate, fake_token, unknown_size
+from ..._registry import define, differentiate, fake_token, unknown_size
 
 _ops = torch.ops.pumice
 _Box = Any  # list of numbers an axis, or None

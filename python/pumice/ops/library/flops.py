@@ -1,9 +1,9 @@
-"""What torch.utils.flop_counter.FlopCounterMode counts for convolutions: two operations for each product
-that a pair of rows makes, which is what `pumice.explain` says.
+"""Registers the formulas by which torch.utils.flop_counter.FlopCounterMode counts convolutions: two operations for
+each product of a pair of rows, as `pumice.explain` counts them.
 
 While a mode of PyTorch is active, eager calls go through the operators of torch.library, so a formula for
 each of these is enough. The formulas are registered once that module is there: it brings in a compiler of
-PyTorch's, half a second of an import that few need.
+PyTorch's, half a second of import time that few calls need.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _registered: dict[Any, Any] = {}
 
 
 def announce() -> None:
-    """Registers the formulas where the counter is there; called where a mode is active."""
+    """Registers the formulas if the counter has been imported; called while a mode of PyTorch is active."""
     if torch.compiler.is_compiling() or _COUNTER not in sys.modules:
         return
     if not _registered:
         _register()
-    # A counter that was made before has taken a copy of the register.
+    # A counter that was made earlier has a copy of the register.
     for mode in torch.utils._python_dispatch._get_current_dispatch_mode_stack():
         formulas = getattr(getattr(mode, "counter", mode), "flop_registry", None)
         if isinstance(formulas, dict):
@@ -70,8 +70,8 @@ def _is_token(value: Any) -> bool:
 
 
 def _products(map: Tensor, weight: Tensor, output: Tensor) -> int:
-    """Twice the products of weight [K, in / groups, out] over the pairs of a map. Inside a graph, whose maps
-    have no pairs yet, every offset is taken to find a row: as many as there can be."""
+    """Twice the products of weight [K, in / groups, out] over the pairs of a map. Inside a graph the
+    number of pairs is not known, and the largest possible one counts: a pair for every row and offset."""
     offsets, inputs, outputs = weight.shape
     if type(map) is not Tensor:
         return 2 * output.shape[0] * offsets * inputs * outputs
@@ -79,8 +79,8 @@ def _products(map: Tensor, weight: Tensor, output: Tensor) -> int:
 
 
 def pairs_of(map: _C.Map) -> int:
-    """How many pairs of rows a map joins. A GPU alone knows it of its own maps, so there it is counted: with
-    ones everywhere a convolution sums the pairs of each row."""
+    """How many pairs of rows a map joins. The host does not know it of a map on a GPU; there a convolution of ones
+    with ones sums the pairs of each row."""
     device = torch.device(map.in_sites.device)
     if device.type == "cpu":
         return map.pairs

@@ -1,13 +1,12 @@
-"""Kernel maps, and the sites that they lead to."""
+"""Registers the operators that make kernel maps, and the sites that maps lead to."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define, fake_token, unknown_size
 from ...window import Window
-from .registry import define, fake_token, unknown_size
 
 _Made = tuple[Tensor, Tensor, Tensor]  # map, sites, indices
 

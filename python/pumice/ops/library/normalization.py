@@ -1,78 +1,75 @@
-"""Batch norm of training with what follows it, relu(norm(x) + residual), and its gradient."""
+"""Registers batch norm in training, relu(norm(x) + residual), and its gradient."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ... import _C
-from .registry import define, differentiate
+from ..._registry import define, differentiate
+from .. import modes
 
 _ops = torch.ops.pumice
 _Five = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 _Four = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def _batch_norm(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    residual: Tensor | None,
-    running_mean: Tensor | None,
-    running_variance: Tensor | None,
-    momentum: float,
-    eps: float,
-    relu: bool,
-) -> _Five:
+class NormArguments(NamedTuple):
+    """What a batch norm is computed of, in the order of the operator's arguments: relu(norm(features) + residual)."""
+
+    features: Tensor  # [rows, C]
+    weight: Tensor | None  # [C]
+    bias: Tensor | None  # [C]
+    residual: Tensor | None  # [rows, C]
+    running_mean: Tensor | None  # [C]
+    running_variance: Tensor | None  # [C]
+    momentum: float
+    eps: float
+    relu: bool
+
+
+def _batch_norm(*arguments: Any) -> _Five:
     """(output, mean, inverse deviation, running mean and variance afterwards or nothing)"""
-    none = features.new_empty(0)
+    given = NormArguments(*arguments)
+    none = given.features.new_empty(0)
     mean, variance = (
-        None if kept is None else kept.clone() for kept in (running_mean, running_variance)
+        None if kept is None else kept.clone() for kept in (given.running_mean, given.running_variance)
     )
     made = _C.batch_norm_training(
-        features.contiguous(),
-        weight,
-        bias,
+        given.features.contiguous(),
+        given.weight,
+        given.bias,
         mean,
         variance,
         None,
-        eps,
-        momentum,
-        None if residual is None else residual.contiguous(),
-        relu,
+        given.eps,
+        given.momentum,
+        None if given.residual is None else given.residual.contiguous(),
+        given.relu,
     )
     return *made, none if mean is None else mean, none.clone() if variance is None else variance
 
 
-def _fake_batch_norm(
-    features: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    residual: Tensor | None,
-    running_mean: Tensor | None,
-    running_variance: Tensor | None,
-    momentum: float,
-    eps: float,
-    relu: bool,
-) -> _Five:
-    wide = torch.float64 if features.dtype == torch.float64 else torch.float32
-    channel = features.new_empty((features.shape[1],), dtype=wide)
+def _fake_batch_norm(*arguments: Any) -> _Five:
+    given = NormArguments(*arguments)
+    features = given.features
+    channel = features.new_empty((features.shape[1],), dtype=modes.sum_type(features.dtype))
     after = (
         features.new_empty(0) if kept is None else torch.empty_like(kept)
-        for kept in (running_mean, running_variance)
+        for kept in (given.running_mean, given.running_variance)
     )
     output = features.new_empty(features.shape)  # contiguous, whatever the features are
     return output, channel, torch.empty_like(channel), *after
 
 
 def _keep_batch_norm(ctx: Any, inputs: tuple[Any, ...], output: _Five) -> None:
-    features, weight, _, residual, *_, relu = inputs
+    given = NormArguments(*inputs)
     made, mean, deviation, *after = output
     ctx.mark_non_differentiable(mean, deviation, *after)
-    ctx.save_for_backward(features, weight, mean, deviation, made if relu else None)
-    ctx.of_residual = residual is not None
+    ctx.save_for_backward(given.features, given.weight, mean, deviation, made if given.relu else None)
+    ctx.of_residual = given.residual is not None
 
 
 def _of_batch_norm(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:

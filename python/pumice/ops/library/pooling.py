@@ -1,4 +1,4 @@
-"""Pooling over a map, and over the rows of each batch item. `over` is the token of a map, or of sites
+"""Registers pooling over a map and over the rows of each batch item. `over` is the token of a map, or of sites
 where `items` is true."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .registry import define, differentiate
+from ..._registry import define, differentiate
 
 _ops = torch.ops.pumice
 

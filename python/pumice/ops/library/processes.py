@@ -1,4 +1,4 @@
-"""Sums over the processes of a group."""
+"""Registers the sum over the processes of a group."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .registry import define, differentiate
+from ..._registry import define, differentiate
 
 _ops = torch.ops.pumice
 
 
 def _sum_over_processes(values: Tensor, group: str) -> Tensor:
-    from torch.distributed import distributed_c10d  # which a PyTorch may be built without
+    from torch.distributed import distributed_c10d  # PyTorch may be built without it
 
     total = values.clone()
-    # What graphs call groups by, torch's own collectives among them.
+    # Graphs know a group by its name, as torch's own collectives do.
     of = distributed_c10d._resolve_process_group(group) if group else None
     torch.distributed.all_reduce(total, group=of)
     return total

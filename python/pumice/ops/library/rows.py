@@ -1,4 +1,4 @@
-"""Rows taken, merged and interpolated: between voxels and points."""
+"""Registers the operators that take, merge and interpolate rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ... import _C
+from ..._registry import define, differentiate
 from .pooling import at_maxima
-from .registry import define, differentiate
 
 _ops = torch.ops.pumice
 

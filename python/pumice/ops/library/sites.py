@@ -1,4 +1,5 @@
-"""Sites: made of coordinates or of points, united, pruned, and compared."""
+"""Registers the operators that make sites from points or from other sites, unite and prune them, and compare
+them."""
 
 from __future__ import annotations
 
@@ -9,43 +10,10 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from ...coords import NO_TRACING, Coordinates
-from .registry import define, differentiate, fake_token, unknown_size
+from ..._registry import define, differentiate, fake_token, unknown_size
+from ..._sites import items_of
 
 _ops = torch.ops.pumice
-
-
-def _create_sites(
-    indices: Tensor,
-    spatial_shape: list[int] | None,
-    batch_size: int | None,
-    stride: list[int] | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    made = Coordinates(indices, spatial_shape=spatial_shape, batch_size=batch_size, stride=stride)
-    return made.token, made.indices, _items(indices, made.batch_size)
-
-
-def _items(indices: Tensor, batch_size: Any) -> Tensor:
-    """A tensor whose extent is the number of batch items, which says it to a graph."""
-    return indices.new_empty((batch_size,), dtype=torch.uint8, device="cpu")
-
-
-def _fake_create_sites(
-    indices: Tensor, spatial_shape: Any, batch_size: Any, stride: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    if torch.onnx.is_in_onnx_export():   # asked at every way it tries
-        raise _C.UserError(NO_TRACING)
-    cells = indices.new_empty(indices.shape, dtype=torch.int32)
-    items = _items(indices, unknown_size() if batch_size is None else batch_size)
-    return fake_token(indices), cells, items
-
-
-define(
-    "create_sites(Tensor indices, SymInt[]? spatial_shape, SymInt? batch_size, SymInt[]? stride) -> "
-    "(Tensor, Tensor, Tensor)",
-    _create_sites,
-    _fake_create_sites,
-)
 
 
 def _item_indices(indices: Tensor, batch_size: int, item: int) -> Tensor:
@@ -100,7 +68,7 @@ def _voxel_sites(
     made = find_voxels(positions.contiguous(), batch, size, range, spatial_shape, batch_size)
     sites, row_of = made
     cells = sites.coordinates()
-    return _C.sites_token(sites), cells, row_of, _items(cells, sites.batch_size)
+    return _C.sites_token(sites), cells, row_of, items_of(cells, sites.batch_size)
 
 
 def _fake_voxel_sites(
@@ -108,7 +76,7 @@ def _fake_voxel_sites(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     cells = positions.new_empty((unknown_size(), 4), dtype=torch.int32)
     row_of = positions.new_empty((positions.shape[0],), dtype=torch.int32)
-    items = _items(cells, unknown_size() if batch_size is None else batch_size)
+    items = items_of(cells, unknown_size() if batch_size is None else batch_size)
     return fake_token(positions), cells, row_of, items
 
 

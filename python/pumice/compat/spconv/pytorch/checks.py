@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import Any, Union
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...._checks import at_least_one
 from ...foreign import PeerAssertionError
-
-if TYPE_CHECKING:
-    from .core import SparseConvTensor
-
-
-def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
-    """What is added row by row has to stand on the same sites."""
-    at_least_one(f"{what}: input", tensors, "SparseConvTensor")
-    first = tensors[0]
-    for other in tensors[1:]:
-        if other.indices is first.indices:
-            continue
-        if other.spatial_shape != first.spatial_shape or not other.stands_on(first.coords):
-            raise PeerAssertionError(
-                f"{what}: tensors of {first.indices.shape[0]} and {other.indices.shape[0]} rows are "
-                "on different sites; functional.sparse_add adds such"
-            )
 
 
 def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int]:

@@ -12,12 +12,15 @@ from torch import Tensor
 from torch.fx import Proxy, ProxyableClassMeta
 
 from .... import _C, ops
+from ...._checks import at_least_one
 from ....coords import Coordinates
 from ....nn import deferred
 from ....ops.modes import version_of
+from ...foreign import PeerAssertionError
+from ...mistakes import NoTensor
 from .. import constants
 from ..core import ConvAlgo
-from .checks import check_same_sites, check_tensor, expand_nd  # noqa: F401  (spconv has it here)
+from .checks import check_tensor, expand_nd  # noqa: F401  (spconv has it here)
 from .indice_data import IndiceData
 
 # spconv tells them apart by algorithm; here there is one.
@@ -44,13 +47,20 @@ class _Recorded(ProxyableClassMeta):
         return super(ProxyableClassMeta, cls).__call__(*args, **kwargs)
 
 
-class SparseConvTensor(metaclass=_Recorded):
+class SparseConvTensor(NoTensor, metaclass=_Recorded):
     """features [N, C] on the sites int32 [N, 1 + D] of a grid of `spatial_shape` (D numbers).
 
     Maps are kept in `indice_dict` under the `indice_key`s of layers, and found again by the sites
     where a layer has none. `grid`, `voxel_num`, `benchmark`, `permanent_thrust_allocator`,
     `enable_timer` and `force_algo` are taken for the sake of old code and change nothing.
     """
+
+    _modules = (
+        "build the network with spconv.SparseSequential in place of torch.nn.Sequential, which gives modules of torch.nn "
+        "the features; or give it x.features [N, C], and x.replace_feature(…) puts a result of N rows back on the sites"
+    )
+    _layers: dict[str, str] = {}
+    _functions = "give it x.features [N, C]; x.replace_feature(…) puts a result of N rows back on the sites"
 
     def __init__(
         self,
@@ -247,3 +257,17 @@ class SparseConvTensor(metaclass=_Recorded):
 
     def __repr__(self) -> str:
         return f"SparseConvTensor[shape={self._features.shape}]"
+
+
+def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
+    """What is added row by row has to stand on the same sites."""
+    at_least_one(f"{what}: input", tensors, "SparseConvTensor")
+    first = tensors[0]
+    for other in tensors[1:]:
+        if other.indices is first.indices:
+            continue
+        if other.spatial_shape != first.spatial_shape or not other.stands_on(first.coords):
+            raise PeerAssertionError(
+                f"{what}: tensors of {first.indices.shape[0]} and {other.indices.shape[0]} rows are "
+                "on different sites; functional.sparse_add adds such"
+            )

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from .... import _C, ops
 from ....coords import Coordinates
 from ....ops.modes import version_of
-from ....window import Window
 from ...foreign import PeerAssertionError
 from .. import constants
 from .core import SparseConvTensor
 from .indice_data import IndiceData
-
-if TYPE_CHECKING:
-    from .modules import WindowedModule
+from .windowed import WindowedModule
 
 
 class Found(NamedTuple):
@@ -37,21 +34,6 @@ class Found(NamedTuple):
             result = x._on(features, self.indices, self.coords, self.spatial_shape)
         result.indice_dict = self.indice_dict
         return result
-
-
-def window_of(layer: WindowedModule) -> Window:
-    """Of a submanifold layer: around its output, whatever padding and stride were given."""
-    if not layer.subm:
-        behind = layer.output_padding if layer.transposed else ()
-        return Window(
-            layer.kernel_size, layer.stride, layer.padding, layer.dilation, output_padding=behind
-        )
-    if any(size % 2 == 0 for size in layer.kernel_size):
-        raise _C.UserError(
-            f"{type(layer).__name__}: kernel_size = {layer.kernel_size}: a submanifold layer takes "
-            "odd sizes"
-        )
-    return Window.centred(layer.kernel_size, layer.dilation)
 
 
 def find(layer: WindowedModule, x: SparseConvTensor) -> Found:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....nn.dimensions import for_dimensions
 from ..core import ConvAlgo
-from .conv import SparseConvolution
-from .modules import Numbers
+from .convolution import SparseConvolution
+from .windowed import Numbers
 
 __all__ = [
     "SparseConv1d",

@@ -1,120 +1,20 @@
-"""Modules and containers, and what all layers with a window share."""
+"""The containers of spconv, PyTorch's modules that take its tensors, and helpers around modules."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Union
 
 import torch
 
 from .... import _C
+from ...._where import explained, place_of
 from ....nn.fused import is_watched
-from ...foreign import PeerAssertionError
-from ..core import ConvAlgo
-from .core import SparseConvTensor, expand_nd
-from .find import window_of
-
-Numbers = Union[int, Sequence[int]]
-
-
-class SparseModule(torch.nn.Module):
-    """The base of all modules that SparseSequential gives the sparse tensor itself."""
-
-    # What torch writes beside the weights: 2 says that they are laid out as spconv 2.2 has them.
-    _version = 2
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__()
-        self.name = name
-        self._sparse_unique_name = ""
-
-    def describe(self) -> str:
-        """For errors: its name where it has one, else its numbers."""
-        name = self._sparse_unique_name or self.name
-        return f"{type(self).__name__} {name!r}" if name else repr(self).replace("\n", "")
-
-
-class WindowedModule(SparseModule):
-    """A layer that works through a map: it has a kernel_size, stride, padding and dilation, and may
-    name the map by an `indice_key`.
-
-    `record_voxel_count`: keeps the largest number of rows that came out, in the buffer
-    `max_num_voxels_during_training`, int32 [1].
-    """
-
-    inverse = False
-    transposed = False
-    output_padding: Sequence[int] = ()
-    # The largest kernel, in offsets, that spconv computes through masks.
-    _offsets_of_mask = 128
-    _benchmark_type = "SparseMaxPool"  # of all pooling
-
-    def __init__(
-        self,
-        ndim: int,
-        kernel_size: Numbers,
-        stride: Numbers,
-        padding: Numbers,
-        dilation: Numbers,
-        indice_key: str | None,
-        subm: bool,
-        algo: ConvAlgo | None,
-        record_voxel_count: bool,
-        name: str | None,
-        device: torch.device | str | None = None,
-    ) -> None:
-        super().__init__(name=name)
-        self.ndim = ndim
-        self.kernel_size = expand_nd(ndim, kernel_size)
-        self.stride = expand_nd(ndim, stride)
-        self.padding = expand_nd(ndim, padding)
-        self.dilation = expand_nd(ndim, dilation)
-        self.indice_key = indice_key
-        self.subm = subm
-        self.algo = self._default_algo() if algo is None else algo
-        self.record_voxel_count = record_voxel_count
-        self.window = window_of(self)
-        if self._counts_voxels():
-            count = torch.zeros(1, dtype=torch.int32, device=device)
-            self.register_buffer("max_num_voxels_during_training", count)
-
-    def _counts_voxels(self) -> bool:
-        return self.record_voxel_count and not self.subm and not self.inverse
-
-    def get_max_num_voxels(self) -> torch.Tensor | None:
-        return getattr(self, "max_num_voxels_during_training", None)
-
-    def _count_voxels(self, rows: int) -> None:
-        if self._counts_voxels():
-            self.max_num_voxels_during_training.clamp_min_(rows)
-
-    def _check_dimension(self, x: SparseConvTensor) -> None:
-        if len(x.spatial_shape) != self.ndim:
-            raise PeerAssertionError(
-                f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"
-            )
-
-    def _check_rows(self, x: SparseConvTensor) -> None:
-        if x.indices.shape[0] == 0:
-            raise _C.UserError(f"{self.describe()}: the input has no rows: leave the layer out")
-
-    def _default_algo(self) -> ConvAlgo:
-        """What spconv takes, which changes nothing here; `repr` says it."""
-        small = math.prod(self.kernel_size) <= self._offsets_of_mask
-        return ConvAlgo.MaskImplicitGemm if small else ConvAlgo.Native
-
-    def _benchmark_params(self, x: SparseConvTensor) -> dict[str, Any]:
-        names = ("kernel_size", "stride", "padding", "dilation")
-        return {name: getattr(self, name) for name in names}
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}"
-        )
+from .convolution import SparseConvolution
+from .core import SparseConvTensor
+from .windowed import SparseModule
 
 
 class SparseSequential(SparseModule):
@@ -149,6 +49,15 @@ class SparseSequential(SparseModule):
         return iter(self._modules.values())
 
     def forward(self, input: Any) -> Any:
+        try:
+            return self._in_order(input)
+        except (ValueError, RuntimeError) as error:  # of norms and linear layers: those of spconv say where they are
+            better = error if isinstance(error, _C.UserError) else explained(error)
+            if better is error:
+                raise
+            raise better from None
+
+    def _in_order(self, input: Any) -> Any:
         modules = list(self._modules.values())
         passed = 0
         for index, module in enumerate(modules):
@@ -206,8 +115,6 @@ def is_spconv_module(module: torch.nn.Module) -> bool:
 
 
 def is_sparse_conv(module: torch.nn.Module) -> bool:
-    from .conv import SparseConvolution
-
     return isinstance(module, SparseConvolution)
 
 

@@ -13,8 +13,8 @@ from .. import constants
 from ..core import ConvAlgo
 from .core import SparseConvTensor
 from .find import find
-from .modules import Numbers, SparseModule, WindowedModule
 from .timing import Stopwatch
+from .windowed import Numbers, SparseModule, WindowedModule
 
 
 class _Pool(WindowedModule):

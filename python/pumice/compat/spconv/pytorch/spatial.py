@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from .core import SparseConvTensor
-from .modules import SparseModule
+from .windowed import SparseModule
 
 
 class RemoveDuplicate(SparseModule):

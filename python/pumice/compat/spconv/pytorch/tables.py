@@ -9,7 +9,7 @@ import torch
 
 from . import functional
 from .core import SparseConvTensor, check_same_sites
-from .modules import SparseModule
+from .windowed import SparseModule
 
 
 class JoinTable(SparseModule):

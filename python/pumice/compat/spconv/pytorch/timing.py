@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from .... import _C
 from .. import constants
 from .core import SparseConvTensor
-
-if TYPE_CHECKING:
-    from .modules import WindowedModule
+from .windowed import WindowedModule
 
 
 class Stopwatch:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from .... import _C
+from ..axis_numbers import make_divisible
 from ..nn.functional.hash import of_rows
 from ..nn.utils.kernel import get_kernel_offsets
-from ..utils.utils import make_divisible
 
 _ROWS = 128  # answers have a multiple of that many
 

@@ -1,7 +1,6 @@
 """TorchSparse's helpers for data."""
 
-from . import utils  # noqa: I001  (tensors need it, and the others tensors)
-from . import collate, quantize, tensor_cache, tune
+from . import collate, quantize, tensor_cache, tune, utils
 from .to_dense import to_dense
 from .utils import make_divisible, make_ntuple, make_tensor
 

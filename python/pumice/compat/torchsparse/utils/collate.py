@@ -11,12 +11,11 @@ import torch
 from ...._checks import at_least_one
 from ...foreign import PeerAssertionError
 from .. import conventions
+from ..tensor import SparseTensor
 
 
 def sparse_collate(inputs: Sequence[Any]) -> Any:
     """One SparseTensor of several whose coords are [N, 3]: item i gets batch index i."""
-    from ..tensor import SparseTensor
-
     at_least_one("sparse_collate: inputs", inputs, "SparseTensor")
     coords, feats = [], []
     for item, x in enumerate(inputs):
@@ -34,8 +33,6 @@ def sparse_collate(inputs: Sequence[Any]) -> Any:
 
 def sparse_collate_fn(inputs: Sequence[Any]) -> Any:
     """For DataLoader: dictionaries of tensors, arrays, sparse tensors, and others as lists."""
-    from ..tensor import SparseTensor
-
     at_least_one("sparse_collate_fn: inputs", inputs, "dictionary")
     if not isinstance(inputs[0], dict):
         return inputs

@@ -1,34 +1,5 @@
-"""Numbers for every axis."""
+"""Numbers for every axis, where TorchSparse has them."""
 
-from __future__ import annotations
+from ..axis_numbers import make_divisible, make_ntuple, make_tensor
 
-import functools
-from collections.abc import Sequence
-from typing import Any
-
-import torch
-
-from ...foreign import PeerAssertionError
-
-
-def make_ntuple(x: Any, ndim: int) -> tuple[Any, ...]:
-    """One number for all axes, or one each."""
-    if isinstance(x, int):
-        return (x,) * ndim
-    if isinstance(x, torch.Tensor):
-        x = x.reshape(-1).tolist()
-    if not isinstance(x, Sequence) or len(x) != ndim:
-        raise PeerAssertionError(f"{x!r}: give one number, or {ndim}")
-    return tuple(x)
-
-
-@functools.lru_cache(maxsize=1024)
-def make_tensor(x: tuple[Any, ...], dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """torch.tensor(x); the same tensor for the same arguments, so nobody may write into it."""
-    with torch.inference_mode(False):  # it outlives the mode that it is made in
-        return torch.tensor(x, dtype=dtype, device=device)
-
-
-def make_divisible(x: int, divisor: int) -> int:
-    """The next multiple of `divisor`."""
-    return (x + divisor - 1) // divisor * divisor
+__all__ = ["make_divisible", "make_ntuple", "make_tensor"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from ...axis_numbers import make_ntuple
 from ...nn.modules import BatchNorm, Conv3d, ReLU
 from ...tensor import SparseTensor
-from ...utils.utils import make_ntuple
 
 
 class SparseConvBlock(torch.nn.Sequential):

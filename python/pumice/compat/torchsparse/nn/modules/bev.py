@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..... import _C, ops
 from ... import conventions
-from ...tensor import SparseTensor
+from ...tensor import SparseTensor, explaining_layer
 
 
 class ToBEVReduction(torch.nn.Module):
@@ -27,6 +27,7 @@ class ToBEVReduction(torch.nn.Module):
     def extra_repr(self) -> str:
         return f"dim = {self.dim}"
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         coords = input.coords.clone()
         coords[:, _column(self.dim)] = 0
@@ -99,6 +100,7 @@ class ToDenseBEVConvolution(_OverHeights):
         super().__init__(in_channels, out_channels, heights, dim, bias)
         _keep_box(self, extents, offset)
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> Tensor:
         rows = self._rows(input)
         cells = _cells(input, self.offset)[:, self.bev_dims]
@@ -123,6 +125,7 @@ class ToBEVConvolution(_OverHeights):
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, stride={self.stride}"
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         rows = self._rows(input)
         stride = tuple(step * self.stride for step in input.stride)
@@ -158,6 +161,7 @@ class ToBEVHeightCompression(torch.nn.Module):
     def extra_repr(self) -> str:
         return f"channels={self.channels}"
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> Tensor:
         cells = _cells(input, self.offset)[:, [*self.bev_dims, self.dim]]
         extents = [self._extents[axis] for axis in (*self.bev_dims, self.dim)]

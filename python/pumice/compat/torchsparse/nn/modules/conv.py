@@ -10,8 +10,8 @@ import torch
 
 from ....foreign import ForeignWeight, PeerAssertionError
 from ... import conventions
-from ...tensor import SparseTensor
-from ...utils.utils import make_ntuple
+from ...axis_numbers import make_ntuple
+from ...tensor import SparseTensor, explaining_layer
 from ..functional.conv import conv as functional
 
 _BEFORE = (
@@ -88,6 +88,7 @@ class Conv3d(torch.nn.Module):
         for parameter in self.parameters(recurse=False):
             torch.nn.init.uniform_(parameter, -bound, bound)
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         return functional.convolve(
             input,

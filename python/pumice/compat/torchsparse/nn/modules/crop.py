@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .. import functional as F
-from ...tensor import SparseTensor
+from ...tensor import SparseTensor, explaining_layer
 
 
 class SparseCrop(torch.nn.Module):
@@ -17,5 +17,6 @@ class SparseCrop(torch.nn.Module):
         super().__init__()
         self.coords_min, self.coords_max = coords_min, coords_max
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         return F.spcrop(input, self.coords_min, self.coords_max)

@@ -6,12 +6,13 @@ import torch
 
 from .....nn import deferred
 from ... import conventions
-from ...tensor import SparseTensor
+from ...tensor import SparseTensor, explaining_layer
 
 
 class BatchNorm(torch.nn.BatchNorm1d):
     """A batch without rows stays as it is."""
 
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         later = deferred.normalized(input._held, self)
         if later is not None:
@@ -20,6 +21,7 @@ class BatchNorm(torch.nn.BatchNorm1d):
 
 
 class SyncBatchNorm(torch.nn.SyncBatchNorm):
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         return input._with(super().forward(input.feats))
 
@@ -36,10 +38,12 @@ def _by_item(input: SparseTensor, norm: object) -> SparseTensor:
 
 
 class GroupNorm(torch.nn.GroupNorm):
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         return _by_item(input, super().forward)
 
 
 class InstanceNorm(torch.nn.InstanceNorm1d):
+    @explaining_layer
     def forward(self, input: SparseTensor) -> SparseTensor:
         return _by_item(input, super().forward)

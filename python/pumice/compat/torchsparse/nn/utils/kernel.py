@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...utils.utils import make_ntuple
+from ...axis_numbers import make_ntuple
 
 
 def get_kernel_offsets(

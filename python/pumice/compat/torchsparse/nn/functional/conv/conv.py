@@ -14,8 +14,8 @@ from ......nn import deferred
 from ......window import Window
 from .....foreign import ForeignWeight
 from .... import conventions
+from ....axis_numbers import make_ntuple
 from ....tensor import SparseTensor
-from ....utils.utils import make_ntuple
 from . import conv_config, maps
 
 _BEFORE = (

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ......foreign import PeerAssertionError
-from .....utils.utils import make_divisible, make_ntuple
+from .....axis_numbers import make_divisible, make_ntuple
 from ..conv_config import Dataflow
 from ..hash.query import convert_transposed_out_in_map
 from .func import hashmap, hashmap_on_the_fly

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ......foreign import PeerAssertionError
 from ..... import conventions
+from .....axis_numbers import make_ntuple
 from .....tensor import SparseTensor
-from .....utils.utils import make_ntuple
 from .. import maps
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ......foreign import PeerAssertionError
-from .....utils.utils import make_ntuple
+from .....axis_numbers import make_ntuple
 from ....utils.kernel import get_kernel_offsets
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ......utils.utils import make_divisible, make_ntuple
+from ......axis_numbers import make_divisible, make_ntuple
 from .....utils.kernel import get_kernel_offsets
 from ....hash import sphash
 from ....query import sphashquery

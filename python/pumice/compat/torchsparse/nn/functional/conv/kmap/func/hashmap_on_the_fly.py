@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ......utils.utils import make_ntuple
+from ......axis_numbers import make_ntuple
 from .....utils.kernel import get_kernel_offsets
 from ..downsample import spdownsample
 from .hashmap import ROWS, fill

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from ... import _C, ops
+from ..._registry import define, fake_token, unknown_size
 from ...coords import Coordinates
-from ...ops.graph import TracedCoordinates, TracedMap
-from ...ops.library.registry import define, fake_token, unknown_size
+from ...ops.traced import TracedCoordinates, TracedMap
 from ...window import Window
 from . import order
 

@@ -1,5 +1,5 @@
-"""Sites and maps inside a graph (compiled or exported), where there are tensors alone: tokens, and
-extents that may have no value before the graph runs."""
+"""Makes sites and maps inside a graph of torch.compile or torch.export. A graph holds tensors only, so tokens
+stand for sites and maps, and the number of rows may be unknown until the graph runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import _C
+from .._sites import known_of
 from ..coords import Coordinates
 from ..window import Window
 from . import library  # noqa: F401  (registers the operators)
@@ -35,6 +35,9 @@ class TracedCoordinates(Coordinates):
 
     __slots__ = ("_known", "_origin")
 
+    _known: tuple[Any, ...]
+    _origin: tuple[Coordinates, Window] | None
+
     @classmethod
     def of(
         cls,
@@ -57,21 +60,6 @@ class TracedCoordinates(Coordinates):
         return self._known if torch.compiler.is_compiling() else super()._described()
 
 
-def create_sites(
-    indices: Tensor,
-    spatial_shape: Sequence[int] | None,
-    batch_size: int | None,
-    stride: Sequence[int] | None,
-) -> tuple[Tensor, Tensor, tuple[Any, ...]]:
-    """(token, int32 indices, (batch size, stride, spatial shape)) of new sites."""
-    shape = None if spatial_shape is None else list(spatial_shape)
-    steps = None if stride is None else list(stride)
-    token, cells, items = _ops.create_sites(indices, shape, batch_size, steps)
-    if steps is None:
-        steps = [1] * _dimension(indices)
-    return token, cells, _known_of(items, batch_size, steps, shape)
-
-
 def voxel_sites(
     positions: Tensor,
     batch: Tensor | None,
@@ -86,27 +74,8 @@ def voxel_sites(
     batch_size = None if batch_size is None else max(batch_size, 1)  # as the engine has it
     made = _ops.voxel_sites(positions, batch, list(size), bounds, shape, batch_size)
     token, cells, row_of, items = made
-    known = _known_of(items, batch_size, [1, 1, 1], shape)
+    known = known_of(items, batch_size, [1, 1, 1], shape)
     return TracedCoordinates.of(token, cells, known), row_of
-
-
-def _known_of(
-    items: Tensor, batch_size: int | None, stride: list[int], shape: list[int] | None
-) -> tuple[Any, ...]:
-    """(batch size, stride, spatial shape); `items` has as many rows as there are batch items."""
-    return (
-        items.shape[0] if batch_size is None else batch_size,
-        tuple(stride),
-        None if shape is None else tuple(shape),
-    )
-
-
-def _dimension(indices: Tensor) -> int:
-    """Compared rather than taken, so that it is a number where extents have no values."""
-    for dimension in range(1, 5):
-        if indices.shape[1] == 1 + dimension:
-            return dimension
-    raise _C.UserError("coords are [rows, 1 + D], the batch index first, for D = 1 to 4")
 
 
 def submanifold_map(coords: Coordinates, window: Window) -> TracedMap:

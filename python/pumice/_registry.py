@@ -1,4 +1,4 @@
-"""How operators are registered."""
+"""Registers operators with torch.library."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _TAGS = tuple(filter(None, [getattr(torch.Tag, "cudagraph_unsafe", None)]))
 
 
 def define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) -> None:
-    """An operator on the CPU and on GPUs; `fake` makes what tensors without values go to."""
+    """Registers an operator for the CPU and for GPUs. `fake` makes its outputs, in their shapes, from the tensors
+    without values that PyTorch traces graphs with."""
     name = schema.split("(")[0]
     library.define(schema, tags=_TAGS)
-    # Called in an eager part between two graphs it is no part of either.
+    # Dynamo must not trace into it when it is called eagerly between two graphs.
     function = torch._disable_dynamo(function)
-    # Tokens are on the host, wherever the sites are, so both keys are for any device.
+    # Tokens are on the host wherever the sites are, so each of the two keys may be called for either device.
     for key in ("CPU", "CUDA"):
         library.impl(name, function, key)
     torch.library.register_fake(f"pumice::{name}", fake, lib=library)
@@ -30,16 +31,17 @@ def define(schema: str, function: Callable[..., Any], fake: Callable[..., Any]) 
 def differentiate(
     name: str, keep: Callable[..., None], gradient: Callable[..., tuple[Any, ...]]
 ) -> None:
-    """`keep(ctx, inputs, output)` saves what `gradient(ctx, *grads)` needs."""
+    """Registers the gradient of an operator: `keep(ctx, inputs, output)` saves what `gradient(ctx, *grads)` needs."""
     torch.library.register_autograd(
         f"pumice::{name}", gradient, setup_context=keep, lib=library
     )
 
 
 def fake_token(like: Tensor) -> Tensor:
+    """A token without a value."""
     return like.new_empty((1,), dtype=torch.int64, device="cpu")
 
 
 def unknown_size() -> Any:
-    """An extent that only the call itself tells."""
+    """An extent that is not known before the graph runs."""
     return torch.library.get_ctx().new_dynamic_size()
