@@ -125,7 +125,8 @@ std::string run_on_device(Dataflow dataflow, const cuda::TileProduct& product,
 }
 
 Tensor multiply_on_device(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
-                          const ConvolutionProblem& problem, const ConvolutionOptions& options) {
+                          const ConvolutionProblem& problem, const ConvolutionOptions& options,
+                          const Place& place) {
   check_on_device(input, map);
   check_tf32(options, input.dtype());
   checks::same_device(weight, input, "convolution", "weight", "features");
@@ -133,7 +134,7 @@ Tensor multiply_on_device(ConstTensorView input, ConstTensorView weight, const K
   checks::same_device(options.epilogue.shift, input, "convolution", "bias", "features");
   checks::same_device(options.epilogue.residual, input, "convolution", "residual", "features");
   ConvolutionPlan plan = plan_convolution(problem, options.dataflow);
-  Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
+  Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   plan.kernel = run_on_device(plan.dataflow,
                               {.input = input,
                                .second = options.second,
@@ -154,15 +155,17 @@ Tensor multiply_on_device(ConstTensorView input, ConstTensorView weight, const K
 
 /// Forward and input gradient are the same product, on a map and on its transpose.
 Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
-                const ConvolutionProblem& problem, const ConvolutionOptions& options) {
-  if (checks::on_cuda(input)) return multiply_on_device(input, weight, map, problem, options);
+                const ConvolutionProblem& problem, const ConvolutionOptions& options,
+                const Place& place) {
+  if (checks::on_cuda(input))
+    return multiply_on_device(input, weight, map, problem, options, place);
   check_on_host(map, options);
   if (options.packed != nullptr) {
     check_packed(*options.packed, map.offsets, problem.in_channels, problem.out_channels,
                  options.groups, input.dtype());
   }
   const ConvolutionPlan plan = plan_for(problem, options);
-  Tensor output({map.out_rows, problem.out_channels}, input.dtype());
+  Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   cpu::run({.input = input,
             .weight = weight,
             .transpose_weight = problem.direction == Direction::input_gradient,
@@ -177,7 +180,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
 }   // namespace
 
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
-                   const ConvolutionOptions& options) {
+                   const ConvolutionOptions& options, const Place& place) {
   check_lists(map, "convolution");
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_weight(weight, map, options.groups,
@@ -190,12 +193,13 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                  problem.in_channels, ": give [offsets, input channels / groups, output channels]");
   check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
   if (problem.has_more_inputs() && !plan_convolution(problem, options.dataflow).fuses_inputs)
-    return convolution_in_steps(features, weight, map, options);
-  return multiply(features, weight, map, problem, options);
+    return convolution_in_steps(features, weight, map, options, place);
+  return multiply(features, weight, map, problem, options, place);
 }
 
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                                  const KernelMapView& map, const ConvolutionOptions& options) {
+                                  const KernelMapView& map, const ConvolutionOptions& options,
+                                  const Place& place) {
   check_lists(map, "convolution_input_gradient");
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
   check_weight(weight, map, options.groups,
@@ -210,7 +214,7 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   return multiply(grad_output, weight, backwards,
                   describe(Direction::input_gradient, backwards, grad_output.extent(1),
                            weight.extent(1) * options.groups, options.groups, grad_output.dtype()),
-                  options);
+                  options, place);
 }
 
 namespace {
@@ -261,44 +265,34 @@ void run_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
 }   // namespace
 
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map, const ConvolutionOptions& options) {
+                                   const KernelMapView& map, const ConvolutionOptions& options,
+                                   const Place& place) {
   const ConvolutionProblem problem = weight_gradient_problem(features, grad_output, map, options);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
-  if (!checks::on_cuda(features)) {
-    plan_for(problem, options);
-    Tensor result = weight_gradient(features, grad_output, map, options.groups);
-    return result.dtype() == result_type ? result : result.to(result_type);
+  const Shape shape = weight_shape(problem, map.offsets);
+  if (checks::on_cuda(features)) {
+    Tensor result = place.make(shape, result_type, features.stream());
+    run_weight_gradient(features, grad_output, map, problem, options, result.view(),
+                        place.is_zeroed());
+    return result;
   }
-  Tensor result(weight_shape(problem, map.offsets), result_type, features.stream());
-  run_weight_gradient(features, grad_output, map, problem, options, result.view(), false);
+  plan_for(problem, options);
+  if (result_type == features.dtype())
+    return weight_gradient(features, grad_output, map, options.groups, place);
+  Tensor result = place.make(shape, result_type, features.stream());
+  convert_on_host(result.view(), weight_gradient(features, grad_output, map, options.groups));
   return result;
 }
 
-void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
-                                      ConstTensorView grad_output, const KernelMapView& map,
-                                      const ConvolutionOptions& options) {
-  const ConvolutionProblem problem = weight_gradient_problem(features, grad_output, map, options);
-  const Shape shape = weight_shape(problem, map.offsets);
-  PUMICE_EXPECTS(zeros.shape() == shape, "zeros has shape ", to_string(zeros.shape()),
-                 ": the gradient of this weight is ", to_string(shape));
-  const DType wide = features.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  PUMICE_EXPECTS(zeros.dtype() == wide, "zeros is ", name_of(zeros.dtype()),
-                 ": the gradient is summed up in ", name_of(wide));
-  checks::same_device(zeros, features, "convolution_weight_gradient", "zeros", "features");
-  if (checks::on_cuda(features)) {
-    run_weight_gradient(features, grad_output, map, problem, options, zeros, true);
-    return;
-  }
-  plan_for(problem, options);
-  copy_async(zeros, weight_gradient(features, grad_output, map, options.groups).to(wide),
-             features.stream());
-}
-
-Tensor bias_gradient(ConstTensorView grad_output) {
+Tensor bias_gradient(ConstTensorView grad_output, const Place& place) {
   check_features("grad_output", grad_output, {"its own", grad_output.rows()});
-  if (!checks::on_cuda(grad_output)) return cpu::sum_rows(grad_output);
-  Tensor sums({grad_output.extent(1)}, DType::f32, grad_output.stream());
+  Tensor sums = place.make({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
+                           grad_output.stream());
+  if (!checks::on_cuda(grad_output)) {
+    cpu::sum_rows(grad_output, sums.view());
+    return sums;
+  }
   jit::DeviceRunner runner = cuda::runner_for(grad_output);
   cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
   return sums;

@@ -78,7 +78,8 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
 }   // namespace
 
 Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
-                            const KernelMapView& map, ConvolutionOptions options) {
+                            const KernelMapView& map, ConvolutionOptions options,
+                            const Place& place) {
   Tensor joined;
   Tensor residual;
   if (options.second.defined()) {
@@ -93,7 +94,7 @@ Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
     options.epilogue.residual = residual.view();
     options.shortcut = {};
   }
-  return convolution(features, weight, map, options);
+  return convolution(features, weight, map, options, place);
 }
 
 }   // namespace pumice
