@@ -91,9 +91,9 @@ void check_where_it_runs(ConstTensorView input, ConstTensorView weight, const Ke
 /// Forward and input gradient are the same product, on a map and on its transpose.
 Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
                 const ConvolutionProblem& problem, const ConvolutionPlan& plan,
-                const ConvolutionOptions& options) {
+                const ConvolutionOptions& options, const Place& place) {
   const bool transposes = problem.direction == Direction::input_gradient;
-  Tensor output({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
+  Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   if (checks::on_cuda(input)) {
     cuda::run({.input = input,
                .second = options.second,
@@ -121,7 +121,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
 }   // namespace
 
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
-                   const ConvolutionOptions& options) {
+                   const ConvolutionOptions& options, const Place& place) {
   check_lists(map, "convolution");
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_weight(weight, map, options.groups,
@@ -136,12 +136,13 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
   check_where_it_runs(features, weight, map, problem, options);
   const PlanPtr plan = plan_of(problem, features.device(), options);
   if (problem.has_more_inputs() && !plan->fuses_inputs)
-    return convolution_in_steps(features, weight, map, *plan, options);
-  return multiply(features, weight, map, problem, *plan, options);
+    return convolution_in_steps(features, weight, map, *plan, options, place);
+  return multiply(features, weight, map, problem, *plan, options, place);
 }
 
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                                  const KernelMapView& map, const ConvolutionOptions& options) {
+                                  const KernelMapView& map, const ConvolutionOptions& options,
+                                  const Place& place) {
   check_lists(map, "convolution_input_gradient");
   check_features("grad_output", grad_output, {"map.out_rows", map.out_rows});
   check_weight(weight, map, options.groups,
@@ -157,7 +158,7 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
       convolution_input_gradient_problem(grad_output, weight, map, options);
   check_where_it_runs(grad_output, weight, backwards, problem, options);
   return multiply(grad_output, weight, backwards, problem,
-                  *plan_of(problem, grad_output.device(), options), options);
+                  *plan_of(problem, grad_output.device(), options), options, place);
 }
 
 namespace {
@@ -188,60 +189,42 @@ Shape weight_shape(const ConvolutionProblem& problem, std::int64_t offsets) {
   return {offsets, problem.in_channels / problem.groups, problem.out_channels};
 }
 
-/// On a device into `result`, which is zero already or not; on the CPU the result is returned.
-Tensor run_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                           const KernelMapView& map, const ConvolutionProblem& problem,
-                           const ConvolutionOptions& options, TensorView result, bool is_zero) {
-  const PlanPtr plan = plan_of(problem, features.device(), options);
-  if (!checks::on_cuda(features)) return weight_gradient(features, grad_output, map, options.groups);
-  cuda::run({.features = features,
-             .grad_output = grad_output,
-             .result = result,
-             .is_zero = is_zero},
-            &map, problem, *plan);
-  return {};
-}
-
 }   // namespace
 
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map, const ConvolutionOptions& options) {
+                                   const KernelMapView& map, const ConvolutionOptions& options,
+                                   const Place& place) {
   check_weight_gradient(features, grad_output, map, options);
   const ConvolutionProblem problem =
       convolution_weight_gradient_problem(features, grad_output, map, options);
+  const PlanPtr plan = plan_of(problem, features.device(), options);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
-  if (!checks::on_cuda(features)) {
-    Tensor result = run_weight_gradient(features, grad_output, map, problem, options, {}, false);
-    return result.dtype() == result_type ? result : result.to(result_type);
+  const Shape shape = weight_shape(problem, map.offsets);
+  if (checks::on_cuda(features)) {
+    Tensor result = place.make(shape, result_type, features.stream());
+    cuda::run({.features = features,
+               .grad_output = grad_output,
+               .result = result.view(),
+               .is_zero = place.is_zeroed()},
+              &map, problem, *plan);
+    return result;
   }
-  Tensor result(weight_shape(problem, map.offsets), result_type, features.stream());
-  run_weight_gradient(features, grad_output, map, problem, options, result.view(), false);
+  if (result_type == features.dtype())
+    return weight_gradient(features, grad_output, map, options.groups, place);
+  Tensor result = place.make(shape, result_type, features.stream());
+  convert_on_host(result.view(), weight_gradient(features, grad_output, map, options.groups));
   return result;
 }
 
-void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
-                                      ConstTensorView grad_output, const KernelMapView& map,
-                                      const ConvolutionOptions& options) {
-  check_weight_gradient(features, grad_output, map, options);
-  const ConvolutionProblem problem =
-      convolution_weight_gradient_problem(features, grad_output, map, options);
-  const Shape shape = weight_shape(problem, map.offsets);
-  PUMICE_EXPECTS(zeros.shape() == shape, "zeros has shape ", to_string(zeros.shape()),
-                 ": the gradient of this weight is ", to_string(shape));
-  const DType wide = features.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  PUMICE_EXPECTS(zeros.dtype() == wide, "zeros is ", name_of(zeros.dtype()),
-                 ": the gradient is summed up in ", name_of(wide));
-  checks::same_device(zeros, features, "convolution_weight_gradient", "zeros", "features");
-  const Tensor made =
-      run_weight_gradient(features, grad_output, map, problem, options, zeros, true);
-  if (made.defined()) copy_async(zeros, made.to(wide), features.stream());
-}
-
-Tensor bias_gradient(ConstTensorView grad_output) {
+Tensor bias_gradient(ConstTensorView grad_output, const Place& place) {
   check_features("grad_output", grad_output, {"its own", grad_output.rows()});
-  if (!checks::on_cuda(grad_output)) return cpu::sum_rows(grad_output);
-  Tensor sums({grad_output.extent(1)}, DType::f32, grad_output.stream());
+  Tensor sums = place.make({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
+                           grad_output.stream());
+  if (!checks::on_cuda(grad_output)) {
+    cpu::sum_rows(grad_output, sums.view());
+    return sums;
+  }
   jit::DeviceRunner runner = cuda::runner_for(grad_output);
   cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
   return sums;

@@ -78,7 +78,7 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
 
 Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
                             const KernelMapView& map, const ConvolutionPlan& plan,
-                            ConvolutionOptions options) {
+                            ConvolutionOptions options, const Place& place) {
   options.plan = &plan;
   options.dataflow.reset();
   Tensor joined;
@@ -95,7 +95,7 @@ Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
     options.epilogue.residual = residual.view();
     options.shortcut = {};
   }
-  return convolution(features, weight, map, options);
+  return convolution(features, weight, map, options, place);
 }
 
 }   // namespace pumice

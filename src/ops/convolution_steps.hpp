@@ -9,6 +9,6 @@ namespace pumice {
 /// calls `convolution` with what remains and the same plan. Arguments are checked by the caller.
 Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
                             const KernelMapView& map, const ConvolutionPlan& plan,
-                            ConvolutionOptions options);
+                            ConvolutionOptions options, const Place& place);
 
 }   // namespace pumice

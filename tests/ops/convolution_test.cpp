@@ -322,7 +322,9 @@ TEST(Convolution, AGradientOfTheWeightGoesIntoGivenMemory) {
         const ConvolutionOptions options{.groups = groups, .wide_weight_gradient = true};
         const DType wide = type == DType::f64 ? DType::f64 : DType::f32;
         Tensor into = Tensor::zeros({27, 6 / groups, 8}, wide);
-        convolution_weight_gradient_into(into.view(), x, g, map->view(), options);
+        const Tensor placed =
+            convolution_weight_gradient(x, g, map->view(), options, Place::zeroed(into));
+        EXPECT_EQ(placed.raw(), into.raw());
         EXPECT_TRUE(
             same_bits(into, convolution_weight_gradient(x, g, map->view(), options).to(wide)))
             << rows << " rows of " << name_of(type) << " in " << groups;
@@ -334,13 +336,18 @@ TEST(Convolution, AGradientOfTheWeightGoesIntoGivenMemory) {
   const Tensor g = random_tensor({40, 8}, DType::f16, 2);
   const auto into = [&](const Shape& shape, DType type) {
     return complaint_of([&] {
-      Tensor zeros = Tensor::zeros(shape, type);
-      convolution_weight_gradient_into(zeros.view(), x, g, map->view());
+      convolution_weight_gradient(x, g, map->view(), {.wide_weight_gradient = true},
+                                  Tensor::zeros(shape, type));
     });
   };
-  EXPECT_EQ(into({27, 8, 6}, DType::f32),
-            "zeros has shape [27, 8, 6]: the gradient of this weight is [27, 6, 8]");
-  EXPECT_EQ(into({27, 6, 8}, DType::f16), "zeros is f16: the gradient is summed up in f32");
+  EXPECT_EQ(
+      into({27, 8, 6}, DType::f32),
+      "place is f32 [27, 8, 6], but the result is f32 [27, 6, 8]: give memory of that type and "
+      "shape");
+  EXPECT_EQ(
+      into({27, 6, 8}, DType::f16),
+      "place is f16 [27, 6, 8], but the result is f32 [27, 6, 8]: give memory of that type and "
+      "shape");
 }
 
 }   // namespace

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include <pumice/core/results.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
@@ -72,26 +73,23 @@ PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
 /// dtype. Returns [map.out_rows, C_out] of that dtype. UserError names the layer's mismatching
 /// argument.
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
-                   const ConvolutionOptions& options = {});
+                   const ConvolutionOptions& options = {}, const Place& place = {});
 
 /// Gradient of the features: grad_output [map.out_rows, C_out] → [map.in_rows, C_in]. `map` is the
 /// forward map; its transpose is taken here. The epilogue's residual, where defined, is added: what
 /// reached the same features on another way.
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                                  const KernelMapView& map, const ConvolutionOptions& options = {});
+                                  const KernelMapView& map, const ConvolutionOptions& options = {},
+                                  const Place& place = {});
 
-/// Gradient of the weight, [K, C_in / groups, C_out], of the features' type or f32.
+/// Gradient of the weight, [K, C_in / groups, C_out], of the features' type or f32. Kernels that
+/// add need not clear a place that holds zeros, so that the gradients of many layers can be cleared
+/// at once.
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map,
-                                   const ConvolutionOptions& options = {});
-
-/// The same into `zeros` of that shape, f32 (f64 of f64), which has to hold zeros: kernels that add
-/// need not clear it first, so that the gradients of many layers can be cleared at once.
-void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
-                                      ConstTensorView grad_output, const KernelMapView& map,
-                                      const ConvolutionOptions& options = {});
+                                   const KernelMapView& map, const ConvolutionOptions& options = {},
+                                   const Place& place = {});
 
 /// Gradient of a bias: the sum over rows, compute type [C].
-Tensor bias_gradient(ConstTensorView grad_output);
+Tensor bias_gradient(ConstTensorView grad_output, const Place& place = {});
 
 }   // namespace pumice
