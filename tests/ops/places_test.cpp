@@ -1,5 +1,5 @@
-// Where results go, operator by operator: the same bits from a host framework's Results and in
-// given memory, and nothing but results is asked of either. Covers the places of all operators.
+// Where results go, operator by operator: the same bits wherever they go, and nothing else there.
+// Covers the places of all operators.
 #include <pumice/core/results.hpp>
 
 #include <algorithm>
