@@ -15,7 +15,7 @@
 #include <pumice/kernels/dense_gemm.hpp>
 #include <pumice/kernels/gather_gemm_scatter.hpp>
 #include <pumice/kernels/tile_mma.hpp>
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/choose.hpp>
 
 #include "street_levels.hpp"
 

@@ -206,7 +206,7 @@ TEST(BlockMatch, GivesTheListsOfTheRowSearch) {
     ASSERT_TRUE(can_match_blocks(window));
     for (const Reach reach : {Reach::out_to_in, Reach::in_to_out}) {
       expect_same_lists(match_blocks(*in, *out, window, reach),
-                        search_rows(*in, *out, window, direction));
+                        search_rows(*in, *out, window, reach));
     }
   }
 }

@@ -7,7 +7,6 @@
 #include <pumice/maps/build.hpp>
 
 #include "ops/candidate_check.hpp"
-#include "support/message_of.hpp"
 #include "support/random_problems.hpp"
 
 namespace pumice::test {
@@ -30,23 +29,32 @@ TEST(Candidates, agree_with_the_reference) {
   if (seeds.count < kProblems) return;
   for (const char* direction : {"forward", "input_gradient"}) {
     for (const char* kind : {" gather_gemm_scatter", " fetch_on_demand", " implicit_gemm",
-                             " implicit_gemm sorted", " implicit_gemm sorted splits 2",
-                             " implicit_gemm sorted splits 4"})
+                             " implicit_gemm sorted", " implicit_gemm sorted splits"})
       EXPECT_GE(counts[std::string(direction) + kind], 100) << direction << kind;
   }
   EXPECT_GE(counts["weight_gradient sum_over_pairs"], 100);
 }
 
+CoordinateSetPtr some_sites() {
+  Random random(3);
+  return to_set(draw_sites(200, 3, 2, std::nullopt, true, random), 3, std::nullopt);
+}
+
 class GivenPlan : public testing::Test {
  protected:
-  CoordinateSetPtr sites = scattered_set(200, 3);
+  CoordinateSetPtr sites = some_sites();
   KernelMapPtr map = submanifold_map(sites, submanifold_window(3, axes(3, 3), axes(3, 1)));
-  Tensor x = random_tensor({200, 8}, DType::f32, 1);
-  Tensor weight = random_tensor({27, 8, 4}, DType::f32, 2);
+  Tensor x = Tensor::full({200, 8}, DType::f32, 0.5);
+  Tensor weight = Tensor::full({27, 8, 4}, DType::f32, 0.25);
 
   std::string refusal(const ConvolutionPlan& plan, ConvolutionOptions options = {}) const {
     options.plan = &plan;
-    return message_of([&] { convolution(x, weight, map->view(), options); });
+    try {
+      convolution(x, weight, map->view(), options);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return {};
   }
 };
 

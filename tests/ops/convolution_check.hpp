@@ -262,6 +262,7 @@ struct CaseData {
   KernelMapView view;
   Values features, weight, grad_output;
   CaseEpilogue epilogue;
+  reference::Problem problem;
   reference::Sum output, grad_features, grad_weight, grad_bias;
 
   CaseData(const ConvolutionCase& of, CaseMap between, StreamView stream)
@@ -271,14 +272,14 @@ struct CaseData {
         features({view.in_rows, c.in_channels}, c.dtype, random, stream),
         weight({view.offsets, c.in_channels / c.groups, c.out_channels}, c.dtype, random, stream),
         grad_output({view.out_rows, c.out_channels}, c.dtype, random, stream),
-        epilogue(c, view.out_rows, random, stream) {
-    const reference::Problem problem{map.meetings,  view.in_rows,   view.out_rows, view.offsets,
-                                     c.in_channels, c.out_channels, c.groups};
-    output = reference::forward(problem, features.exact, weight.exact);
+        epilogue(c, view.out_rows, random, stream),
+        problem{map.meetings,  view.in_rows,   view.out_rows, view.offsets,
+                c.in_channels, c.out_channels, c.groups},
+        output(reference::forward(problem, features.exact, weight.exact)),
+        grad_features(reference::input_gradient(problem, grad_output.exact, weight.exact)),
+        grad_weight(reference::weight_gradient(problem, features.exact, grad_output.exact)),
+        grad_bias(reference::bias_gradient(problem, grad_output.exact)) {
     epilogue.apply(c, output);
-    grad_features = reference::input_gradient(problem, grad_output.exact, weight.exact);
-    grad_weight = reference::weight_gradient(problem, features.exact, grad_output.exact);
-    grad_bias = reference::bias_gradient(problem, grad_output.exact);
   }
 
   ConvolutionOptions forward_options() const {

@@ -32,11 +32,26 @@ class Space {
   /// `first` leads; costs become parts of its cost.
   std::vector<Candidate> ordered(const ConvolutionPlan& first) && {
     const auto is_first = [&](const Candidate& one) { return one.plan.runs_like(first); };
-    std::stable_sort(all_.begin(), all_.end(), [&](const Candidate& a, const Candidate& b) {
+    const auto comes_before = [&](const Candidate& a, const Candidate& b) {
       if (is_first(a) != is_first(b)) return is_first(a);
       return a.cost < b.cost;
-    });
-    if (all_.size() > kMostCandidates) all_.resize(kMostCandidates);
+    };
+    std::stable_sort(all_.begin(), all_.end(), comes_before);
+    if (all_.size() > kMostCandidates) {
+      // The cheapest of each kind is kept: predictions compare tiles of one kind best.
+      std::vector<Candidate> kept, others;
+      for (Candidate& one : all_) {
+        const bool known = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {
+          return same_kind(one.plan, other.plan);
+        });
+        (known ? others : kept).push_back(std::move(one));
+      }
+      for (Candidate& one : others) {
+        if (kept.size() < kMostCandidates) kept.push_back(std::move(one));
+      }
+      all_ = std::move(kept);
+      std::stable_sort(all_.begin(), all_.end(), comes_before);
+    }
     const double unit = all_.empty() || all_.front().cost <= 0 ? 1.0 : all_.front().cost;
     for (Candidate& one : all_) {
       one.cost /= unit;
@@ -46,6 +61,12 @@ class Space {
   }
 
  private:
+  /// But for sizes.
+  static bool same_kind(const ConvolutionPlan& a, const ConvolutionPlan& b) {
+    return a.dataflow == b.dataflow && a.sort_by_mask == b.sort_by_mask && a.write == b.write &&
+           (a.splits > 1) == (b.splits > 1);
+  }
+
   std::vector<Candidate> all_;
 };
 
