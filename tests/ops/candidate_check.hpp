@@ -27,7 +27,7 @@ inline std::string kind_of(const ConvolutionPlan& plan, Direction direction) {
 
 /// Empty when all agree; else the plan and what differs. A plan goes through its text on the way.
 inline std::string check_candidates(const ConvolutionCase& c, StreamView stream,
-                                    CandidateCounts& counts) {
+                                    CandidateCounts& counts, bool has_cublas = true) {
   CaseMap map = build_case_map(c, stream);
   if (!map.complaint.empty()) return map.complaint;
   const CaseData data(c, std::move(map), stream);
@@ -37,6 +37,7 @@ inline std::string check_candidates(const ConvolutionCase& c, StreamView stream,
                              auto&& check_one) -> std::string {
     for (const Candidate& candidate : candidates(problem, target)) {
       const ConvolutionPlan plan = parse_plan(to_text(candidate.plan));
+      if (!has_cublas && plan.dataflow == Dataflow::gather_gemm_scatter) continue;
       if (!plan.runs_like(candidate.plan)) return "text of " + candidate.plan.name();
       options.plan = &plan;
       const std::string complaint = check_one(options);

@@ -40,14 +40,14 @@ TEST(CandidatesGpu, agree_with_the_reference) {
       seeds, [] { return Stream(kGpu); },
       [&](std::uint64_t seed, const Stream& stream) {
         const ConvolutionCase c = draw_candidate_case(seed);
-        const bool is_long = c.in_channels != 16 || c.dtype != DType::f16 || c.volume() != 27 ||
+        const bool is_long = c.in_channels != 16 || c.dtype != DType::f16 || c.volume() > 9 ||
                              c.in.size() > 70 || c.target.size() > 70;
         if (on_emulator() && is_long) return std::string();
         CandidateCounts own;
         std::ostringstream text;
         std::string complaint;
         try {
-          complaint = check_candidates(c, stream, own);
+          complaint = check_candidates(c, stream, own, !on_emulator());
         } catch (const Error& error) {
           complaint = error.what();
         }
@@ -64,6 +64,7 @@ TEST(CandidatesGpu, agree_with_the_reference) {
     std::cout << kind << ": " << count << '\n';
   }
   std::cout << plans << " plans on " << seeds.count << " problems\n";
+  EXPECT_GT(plans, 0);
   if (on_emulator() || seeds.count < 2000) return;
   for (const char* direction : {"forward", "input_gradient"}) {
     for (const char* kind :
