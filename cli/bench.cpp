@@ -117,22 +117,21 @@ std::vector<Measurement> bench_layers(const BenchArguments& arguments) {
     for (const std::int64_t channels : arguments.channels) {
       const Tensor x = random_tensor({level->size(), channels}, dtype, 1);
       const Tensor weight = random_tensor({window.volume(), channels, channels}, dtype, 2);
-      ConvolutionPlan plan;
-      ConvolutionOptions conv;
-      conv.chosen = &plan;
-      const auto measure = [&](const char* name, const std::function<Tensor()>& body) {
+      const ConvolutionOptions conv;
+      const auto measure = [&](const char* name, const ConvolutionProblem& problem,
+                               const std::function<Tensor()>& body) {
         Measurement measurement = common;
         measurement.name = fmt::format("{} level {}", name, k);
         measurement.in_channels = measurement.out_channels = channels;
         measurement.gflop = 2e-9 * static_cast<double>(map->pairs() * channels * channels);
         time_into(measurement, arguments.repeat, [&] { (void)body(); });
-        measurement.plan = plan.name();
+        measurement.plan = plan_of(problem, x.device())->name();
         results.push_back(measurement);
       };
-      measure("forward", [&] { return convolution(x, weight, map->view(), conv); });
-      measure("input gradient",
+      measure("forward", convolution_problem(x, weight, map->view(), conv), [&] { return convolution(x, weight, map->view(), conv); });
+      measure("input gradient", convolution_input_gradient_problem(x, weight, map->view(), conv),
               [&] { return convolution_input_gradient(x, weight, map->view(), conv); });
-      measure("weight gradient",
+      measure("weight gradient", convolution_weight_gradient_problem(x, x, map->view(), conv),
               [&] { return convolution_weight_gradient(x, x, map->view(), conv); });
     }
   }

@@ -209,7 +209,7 @@ void convert(ConvInput& input, DType type) {
 struct ConvResult {
   Tensor coords, features;
   Tensor grad_features, grad_weight, grad_bias;   // undefined without grad_output
-  ConvolutionPlan plan;
+  PlanPtr plan;   // of the forward pass
   std::int64_t pairs = 0;   // 0 where only the device knows
   double map_ms = 0, forward_ms = 0;
 };
@@ -247,12 +247,13 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
 
   ConvolutionOptions options;
   options.groups = input.groups;
-  options.chosen = &result.plan;
   options.deterministic = arguments.deterministic;
   options.tf32 = tf32;
   if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
   if (bias.defined()) options.epilogue.shift = bias;
+  // Of arguments that fit, which the operator says in sentences where they do not.
   const Tensor y = convolution(x, weight, used.view, options);
+  result.plan = plan_of(convolution_problem(x, weight, used.view, options), x.device(), options);
   result.forward_ms = timer.lap();
   result.coords = copy_to_host(used.out->coordinates(), stream);
   result.features = copy_to_host(y, stream);
@@ -262,8 +263,7 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
   PUMICE_EXPECTS(gradient.shape() == y.shape(), printable_path(arguments.in), ": grad_output is ",
                  to_string(gradient.shape()), " and the result is ", to_string(y.shape()),
                  "; they must agree");
-  options.epilogue = {};      // the bias has no part in these two
-  options.chosen = nullptr;   // what is reported is the forward pass's plan
+  options.epilogue = {};   // the bias has no part in these two
   result.grad_features =
       copy_to_host(convolution_input_gradient(gradient, weight, used.view, options), stream);
   options.dataflow.reset();
@@ -311,7 +311,7 @@ void convolve(const ConvArguments& arguments) {
                                       {"channels_out", result.features.extent(1)},
                                       {"groups", input.groups},
                                       {"device", to_string(device)},
-                                      {"plan", result.plan.name()},
+                                      {"plan", result.plan->name()},
                                       {"map_ms", result.map_ms},
                                       {"forward_ms", result.forward_ms},
                                       {"out", arguments.out}});
@@ -321,7 +321,7 @@ void convolve(const ConvArguments& arguments) {
              counted(input.coords.rows(), "row"), counted(result.features.rows(), "row"),
              on_device ? "on " + to_string(device) : "over " + counted(result.pairs, "pair"),
              input.features.extent(1), counted(result.features.extent(1), "channel"), result.map_ms,
-             result.forward_ms, result.plan.name(), result.plan.reason,
+             result.forward_ms, result.plan->name(), result.plan->reason,
              printable_path(arguments.out));
 }
 

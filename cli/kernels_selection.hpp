@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "nn/device_kernels.hpp"
 
 namespace pumice::cli {

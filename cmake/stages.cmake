@@ -3,9 +3,7 @@
 set(PUMICE_STAGES "" CACHE INTERNAL "")
 
 function(pumice_stage stage)
-  file(GLOB sources CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/src/${stage}/*.cpp
-    ${PROJECT_SOURCE_DIR}/src/${stage}/*/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${stage}/*.cpp)
   add_library(pumice_${stage} OBJECT ${sources})
   target_link_libraries(pumice_${stage}
     PUBLIC pumice_includes

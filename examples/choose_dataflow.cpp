@@ -13,16 +13,6 @@ namespace {
 
 using namespace pumice;
 
-ConvolutionProblem problem_of(const KernelMapView& map, std::int64_t in_channels,
-                              std::int64_t out_channels) {
-  return {.in_rows = map.in_rows,
-          .out_rows = map.out_rows,
-          .pairs = map.pairs(),
-          .offsets = map.offsets,
-          .in_channels = in_channels,
-          .out_channels = out_channels};
-}
-
 double largest_difference(const Tensor& left, const Tensor& right) {
   double largest = 0;
   for (std::int64_t i = 0; i < left.elements(); ++i) {
@@ -40,17 +30,17 @@ int main() {
   const KernelMapPtr map = submanifold_map(sites, submanifold_window(3, axes(3, 3), axes(3, 1)));
   const Tensor weight = Tensor::full({27, 4, 32}, DType::f32, 0.01);
 
-  const ConvolutionProblem problem = problem_of(map->view(), 4, 32);
-  std::cout << explain(problem, plan_convolution(problem)) << '\n';
+  const Target& target = target_of(Device{});   // this CPU
+  const ConvolutionProblem problem = convolution_problem(voxels.features, weight, map->view());
+  std::cout << explain(problem, target, *choose(problem, target)) << '\n';
 
   const Tensor expected = convolution(voxels.features, weight, map->view());
   for (const Dataflow dataflow :
        {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
-    ConvolutionPlan ran;
-    const ConvolutionOptions options{.dataflow = dataflow, .chosen = &ran};
-    const Tensor features = convolution(voxels.features, weight, map->view(), options);
+    const PlanPtr plan = choose(problem, target, dataflow);
+    const Tensor features = convolution(voxels.features, weight, map->view(), {.plan = plan.get()});
     const double difference = largest_difference(features, expected);
-    std::cout << ran.name() << ": differs by " << difference << '\n';
+    std::cout << plan->name() << ": differs by " << difference << '\n';
     if (difference > 1e-4) return 1;   // sums of up to 108 products of some 50 m times 0.01
   }
 }

@@ -23,8 +23,8 @@
 
 #include "core/cuda/graph.hpp"
 #include "cuda_tile_scenes.hpp"
-#include "kernels/cuda/architecture.hpp"
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/tile_table.hpp"
 #include "kernels/cuda_gradient_problem.hpp"
 #include "kernels/cuda_tile_problem.hpp"
 
@@ -152,7 +152,7 @@ int run_layer(const bench::MeasuredLayer& layer, const KernelMap& map, const Opt
       .rows = view.out_rows,
       .offsets = view.offsets,
       .architecture = cuda::architecture_bit(stream.device())};
-  const TileSpec chosen = cuda::choose_tile(described).spec;
+  const TileSpec chosen = cuda::choose_tile(described);
   int wrong = 0;
   for (const TileSpec& spec : cuda::tile_candidates(described)) {
     const std::string name = cuda::tile_name(spec);

@@ -15,7 +15,7 @@
 #include <pumice/kernels/dense_gemm.hpp>
 #include <pumice/kernels/gather_gemm_scatter.hpp>
 #include <pumice/kernels/tile_mma.hpp>
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/choose.hpp>
 
 #include "street_levels.hpp"
 
@@ -71,7 +71,7 @@ double sgemm_rate(std::int64_t in_channels, std::int64_t out_channels) {
 std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
                           const KernelMapView& map, DType dtype) {
   if (state.range(1) > 0) return state.range(1);
-  return plan_convolution({.direction = Direction::forward,
+  return choose({.direction = Direction::forward,
                            .in_rows = map.in_rows,
                            .out_rows = map.out_rows,
                            .pairs = map.pairs(),
@@ -79,8 +79,9 @@ std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
                            .in_channels = layer.in_channels,
                            .out_channels = layer.out_channels,
                            .groups = 1,
-                           .dtype = dtype})
-      .tile_rows;
+                           .dtype = dtype},
+                target_of({}))
+      ->tile_rows;
 }
 
 struct Case {

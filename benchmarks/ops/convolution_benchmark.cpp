@@ -73,13 +73,14 @@ void forward(benchmark::State& state, const KernelMapView& map, std::int64_t in_
   set_threads(1);
   const Data data = data_for(map, in_channels, out_channels, DType::f32);
   const PackedWeight packed(data.weight, 1, false);
-  ConvolutionPlan plan;
-  const ConvolutionOptions options{.dataflow = dataflow, .packed = &packed, .chosen = &plan};
+  const ConvolutionOptions options{.dataflow = dataflow, .packed = &packed};
+  const PlanPtr plan = plan_of(convolution_problem(data.features, data.weight, map, options),
+                               data.features.device(), options);
   for (auto _ : state) {
     benchmark::DoNotOptimize(convolution(data.features, data.weight, map, options).raw());
   }
   count_flop(state, flop_of(map, in_channels, out_channels));
-  state.SetLabel(plan.name());
+  state.SetLabel(plan->name());
 }
 
 void input_gradient(benchmark::State& state, const KernelMapView& map, std::int64_t in_channels,

@@ -63,7 +63,7 @@ struct Behind {
 /// The plans of forward convolutions of this thread, while somebody records them.
 struct PlanRecord {
   bool on = false;
-  std::vector<ConvolutionPlan> plans;
+  std::vector<PlanPtr> plans;
 };
 
 PlanRecord& plan_record() {
@@ -73,15 +73,15 @@ PlanRecord& plan_record() {
 
 nb::list recorded_plans() {
   nb::list result;
-  for (const ConvolutionPlan& plan : plan_record().plans)
-    result.append(nb::make_tuple(plan.name(), plan.reason));
+  for (const PlanPtr& plan : plan_record().plans)
+    result.append(nb::make_tuple(plan->name(), plan->reason));
   plan_record().plans.clear();
   return result;
 }
 
 nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
                    const Behind& behind, PackedWeights* kept, std::int64_t version) {
-  Call call(features, home_of(map));
+  const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
@@ -97,39 +97,39 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
     kept->keep_for(w, version);
     options.tile_weights = &kept->tiles;
   }
-  ConvolutionPlan plan;
-  PlanRecord& record = plan_record();
-  if (record.on) options.chosen = &plan;
-  call.expect({view.out_rows, w.extent(2)}, x.dtype());
-  Tensor output = call.run([&] { return convolution(x, w, view, options); });
-  if (record.on) record.plans.push_back(std::move(plan));
-  return call.give(std::move(output));
+  PlanPtr plan;   // where it is recorded
+  if (PlanRecord& record = plan_record(); record.on) {
+    plan = plan_of(convolution_problem(x, w, view, options), x.device(), options);
+    record.plans.push_back(plan);
+    options.plan = plan.get();
+    options.dataflow.reset();
+  }
+  const Tensor output = call.run([&] { return convolution(x, w, view, options, call.results()); });
+  return call.give(output);
 }
 
 nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& map,
                           const Settings& settings) {
-  Call call(grad_output, home_of(map));
+  const Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
                  ": give [offsets, input channels / groups, output channels]");
   const KernelMapView view = map.view();
-  call.expect({view.in_rows, w.extent(1) * settings.groups}, g.dtype());
-  return call.give(
-      call.run([&] { return convolution_input_gradient(g, w, view, settings.options()); }));
+  return call.give(call.run(
+      [&] { return convolution_input_gradient(g, w, view, settings.options(), call.results()); }));
 }
 
 nb::object weight_gradient(nb::handle features, nb::handle grad_output, const Map& map,
                            Settings settings) {
-  Call call(features, home_of(map));
+  const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   PUMICE_EXPECTS(x.rank() == 2 && g.rank() == 2, "features and grad_output are [rows, channels]");
   const KernelMapView view = map.view();
   settings.dataflow.reset();   // it has one of its own
-  call.expect({view.offsets, x.extent(1) / settings.groups, g.extent(1)}, x.dtype());
-  return call.give(
-      call.run([&] { return convolution_weight_gradient(x, g, view, settings.options()); }));
+  return call.give(call.run(
+      [&] { return convolution_weight_gradient(x, g, view, settings.options(), call.results()); }));
 }
 
 /// Which gradients a backward pass wants.
@@ -143,34 +143,30 @@ struct Wanted {
 /// the weight's type, or of the features' type; that of a bias is of the type sums are computed in.
 nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
                     Settings settings, const Wanted& wanted) {
-  Call call(grad_output, home_of(map));
+  const Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   PUMICE_EXPECTS(g.rank() == 2 && w.rank() == 3, "grad_output has shape ", to_string(g.shape()),
                  " and weight ", to_string(w.shape()),
                  ": give [rows, channels] and [offsets, input channels / groups, output channels]");
   const KernelMapView view = map.view();
+  FrameworkResults& results = call.results();
   nb::object of_features = nb::none();
   nb::object of_weight = nb::none();
   nb::object of_bias = nb::none();
   if (wanted.features) {
-    call.expect({view.in_rows, w.extent(1) * settings.groups}, g.dtype());
-    of_features = call.give(
-        call.run([&] { return convolution_input_gradient(g, w, view, settings.options()); }));
+    of_features = call.give(call.run(
+        [&] { return convolution_input_gradient(g, w, view, settings.options(), results); }));
   }
   if (wanted.weight) {
     const ConstTensorView x = call.view(features, "features");
     settings.dataflow.reset();   // it has one of its own
     ConvolutionOptions options = settings.options();
     options.wide_weight_gradient = w.dtype() == DType::f32;
-    call.expect(w.shape(), w.dtype());
-    of_weight =
-        call.give(call.run([&] { return convolution_weight_gradient(x, g, view, options); }));
+    of_weight = call.give(
+        call.run([&] { return convolution_weight_gradient(x, g, view, options, results); }));
   }
-  if (wanted.bias) {
-    call.expect({g.extent(1)}, g.dtype() == DType::f64 ? DType::f64 : DType::f32);
-    of_bias = call.give(call.run([&] { return bias_gradient(g); }));
-  }
+  if (wanted.bias) of_bias = call.give(call.run([&] { return bias_gradient(g, results); }));
   return nb::make_tuple(std::move(of_features), std::move(of_weight), std::move(of_bias));
 }
 

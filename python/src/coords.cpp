@@ -45,12 +45,12 @@ Sites create(nb::handle coordinates, const std::optional<List>& stride,
 nb::tuple unique(nb::handle coordinates, const std::optional<List>& stride,
                  const std::optional<List>& shape, std::optional<std::int32_t> batch_size,
                  const std::optional<List>& low, const std::optional<List>& high) {
-  Call call(coordinates);
+  const Call call(coordinates);
   const ConstTensorView cells = call.view(coordinates, "coords");
   const CoordinateOptions options = options_of(stride, shape, batch_size, low, high);
   UniqueCoordinates made = call.run([&] { return unique_coordinates(cells, options); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
-                        call.give(std::move(made.row_of)), call.give(std::move(made.first)));
+                        call.give(made.row_of), call.give(made.first));
 }
 
 nb::tuple unite_sets(const Sites& left, const Sites& right) {

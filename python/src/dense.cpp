@@ -35,104 +35,83 @@ nb::tuple grid_lists(const Sites& sites) {
   return nb::make_tuple(list_of(grid.low, dimension), list_of(grid.shape, dimension));
 }
 
-Shape dense_shape(const Sites& sites, std::int64_t channels, const DenseGrid& grid) {
-  std::vector<std::int64_t> extents{sites.set->batch_size(), channels};
-  for (int axis = 0; axis < sites.set->dimension(); ++axis)
-    extents.push_back(grid.shape[static_cast<std::size_t>(axis)]);
-  return Shape(extents);
-}
-
 nb::object dense(nb::handle features, const Sites& sites, const std::optional<List>& low,
                  const std::optional<List>& shape, bool crop) {
-  Call call(features, home_of(sites));
+  const Call call(features, home_of(sites));
   const ConstTensorView x = call.view(features, "features");
   PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
                  ": give [rows, channels]");
   const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
-  call.expect(dense_shape(sites, x.extent(1), *options.grid), x.dtype());
-  return call.give(call.run([&] { return to_dense(x, *sites.set, options); }));
+  return call.give(call.run([&] { return to_dense(x, *sites.set, options, call.results()); }));
 }
 
 nb::object dense_gradient(nb::handle grad_dense, const Sites& sites, const std::optional<List>& low,
                           const std::optional<List>& shape, bool crop) {
-  Call call(grad_dense, home_of(sites));
+  const Call call(grad_dense, home_of(sites));
   const ConstTensorView g = call.view(grad_dense, "grad_dense");
   PUMICE_EXPECTS(g.rank() >= 2, "grad_dense has shape ", to_string(g.shape()));
   const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
-  call.expect({sites.rows(), g.extent(1)}, g.dtype());
-  return call.give(call.run([&] { return to_dense_gradient(g, *sites.set, options); }));
-}
-
-Shape bev_shape(const Sites& sites, std::int64_t channels, const DenseGrid& grid, int folded) {
-  std::vector<std::int64_t> extents{sites.set->batch_size(), channels};
-  for (int axis = 0; axis < sites.set->dimension(); ++axis) {
-    const std::int64_t extent = grid.shape[static_cast<std::size_t>(axis)];
-    if (axis == folded) {
-      extents[1] *= extent;
-    } else {
-      extents.push_back(extent);
-    }
-  }
-  return Shape(extents);
+  return call.give(
+      call.run([&] { return to_dense_gradient(g, *sites.set, options, call.results()); }));
 }
 
 nb::object bev(nb::handle features, const Sites& sites, int axis, const std::optional<List>& low,
                const std::optional<List>& shape, bool crop) {
-  Call call(features, home_of(sites));
+  const Call call(features, home_of(sites));
   const ConstTensorView x = call.view(features, "features");
   PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
                  ": give [rows, channels]");
   const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
-  call.expect(bev_shape(sites, x.extent(1), *options.grid, axis), x.dtype());
-  return call.give(call.run([&] { return to_bev(x, *sites.set, axis, options); }));
+  return call.give(call.run([&] { return to_bev(x, *sites.set, axis, options, call.results()); }));
 }
 
-nb::object bev_gradient(nb::handle grad_bev, const Sites& sites, int axis, std::int64_t channels,
+nb::object bev_gradient(nb::handle grad_bev, const Sites& sites, int axis,
                         const std::optional<List>& low, const std::optional<List>& shape,
                         bool crop) {
-  Call call(grad_bev, home_of(sites));
+  const Call call(grad_bev, home_of(sites));
   const ConstTensorView g = call.view(grad_bev, "grad_bev");
   const DenseOptions options{.grid = grid_from(sites, low, shape), .crop = crop};
-  call.expect({sites.rows(), channels}, g.dtype());
-  return call.give(call.run([&] { return to_bev_gradient(g, *sites.set, axis, options); }));
+  return call.give(
+      call.run([&] { return to_bev_gradient(g, *sites.set, axis, options, call.results()); }));
 }
 
 nb::tuple sparse(nb::handle values, nb::handle mask, const List& stride) {
-  Call call(values);
+  const Call call(values);
   const ConstTensorView view = call.view(values, "dense");
   FromDenseOptions options{.stride = axes_of(stride, "stride"), .mask = call.view(mask, "mask")};
-  SparseRows made = call.run([&] { return from_dense(view, options); });
+  SparseRows made = call.run([&] { return from_dense(view, options, call.results()); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
-                        call.give(std::move(made.features)));
+                        call.give(made.features));
 }
 
 nb::tuple points_map(const Sites& sites, nb::handle points, bool nearest, bool renormalize) {
-  Call call(points, home_of(sites));
+  const Call call(points, home_of(sites));
   const ConstTensorView where = call.view(points, "points");
   PUMICE_EXPECTS(where.rank() == 2, "points have shape ", to_string(where.shape()),
                  ": give [points, 1 + dimension], batch index first");
   const InterpolationOptions options{
       .mode = nearest ? Interpolation::nearest : Interpolation::linear, .renormalize = renormalize};
-  const std::int64_t corners = nearest ? 1 : std::int64_t{1} << sites.set->dimension();
-  call.expect({where.rows(), corners}, DType::i32);
-  call.expect({where.rows(), corners}, where.dtype());
-  InterpolationMap made = call.run([&] { return interpolation_map(*sites.set, where, options); });
-  return nb::make_tuple(call.give(std::move(made.rows)), call.give(std::move(made.weights)));
+  FrameworkResults& results = call.results();
+  const InterpolationMap made = call.run([&] {
+    return interpolation_map(*sites.set, where, options, {.rows = results, .weights = results});
+  });
+  return nb::make_tuple(call.give(made.rows), call.give(made.weights));
 }
 
 /// `backward`: from points to rows.
 nb::object interpolated(nb::handle matrix, nb::handle rows, nb::handle weights,
                         std::int64_t in_rows, bool backward) {
-  Call call(matrix);
+  const Call call(matrix);
   const ConstTensorView x = call.view(matrix, backward ? "grad_output" : "features");
   const ConstTensorView where = call.view(rows, "rows");
   const ConstTensorView shares = call.view(weights, "weights");
   PUMICE_EXPECTS(x.rank() == 2, "features have shape ", to_string(x.shape()),
                  ": give [rows, channels]");
-  call.expect({backward ? in_rows : where.rows(), x.extent(1)}, x.dtype());
   const InterpolationMapView map(where, shares, in_rows);
-  return call.give(
-      call.run([&] { return backward ? interpolate_gradient(x, map) : interpolate(x, map); }));
+  return call.give(call.run([&] {
+    return backward ? interpolate_gradient(x, map, call.results())
+                    : interpolate(x, map, call.results());
+  }));
 }
 
 }   // namespace
@@ -145,7 +124,7 @@ void bind_dense(nb::module_& module) {
          "shape"_a.none(), "crop"_a);
   define(module, "to_bev", &bev, "features"_a, "sites"_a, "axis"_a, "low"_a.none(),
          "shape"_a.none(), "crop"_a, "[rows, C] to [batch_size, C * shape[axis], other axes]");
-  define(module, "to_bev_gradient", &bev_gradient, "grad_bev"_a, "sites"_a, "axis"_a, "channels"_a,
+  define(module, "to_bev_gradient", &bev_gradient, "grad_bev"_a, "sites"_a, "axis"_a,
          "low"_a.none(), "shape"_a.none(), "crop"_a);
   define(module, "from_dense", &sparse, "dense"_a, "mask"_a.none(), "stride"_a,
          "[B, C, shape] to (sites, features); on a device, waits for how many there are.");

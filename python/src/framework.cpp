@@ -9,6 +9,7 @@
 #include <pumice/core/stream.hpp>
 
 #include "framework_allocator.hpp"
+#include "held_tensor.hpp"
 #include "names.hpp"
 #include "tensor_look.hpp"
 
@@ -99,7 +100,7 @@ TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream
   return {view.raw(), view.dtype(), Shape({1}), stream};
 }
 
-Call::Call(nb::handle like) : like_(like) {
+Call::Call(nb::handle like) : like_(like), results_(like) {
   PUMICE_ENSURES(framework().ready(), "no tensor framework was handed over");
   const int index = device_index_of(like);
   if (index >= 0) {
@@ -113,11 +114,11 @@ Call::Call(nb::handle like) : like_(like) {
       device_before_ = static_cast<int>(current);
     }
     stream_.native = address_in(other.current_stream(index));
+    scope_.emplace(stream_.device, framework_allocator(stream_.device));
   }
-  scope_ = std::make_unique<AllocatorScope>(stream_.device, framework_allocator(stream_.device));
 }
 
-Call::Call(Device device) {
+Call::Call(Device device) : results_(nb::handle()) {
   stream_.device = device;
   if (device.kind == DeviceKind::cuda && framework().has_device()) {
     const Framework& other = framework();
@@ -127,7 +128,7 @@ Call::Call(Device device) {
       device_before_ = static_cast<int>(current);
     }
     stream_.native = address_in(other.current_stream(device.index));
-    scope_ = std::make_unique<AllocatorScope>(device, framework_allocator(device));
+    scope_.emplace(device, framework_allocator(device));
   }
 }
 
@@ -138,7 +139,6 @@ void Call::run_on(StreamView home) {
 }
 
 Call::~Call() {
-  expected().clear();
   scope_.reset();
   if (caller_) {
     try {
@@ -153,24 +153,22 @@ Call::~Call() {
   if (!back.is_valid()) PyErr_Clear();   // the device was current a moment ago
 }
 
-void Call::expect(const Shape& shape, DType dtype) {
-  expected().push_back({like_, shape, dtype});
+Tensor FrameworkResults::make(const Shape& shape, DType dtype, StreamView stream) {
+  PUMICE_ENSURES(like_.is_valid(), "a call without a tensor has results");
+  const nb::gil_scoped_acquire gil;
+  return hold(new_empty(like_, shape, dtype), shape, dtype, stream);
 }
 
-void Call::expect_no_more() const {
-  expected().clear();
-}
-
-nb::object Call::give(Tensor result) const {
-  MadeTensor found = tensor_at(stream_.device, result.raw());
-  if (!found.tensor.is_valid()) {
+nb::object Call::give(const Tensor& result) const {
+  const HeldTensor* held = held_by(result);
+  if (held == nullptr) {
     return result.elements() == 0 ? new_empty(like_, result.shape(), result.dtype())
                                   : share(result);
   }
-  PUMICE_ENSURES(found.shape == result.shape() && found.dtype == result.dtype(), "a result of ",
+  PUMICE_ENSURES(held->shape() == result.shape() && held->dtype() == result.dtype(), "a result of ",
                  to_string(result.shape()), " lies in a tensor that was made for ",
-                 to_string(found.shape));
-  return std::move(found.tensor);
+                 to_string(held->shape()));
+  return held->tensor();
 }
 
 nb::object share(const Tensor& tensor) {

@@ -4,13 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include <nanobind/nanobind.h>
 #include <pumice/core/allocator.hpp>
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 
 #include "tensor_look.hpp"
 
@@ -50,6 +49,17 @@ TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView strea
 /// Of a tensor of one element, which the framework gives no axis: [1].
 TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream);
 
+/// Results as tensors that `like.new_empty` makes, so that storage, streams and statistics are the
+/// framework's, and a result is handed out without a copy. May be asked without the GIL.
+class FrameworkResults final : public Results {
+ public:
+  explicit FrameworkResults(nb::handle like) : like_(like) {}
+  Tensor make(const Shape& shape, DType dtype, StreamView stream) override;
+
+ private:
+  nb::handle like_;
+};
+
 /// One call into Pumice on behalf of tensors on one device: its stream is the framework's current
 /// one there, its memory is the framework's, and the framework's current device is that one for as
 /// long as the call lasts.
@@ -74,11 +84,8 @@ class Call {
   /// the other, is brought into such memory, which lives as long as the call.
   ConstTensorView view(nb::handle tensor, const char* name) const;
 
-  /// A result of this shape and type is expected: tensors of just these are made as tensors of the
-  /// framework, so that the result needs no copy.
-  void expect(const Shape& shape, DType dtype);
-  /// No more results of the shapes expected so far will be made.
-  void expect_no_more() const;
+  /// What makes the results that the call hands out. All else that is made in it is temporary.
+  FrameworkResults& results() const { return results_; }
   /// Runs `work`, on the CPU without the GIL. (On a device it only enqueues, and giving the GIL
   /// away costs more than the work.)
   template <class Work> auto run(Work&& work) const {
@@ -86,9 +93,9 @@ class Call {
     const nb::gil_scoped_release released;
     return work();
   }
-  /// The result as a tensor of the framework: the one it was written into where it was expected,
-  /// else one that shares its memory.
-  nb::object give(Tensor result) const;
+  /// A result as a tensor of the framework: the one that `results` made it as, else one that shares
+  /// its memory.
+  nb::object give(const Tensor& result) const;
 
  private:
   void run_on(StreamView home);
@@ -98,7 +105,8 @@ class Call {
   StreamView stream_{};
   std::optional<StreamView> caller_{};   // whose work went before, where it runs on another stream
   int device_before_ = -1;
-  std::unique_ptr<AllocatorScope> scope_;
+  std::optional<AllocatorScope> scope_{};
+  mutable FrameworkResults results_;
   mutable std::vector<nb::object> resolved_{};   // what views look at
 };
 

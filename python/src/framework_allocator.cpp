@@ -5,16 +5,15 @@
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include <pumice/core/block_cache.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 #include <pumice/core/stream.hpp>
-#include <pumice/core/tensor_request.hpp>
 
 #include "names.hpp"
-#include "tensor_look.hpp"
 
 namespace pumice::python {
 namespace {
@@ -23,11 +22,7 @@ std::atomic<bool> closed = false;
 
 class FrameworkAllocator final : public Allocator {
  public:
-  explicit FrameworkAllocator(Device device) : device_(device) {}
-
   void* allocate(std::size_t bytes, StreamView stream) override {
-    if (const Expected* result = requested(bytes); result != nullptr) return make_tensor(*result);
-    if (device_.kind == DeviceKind::cpu) return cpu_allocator()->allocate(bytes, stream);
     const nb::gil_scoped_acquire gil;
     if (!BlockCache::takes(bytes)) return allocate_raw(bytes, stream);
     if (is_capturing(stream)) {   // memory of a graph, which must not go to anything else
@@ -42,15 +37,6 @@ class FrameworkAllocator final : public Allocator {
   void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
     if (closed) return;
     const nb::gil_scoped_acquire gil;
-    if (const auto found = tensors_.find(data); found != tensors_.end()) {
-      Py_DECREF(found->second.tensor);
-      tensors_.erase(found);
-      return;
-    }
-    if (device_.kind == DeviceKind::cpu) {
-      cpu_allocator()->deallocate(data, bytes, stream);
-      return;
-    }
     const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
     if (was_captured || !BlockCache::takes(bytes)) {
       free_raw(data);
@@ -68,33 +54,7 @@ class FrameworkAllocator final : public Allocator {
   }
   std::size_t kept_bytes() const { return kept_.bytes(); }
 
-  MadeTensor tensor_at(const void* data) const {
-    const auto found = tensors_.find(data);
-    if (found == tensors_.end()) return {};
-    return {nb::borrow(found->second.tensor), found->second.shape, found->second.dtype};
-  }
-
  private:
-  struct Held {
-    PyObject* tensor;
-    Shape shape;
-    DType dtype;
-  };
-
-  /// The expected result that is being made: a tensor of its shape and its type becomes a tensor of
-  /// the framework of just these, so that nothing is left to be told apart when it is handed out.
-  static const Expected* requested(std::size_t bytes) {
-    const TensorRequest* const request = tensor_request();
-    if (request == nullptr || expected().empty()) return nullptr;
-    // An allocator in between may ask for a slab instead.
-    const auto own = static_cast<std::size_t>(request->shape.elements()) * size_of(request->dtype);
-    if (own != bytes) return nullptr;
-    for (const Expected& result : expected()) {
-      if (result.shape == request->shape && result.dtype == request->dtype) return &result;
-    }
-    return nullptr;
-  }
-
   void* allocate_raw(std::size_t bytes, StreamView stream) {
     const auto native = reinterpret_cast<std::uintptr_t>(stream.native);
     const auto take = [&] { return framework().raw_allocate(bytes, native); };
@@ -121,35 +81,21 @@ class FrameworkAllocator final : public Allocator {
     PyErr_Restore(type, value, trace);
   }
 
-  void* make_tensor(const Expected& result) {
-    const nb::gil_scoped_acquire gil;
-    nb::object tensor = new_empty(result.like, result.shape, result.dtype);
-    void* data = look_at(tensor, "a result").data;
-    PUMICE_EXPECTS(data != nullptr || result.shape.elements() == 0,
-                   "the framework made a result without memory, as it does in a FakeTensorMode: "
-                   "call layers and operators of pumice there, not the extension");
-    tensors_.insert_or_assign(data, Held{tensor.release().ptr(), result.shape, result.dtype});
-    return data;
-  }
-
-  Device device_;
-  std::unordered_map<const void*, Held> tensors_;
   BlockCache kept_;
   std::unordered_set<const void*> captured_;   // blocks of graphs
 };
 
 using Allocators = std::unordered_map<int, std::shared_ptr<FrameworkAllocator>>;
 
-/// By index; -1 is the CPU.
+/// By index.
 Allocators& allocators() {
   static auto& all = *new Allocators;
   return all;
 }
 
 const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
-  const int index = device.kind == DeviceKind::cpu ? -1 : device.index;
-  std::shared_ptr<FrameworkAllocator>& allocator = allocators()[index];
-  if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>(device);
+  std::shared_ptr<FrameworkAllocator>& allocator = allocators()[device.index];
+  if (allocator == nullptr) allocator = std::make_shared<FrameworkAllocator>();
   return allocator;
 }
 
@@ -162,17 +108,8 @@ nb::object tuple_of(const Shape& shape) {
 
 }   // namespace
 
-std::vector<Expected>& expected() {
-  thread_local std::vector<Expected> results;
-  return results;
-}
-
 std::shared_ptr<Allocator> framework_allocator(Device device) {
   return allocator_of(device);
-}
-
-MadeTensor tensor_at(Device device, const void* data) {
-  return allocator_of(device)->tensor_at(data);
 }
 
 void release_device_memory() {
@@ -205,6 +142,10 @@ nb::object new_empty(nb::handle like, const Shape& shape, DType dtype) {
 
 void close_framework() {
   closed = true;
+}
+
+bool framework_is_closed() {
+  return closed;
 }
 
 }   // namespace pumice::python

@@ -127,8 +127,8 @@ NB_MODULE(_C, module) {
   bind_tokens(module);
   bind_convolution(module);
   bind_normalization(module);
-  bind_chain(module);
   bind_weight_layouts(module);
+  bind_chain(module);
   bind_pooling(module);
   bind_dense(module);
   bind_points(module);

@@ -14,10 +14,6 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-DType compute_type(const ConstTensorView& view) {
-  return view.dtype() == DType::f64 ? DType::f64 : DType::f32;
-}
-
 ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
   const ConstTensorView view = call.view(tensor, name);
   PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
@@ -28,55 +24,58 @@ ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
 nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::handle running_mean,
                 nb::handle running_variance, nb::handle batches, double epsilon, double momentum,
                 nb::handle residual, bool relu) {
-  Call call(features);
+  const Call call(features);
   const ConstTensorView x = matrix(call, features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const TensorView mean = mutable_view_of(running_mean, "running_mean", call.stream());
   const TensorView variance = mutable_view_of(running_variance, "running_variance", call.stream());
   const AfterNorm after{.residual = call.view(residual, "residual"), .relu = relu};
-  call.expect(x.shape(), x.dtype());
-  call.expect({x.extent(1)}, compute_type(x));   // the mean, and the inverse deviation
   const BatchNormOptions options{
       .epsilon = epsilon,
       .momentum = momentum,
       .batches = single_view_of(batches, "num_batches_tracked", call.stream())};
-  Normalized made =
-      call.run([&] { return batch_norm_training(x, w, b, mean, variance, options, after); });
-  return nb::make_tuple(call.give(std::move(made.output)), call.give(std::move(made.mean)),
-                        call.give(std::move(made.inverse_deviation)));
+  FrameworkResults& results = call.results();
+  const Normalized made = call.run([&] {
+    return batch_norm_training(x, w, b, mean, variance, options, after,
+                               {.output = results, .mean = results, .inverse_deviation = results});
+  });
+  return nb::make_tuple(call.give(made.output), call.give(made.mean),
+                        call.give(made.inverse_deviation));
 }
 
 nb::tuple gradient(nb::handle features, nb::handle grad_output, nb::handle weight, nb::handle mean,
                    nb::handle inverse_deviation, nb::handle output, bool of_residual) {
-  Call call(features);
+  const Call call(features);
   const ConstTensorView x = matrix(call, features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView m = call.view(mean, "mean");
   const ConstTensorView d = call.view(inverse_deviation, "inverse_deviation");
   const BeforeNormGradient before{.output = call.view(output, "output"), .residual = of_residual};
-  call.expect(x.shape(), x.dtype());
-  call.expect({x.extent(1)}, w.defined() ? w.dtype() : compute_type(x));
-  NormGradients made =
-      call.run([&] { return batch_norm_training_gradient(x, g, w, m, d, before); });
-  nb::object passed = nb::none();
-  if (of_residual) passed = call.give(std::move(made.residual));
-  return nb::make_tuple(call.give(std::move(made.features)), call.give(std::move(made.weight)),
-                        call.give(std::move(made.bias)), std::move(passed));
+  FrameworkResults& results = call.results();
+  const NormGradients made = call.run([&] {
+    return batch_norm_training_gradient(
+        x, g, w, m, d, before,
+        {.features = results, .weight = results, .bias = results, .residual = results});
+  });
+  return nb::make_tuple(call.give(made.features), call.give(made.weight), call.give(made.bias),
+                        of_residual ? call.give(made.residual) : nb::none());
 }
 
 nb::tuple fold(nb::handle mean, nb::handle variance, nb::handle weight, nb::handle bias,
                nb::handle added_before, double epsilon) {
-  Call call(mean);
+  const Call call(mean);
   const ConstTensorView m = call.view(mean, "mean");
   const ConstTensorView v = call.view(variance, "variance");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const ConstTensorView before = call.view(added_before, "added_before");
-  call.expect(m.shape(), compute_type(m));
-  ScaleShift made = call.run([&] { return fold_batch_norm(m, v, w, b, before, epsilon); });
-  return nb::make_tuple(call.give(std::move(made.scale)), call.give(std::move(made.shift)));
+  FrameworkResults& results = call.results();
+  const ScaleShift made = call.run([&] {
+    return fold_batch_norm(m, v, w, b, before, epsilon, {.scale = results, .shift = results});
+  });
+  return nb::make_tuple(call.give(made.scale), call.give(made.shift));
 }
 
 }   // namespace

@@ -61,7 +61,7 @@ using Box = std::optional<std::array<float, 6>>;
 nb::tuple sites_of_points(nb::handle points, nb::handle batch, const std::array<float, 3>& size,
                           const Box& range, const std::optional<std::vector<std::int32_t>>& shape,
                           std::int32_t batch_size, const Box& bounds) {
-  Call call(points);
+  const Call call(points);
   const ConstTensorView where = call.view(points, "points");
   const ConstTensorView items = call.view(batch, "batch");
   VoxelSiteOptions options{
@@ -71,10 +71,9 @@ nb::tuple sites_of_points(nb::handle points, nb::handle batch, const std::array<
                    " numbers: give one each for x, y and z");
     options.spatial_shape = axes_of(*shape, "spatial_shape");
   }
-  call.expect({where.rows()}, DType::i32);
-  VoxelSites made = call.run([&] { return voxel_sites(where, items, options); });
+  VoxelSites made = call.run([&] { return voxel_sites(where, items, options, call.results()); });
   return nb::make_tuple(Sites{std::move(made.set), std::make_shared<Family>()},
-                        call.give(std::move(made.row_of)));
+                        call.give(made.row_of));
 }
 
 nb::dict as_dict(const PointCloud& cloud) {
@@ -116,8 +115,8 @@ void bind_points(nb::module_& module) {
          "(sites, int32 row of each point, -1 left out); on a device, waits for how many.");
   define(module, "read_points", &read, "path"_a, "layout"_a);
   define(
-      module, "read_labels", [](const std::filesystem::path& path) { return array_of(read_labels(path)); },
-      "path"_a);
+      module, "read_labels",
+      [](const std::filesystem::path& path) { return array_of(read_labels(path)); }, "path"_a);
   define(module, "simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
 }
 

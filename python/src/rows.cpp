@@ -13,54 +13,50 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-std::int64_t columns(const ConstTensorView& view, const char* name) {
+ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
+  const ConstTensorView view = call.view(tensor, name);
   PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
                  ": give [rows, channels]");
-  return view.extent(1);
+  return view;
 }
 
 nb::object take(nb::handle features, nb::handle rows) {
-  Call call(features);
-  const ConstTensorView x = call.view(features, "features");
+  const Call call(features);
+  const ConstTensorView x = matrix(call, features, "features");
   const ConstTensorView from = call.view(rows, "rows");
-  call.expect({from.rows(), columns(x, "features")}, x.dtype());
-  return call.give(call.run([&] { return take_rows(x, from); }));
+  return call.give(call.run([&] { return take_rows(x, from, call.results()); }));
 }
 
 nb::object scatter(nb::handle grad_output, nb::handle rows, std::int64_t in_rows) {
-  Call call(grad_output);
-  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const Call call(grad_output);
+  const ConstTensorView g = matrix(call, grad_output, "grad_output");
   const ConstTensorView from = call.view(rows, "rows");
-  call.expect({in_rows, columns(g, "grad_output")}, g.dtype());
-  return call.give(call.run([&] { return scatter_rows(g, from, in_rows); }));
+  return call.give(call.run([&] { return scatter_rows(g, from, in_rows, call.results()); }));
 }
 
 nb::tuple reduce(nb::handle features, nb::handle row_of, std::int64_t out_rows,
                  const std::string& reduction) {
-  Call call(features);
-  const ConstTensorView x = call.view(features, "features");
+  const Call call(features);
+  const ConstTensorView x = matrix(call, features, "features");
   const ConstTensorView to = call.view(row_of, "row_of");
   const Reduction kind = parse_reduction(reduction);
   PUMICE_EXPECTS(out_rows >= 0, "rows = ", out_rows, ": give 0 or more");
-  const Shape shape{out_rows, columns(x, "features")};
-  call.expect(shape, x.dtype());
-  if (kind == Reduction::max) call.expect(shape, DType::i32);
-  if (kind == Reduction::first) call.expect({out_rows}, DType::i32);
-  ReducedRows made = call.run([&] { return reduce_rows(x, to, out_rows, kind); });
-  nb::object output = call.give(std::move(made.output));
-  return nb::make_tuple(std::move(output),
-                        made.source.defined() ? call.give(std::move(made.source)) : nb::none());
+  FrameworkResults& results = call.results();
+  const ReducedRows made = call.run(
+      [&] { return reduce_rows(x, to, out_rows, kind, {.output = results, .source = results}); });
+  return nb::make_tuple(call.give(made.output),
+                        made.source.defined() ? call.give(made.source) : nb::none());
 }
 
 nb::object reduce_gradient(nb::handle grad_output, nb::handle row_of, nb::handle source,
                            const std::string& reduction) {
-  Call call(grad_output);
-  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const Call call(grad_output);
+  const ConstTensorView g = matrix(call, grad_output, "grad_output");
   const ConstTensorView to = call.view(row_of, "row_of");
   const ConstTensorView from = call.view(source, "source");
   const Reduction kind = parse_reduction(reduction);
-  call.expect({to.rows(), columns(g, "grad_output")}, g.dtype());
-  return call.give(call.run([&] { return reduce_rows_gradient(g, to, from, kind); }));
+  return call.give(
+      call.run([&] { return reduce_rows_gradient(g, to, from, kind, call.results()); }));
 }
 
 }   // namespace

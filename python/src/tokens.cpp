@@ -20,7 +20,7 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-using Object = std::variant<Sites, Map, std::shared_ptr<const ChainRecord>>;
+using Object = std::variant<Sites, Map, std::shared_ptr<const nn::ChainRecord>>;
 
 class Registry {
  public:
@@ -90,12 +90,12 @@ template <class Kind> Kind find_as(nb::handle token, const char* expected_kind) 
 
 }   // namespace
 
-nb::object token_of(std::shared_ptr<const ChainRecord> record) {
+nb::object token_of(std::shared_ptr<const nn::ChainRecord> record) {
   return make_token(std::move(record));
 }
 
-std::shared_ptr<const ChainRecord> record_of(nb::handle token) {
-  return find_as<std::shared_ptr<const ChainRecord>>(token, "a backward pass");
+std::shared_ptr<const nn::ChainRecord> record_of(nb::handle token) {
+  return find_as<std::shared_ptr<const nn::ChainRecord>>(token, "a backward pass");
 }
 
 void bind_tokens(nb::module_& module) {

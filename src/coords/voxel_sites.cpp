@@ -34,7 +34,7 @@ void check_options(const VoxelSiteOptions& options) {
 }   // namespace
 
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options) {
+                       const VoxelSiteOptions& options, const Place& row_of) {
   check_options(options);
   PUMICE_EXPECTS(points.rank() == 2 && points.extent(1) >= 3 && points.dtype() == DType::f32,
                  "points have shape ", to_string(points.shape()), ' ', name_of(points.dtype()),
@@ -49,8 +49,9 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
     PUMICE_EXPECTS(batch.device() == points.device(), "batch is on ", to_string(batch.device()),
                    " and points are on ", to_string(points.device()));
   }
-  if (points.device().kind == DeviceKind::cuda) return cuda::voxel_sites(points, batch, options);
-  return cpu::voxel_sites(points, batch, options);
+  if (points.device().kind == DeviceKind::cuda)
+    return cuda::voxel_sites(points, batch, options, row_of);
+  return cpu::voxel_sites(points, batch, options, row_of);
 }
 
 }   // namespace pumice

@@ -3,7 +3,6 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/parallel.hpp>
-#include <pumice/core/tensor_request.hpp>
 
 namespace pumice {
 namespace {
@@ -18,22 +17,15 @@ template <class From, class To> void convert(const From* from, To* to, std::int6
   });
 }
 
-thread_local const TensorRequest* current_request = nullptr;
-
-/// For as long as it lives, the memory that is asked for is that of a tensor.
-class Asking {
- public:
-  explicit Asking(const TensorRequest& request) { current_request = &request; }
-  Asking(const Asking&) = delete;
-  Asking& operator=(const Asking&) = delete;
-  ~Asking() { current_request = nullptr; }
-};
+std::int64_t bytes_of(const Shape& shape, DType dtype) {
+  std::int64_t bytes = 0;
+  PUMICE_EXPECTS(
+      !__builtin_mul_overflow(shape.elements(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
+      "tensor of shape ", to_string(shape), ": more than 2^63 bytes");
+  return bytes;
+}
 
 }   // namespace
-
-const TensorRequest* tensor_request() {
-  return current_request;
-}
 
 Shape::Shape(std::initializer_list<std::int64_t> extents)
     : Shape(std::span<const std::int64_t>(extents.begin(), extents.size())) {}
@@ -75,15 +67,17 @@ template class BasicTensorView<true>;
 template class BasicTensorView<false>;
 
 Tensor::Tensor(Shape shape, DType dtype, StreamView stream, std::shared_ptr<Allocator> allocator)
-    : shape_(shape), dtype_(dtype) {
-  std::int64_t bytes = 0;
-  PUMICE_EXPECTS(
-      !__builtin_mul_overflow(shape.elements(), static_cast<std::int64_t>(size_of(dtype)), &bytes),
-      "tensor of shape ", to_string(shape), ": more than 2^63 bytes");
-  const TensorRequest request{shape, dtype};
-  const Asking asking(request);
-  storage_ = std::make_shared<Buffer<std::byte>>(bytes, stream, std::move(allocator));
-}
+    : storage_(std::make_shared<Buffer<std::byte>>(bytes_of(shape, dtype), stream,
+                                                   std::move(allocator))),
+      shape_(shape),
+      dtype_(dtype) {}
+
+Tensor::Tensor(void* memory, Shape shape, DType dtype, StreamView stream,
+               std::shared_ptr<Allocator> owner)
+    : storage_(std::make_shared<Buffer<std::byte>>(
+          static_cast<std::byte*>(memory), bytes_of(shape, dtype), stream, std::move(owner))),
+      shape_(shape),
+      dtype_(dtype) {}
 
 Tensor Tensor::zeros(Shape shape, DType dtype, StreamView stream) {
   return full(shape, dtype, 0, stream);
@@ -114,18 +108,34 @@ Tensor Tensor::reshaped(Shape shape) const {
   return result;
 }
 
+Tensor Tensor::part(std::int64_t first, Shape shape) const {
+  PUMICE_EXPECTS(first >= 0 && first <= elements() && shape.elements() <= elements() - first,
+                 "part of ", to_string(shape_), " from element ", first, " with shape ",
+                 to_string(shape), ": it does not lie in the tensor");
+  Tensor result = *this;
+  result.offset_ += first * static_cast<std::int64_t>(size_of(dtype_));
+  result.shape_ = shape;
+  return result;
+}
+
 Tensor Tensor::to(DType dtype) const {
   if (!defined() || dtype == dtype_) return *this;
   PUMICE_EXPECTS(device().kind == DeviceKind::cpu, "a tensor on ", to_string(device()), " from ",
                  name_of(dtype_), " to ", name_of(dtype),
                  ": convert it on the host, before it is copied there");
   Tensor result(shape_, dtype);
-  dispatch_floating(dtype_, "conversion", [&](auto from) {
-    dispatch_floating(dtype, "conversion", [&](auto to) {
-      convert(data<decltype(from)>(), result.data<decltype(to)>(), elements());
+  convert_on_host(result.view(), view());
+  return result;
+}
+
+void convert_on_host(TensorView to, ConstTensorView from) {
+  PUMICE_ENSURES(to.shape() == from.shape(), "conversion of ", to_string(from.shape()), " to ",
+                 to_string(to.shape()));
+  dispatch_floating(from.dtype(), "conversion", [&](auto source) {
+    dispatch_floating(to.dtype(), "conversion", [&](auto target) {
+      convert(from.data<decltype(source)>(), to.data<decltype(target)>(), from.elements());
     });
   });
-  return result;
 }
 
 }   // namespace pumice

@@ -84,9 +84,9 @@ KernelPairs pair_with_itself(const CoordinateSet& set) {
 }
 
 KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
-                       const KernelWindow& window, Direction direction) {
+                       const KernelWindow& window, Reach reach) {
   if (&in == &out && window.volume() == 1 && window.symmetric()) return pair_with_itself(in);
-  const bool out_is_coarse = direction == Direction::out_to_in;
+  const bool out_is_coarse = reach == Reach::out_to_in;
   const CoordinateSet& fine = out_is_coarse ? in : out;
   const CoordinateSet& coarse = out_is_coarse ? out : in;
   if (can_pair_by_halving(window, fine.layout(), coarse.layout())) {
@@ -94,21 +94,21 @@ KernelPairs find_pairs(const CoordinateSet& in, const CoordinateSet& out,
     if (!out_is_coarse) std::swap(lists.in, lists.out);
     return lists;
   }
-  KernelPairs lists = can_match_blocks(window) ? match_blocks(in, out, window, direction)
-                                               : search_rows(in, out, window, direction);
+  KernelPairs lists = can_match_blocks(window) ? match_blocks(in, out, window, reach)
+                                               : search_rows(in, out, window, reach);
   lists.sorted_by_in = inputs_ascend(lists, in);
   return lists;
 }
 
 KernelMapPtr make_map(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
-                      const KernelWindow& window, Direction direction, bool has_identity) {
+                      const KernelWindow& window, Reach reach, bool has_identity) {
   PUMICE_EXPECTS(in->device() == out->device(), "one coordinate set is on ",
                  to_string(in->device()), ", the other on ", to_string(out->device()),
                  "; CoordinateSet::copy_to brings one to the other");
   if (in->device().kind == DeviceKind::cuda) {
-    return KernelMap::on_device(window, in, out, direction == Direction::in_to_out, has_identity);
+    return KernelMap::on_device(window, in, out, reach == Reach::in_to_out, has_identity);
   }
-  KernelPairs lists = find_pairs(*in, *out, window, direction);
+  KernelPairs lists = find_pairs(*in, *out, window, reach);
   return KernelMap::of_search(window, in, out, std::move(lists), has_identity);
 }
 
@@ -138,7 +138,7 @@ KernelMapPtr submanifold_map(const CoordinateSetPtr& set, const KernelWindow& wi
                    ": the outputs of a submanifold convolution are its inputs, so its stride is 1; "
                    "use a strided one");
   }
-  return built.of(make_map(set, set, window, Direction::out_to_in, window.symmetric()));
+  return built.of(make_map(set, set, window, Reach::out_to_in, window.symmetric()));
 }
 
 KernelMapPtr map_between(const CoordinateSetPtr& in, const CoordinateSetPtr& out,
@@ -147,7 +147,7 @@ KernelMapPtr map_between(const CoordinateSetPtr& in, const CoordinateSetPtr& out
   validate(window);
   check_set("in", in, window);
   check_set("out", out, window);
-  return built.of(make_map(in, out, window, Direction::out_to_in, in == out && window.symmetric()));
+  return built.of(make_map(in, out, window, Reach::out_to_in, in == out && window.symmetric()));
 }
 
 CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& window,
@@ -161,14 +161,14 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
   }
   return outputs == StridedOutputs::cell
              ? coarsen_to(*in, window.stride, options)
-             : reached_cells(*in, window, Direction::in_to_out, options);
+             : reached_cells(*in, window, Reach::in_to_out, options);
 }
 
 KernelMapPtr strided_map(const CoordinateSetPtr& in, const KernelWindow& window,
                          StridedOutputs outputs) {
   const BuildLog built;
   const CoordinateSetPtr out = strided_set(in, window, outputs);
-  return built.of(make_map(in, out, window, Direction::out_to_in, false));
+  return built.of(make_map(in, out, window, Reach::out_to_in, false));
 }
 
 KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
@@ -177,7 +177,7 @@ KernelMapPtr transposed_map(const CoordinateSetPtr& coarse, const CoordinateSetP
   validate(window);
   check_set("coarse", coarse, window);
   check_set("fine", fine, window);
-  return built.of(make_map(coarse, fine, window, Direction::in_to_out, false));
+  return built.of(make_map(coarse, fine, window, Reach::in_to_out, false));
 }
 
 KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& window) {
@@ -187,8 +187,8 @@ KernelMapPtr generative_map(const CoordinateSetPtr& coarse, const KernelWindow& 
   const CoordinateOptions options = finer_options(*coarse, window);
   const CoordinateSetPtr fine = coarse->device().kind == DeviceKind::cuda
                                     ? cuda::generated_set(coarse, window, options)
-                                    : reached_cells(*coarse, window, Direction::out_to_in, options);
-  return built.of(make_map(coarse, fine, window, Direction::in_to_out, false));
+                                    : reached_cells(*coarse, window, Reach::out_to_in, options);
+  return built.of(make_map(coarse, fine, window, Reach::in_to_out, false));
 }
 
 }   // namespace pumice

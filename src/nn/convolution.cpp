@@ -107,11 +107,10 @@ KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr
   return found;
 }
 
-const PackedWeight* Convolution::packed(const ConvolutionProblem& problem, const Context& context) {
+const PackedWeight* Convolution::packed(const ConvolutionPlan& plan) {
   if (training()) packed_ = {};   // weights are about to change each step
   if (weight_->value().device().kind == DeviceKind::cuda) return nullptr;
-  const Dataflow dataflow = plan_convolution(problem, context.dataflow).dataflow;
-  if (training() || dataflow == Dataflow::gather_gemm_scatter) return nullptr;
+  if (training() || plan.dataflow == Dataflow::gather_gemm_scatter) return nullptr;
   if (!packed_.defined() || packed_version_ != weight_->version()) {
     packed_ = PackedWeight(weight_->value(), spec_.groups, false);
     packed_version_ = weight_->version();
@@ -208,44 +207,39 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                 .scale = view_of(shortcut_affine.scale),
                 .tile_weights = fused.shortcut->tile_weights()};
   }
-  const ConvolutionProblem problem{.in_rows = view.in_rows,
-                                   .out_rows = view.out_rows,
-                                   .pairs = view.pairs(),
-                                   .offsets = view.offsets,
-                                   .in_channels = spec_.in_channels,
-                                   .out_channels = spec_.out_channels,
-                                   .groups = spec_.groups,
-                                   .dtype = x.dtype(),
-                                   .identity = view.offsets == 1 && view.has_identity_offset};
-  ConvolutionPlan plan;
-  Tensor y = convolution(x.features, weight_->value(), view,
-                         {.groups = spec_.groups,
-                          .epilogue = epilogue,
-                          .second = view_of(fused.second),
-                          .shortcut = shortcut,
-                          .dataflow = context.dataflow,
-                          .packed = packed(problem, context),
-                          .tile_weights = tile_weights(),
-                          .deterministic = context.deterministic,
-                          .tf32 = context.tf32,
-                          .chosen = &plan});
+  ConvolutionOptions options{.groups = spec_.groups,
+                             .epilogue = epilogue,
+                             .second = view_of(fused.second),
+                             .shortcut = shortcut,
+                             .dataflow = context.dataflow,
+                             .tile_weights = tile_weights(),
+                             .deterministic = context.deterministic,
+                             .tf32 = context.tf32};
+  const ConvolutionProblem problem =
+      convolution_problem(x.features, weight_->value(), view, options);
+  const PlanPtr plan = plan_of(problem, x.features.device(), options);
+  options.plan = plan.get();
+  options.dataflow.reset();
+  options.packed = packed(*plan);
+  Tensor y = convolution(x.features, weight_->value(), view, options);
 
   NodePtr node;
   if (context.record) {
-    const ConvolutionOptions options{.groups = spec_.groups,
-                                     .dataflow = context.dataflow,
-                                     .deterministic = context.deterministic,
-                                     .tf32 = context.tf32};
+    const ConvolutionOptions backwards{.groups = spec_.groups,
+                                       .dataflow = context.dataflow,
+                                       .deterministic = context.deterministic,
+                                       .tf32 = context.tf32};
     node = std::make_shared<Node>(
-        std::vector{x.node}, [map, inverse, options, features = x.features, from = x.node,
+        std::vector{x.node}, [map, inverse, backwards, features = x.features, from = x.node,
                               weight = weight_, bias = bias_](const Tensor& gradient) {
           const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
-          ConvolutionOptions of_weight = options;
+          ConvolutionOptions of_weight = backwards;
           of_weight.dataflow.reset();   // which is one of its own
           weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
           if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
           if (from != nullptr) {
-            from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, options));
+            from->accumulate(
+                convolution_input_gradient(gradient, weight->value(), pairs, backwards));
           }
         });
   }
@@ -255,7 +249,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
     record.in_channels = spec_.in_channels;
     record.pairs = view.pairs();
     record.gflop = 1e-9 * problem.flop();
-    record.plan = plan.name();
+    record.plan = plan->name();
     std::string what = kind();
     if (fused.norm != nullptr) what += " + norm";
     if (fused.residual.defined()) what += " + residual";

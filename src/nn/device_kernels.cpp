@@ -3,89 +3,64 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <pumice/nn/convolution.hpp>
 #include <pumice/nn/linear.hpp>
 #include <pumice/nn/networks.hpp>
 
 #include "coords/cuda/sources.hpp"
-#include "kernels/cuda/gradient_table.hpp"
-#include "kernels/cuda/spec_table.hpp"
 #include "maps/cuda/sources.hpp"
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
+#include "plan/space/gradient_table.hpp"
+#include "plan/space/tile_table.hpp"
 
 namespace pumice::nn {
 
 namespace {
 
-/// Rows are no matter; views of nothing have types and extents.
-constexpr std::int64_t kRows = 1;
-
-bool is_fused(const LayerShape& layer, DType type) {
-  return plan_convolution({.offsets = layer.offsets,
-                           .in_channels = layer.in_channels,
-                           .out_channels = layer.out_channels,
-                           .groups = layer.groups,
-                           .dtype = type,
-                           .on_device = true,
-                           .second_channels = layer.second_channels,
-                           .shortcut_channels = layer.shortcut_channels,
-                           .shortcut_second_channels = layer.shortcut_second_channels})
-      .fuses_inputs;
+/// Rows are no matter.
+ConvolutionProblem problem_of(const LayerShape& layer, DType type, Direction direction) {
+  const bool is_backward = direction == Direction::input_gradient;
+  return {.direction = direction,
+          .offsets = layer.offsets,
+          .in_channels = is_backward ? layer.out_channels : layer.in_channels,
+          .out_channels = is_backward ? layer.in_channels : layer.out_channels,
+          .groups = layer.groups,
+          .dtype = type,
+          .identity = !layer.has_map,
+          .second_channels = layer.second_channels,
+          .shortcut_channels = layer.shortcut_channels,
+          .shortcut_second_channels = layer.shortcut_second_channels};
 }
 
-/// Where the plan has tensors concatenated, what reads the concatenation; no kernel for a shortcut
-/// that is a layer of its own.
-std::vector<cuda::PlannedKernel> kernels_of_inputs(LayerShape layer, DType type,
+/// Of inputs in several tensors there is a kernel where one reads them all; else layers of one input
+/// each do it.
+std::vector<cuda::PlannedKernel> kernels_of_inputs(const LayerShape& layer, DType type,
                                                    std::uint32_t architecture) {
-  if (!is_fused(layer, type)) layer.second_channels = layer.shortcut_second_channels = 0;
-  if (!is_fused(layer, type)) return {};
-  const auto features = [&](std::int64_t channels) {
-    return channels == 0 ? TensorView{} : TensorView(nullptr, type, {kRows, channels}, {});
-  };
-  return cuda::kernels_for(
-      {.input = features(layer.in_channels - layer.second_channels),
-       .second = features(layer.second_channels),
-       .weight =
-           TensorView(nullptr, type, {layer.offsets, layer.in_channels, layer.out_channels}, {}),
-       .shortcut = {.features = features(layer.shortcut_channels - layer.shortcut_second_channels),
-                    .second = features(layer.shortcut_second_channels)},
-       .output = features(layer.out_channels)},
-      layer.has_map, architecture);
+  const ConvolutionProblem problem = problem_of(layer, type, Direction::forward);
+  if (!can_fuse_inputs(problem, usual_target(architecture), Dataflow::implicit_gemm)) return {};
+  return cuda::kernels_for(problem, architecture);
 }
 
 std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
                                             std::uint32_t architecture) {
   if (layer.has_more_inputs()) return kernels_of_inputs(layer, type, architecture);
-  const StreamView nowhere{};
-  const std::int64_t group_in = layer.in_channels / layer.groups;
-  const std::int64_t groups = layer.groups;
-  const TensorView input(nullptr, type, {kRows, layer.in_channels}, nowhere);
-  const TensorView output(nullptr, type, {kRows, layer.out_channels}, nowhere);
-  const TensorView weight(nullptr, type, {layer.offsets, group_in, layer.out_channels}, nowhere);
-  // Stored as PyTorch does, so that features and gradients change places.
-  const TensorView matrix(nullptr, type, {layer.out_channels, layer.in_channels}, nowhere);
   std::vector<cuda::PlannedKernel> kernels;
-  const auto append = [&](const std::vector<cuda::PlannedKernel>& more) {
-    kernels.insert(kernels.end(), more.begin(), more.end());
+  const auto append = [&](const ConvolutionProblem& problem) {
+    for (const cuda::PlannedKernel& kernel : cuda::kernels_for(problem, architecture))
+      kernels.push_back(kernel);
   };
-  const cuda::TileProduct forward{
-      .input = input, .weight = weight, .groups = groups, .output = output};
-  const cuda::TileProduct backward{.input = output,
-                                   .weight = weight,
-                                   .transpose_weight = true,
-                                   .groups = groups,
-                                   .output = input};
-  append(cuda::kernels_for(forward, layer.has_map, architecture));
-  append(cuda::kernels_for(backward, layer.has_map, architecture));
+  append(problem_of(layer, type, Direction::forward));
+  append(problem_of(layer, type, Direction::input_gradient));
+  ConvolutionProblem gradient = problem_of(layer, type, Direction::weight_gradient);
+  // PyTorch stores the weights of linear layers the other way round: features and gradients change
+  // places.
+  if (layer.is_linear) std::swap(gradient.in_channels, gradient.out_channels);
   for (const bool deterministic : {false, true}) {
-    const cuda::WeightProduct gradient{.features = layer.is_linear ? output : input,
-                                       .grad_output = layer.is_linear ? input : output,
-                                       .groups = groups,
-                                       .deterministic = deterministic,
-                                       .result = layer.is_linear ? matrix : weight};
-    append(cuda::kernels_for(gradient, architecture));
+    gradient.deterministic = deterministic;
+    append(gradient);
   }
   return kernels;
 }

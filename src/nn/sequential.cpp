@@ -6,6 +6,7 @@
 
 #include <pumice/nn/activation.hpp>
 #include <pumice/nn/join.hpp>
+#include <pumice/plan/choose.hpp>
 
 namespace pumice::nn {
 namespace {
@@ -85,19 +86,15 @@ bool ResidualBlock::fuses(std::int64_t right_channels, DType type, Device device
                           std::optional<Dataflow> dataflow) const {
   if (shortcut_ == nullptr) return false;
   const std::int64_t in = first_->spec().in_channels, out = first_->spec().out_channels;
-  const ConvolutionProblem either{.offsets = first_->spec().window.volume(),
-                                  .out_channels = out,
-                                  .dtype = type,
-                                  .on_device = device.kind == DeviceKind::cuda};
-  ConvolutionProblem first = either;
-  first.in_channels = in;
-  first.second_channels = right_channels;
-  ConvolutionProblem second = either;
-  second.in_channels = out;
-  second.shortcut_channels = in;
-  second.shortcut_second_channels = right_channels;
-  return (right_channels == 0 || plan_convolution(first, dataflow).fuses_inputs) &&
-         plan_convolution(second, dataflow).fuses_inputs;
+  const auto fits = [&](const ConvolutionProblem& inputs) {
+    return can_fuse_inputs(inputs, target_of(device), dataflow.value_or(Dataflow::implicit_gemm));
+  };
+  return (right_channels == 0 ||
+          fits({.in_channels = in, .dtype = type, .second_channels = right_channels})) &&
+         fits({.in_channels = out,
+               .dtype = type,
+               .shortcut_channels = in,
+               .shortcut_second_channels = right_channels});
 }
 
 SparseTensor ResidualBlock::forward(SparseTensor x, Context& context) {

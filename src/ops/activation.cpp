@@ -18,9 +18,9 @@ void check(ConstTensorView features, double slope, const char* op) {
 
 }   // namespace
 
-Tensor activate(ConstTensorView features, Activation activation, double slope) {
+Tensor activate(ConstTensorView features, Activation activation, double slope, const Place& place) {
   check(features, slope, "activate");
-  Tensor output(features.shape(), features.dtype(), features.stream());
+  Tensor output = place.make(features.shape(), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     cuda::activate(features, activation, slope, output.view());
   } else {
@@ -36,11 +36,11 @@ void activate_in_place(TensorView features, Activation activation, double slope)
 }
 
 Tensor activation_gradient(ConstTensorView features, ConstTensorView grad_output,
-                           Activation activation, double slope) {
+                           Activation activation, double slope, const Place& place) {
   check(features, slope, "activation_gradient");
   checks::same_shape(grad_output, features, "activation_gradient", "grad_output", "features");
   checks::same_device(grad_output, features, "activation_gradient", "grad_output", "features");
-  Tensor grad(features.shape(), features.dtype(), features.stream());
+  Tensor grad = place.make(features.shape(), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     cuda::activation_gradient(features, grad_output, activation, slope, grad.view());
   } else {

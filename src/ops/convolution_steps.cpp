@@ -34,13 +34,12 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
   const std::int64_t count = rows.rows();
   if (checks::on_cuda(rows)) {
     Tensor output({count, weight.extent(2)}, rows.dtype(), rows.stream());
-    cuda::run({.input = rows,
-               .weight = weight,
-               .kept = options.tile_weights,
-               .epilogue = options.epilogue,
-               .tf32 = options.tf32,
-               .output = output.view()},
-              nullptr);
+    cuda::run_rows({.input = rows,
+                    .weight = weight,
+                    .kept = options.tile_weights,
+                    .epilogue = options.epilogue,
+                    .output = output.view()},
+                   options.tf32);
     return output;
   }
   std::vector<std::int32_t> same(static_cast<std::size_t>(count));
@@ -78,7 +77,10 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
 }   // namespace
 
 Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
-                            const KernelMapView& map, ConvolutionOptions options) {
+                            const KernelMapView& map, const ConvolutionPlan& plan,
+                            ConvolutionOptions options, const Place& place) {
+  options.plan = &plan;
+  options.dataflow.reset();
   Tensor joined;
   Tensor residual;
   if (options.second.defined()) {
@@ -93,7 +95,7 @@ Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
     options.epilogue.residual = residual.view();
     options.shortcut = {};
   }
-  return convolution(features, weight, map, options);
+  return convolution(features, weight, map, options, place);
 }
 
 }   // namespace pumice

@@ -154,9 +154,10 @@ DensePlacement placement_of(const cpu::DenseLayout& layout, int dimension) {
   return placement;
 }
 
-Tensor place(ConstTensorView features, const CoordinateSet& set, const cpu::DenseLayout& layout,
-             const Shape& shape, bool crop, const char* op) {
-  Tensor dense = Tensor::zeros(shape, features.dtype(), features.stream());
+Tensor place_rows(ConstTensorView features, const CoordinateSet& set,
+                  const cpu::DenseLayout& layout, const Shape& shape, bool crop, const char* op,
+                  const Place& place) {
+  Tensor dense = place.make_zeros(shape, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::place_rows(runner, set.rows().ref(), set.coordinates(),
@@ -169,8 +170,8 @@ Tensor place(ConstTensorView features, const CoordinateSet& set, const cpu::Dens
 }
 
 Tensor pick(ConstTensorView dense, const CoordinateSet& set, const cpu::DenseLayout& layout,
-            std::int64_t channels, bool crop, const char* op) {
-  Tensor features({set.rows().capacity(), channels}, dense.dtype(), dense.stream());
+            std::int64_t channels, bool crop, const char* op, const Place& place) {
+  Tensor features = place.make({set.rows().capacity(), channels}, dense.dtype(), dense.stream());
   if (checks::on_cuda(dense)) {
     jit::DeviceRunner runner = cuda::runner_for(dense);
     cuda::pick_rows(runner, set.rows().ref(), set.coordinates(),
@@ -265,18 +266,19 @@ DenseGrid grid_of(const CoordinateSet& set) {
   return grid;
 }
 
-Tensor to_dense(ConstTensorView features, const CoordinateSet& set, const DenseOptions& options) {
+Tensor to_dense(ConstTensorView features, const CoordinateSet& set, const DenseOptions& options,
+                const Place& place) {
   const char* op = "to_dense";
   check_features(features, set, op, "features");
   const DenseGrid grid = grid_for(set, options, op);
   const std::int64_t channels = features.extent(1);
   const Shape shape = dense_shape(set.batch_size(), channels, grid, set.dimension());
-  return place(features, set, dense_layout(channels, grid, set.dimension()), shape, options.crop,
-               op);
+  return place_rows(features, set, dense_layout(channels, grid, set.dimension()), shape,
+                    options.crop, op, place);
 }
 
 Tensor to_dense_gradient(ConstTensorView grad_dense, const CoordinateSet& set,
-                         const DenseOptions& options) {
+                         const DenseOptions& options, const Place& place) {
   const char* op = "to_dense_gradient";
   checks::same_device(grad_dense, set, op, "grad_dense");
   PUMICE_EXPECTS(grad_dense.rank() == set.dimension() + 2, op, ": grad_dense has shape ",
@@ -287,23 +289,23 @@ Tensor to_dense_gradient(ConstTensorView grad_dense, const CoordinateSet& set,
   check_array(grad_dense, dense_shape(set.batch_size(), channels, grid, set.dimension()), op,
               "grad_dense");
   return pick(grad_dense, set, dense_layout(channels, grid, set.dimension()), channels,
-              options.crop, op);
+              options.crop, op, place);
 }
 
 Tensor to_bev(ConstTensorView features, const CoordinateSet& set, int axis,
-              const DenseOptions& options) {
+              const DenseOptions& options, const Place& place) {
   const char* op = "to_bev";
   check_features(features, set, op, "features");
   check_axis(axis, set.dimension(), op);
   const DenseGrid grid = grid_for(set, options, op);
   const std::int64_t channels = features.extent(1);
-  return place(features, set, bev_layout(channels, grid, set.dimension(), axis),
-               bev_shape(set.batch_size(), channels, grid, set.dimension(), axis), options.crop,
-               op);
+  return place_rows(features, set, bev_layout(channels, grid, set.dimension(), axis),
+                    bev_shape(set.batch_size(), channels, grid, set.dimension(), axis),
+                    options.crop, op, place);
 }
 
 Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int axis,
-                       const DenseOptions& options) {
+                       const DenseOptions& options, const Place& place) {
   const char* op = "to_bev_gradient";
   checks::same_device(grad_bev, set, op, "grad_bev");
   check_axis(axis, set.dimension(), op);
@@ -317,10 +319,10 @@ Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int a
   check_array(grad_bev, bev_shape(set.batch_size(), channels, grid, set.dimension(), axis), op,
               "grad_bev");
   return pick(grad_bev, set, bev_layout(channels, grid, set.dimension(), axis), channels,
-              options.crop, op);
+              options.crop, op, place);
 }
 
-SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
+SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options, const Place& place) {
   const char* op = "from_dense";
   const int dimension = dense.rank() - 2;
   PUMICE_EXPECTS(dimension >= 1 && dimension <= kMaxDimension, op, ": dense has shape ",
@@ -349,18 +351,19 @@ SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options) {
   const cpu::DenseLayout layout = dense_layout(dense.extent(1), result.grid, dimension);
   result.set = checks::on_cuda(dense) ? sites_on_device(dense, options, layout, dimension)
                                       : sites_on_host(dense, options, result.grid, dimension);
-  result.features = pick(dense, *result.set, layout, dense.extent(1), false, op);
+  result.features = pick(dense, *result.set, layout, dense.extent(1), false, op, place);
   return result;
 }
 
 Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,
-                           const DenseGrid& grid) {
+                           const DenseGrid& grid, const Place& place) {
   const char* op = "from_dense_gradient";
   check_features(grad_features, set, op, "grad_features");
   check_grid(grid, set.dimension(), op);
   const std::int64_t channels = grad_features.extent(1);
-  return place(grad_features, set, dense_layout(channels, grid, set.dimension()),
-               dense_shape(set.batch_size(), channels, grid, set.dimension()), false, op);
+  return place_rows(grad_features, set, dense_layout(channels, grid, set.dimension()),
+                    dense_shape(set.batch_size(), channels, grid, set.dimension()), false, op,
+                    place);
 }
 
 }   // namespace pumice

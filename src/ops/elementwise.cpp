@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include <pumice/core/copy.hpp>
+
 #include "ops/checks.hpp"
 #include "ops/cpu/elementwise.hpp"
 #include "ops/cpu/row_groups.hpp"
@@ -27,11 +29,12 @@ Combination on_device(cpu::Binary operation) {
   return Combination::multiply;
 }
 
-Tensor combine(ConstTensorView left, ConstTensorView right, cpu::Binary operation, const char* op) {
+Tensor combine(ConstTensorView left, ConstTensorView right, cpu::Binary operation, const char* op,
+               const Place& place) {
   check_floating(left, op, "left");
   checks::same_shape(right, left, op, "right", "left");
   checks::same_device(right, left, op, "right", "left");
-  Tensor output(left.shape(), left.dtype(), left.stream());
+  Tensor output = place.make(left.shape(), left.dtype(), left.stream());
   if (checks::on_cuda(left)) {
     cuda::combine(left, right, on_device(operation), output.view());
   } else {
@@ -94,8 +97,9 @@ void spread_side(ConstTensorView features, ConstTensorView rows, TensorView outp
 
 /// The gradient of one side: columns of the rows it has in the union.
 Tensor take_side(ConstTensorView grad_output, ConstTensorView rows, std::int64_t first_channel,
-                 std::int64_t channels) {
-  Tensor result({rows.rows(), channels}, grad_output.dtype(), grad_output.stream());
+                 std::int64_t channels, const Place& place, const char* name) {
+  Tensor result =
+      place.make({rows.rows(), channels}, grad_output.dtype(), grad_output.stream(), name);
   const auto element = static_cast<std::int64_t>(size_of(grad_output.dtype()));
   if (!checks::on_cuda(grad_output)) {
     cpu::take_columns(grad_output, rows, first_channel, result.view());
@@ -112,19 +116,19 @@ Tensor take_side(ConstTensorView grad_output, ConstTensorView rows, std::int64_t
 
 }   // namespace
 
-Tensor add(ConstTensorView left, ConstTensorView right) {
-  return combine(left, right, cpu::Binary::add, "add");
+Tensor add(ConstTensorView left, ConstTensorView right, const Place& place) {
+  return combine(left, right, cpu::Binary::add, "add", place);
 }
-Tensor subtract(ConstTensorView left, ConstTensorView right) {
-  return combine(left, right, cpu::Binary::subtract, "subtract");
+Tensor subtract(ConstTensorView left, ConstTensorView right, const Place& place) {
+  return combine(left, right, cpu::Binary::subtract, "subtract", place);
 }
-Tensor multiply(ConstTensorView left, ConstTensorView right) {
-  return combine(left, right, cpu::Binary::multiply, "multiply");
+Tensor multiply(ConstTensorView left, ConstTensorView right, const Place& place) {
+  return combine(left, right, cpu::Binary::multiply, "multiply", place);
 }
 
-Tensor scale(ConstTensorView features, double factor) {
+Tensor scale(ConstTensorView features, double factor, const Place& place) {
   check_floating(features, "scale", "features");
-  Tensor output(features.shape(), features.dtype(), features.stream());
+  Tensor output = place.make(features.shape(), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     cuda::convert(features, factor, output.view());
   } else {
@@ -133,10 +137,14 @@ Tensor scale(ConstTensorView features, double factor) {
   return output;
 }
 
-Tensor convert(const Tensor& features, DType dtype) {
-  if (!checks::on_cuda(features) || features.dtype() == dtype) return features.to(dtype);
-  Tensor output(features.shape(), dtype, features.stream());
-  cuda::convert(features, 1.0, output.view());
+Tensor convert(const Tensor& features, DType dtype, const Place& place) {
+  if (features.dtype() == dtype) return place.put(features);
+  Tensor output = place.make(features.shape(), dtype, features.stream());
+  if (checks::on_cuda(features)) {
+    cuda::convert(features, 1.0, output.view());
+  } else {
+    convert_on_host(output.view(), features);
+  }
   return output;
 }
 
@@ -148,7 +156,7 @@ void add_in_place(TensorView total, ConstTensorView term) {
   cpu::add_in_place(total, term);
 }
 
-Tensor concatenate(std::span<const ConstTensorView> parts) {
+Tensor concatenate(std::span<const ConstTensorView> parts, const Place& place) {
   PUMICE_EXPECTS(!parts.empty(), "concatenate: no parts; pass at least one");
   const ConstTensorView& first = parts.front();
   const std::size_t element = size_of(first.dtype());
@@ -166,7 +174,7 @@ Tensor concatenate(std::span<const ConstTensorView> parts) {
     device_columns.push_back({.narrow_const = part, .offset = channels});
     channels += part.extent(1);
   }
-  Tensor output({first.rows(), channels}, first.dtype(), first.stream());
+  Tensor output = place.make({first.rows(), channels}, first.dtype(), first.stream());
   if (checks::on_cuda(first)) {
     cuda::join_columns(device_columns, output.view());
     return output;
@@ -176,13 +184,16 @@ Tensor concatenate(std::span<const ConstTensorView> parts) {
   return output;
 }
 
-Tensor concatenate(ConstTensorView left, ConstTensorView right) {
+Tensor concatenate(ConstTensorView left, ConstTensorView right, const Place& place) {
   const std::array<ConstTensorView, 2> parts{left, right};
-  return concatenate(parts);
+  return concatenate(parts, place);
 }
 
-std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t> channels) {
+std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t> channels,
+                          std::span<const Place> places) {
   checks::matrix(features, "split", "features");
+  PUMICE_EXPECTS(places.empty() || places.size() == channels.size(), "split: ", places.size(),
+                 " places for ", channels.size(), " parts; give one for each, or none");
   const std::size_t element = size_of(features.dtype());
   std::int64_t total = 0;
   std::vector<Tensor> parts;
@@ -190,8 +201,9 @@ std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t
   std::vector<cuda::Columns> device_columns;
   for (const std::int64_t width : channels) {
     PUMICE_EXPECTS(width >= 0, "split: a part of ", width, " channels; it cannot be negative");
-    Tensor& part =
-        parts.emplace_back(Shape{features.rows(), width}, features.dtype(), features.stream());
+    const Place place = places.empty() ? Place() : places[parts.size()];
+    Tensor& part = parts.emplace_back(
+        place.make({features.rows(), width}, features.dtype(), features.stream(), "a place"));
     device_columns.push_back({.narrow = part.view(), .offset = total});
     columns.push_back({.narrow = static_cast<std::byte*>(part.raw()),
                        .bytes = static_cast<std::size_t>(width) * element,
@@ -210,10 +222,10 @@ std::vector<Tensor> split(ConstTensorView features, std::span<const std::int64_t
   return parts;
 }
 
-Tensor add(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
+Tensor add(ConstTensorView left, ConstTensorView right, const UnionSet& sites, const Place& place) {
   check_sides(left, right, sites, "add");
   checks::extent(right, 1, left.extent(1), "add", "right", "the channels of left");
-  Tensor output({rows_of(sites), left.extent(1)}, left.dtype(), left.stream());
+  Tensor output = place.make({rows_of(sites), left.extent(1)}, left.dtype(), left.stream());
   if (checks::on_cuda(left)) {
     Tensor other(output.shape(), output.dtype(), output.stream());
     spread_side(left, sites.left_row, output.view(), 0);
@@ -225,9 +237,11 @@ Tensor add(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
   return output;
 }
 
-Tensor concatenate(ConstTensorView left, ConstTensorView right, const UnionSet& sites) {
+Tensor concatenate(ConstTensorView left, ConstTensorView right, const UnionSet& sites,
+                   const Place& place) {
   check_sides(left, right, sites, "concatenate");
-  Tensor output({rows_of(sites), left.extent(1) + right.extent(1)}, left.dtype(), left.stream());
+  Tensor output =
+      place.make({rows_of(sites), left.extent(1) + right.extent(1)}, left.dtype(), left.stream());
   if (checks::on_cuda(left)) {
     spread_side(left, sites.left_row, output.view(), 0);
     spread_side(right, sites.right_row, output.view(), row_bytes(left));
@@ -237,23 +251,25 @@ Tensor concatenate(ConstTensorView left, ConstTensorView right, const UnionSet& 
   return output;
 }
 
-UnionGradients union_add_gradient(ConstTensorView grad_output, const UnionSet& sites) {
+UnionGradients union_add_gradient(ConstTensorView grad_output, const UnionSet& sites,
+                                  const UnionGradientPlaces& places) {
   check_union_gradient(grad_output, sites, "union_add_gradient");
   const std::int64_t channels = grad_output.extent(1);
-  return {take_side(grad_output, sites.left_row, 0, channels),
-          take_side(grad_output, sites.right_row, 0, channels)};
+  return {take_side(grad_output, sites.left_row, 0, channels, places.left, "places.left"),
+          take_side(grad_output, sites.right_row, 0, channels, places.right, "places.right")};
 }
 
 UnionGradients union_concatenate_gradient(ConstTensorView grad_output, std::int64_t left_channels,
-                                          const UnionSet& sites) {
+                                          const UnionSet& sites,
+                                          const UnionGradientPlaces& places) {
   const char* op = "union_concatenate_gradient";
   check_union_gradient(grad_output, sites, op);
   PUMICE_EXPECTS(left_channels >= 0 && left_channels <= grad_output.extent(1), op,
                  ": left_channels = ", left_channels, "; grad_output has ", grad_output.extent(1),
                  " columns in all");
-  return {take_side(grad_output, sites.left_row, 0, left_channels),
+  return {take_side(grad_output, sites.left_row, 0, left_channels, places.left, "places.left"),
           take_side(grad_output, sites.right_row, left_channels,
-                    grad_output.extent(1) - left_channels)};
+                    grad_output.extent(1) - left_channels, places.right, "places.right")};
 }
 
 }   // namespace pumice

@@ -44,17 +44,18 @@ void fold(std::span<const SettledNorm> norms, std::span<const FoldedInto> result
 }   // namespace
 
 ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
-                           ConstTensorView bias, ConstTensorView added_before, double epsilon) {
+                           ConstTensorView bias, ConstTensorView added_before, double epsilon,
+                           const ScaleShiftPlaces& places) {
   const SettledNorm norm{mean, variance, weight, bias, added_before, epsilon};
   const DType compute = check(norm);
-  ScaleShift folded{Tensor(mean.shape(), compute, mean.stream()),
-                    Tensor(mean.shape(), compute, mean.stream())};
+  ScaleShift folded{places.scale.make(mean.shape(), compute, mean.stream(), "places.scale"),
+                    places.shift.make(mean.shape(), compute, mean.stream(), "places.shift")};
   const FoldedInto into{folded.scale.view(), folded.shift.view()};
   fold({&norm, 1}, {&into, 1});
   return folded;
 }
 
-ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms) {
+ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms, const Place& place) {
   ScaleShifts result;
   if (norms.empty()) return result;
   const ConstTensorView& first = norms.front().mean;
@@ -69,15 +70,15 @@ ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms) {
     starts.push_back(elements);
     elements += 2 * ((norm.mean.elements() + together - 1) / together * together);
   }
-  result.memory = Tensor({elements}, compute, first.stream());
+  result.memory = place.make({elements}, compute, first.stream());
   std::vector<FoldedInto> into;
   for (std::size_t i = 0; i < norms.size(); ++i) {
     const Shape& shape = norms[i].mean.shape();
     const std::int64_t end = i + 1 < norms.size() ? starts[i + 1] : elements;
     const auto at = [&](std::int64_t element) {
       std::byte* const start = static_cast<std::byte*>(result.memory.raw());
-      return TensorView(start + static_cast<std::size_t>(element) * size_of(compute), compute, shape,
-                        first.stream());
+      return TensorView(start + static_cast<std::size_t>(element) * size_of(compute), compute,
+                        shape, first.stream());
     };
     into.push_back({at(starts[i]), at((starts[i] + end) / 2)});
     result.of_norm.push_back({into.back().scale, into.back().shift});

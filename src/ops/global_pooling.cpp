@@ -38,9 +38,11 @@ void check_join(ConstTensorView features, ConstTensorView items, const Coordinat
   }
 }
 
-Tensor pool(ConstTensorView features, const CoordinateSet& set, bool average, const char* op) {
+Tensor pool(ConstTensorView features, const CoordinateSet& set, bool average, const char* op,
+            const Place& place) {
   check_rows(features, set, op, "features");
-  Tensor output({set.batch_size(), features.extent(1)}, features.dtype(), features.stream());
+  Tensor output =
+      place.make({set.batch_size(), features.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems items(runner, set);
@@ -52,9 +54,10 @@ Tensor pool(ConstTensorView features, const CoordinateSet& set, bool average, co
 }
 
 Tensor spread(ConstTensorView items, const CoordinateSet& set, bool average, const char* op,
-              const char* name) {
+              const char* name, const Place& place) {
   check_items(items, set, op, name);
-  Tensor output({set.rows().capacity(), items.extent(1)}, items.dtype(), items.stream());
+  Tensor output =
+      place.make({set.rows().capacity(), items.extent(1)}, items.dtype(), items.stream());
   if (checks::on_cuda(items)) {
     jit::DeviceRunner runner = cuda::runner_for(items);
     const cuda::SetItems rows(runner, set);
@@ -67,9 +70,9 @@ Tensor spread(ConstTensorView items, const CoordinateSet& set, bool average, con
 }
 
 Tensor join(ConstTensorView features, ConstTensorView items, const CoordinateSet& set,
-            cpu::Join kind, const char* op) {
+            cpu::Join kind, const char* op, const Place& place) {
   check_join(features, items, set, op, true);
-  Tensor output(features.shape(), features.dtype(), features.stream());
+  Tensor output = place.make(features.shape(), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems rows(runner, set);
@@ -83,11 +86,13 @@ Tensor join(ConstTensorView features, ConstTensorView items, const CoordinateSet
 
 }   // namespace
 
-GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set) {
+GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& set,
+                                const GlobalMaxPooledPlaces& places) {
   check_rows(features, set, "global_max_pool", "features");
   const Shape shape{set.batch_size(), features.extent(1)};
-  GlobalMaxPooled result{Tensor(shape, features.dtype(), features.stream()),
-                         Tensor(shape, DType::i32, features.stream())};
+  GlobalMaxPooled result{
+      places.output.make(shape, features.dtype(), features.stream(), "places.output"),
+      places.argmax.make(shape, DType::i32, features.stream(), "places.argmax")};
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems items(runner, set);
@@ -99,24 +104,24 @@ GlobalMaxPooled global_max_pool(ConstTensorView features, const CoordinateSet& s
   return result;
 }
 
-Tensor global_average_pool(ConstTensorView features, const CoordinateSet& set) {
-  return pool(features, set, true, "global_average_pool");
+Tensor global_average_pool(ConstTensorView features, const CoordinateSet& set, const Place& place) {
+  return pool(features, set, true, "global_average_pool", place);
 }
 
-Tensor global_sum_pool(ConstTensorView features, const CoordinateSet& set) {
-  return pool(features, set, false, "global_sum_pool");
+Tensor global_sum_pool(ConstTensorView features, const CoordinateSet& set, const Place& place) {
+  return pool(features, set, false, "global_sum_pool", place);
 }
 
 Tensor global_max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
-                                const CoordinateSet& set) {
+                                const CoordinateSet& set, const Place& place) {
   check_items(grad_output, set, "global_max_pool_gradient", "grad_output");
   PUMICE_EXPECTS(argmax.dtype() == DType::i32 && argmax.shape() == grad_output.shape(),
                  "global_max_pool_gradient: argmax is ", name_of(argmax.dtype()), ' ',
                  to_string(argmax.shape()), "; pass the i32 ", to_string(grad_output.shape()),
                  " that global_max_pool returned");
   checks::same_device(argmax, grad_output, "global_max_pool_gradient", "argmax", "grad_output");
-  Tensor grad = Tensor::zeros({set.rows().capacity(), grad_output.extent(1)}, grad_output.dtype(),
-                              grad_output.stream());
+  Tensor grad = place.make_zeros({set.rows().capacity(), grad_output.extent(1)},
+                                 grad_output.dtype(), grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
     cuda::scatter_chosen(runner, grad_output, argmax, grad.view());
@@ -126,49 +131,56 @@ Tensor global_max_pool_gradient(ConstTensorView grad_output, ConstTensorView arg
   return grad;
 }
 
-Tensor global_average_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set) {
-  return spread(grad_output, set, true, "global_average_pool_gradient", "grad_output");
+Tensor global_average_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set,
+                                    const Place& place) {
+  return spread(grad_output, set, true, "global_average_pool_gradient", "grad_output", place);
 }
 
-Tensor global_sum_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set) {
-  return spread(grad_output, set, false, "global_sum_pool_gradient", "grad_output");
+Tensor global_sum_pool_gradient(ConstTensorView grad_output, const CoordinateSet& set,
+                                const Place& place) {
+  return spread(grad_output, set, false, "global_sum_pool_gradient", "grad_output", place);
 }
 
-Tensor broadcast(ConstTensorView items, const CoordinateSet& set) {
-  return spread(items, set, false, "broadcast", "items");
+Tensor broadcast(ConstTensorView items, const CoordinateSet& set, const Place& place) {
+  return spread(items, set, false, "broadcast", "items", place);
 }
 
-Tensor broadcast_add(ConstTensorView features, ConstTensorView items, const CoordinateSet& set) {
-  return join(features, items, set, cpu::Join::add, "broadcast_add");
+Tensor broadcast_add(ConstTensorView features, ConstTensorView items, const CoordinateSet& set,
+                     const Place& place) {
+  return join(features, items, set, cpu::Join::add, "broadcast_add", place);
 }
 
-Tensor broadcast_multiply(ConstTensorView features, ConstTensorView items,
-                          const CoordinateSet& set) {
-  return join(features, items, set, cpu::Join::multiply, "broadcast_multiply");
+Tensor broadcast_multiply(ConstTensorView features, ConstTensorView items, const CoordinateSet& set,
+                          const Place& place) {
+  return join(features, items, set, cpu::Join::multiply, "broadcast_multiply", place);
 }
 
 Tensor broadcast_concatenate(ConstTensorView features, ConstTensorView items,
-                             const CoordinateSet& set) {
+                             const CoordinateSet& set, const Place& place) {
   check_join(features, items, set, "broadcast_concatenate", false);
-  if (checks::on_cuda(features)) return concatenate(features, broadcast(items, set));
-  Tensor output({set.size(), features.extent(1) + items.extent(1)}, features.dtype());
+  if (checks::on_cuda(features)) return concatenate(features, broadcast(items, set), place);
+  Tensor output = place.make({set.size(), features.extent(1) + items.extent(1)}, features.dtype(),
+                             features.stream());
   cpu::broadcast_join(features, items, set, cpu::Join::concatenate, output.view());
   return output;
 }
 
-BroadcastGradients broadcast_add_gradient(ConstTensorView grad_output, const CoordinateSet& set) {
-  Tensor items = pool(grad_output, set, false, "broadcast_add_gradient");
-  return {scale(grad_output, 1.0), std::move(items)};
+BroadcastGradients broadcast_add_gradient(ConstTensorView grad_output, const CoordinateSet& set,
+                                          const BroadcastGradientPlaces& places) {
+  Tensor items = pool(grad_output, set, false, "broadcast_add_gradient", places.items);
+  return {scale(grad_output, 1.0, places.features), std::move(items)};
 }
 
 BroadcastGradients broadcast_multiply_gradient(ConstTensorView features, ConstTensorView items,
                                                ConstTensorView grad_output,
-                                               const CoordinateSet& set) {
+                                               const CoordinateSet& set,
+                                               const BroadcastGradientPlaces& places) {
   const char* op = "broadcast_multiply_gradient";
   check_join(features, items, set, op, true);
   checks::same_shape(grad_output, features, op, "grad_output", "features");
   checks::same_device(grad_output, features, op, "grad_output", "features");
-  Tensor grad_items(items.shape(), items.dtype(), items.stream());
+  Tensor grad_items =
+      places.items.make(items.shape(), items.dtype(), items.stream(), "places.items");
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems rows(runner, set);
@@ -176,18 +188,20 @@ BroadcastGradients broadcast_multiply_gradient(ConstTensorView features, ConstTe
   } else {
     cpu::global_product_sum(features, grad_output, set, grad_items.view());
   }
-  return {broadcast_multiply(grad_output, items, set), std::move(grad_items)};
+  return {broadcast_multiply(grad_output, items, set, places.features), std::move(grad_items)};
 }
 
 BroadcastGradients broadcast_concatenate_gradient(ConstTensorView grad_output,
-                                                  std::int64_t channels, const CoordinateSet& set) {
+                                                  std::int64_t channels, const CoordinateSet& set,
+                                                  const BroadcastGradientPlaces& places) {
   const char* op = "broadcast_concatenate_gradient";
   check_rows(grad_output, set, op, "grad_output");
   PUMICE_EXPECTS(channels >= 0 && channels <= grad_output.extent(1), op, ": channels = ", channels,
                  "; grad_output has ", grad_output.extent(1), " columns in all");
   const std::array<std::int64_t, 2> widths{channels, grad_output.extent(1) - channels};
-  std::vector<Tensor> parts = split(grad_output, widths);
-  return {std::move(parts[0]), global_sum_pool(parts[1], set)};
+  const std::array<Place, 2> parts_go{places.features, {}};
+  std::vector<Tensor> parts = split(grad_output, widths, parts_go);
+  return {std::move(parts[0]), global_sum_pool(parts[1], set, places.items)};
 }
 
 }   // namespace pumice

@@ -30,7 +30,8 @@ void check_device(ConstTensorView features, const InterpolationMapView& map, con
 }   // namespace
 
 InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
-                                   const InterpolationOptions& options) {
+                                   const InterpolationOptions& options,
+                                   const InterpolationMapPlaces& places) {
   PUMICE_EXPECTS(points.dtype() == DType::f32 || points.dtype() == DType::f64,
                  "interpolation_map: points holds ", name_of(points.dtype()),
                  "; positions are f32 or f64");
@@ -43,7 +44,8 @@ InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView poi
   const Shape shape{points.rows(), corners};
   checks::same_device(points, set, "interpolation_map", "points");
   const StreamView stream = points.stream();
-  InterpolationMap map{Tensor(shape, DType::i32, stream), Tensor(shape, points.dtype(), stream),
+  InterpolationMap map{places.rows.make(shape, DType::i32, stream, "places.rows"),
+                       places.weights.make(shape, points.dtype(), stream, "places.weights"),
                        set.rows().capacity()};
   if (checks::on_cuda(points)) {
     jit::DeviceRunner runner = cuda::runner_for(points);
@@ -55,13 +57,14 @@ InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView poi
   return map;
 }
 
-Tensor interpolate(ConstTensorView features, const InterpolationMapView& map) {
+Tensor interpolate(ConstTensorView features, const InterpolationMapView& map, const Place& place) {
   check_map(map, "interpolate");
   checks::matrix(features, "interpolate", "features");
   check_device(features, map, "interpolate", "features");
   checks::extent(features, 0, map.in_rows, "interpolate", "features",
                  "the rows the map was made for");
-  Tensor output({map.rows.rows(), features.extent(1)}, features.dtype(), features.stream());
+  Tensor output =
+      place.make({map.rows.rows(), features.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::interpolate(runner, features, map, output.view());
@@ -71,13 +74,15 @@ Tensor interpolate(ConstTensorView features, const InterpolationMapView& map) {
   return output;
 }
 
-Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map) {
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map,
+                            const Place& place) {
   check_map(map, "interpolate_gradient");
   checks::matrix(grad_output, "interpolate_gradient", "grad_output");
   check_device(grad_output, map, "interpolate_gradient", "grad_output");
   checks::extent(grad_output, 0, map.rows.rows(), "interpolate_gradient", "grad_output",
                  "the points of the map");
-  Tensor grad({map.in_rows, grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
+  Tensor grad =
+      place.make({map.in_rows, grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
     cuda::interpolate_gradient(runner, grad_output, map, grad.view());

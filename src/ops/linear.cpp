@@ -41,21 +41,20 @@ void run_on_device(ConstTensorView features, ConstTensorView weight, bool transp
                    ConstTensorView bias, const LinearOptions& options, TensorView output) {
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
-  cuda::run({.input = features,
-             .weight = slices,
-             .transpose_weight = transpose,
-             .kept = options.kept,
-             .epilogue = {.shift = bias},
-             .tf32 = options.tf32,
-             .output = output,
-             .rows = used_rows(options, features)},
-            nullptr);
+  cuda::run_rows({.input = features,
+                  .weight = slices,
+                  .transpose_weight = transpose,
+                  .kept = options.kept,
+                  .epilogue = {.shift = bias},
+                  .output = output,
+                  .rows = used_rows(options, features)},
+                 options.tf32);
 }
 
 }   // namespace
 
 Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-              const LinearOptions& options) {
+              const LinearOptions& options, const Place& place) {
   check_weight(weight, features, "linear", "features");
   check_tf32(options, features, "linear");
   PUMICE_EXPECTS(weight.extent(0) == features.extent(1), "linear: weight has shape ",
@@ -63,7 +62,8 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
                  "; weight is [C_in, C_out], did you pass the transposed one?");
   checks::parameter(bias, weight.extent(1), features.dtype(), "linear", "bias");
   checks::same_device(bias, features, "linear", "bias", "features");
-  Tensor output({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
+  Tensor output =
+      place.make({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     run_on_device(features, weight, false, bias, options, output.view());
   } else {
@@ -73,14 +73,15 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
 }
 
 Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                         const LinearOptions& options) {
+                         const LinearOptions& options, const Place& place) {
   const char* op = "linear_transposed";
   check_tf32(options, features, op);
   check_weight(weight, features, op, "features");
   checks::extent(weight, 1, features.extent(1), op, "weight", "the channels of the features");
   checks::parameter(bias, weight.extent(0), features.dtype(), op, "bias");
   checks::same_device(bias, features, op, "bias", "features");
-  Tensor output({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
+  Tensor output =
+      place.make({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     run_on_device(features, weight, true, bias, options, output.view());
   } else {
@@ -90,12 +91,13 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
 }
 
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                             const LinearOptions& options) {
+                             const LinearOptions& options, const Place& place) {
   const char* op = "linear_input_gradient";
   check_tf32(options, grad_output, op);
   check_weight(weight, grad_output, op, "grad_output");
   checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
-  Tensor grad({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
+  Tensor grad =
+      place.make({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     run_on_device(grad_output, weight, true, {}, options, grad.view());
   } else {
@@ -105,7 +107,7 @@ Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight
 }
 
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                              const LinearOptions& options) {
+                              const LinearOptions& options, const Place& place) {
   const char* op = "linear_weight_gradient";
   checks::matrix(features, op, "features");
   checks::matrix(grad_output, op, "grad_output");
@@ -113,24 +115,21 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   checks::extent(grad_output, 0, features.rows(), op, "grad_output", "the rows of the features");
   check_tf32(options, features, op);
-  Tensor grad({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
+  Tensor grad =
+      place.make({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
   if (!checks::on_cuda(features)) {
     cpu::linear_weight_gradient(features, grad_output, grad.view());
   } else if (grad.elements() > 0) {
-    cuda::run({.features = features,
-               .grad_output = grad_output,
-               .deterministic = options.deterministic,
-               .tf32 = options.tf32,
-               .result = grad.view()},
-              nullptr);
+    cuda::run_rows({.features = features, .grad_output = grad_output, .result = grad.view()},
+                   options.deterministic, options.tf32);
   }
   return grad;
 }
 
-Tensor linear_bias_gradient(ConstTensorView grad_output) {
+Tensor linear_bias_gradient(ConstTensorView grad_output, const Place& place) {
   checks::matrix(grad_output, "linear_bias_gradient", "grad_output");
-  Tensor sums({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
-              grad_output.stream());
+  Tensor sums = place.make({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
+                           grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
     cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());

@@ -113,12 +113,14 @@ ConstTensorView widened(ConstTensorView parameter, DType compute, Tensor& room) 
   return room;
 }
 
-NormGradients empty_gradients(ConstTensorView features) {
-  const DType compute = checks::compute_dtype(features.dtype());
+/// Room for the gradients of `features` and of parameters of a type.
+NormGradients empty_gradients(ConstTensorView features, DType of_parameters,
+                              const NormGradientPlaces& places) {
   const StreamView stream = features.stream();
-  return {Tensor(features.shape(), features.dtype(), stream),
-          Tensor({features.extent(1)}, compute, stream),
-          Tensor({features.extent(1)}, compute, stream)};
+  const Shape channels{features.extent(1)};
+  return {places.features.make(features.shape(), features.dtype(), stream, "places.features"),
+          places.weight.make(channels, of_parameters, stream, "places.weight"),
+          places.bias.make(channels, of_parameters, stream, "places.bias")};
 }
 
 cuda::NormGradientViews views_of(NormGradients& gradients) {
@@ -145,8 +147,7 @@ void apply_on_host(const AfterNorm& after, TensorView output) {
 }
 
 /// The gradient behind a ReLU of this output.
-Tensor pass_relu_on_host(ConstTensorView grad_output, ConstTensorView output) {
-  Tensor passed(grad_output.shape(), grad_output.dtype());
+void pass_relu_on_host(ConstTensorView grad_output, ConstTensorView output, TensorView passed) {
   dispatch_floating(output.dtype(), "batch_norm_training_gradient", [&]<class T>(T) {
     const T* const grad = grad_output.data<T>();
     const T* const out = output.data<T>();
@@ -156,15 +157,16 @@ Tensor pass_relu_on_host(ConstTensorView grad_output, ConstTensorView output) {
         to[i] = widen(out[i]) > 0 ? grad[i] : narrow<T>(decltype(widen(out[i])){0});
     });
   });
-  return passed;
 }
 
 /// Room for what a norm of `features` returns.
-Normalized empty_result(ConstTensorView features, const Shape& statistics) {
+Normalized empty_result(ConstTensorView features, const Shape& statistics,
+                        const NormalizedPlaces& places) {
   const DType compute = checks::compute_dtype(features.dtype());
   const StreamView stream = features.stream();
-  return {Tensor(features.shape(), features.dtype(), stream), Tensor(statistics, compute, stream),
-          Tensor(statistics, compute, stream)};
+  return {places.output.make(features.shape(), features.dtype(), stream, "places.output"),
+          places.mean.make(statistics, compute, stream, "places.mean"),
+          places.inverse_deviation.make(statistics, compute, stream, "places.inverse_deviation")};
 }
 
 Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
@@ -192,7 +194,7 @@ Tensor inverse_deviation_of(ConstTensorView variance, double epsilon) {
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
                                TensorView running_variance, const BatchNormOptions& options,
-                               const AfterNorm& after) {
+                               const AfterNorm& after, const NormalizedPlaces& places) {
   const char* op = "batch_norm_training";
   check_batch_input(features, weight, bias, options.epsilon, op);
   const std::int64_t rows = features.rows();
@@ -204,14 +206,15 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   check_batches(options.batches, features, op);
   PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
                  ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
-  PUMICE_EXPECTS(rows != 1, op,
-                 ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
-                 "(model.eval() in Python)");
+  PUMICE_EXPECTS(
+      rows != 1, op,
+      ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
+      "(model.eval() in Python)");
   if (after.residual.defined()) {
     checks::same_shape(after.residual, features, op, "residual", "features");
     checks::same_device(after.residual, features, op, "residual", "features");
   }
-  Normalized result = empty_result(features, {channels});
+  Normalized result = empty_result(features, {channels}, places);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::normalize_by_own(
@@ -246,7 +249,8 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
 NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
                                            ConstTensorView weight, ConstTensorView mean,
                                            ConstTensorView inverse_deviation,
-                                           const BeforeNormGradient& before) {
+                                           const BeforeNormGradient& before,
+                                           const NormGradientPlaces& places) {
   const char* op = "batch_norm_training_gradient";
   check_batch_input(features, weight, {}, 0, op);
   check_gradient(features, grad_output, mean, inverse_deviation, {features.row_elements()}, op);
@@ -256,38 +260,24 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
   }
   const DType compute = checks::compute_dtype(features.dtype());
   const DType of_parameters = weight.defined() ? weight.dtype() : compute;
-  NormGradients result{Tensor(features.shape(), features.dtype(), features.stream()), {}, {}};
-  const auto room = [&](TensorView given, Tensor& made, const char* name) -> TensorView {
-    if (!given.defined()) {
-      made = Tensor({features.extent(1)}, of_parameters, features.stream());
-      return made.view();
-    }
-    checks::norm_parameter(given, features.extent(1), features.dtype(), op, name);
-    checks::same_dtype(given, of_parameters, op, name, "weight");
-    return given;
-  };
-  const TensorView of_weight = room(before.of_weight, result.weight, "of_weight");
-  const TensorView of_bias = room(before.of_bias, result.bias, "of_bias");
+  NormGradients result = empty_gradients(features, of_parameters, places);
+  if (before.residual) {
+    result.residual = places.residual.make(features.shape(), features.dtype(), features.stream(),
+                                           "places.residual");
+  }
   if (checks::on_cuda(features)) {
-    if (before.residual)
-      result.residual = Tensor(features.shape(), features.dtype(), features.stream());
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::normalize_gradient(
-        runner, cuda::all_rows(features), features, grad_output, mean, inverse_deviation, weight,
-        false, {result.features.view(), of_weight, of_bias, result.residual.view()}, before.output);
+    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
+                             inverse_deviation, weight, false, views_of(result), before.output);
     return result;
   }
-  Tensor passed;
+  Tensor passed = result.residual;   // what reaches the residual reaches the norm too
   if (before.output.defined()) {
-    passed = pass_relu_on_host(grad_output, before.output);
+    if (!passed.defined()) passed = Tensor(features.shape(), features.dtype());
+    pass_relu_on_host(grad_output, before.output, passed.view());
     grad_output = passed.view();
-  }
-  if (before.residual) {
-    if (!passed.defined()) {
-      passed = Tensor(features.shape(), features.dtype());
-      copy_async(passed.view(), grad_output, passed.stream());
-    }
-    result.residual = passed;
+  } else if (passed.defined()) {
+    copy_async(passed.view(), grad_output, passed.stream());
   }
   Tensor wide_weight;
   Tensor sums[2];
@@ -297,23 +287,23 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
   }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
                           inverse_deviation, widened(weight, compute, wide_weight), false,
-                          result.features.view(), is_narrow ? sums[0].view() : of_weight,
-                          is_narrow ? sums[1].view() : of_bias);
+                          result.features.view(), is_narrow ? sums[0].view() : result.weight.view(),
+                          is_narrow ? sums[1].view() : result.bias.view());
   if (is_narrow) {
-    copy_async(of_weight, sums[0].to(of_parameters), {});
-    copy_async(of_bias, sums[1].to(of_parameters), {});
+    convert_on_host(result.weight.view(), sums[0]);
+    convert_on_host(result.bias.view(), sums[1]);
   }
   return result;
 }
 
 Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
                             ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
-                            double epsilon) {
+                            double epsilon, const Place& place) {
   const char* op = "batch_norm_inference";
   check_input(features, weight, bias, epsilon, op);
   check_statistics(mean, variance, features, {features.extent(1)}, op, "variance");
   const Tensor deviation = inverse_deviation_of(variance, epsilon);
-  Tensor output(features.shape(), features.dtype(), features.stream());
+  Tensor output = place.make(features.shape(), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::normalize(runner, cuda::all_rows(features), features, mean, deviation, weight, bias,
@@ -327,11 +317,12 @@ Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
 
 NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
                                             ConstTensorView mean, ConstTensorView variance,
-                                            ConstTensorView weight, double epsilon) {
+                                            ConstTensorView weight, double epsilon,
+                                            const NormGradientPlaces& places) {
   const char* op = "batch_norm_inference_gradient";
   check_input(features, weight, {}, epsilon, op);
   check_gradient(features, grad_output, mean, variance, {features.row_elements()}, op);
-  NormGradients result = empty_gradients(features);
+  NormGradients result = empty_gradients(features, checks::compute_dtype(features.dtype()), places);
   const Tensor deviation = inverse_deviation_of(variance, epsilon);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
@@ -346,11 +337,11 @@ NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTenso
 }
 
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                      double epsilon) {
+                      double epsilon, const NormalizedPlaces& places) {
   check_input(features, weight, bias, epsilon, "layer_norm");
   PUMICE_EXPECTS(features.extent(1) > 0,
                  "layer_norm: features has no channels to normalise over; give it at least 1");
-  Normalized result = empty_result(features, {features.rows()});
+  Normalized result = empty_result(features, {features.rows()}, places);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::layer_norm(runner, features, weight, bias, epsilon, result.output.view(),
@@ -364,11 +355,12 @@ Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTen
 
 NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                   ConstTensorView weight, ConstTensorView mean,
-                                  ConstTensorView inverse_deviation) {
+                                  ConstTensorView inverse_deviation,
+                                  const NormGradientPlaces& places) {
   const char* op = "layer_norm_gradient";
   check_input(features, weight, {}, 0, op);
   check_gradient(features, grad_output, mean, inverse_deviation, {features.rows()}, op);
-  NormGradients result = empty_gradients(features);
+  NormGradients result = empty_gradients(features, checks::compute_dtype(features.dtype()), places);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::layer_norm_gradient(runner, features, grad_output, weight, mean, inverse_deviation,
@@ -381,14 +373,14 @@ NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad
 }
 
 Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, ConstTensorView weight,
-                         ConstTensorView bias, double epsilon) {
+                         ConstTensorView bias, double epsilon, const NormalizedPlaces& places) {
   const char* op = "instance_norm";
   check_input(features, weight, bias, epsilon, op);
   check_set(set, features, op);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems items(runner, set);
-    Normalized result = empty_result(features, {set.batch_size(), features.extent(1)});
+    Normalized result = empty_result(features, {set.batch_size(), features.extent(1)}, places);
     cuda::normalize_by_own(runner, items.rows(), features,
                            {.mean = result.mean.view(),
                             .inverse_deviation = result.inverse_deviation.view(),
@@ -403,7 +395,7 @@ Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, Con
                    " has 1 row, which has no variance; give every item at least 2 rows or none");
   }
   const Shape statistics{rows.items(), features.extent(1)};
-  Normalized result = empty_result(features, statistics);
+  Normalized result = empty_result(features, statistics, places);
   const cpu::Moments moments = cpu::moments(features, rows);
   std::vector<double> scales = inverse_deviations(moments.variance, epsilon);
   for (std::int64_t i = 0; i < statistics.elements(); ++i) {
@@ -418,13 +410,14 @@ Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, Con
 
 NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                      const CoordinateSet& set, ConstTensorView weight,
-                                     ConstTensorView mean, ConstTensorView inverse_deviation) {
+                                     ConstTensorView mean, ConstTensorView inverse_deviation,
+                                     const NormGradientPlaces& places) {
   const char* op = "instance_norm_gradient";
   check_input(features, weight, {}, 0, op);
   check_gradient(features, grad_output, mean, inverse_deviation,
                  {set.batch_size(), features.row_elements()}, op);
   check_set(set, features, op);
-  NormGradients result = empty_gradients(features);
+  NormGradients result = empty_gradients(features, checks::compute_dtype(features.dtype()), places);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     const cuda::SetItems items(runner, set);

@@ -33,11 +33,13 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
 /// Of equal inputs the first offset's wins, and sums are added in the order of offsets, as on the
 /// CPU.
 const TileMapRef& tiles_of(const KernelMapView& map) {
-  return map.map->structures()->tiles(map, cuda::kPoolTileRows, 1, cuda::OffsetOrder::ascending);
+  return map.map->structures()->tiles(map, {.tile_rows = cuda::kPoolTileRows}, cuda::OffsetOrder::ascending);
 }
 
-Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average) {
-  Tensor output({map.out_rows, features.extent(1)}, features.dtype(), features.stream());
+Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average,
+                const Place& place) {
+  Tensor output =
+      place.make({map.out_rows, features.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::pool(runner, average ? Pool::average : Pool::sum, tiles_of(map), features, output.view());
@@ -48,17 +50,19 @@ Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average
 }
 
 /// Room for the gradient of the features.
-Tensor empty_gradient(ConstTensorView grad_output, const KernelMapView& map) {
-  return {{map.in_rows, grad_output.extent(1)}, grad_output.dtype(), grad_output.stream()};
+Tensor empty_gradient(ConstTensorView grad_output, const KernelMapView& map, const Place& place) {
+  return place.make({map.in_rows, grad_output.extent(1)}, grad_output.dtype(),
+                    grad_output.stream());
 }
 
 }   // namespace
 
-MaxPooled max_pool(ConstTensorView features, const KernelMapView& map) {
+MaxPooled max_pool(ConstTensorView features, const KernelMapView& map,
+                   const MaxPooledPlaces& places) {
   check_input(features, map, "max_pool");
   const Shape shape{map.out_rows, features.extent(1)};
-  MaxPooled result{Tensor(shape, features.dtype(), features.stream()),
-                   Tensor(shape, DType::i32, features.stream())};
+  MaxPooled result{places.output.make(shape, features.dtype(), features.stream(), "places.output"),
+                   places.argmax.make(shape, DType::i32, features.stream(), "places.argmax")};
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::pool(runner, Pool::max, tiles_of(map), features, result.output.view(),
@@ -69,25 +73,25 @@ MaxPooled max_pool(ConstTensorView features, const KernelMapView& map) {
   return result;
 }
 
-Tensor average_pool(ConstTensorView features, const KernelMapView& map) {
+Tensor average_pool(ConstTensorView features, const KernelMapView& map, const Place& place) {
   check_input(features, map, "average_pool");
-  return sum_pool(features, map, true);
+  return sum_pool(features, map, true, place);
 }
 
-Tensor sum_pool(ConstTensorView features, const KernelMapView& map) {
+Tensor sum_pool(ConstTensorView features, const KernelMapView& map, const Place& place) {
   check_input(features, map, "sum_pool");
-  return sum_pool(features, map, false);
+  return sum_pool(features, map, false, place);
 }
 
 Tensor max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
-                         const KernelMapView& map) {
+                         const KernelMapView& map, const Place& place) {
   check_gradient(grad_output, map, "max_pool_gradient");
   PUMICE_EXPECTS(argmax.dtype() == DType::i32 && argmax.shape() == grad_output.shape(),
                  "max_pool_gradient: argmax is ", name_of(argmax.dtype()), ' ',
                  to_string(argmax.shape()), "; pass the i32 ", to_string(grad_output.shape()),
                  " that max_pool returned");
   checks::same_device(argmax, grad_output, "max_pool_gradient", "argmax", "grad_output");
-  Tensor grad = empty_gradient(grad_output, map);
+  Tensor grad = empty_gradient(grad_output, map, place);
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
     cuda::max_pool_gradient(runner, tiles_of(transposed(map)), grad_output, argmax, grad.view());
@@ -97,9 +101,10 @@ Tensor max_pool_gradient(ConstTensorView grad_output, ConstTensorView argmax,
   return grad;
 }
 
-Tensor average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map) {
+Tensor average_pool_gradient(ConstTensorView grad_output, const KernelMapView& map,
+                             const Place& place) {
   check_gradient(grad_output, map, "average_pool_gradient");
-  Tensor grad = empty_gradient(grad_output, map);
+  Tensor grad = empty_gradient(grad_output, map, place);
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
     cuda::average_pool_gradient(runner, tiles_of(map), tiles_of(transposed(map)), grad_output,
@@ -110,9 +115,10 @@ Tensor average_pool_gradient(ConstTensorView grad_output, const KernelMapView& m
   return grad;
 }
 
-Tensor sum_pool_gradient(ConstTensorView grad_output, const KernelMapView& map) {
+Tensor sum_pool_gradient(ConstTensorView grad_output, const KernelMapView& map,
+                         const Place& place) {
   check_gradient(grad_output, map, "sum_pool_gradient");
-  return sum_pool(grad_output, transposed(map), false);
+  return sum_pool(grad_output, transposed(map), false, place);
 }
 
 }   // namespace pumice

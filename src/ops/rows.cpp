@@ -27,7 +27,8 @@ void check_room(std::int64_t rows, std::int64_t positions, const char* op) {
 }
 
 ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
-                             std::int64_t out_rows, Reduction reduction) {
+                             std::int64_t out_rows, Reduction reduction,
+                             const ReducedRowsPlaces& places) {
   check_room(out_rows, row_of.rows(), "reduce_rows");
   const StreamView stream = features.stream();
   const Shape shape{out_rows, features.extent(1)};
@@ -35,7 +36,7 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
   const cuda::RowGroups groups(runner,
                                cuda::list_of(runner, row_of, out_rows, "reduce_rows: row_of"));
   ReducedRows result;
-  result.output = Tensor(shape, features.dtype(), stream);
+  result.output = places.output.make(shape, features.dtype(), stream, "places.output");
   switch (reduction) {
     case Reduction::sum:
       cuda::reduce_rows(runner, groups, GroupResult::sum, features, result.output.view());
@@ -44,12 +45,12 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
       cuda::reduce_rows(runner, groups, GroupResult::mean, features, result.output.view());
       break;
     case Reduction::max:
-      result.source = Tensor(shape, DType::i32, stream);
+      result.source = places.source.make(shape, DType::i32, stream, "places.source");
       cuda::reduce_rows(runner, groups, GroupResult::max, features, result.output.view(),
                         result.source.view());
       break;
     case Reduction::first:
-      result.source = Tensor({out_rows}, DType::i32, stream);
+      result.source = places.source.make({out_rows}, DType::i32, stream, "places.source");
       cuda::first_position(runner, groups, result.source.view());
       cuda::take_rows(runner, features,
                       cuda::list_of(runner, result.source, features.rows(), nullptr),
@@ -70,11 +71,12 @@ void clear_tail(TensorView features, const RowCount& rows) {
   cuda::clear_tail(runner, rows.ref(), features);
 }
 
-Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
+Tensor take_rows(ConstTensorView features, ConstTensorView rows, const Place& place) {
   PUMICE_EXPECTS(features.rank() >= 1, "take_rows: features is undefined; pass a tensor with rows");
   checks::same_device(rows, features, "take_rows", "rows", "features");
   cpu::check_rows(rows, features.rows(), "take_rows", "rows");
-  Tensor output(with_rows(features.shape(), rows.rows()), features.dtype(), features.stream());
+  Tensor output =
+      place.make(with_rows(features.shape(), rows.rows()), features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::take_rows(runner, features,
@@ -85,7 +87,8 @@ Tensor take_rows(ConstTensorView features, ConstTensorView rows) {
   return output;
 }
 
-Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows) {
+Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int64_t in_rows,
+                    const Place& place) {
   PUMICE_EXPECTS(grad_output.rank() >= 1 && is_floating(grad_output.dtype()),
                  "scatter_rows: grad_output is ", name_of(grad_output.dtype()), ' ',
                  to_string(grad_output.shape()), "; pass rows of f64, f32, f16 or bf16");
@@ -93,7 +96,8 @@ Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int6
   checks::same_device(rows, grad_output, "scatter_rows", "rows", "grad_output");
   cpu::check_rows(rows, in_rows, "scatter_rows", "rows");
   checks::extent(grad_output, 0, rows.rows(), "scatter_rows", "grad_output", "the length of rows");
-  Tensor grad(with_rows(grad_output.shape(), in_rows), grad_output.dtype(), grad_output.stream());
+  Tensor grad = place.make(with_rows(grad_output.shape(), in_rows), grad_output.dtype(),
+                           grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     check_room(in_rows, rows.rows(), "scatter_rows");
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
@@ -107,7 +111,7 @@ Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int6
 }
 
 ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::int64_t out_rows,
-                        Reduction reduction) {
+                        Reduction reduction, const ReducedRowsPlaces& places) {
   const char* op = "reduce_rows";
   checks::matrix(features, op, "features");
   checks::same_device(row_of, features, op, "row_of", "features");
@@ -116,38 +120,42 @@ ReducedRows reduce_rows(ConstTensorView features, ConstTensorView row_of, std::i
                  features.rows(), " rows; reduce at most 2^31 - 1 at a time");
   cpu::check_rows(row_of, out_rows, op, "row_of");
   checks::extent(features, 0, row_of.rows(), op, "features", "the length of row_of");
-  if (checks::on_cuda(features)) return reduce_on_device(features, row_of, out_rows, reduction);
+  if (checks::on_cuda(features))
+    return reduce_on_device(features, row_of, out_rows, reduction, places);
   const Shape shape{out_rows, features.extent(1)};
+  const StreamView stream = features.stream();
   ReducedRows result;
   switch (reduction) {
     case Reduction::sum:
     case Reduction::mean:
-      result.output = Tensor(shape, features.dtype());
+      result.output = places.output.make(shape, features.dtype(), stream, "places.output");
       cpu::reduce_sum(features, row_of, reduction == Reduction::mean, result.output.view());
       break;
     case Reduction::max:
-      result = {Tensor(shape, features.dtype()), Tensor(shape, DType::i32)};
+      result = {places.output.make(shape, features.dtype(), stream, "places.output"),
+                places.source.make(shape, DType::i32, stream, "places.source")};
       cpu::reduce_max(features, row_of, result.output.view(), result.source.view());
       break;
     case Reduction::first:
-      result.source = Tensor({out_rows}, DType::i32);
+      result.source = places.source.make({out_rows}, DType::i32, stream, "places.source");
       cpu::first_position(row_of, result.source.view());
-      result.output = take_rows(features, result.source);
+      result.output = take_rows(features, result.source, places.output);
       break;
   }
   return result;
 }
 
 Tensor reduce_rows_gradient(ConstTensorView grad_output, ConstTensorView row_of,
-                            ConstTensorView source, Reduction reduction) {
+                            ConstTensorView source, Reduction reduction, const Place& place) {
   const char* op = "reduce_rows_gradient";
   checks::matrix(grad_output, op, "grad_output");
   checks::same_device(row_of, grad_output, op, "row_of", "grad_output");
   cpu::check_rows(row_of, grad_output.rows(), op, "row_of");
-  if (reduction == Reduction::sum) return take_rows(grad_output, row_of);
+  if (reduction == Reduction::sum) return take_rows(grad_output, row_of, place);
   const bool on_device = checks::on_cuda(grad_output);
   if (on_device) check_room(grad_output.rows(), row_of.rows(), op);
-  Tensor grad({row_of.rows(), grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
+  Tensor grad =
+      place.make({row_of.rows(), grad_output.extent(1)}, grad_output.dtype(), grad_output.stream());
   if (reduction == Reduction::mean) {
     if (on_device) {
       jit::DeviceRunner runner = cuda::runner_for(grad_output);

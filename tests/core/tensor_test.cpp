@@ -1,12 +1,11 @@
 // Tensors: shapes are checked, copies share, clones do not, conversions round once.
 #include <pumice/core/tensor.hpp>
 
-#include <optional>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include <pumice/core/tensor_request.hpp>
 
 namespace pumice {
 namespace {
@@ -62,36 +61,44 @@ TEST(Tensor, EmptyOnesAreOrdinary) {
   EXPECT_THROW((void)empty.reshaped({1}), UserError);
 }
 
-/// Remembers which tensors it was asked for.
-class AskedFor final : public Allocator {
+/// Counts what it gets back.
+class Lender final : public Allocator {
  public:
-  void* allocate(std::size_t bytes, StreamView stream) override {
-    const TensorRequest* const request = tensor_request();
-    requests.push_back(request == nullptr ? std::nullopt : std::optional(*request));
-    if (refuses) throw std::bad_alloc();
-    return cpu_allocator()->allocate(bytes, stream);
+  void* allocate(std::size_t, StreamView) override { return nullptr; }
+  void deallocate(void* data, std::size_t bytes, StreamView) noexcept override {
+    returned.emplace_back(data, bytes);
   }
-  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
-    cpu_allocator()->deallocate(data, bytes, stream);
-  }
-  std::vector<std::optional<TensorRequest>> requests;
-  bool refuses = false;
+  std::vector<std::pair<void*, std::size_t>> returned;
 };
 
-TEST(Tensor, SaysToItsAllocatorWhatItIs) {
-  const auto allocator = std::make_shared<AskedFor>();
-  const Tensor tensor({3, 5}, DType::bf16, {}, allocator);
-  const Buffer<float> buffer(7, {}, allocator);   // no tensor
-  allocator->refuses = true;
-  EXPECT_THROW(Tensor({4}, DType::i64, {}, allocator), std::bad_alloc);
-  ASSERT_EQ(allocator->requests.size(), 3u);
-  ASSERT_TRUE(allocator->requests[0]);
-  EXPECT_EQ(allocator->requests[0]->shape, Shape({3, 5}));
-  EXPECT_EQ(allocator->requests[0]->dtype, DType::bf16);
-  EXPECT_FALSE(allocator->requests[1]);
-  ASSERT_TRUE(allocator->requests[2]);
-  EXPECT_EQ(allocator->requests[2]->shape, Shape({4}));
-  EXPECT_EQ(tensor_request(), nullptr);
+TEST(Tensor, TakesOverMemoryAndGivesItBackOnce) {
+  const auto lender = std::make_shared<Lender>();
+  std::array<float, 6> memory{1, 2, 3, 4, 5, 6};
+  {
+    Tensor tensor(memory.data(), {2, 3}, DType::f32, {}, lender);
+    EXPECT_EQ(tensor.allocator(), lender.get());
+    const Tensor last = tensor.part(3, {3});
+    tensor = {};
+    EXPECT_TRUE(lender->returned.empty());   // a part keeps it
+    EXPECT_EQ(last.span<float>()[0], 4);
+    EXPECT_EQ(last.allocator(), lender.get());
+  }
+  ASSERT_EQ(lender->returned.size(), 1u);
+  EXPECT_EQ(lender->returned.front(), (std::pair<void*, std::size_t>(memory.data(), 24)));
+}
+
+TEST(Tensor, PartsShareAndStayInside) {
+  const std::array<float, 6> values{0, 1, 2, 3, 4, 5};
+  Tensor whole = Tensor::from<float>(values, {6});
+  Tensor part = whole.part(2, {2, 2});
+  Tensor inner = part.part(1, {3});
+  inner.span<float>()[0] = 9;
+  EXPECT_EQ(whole.span<float>()[3], 9);
+  EXPECT_EQ(part.clone().span<float>()[1], 9);
+  EXPECT_EQ(whole.part(6, {0, 4}).elements(), 0);
+  EXPECT_THROW((void)whole.part(-1, {1}), UserError);
+  EXPECT_THROW((void)whole.part(4, {3}), UserError);
+  EXPECT_THROW((void)part.part(2, {3}), UserError);
 }
 
 TEST(DType, NamesGoBothWays) {

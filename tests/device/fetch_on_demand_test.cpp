@@ -49,7 +49,7 @@ struct Sequence {
     const cuda::PairTiles tiles(runner, pairs, {{nullptr, map.in_rows}, target.out_rows},
                                 {.tile_rows = tile_rows, .own_rows = write == Write::slots});
     if (write == Write::add) {
-      cuda::AddedSums sums(runner, target);
+      cuda::PartialSums sums(runner, target);
       multiply(tiles.ref(), sums.data());
       sums.finish(runner, tiles.ref().tiles);
     } else {
@@ -184,7 +184,7 @@ TEST(FetchOnDemand, OfPoisonIsPoison) {
   SpecRunner runner;
   knows_all(runner);
   const std::int64_t tiles = kPoison;
-  cuda::AddedSums added(runner, {.output = output.raw(),
+  cuda::PartialSums added(runner, {.output = output.raw(),
                                  .type = ElementType::f16,
                                  .out_rows = {nullptr, map.out_rows},
                                  .channels = 8});

@@ -246,10 +246,10 @@ TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before)
       cuda::MapStructures& structures = *map->structures();
       const KernelMapView view = map->view();
       if (tiles_first) {
-        const TileMapRef& tiles = structures.tiles(view, 128, 1);
-        EXPECT_EQ(&structures.tiles(view, 128, 1), &tiles);
-        EXPECT_EQ(structures.tiles(view, 64, 1).tile_rows, 64);
-        structures.tiles(transposed(view), 64, 1);
+        const TileMapRef& tiles = structures.tiles(view, {.tile_rows = 128});
+        EXPECT_EQ(&structures.tiles(view, {.tile_rows = 128}), &tiles);
+        EXPECT_EQ(structures.tiles(view, {.tile_rows = 64}).tile_rows, 64);
+        structures.tiles(transposed(view), {.tile_rows = 64});
       }
       EXPECT_EQ(read_back(structures.pairs(view), stream.view()), in_order(cpu->view()));
       const PairListRef back = structures.pairs(transposed(view));
@@ -282,8 +282,8 @@ TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   const auto set = CoordinateSet::copy_to(random_set(3, 700, 12, 2), stream.view());
   const KernelMapPtr map = submanifold_map(set, kCube);
   cuda::MapStructures& structures = *map->structures();
-  const TileMapRef back = structures.tiles(transposed(map->view()), 128, 1);
-  const TileMapRef forward = structures.tiles(map->view(), 128, 1);
+  const TileMapRef back = structures.tiles(transposed(map->view()), {.tile_rows = 128});
+  const TileMapRef forward = structures.tiles(map->view(), {.tile_rows = 128});
   EXPECT_EQ(forward.in_row, back.in_row);
   EXPECT_NE(forward.entry, back.entry);
   const auto asked = structures.asked();
@@ -291,7 +291,7 @@ TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   EXPECT_FALSE(asked.front().wanted.is_transposed);
 
   const TileMapRef ascending =
-      structures.tiles(transposed(map->view()), 128, 1, cuda::OffsetOrder::ascending);
+      structures.tiles(transposed(map->view()), {.tile_rows = 128}, cuda::OffsetOrder::ascending);
   EXPECT_NE(ascending.in_row, back.in_row);
   EXPECT_EQ(structures.asked().size(), 2u);
   const TileRun run = copy_to_host(ascending.tile_order, 1, stream.view()).front();
@@ -366,7 +366,7 @@ TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_o
       std::vector<DevicePair> expected = pumice::test::pairs_of(view(cpu[ask.map]));
       cuda::MapStructures& structures = *maps[ask.map]->structures();
       if (ask.tile_rows > 0) {
-        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), ask.tile_rows, 1), stream.view()),
+        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), {.tile_rows = ask.tile_rows}), stream.view()),
                   expected);
         continue;
       }
@@ -388,9 +388,9 @@ TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_o
       const bool is_cube = map == maps.front();
       const bool halves = map == maps[1];
       const cuda::MapStructures::Uses all{
-          is_cube  ? std::vector<cuda::TilesWanted>{{false, 128, 1}, {false, 64, 1}}
-          : halves ? std::vector<cuda::TilesWanted>{{false, 128, 1}, {true, 64, 1}}
-                   : std::vector<cuda::TilesWanted>{{false, 64, 1}},
+          is_cube  ? std::vector<cuda::TilesWanted>{{false, {128}}, {false, {64}}}
+          : halves ? std::vector<cuda::TilesWanted>{{false, {128}}, {true, {64}}}
+                   : std::vector<cuda::TilesWanted>{{false, {64}}},
           is_cube || halves};
       EXPECT_TRUE(structures.missing(*map, all).empty());
       EXPECT_EQ(structures.missing(*map, {{{false, 192, 1}}, true}).size(), 1u);

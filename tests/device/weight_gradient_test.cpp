@@ -13,7 +13,7 @@
 #include "device/spec_runner.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/gradient_source.hpp"
-#include "kernels/cuda/gradient_table.hpp"
+#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "kernels/emulated_gradient.hpp"
 #include "kernels/host_tile_map.hpp"

@@ -11,7 +11,7 @@
 #include <pumice/core/cuda.hpp>
 
 #include "kernels/cuda/gradient_source.hpp"
-#include "kernels/cuda/gradient_table.hpp"
+#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda_tile_problem.hpp"
 
 namespace pumice::test {

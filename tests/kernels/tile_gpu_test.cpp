@@ -7,8 +7,8 @@
 #include <pumice/formats/relation_tiles.hpp>
 
 #include "formats/synthetic_map.hpp"
-#include "kernels/cuda/architecture.hpp"
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/tile_table.hpp"
 #include "kernels/cuda_gradient_problem.hpp"
 #include "kernels/cuda_tile_problem.hpp"
 #include "support/gpu.hpp"
@@ -138,8 +138,7 @@ TEST(TileSizesGpu, any_kernel_volume) {
                                                   .in_channels = 64,
                                                   .out_channels = 64,
                                                   .rows = 4000,
-                                                  .architecture = cuda::architecture_bit(kGpu)})
-                                   .spec);
+                                                  .architecture = cuda::architecture_bit(kGpu)}));
     EXPECT_EQ(problem.check(run), "") << offsets << " offsets";
     CudaGradientProblem gradient(map.view(), ElementType::bf16, 64, 64, 1, stream);
     auto gradient_run =

@@ -73,6 +73,21 @@ TEST(TilePartial, slots_need_no_zeros_and_no_order) {
   expect_close(convolution.output, convolution.expected(), 32);
 }
 
+/// A tile has the shortcut behind its entries; those of the other splits leave it out.
+TEST(TilePartial, splits_have_one_shortcut) {
+  constexpr TileSpec kFused = [] {
+    TileSpec spec = split_spec(Write::slots);
+    spec.shortcut_channels = 40;
+    spec.shortcut_first_channels = 24;
+    return spec;
+  }();
+  EmulatedConvolution<kFused> convolution(cloud().view());
+  convolution.add_epilogue(Activation::relu);
+  Tensor partial = poisoned_tensor(Shape{3, 140, 22}, DType::f32);
+  run_splits(convolution, 3, partial, 3, false);
+  expect_close(convolution.output, convolution.expected(), 32);
+}
+
 TEST(TilePartial, finishes_rows_of_four_channels_at_once) {
   constexpr TileSpec kEven = [] {
     TileSpec spec = split_spec(Write::slots);

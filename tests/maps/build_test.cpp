@@ -204,9 +204,9 @@ TEST(BlockMatch, GivesTheListsOfTheRowSearch) {
     const KernelWindow window = random_window(dimension, 3, random);
     PUMICE_TRACE(seed, window);
     ASSERT_TRUE(can_match_blocks(window));
-    for (const Direction direction : {Direction::out_to_in, Direction::in_to_out}) {
-      expect_same_lists(match_blocks(*in, *out, window, direction),
-                        search_rows(*in, *out, window, direction));
+    for (const Reach reach : {Reach::out_to_in, Reach::in_to_out}) {
+      expect_same_lists(match_blocks(*in, *out, window, reach),
+                        search_rows(*in, *out, window, reach));
     }
   }
 }

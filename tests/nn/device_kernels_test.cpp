@@ -16,8 +16,8 @@
 
 #include "jit/bundle_file.hpp"
 #include "jit/module.hpp"
-#include "kernels/cuda/architecture.hpp"
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/tile_table.hpp"
 #include "nn/device_networks.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
@@ -179,8 +179,7 @@ TEST(DeviceKernelsAhead, HoldWhatIsPickedForAnyNumberOfRows) {
                                                .in_channels = 64,
                                                .out_channels = 96,
                                                .rows = rows,
-                                               .architecture = architecture.bit})
-                                .spec;
+                                               .architecture = architecture.bit});
       ASSERT_TRUE(names.contains(cuda::planned(spec).source->name))
           << rows << " rows for " << architecture.name;
     }

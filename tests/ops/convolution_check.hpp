@@ -254,51 +254,69 @@ struct CaseEpilogue {
   }
 };
 
+/// The tensors of a case, and what the reference makes of them.
+struct CaseData {
+  ConvolutionCase c;
+  CaseMap map;
+  Random random{c.seed, 1};
+  KernelMapView view;
+  Values features, weight, grad_output;
+  CaseEpilogue epilogue;
+  reference::Problem problem;
+  reference::Sum output, grad_features, grad_weight, grad_bias;
+
+  CaseData(const ConvolutionCase& of, CaseMap between, StreamView stream)
+      : c(of),
+        map(std::move(between)),
+        view(map.view),
+        features({view.in_rows, c.in_channels}, c.dtype, random, stream),
+        weight({view.offsets, c.in_channels / c.groups, c.out_channels}, c.dtype, random, stream),
+        grad_output({view.out_rows, c.out_channels}, c.dtype, random, stream),
+        epilogue(c, view.out_rows, random, stream),
+        problem{map.meetings,  view.in_rows,   view.out_rows, view.offsets,
+                c.in_channels, c.out_channels, c.groups},
+        output(reference::forward(problem, features.exact, weight.exact)),
+        grad_features(reference::input_gradient(problem, grad_output.exact, weight.exact)),
+        grad_weight(reference::weight_gradient(problem, features.exact, grad_output.exact)),
+        grad_bias(reference::bias_gradient(problem, grad_output.exact)) {
+    epilogue.apply(c, output);
+  }
+
+  ConvolutionOptions forward_options() const {
+    return {.groups = c.groups, .epilogue = epilogue.epilogue};
+  }
+  std::string check_forward(const ConvolutionOptions& options) const {
+    return compare("output", convolution(features.tensor, weight.tensor, view, options), output,
+                   c.dtype);
+  }
+  std::string check_input_gradient(const ConvolutionOptions& options) const {
+    return compare("grad_features",
+                   convolution_input_gradient(grad_output.tensor, weight.tensor, view, options),
+                   grad_features, c.dtype);
+  }
+  std::string check_weight_gradient(const ConvolutionOptions& options) const {
+    return compare("grad_weight",
+                   convolution_weight_gradient(features.tensor, grad_output.tensor, view, options),
+                   grad_weight, c.dtype);
+  }
+};
+
 /// Empty when the case passes where `stream` is, else what differs.
 inline std::string check_case(const ConvolutionCase& c, StreamView stream = {}) {
-  const CaseMap map = build_case_map(c, stream);
+  CaseMap map = build_case_map(c, stream);
   if (!map.complaint.empty()) return map.complaint;
-  Random random(c.seed, 1);
-  const KernelMapView& view = map.view;
-  const Values features({view.in_rows, c.in_channels}, c.dtype, random, stream);
-  const Values weight({view.offsets, c.in_channels / c.groups, c.out_channels}, c.dtype, random,
-                      stream);
-  const Values grad_output({view.out_rows, c.out_channels}, c.dtype, random, stream);
-  const CaseEpilogue epilogue(c, view.out_rows, random, stream);
-
-  const reference::Problem problem{map.meetings,  view.in_rows,   view.out_rows, view.offsets,
-                                   c.in_channels, c.out_channels, c.groups};
-  reference::Sum expected = reference::forward(problem, features.exact, weight.exact);
-  epilogue.apply(c, expected);
-
-  ConvolutionPlan ran;
-  ConvolutionOptions options{.groups = c.groups,
-                             .epilogue = epilogue.epilogue,
-                             .dataflow = c.dataflow,
-                             .packed = nullptr,
-                             .chosen = &ran};
-  std::string complaint = compare(
-      "output", convolution(features.tensor, weight.tensor, view, options), expected, c.dtype);
-  if (complaint.empty() && ran.dataflow != c.dataflow) complaint = "ran as " + ran.name();
+  const CaseData data(c, std::move(map), stream);
+  ConvolutionOptions options = data.forward_options();
+  options.dataflow = c.dataflow;
+  std::string complaint = data.check_forward(options);
   options.epilogue = {};
-  if (complaint.empty()) {
-    complaint =
-        compare("grad_features",
-                convolution_input_gradient(grad_output.tensor, weight.tensor, view, options),
-                reference::input_gradient(problem, grad_output.exact, weight.exact), c.dtype);
-  }
+  if (complaint.empty()) complaint = data.check_input_gradient(options);
   options.dataflow.reset();   // a weight gradient takes none
   options.deterministic = c.seed % 2 == 1;
+  if (complaint.empty()) complaint = data.check_weight_gradient(options);
   if (complaint.empty()) {
-    complaint =
-        compare("grad_weight",
-                convolution_weight_gradient(features.tensor, grad_output.tensor, view, options),
-                reference::weight_gradient(problem, features.exact, grad_output.exact), c.dtype);
-  }
-  if (complaint.empty()) {
-    complaint =
-        compare("grad_bias", bias_gradient(grad_output.tensor),
-                reference::bias_gradient(problem, grad_output.exact), compute_type(c.dtype));
+    complaint = compare("grad_bias", bias_gradient(data.grad_output.tensor), data.grad_bias,
+                        compute_type(c.dtype));
   }
   return complaint;
 }

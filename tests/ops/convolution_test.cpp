@@ -156,8 +156,8 @@ TEST(Convolution, AOneByOneKernelIsADenseProduct) {
   const KernelMapPtr map = submanifold_map(set, submanifold_window(3, axes(3, 1), axes(3, 1)));
   const Tensor x = random_tensor({1000, 7}, DType::f64, 52);
   const Tensor w = random_tensor({1, 7, 9}, DType::f64, 53);
-  ConvolutionPlan plan;
-  const Tensor y = convolution(x, w, map->view(), {.chosen = &plan});
+  const PlanPtr plan = plan_of(convolution_problem(x, w, map->view()), x.device());
+  const Tensor y = convolution(x, w, map->view(), {.plan = plan.get()});
   for (std::int64_t row = 0; row < 1000; ++row) {
     for (std::int64_t c = 0; c < 9; ++c) {
       double sum = 0, magnitude = 0;
@@ -167,7 +167,7 @@ TEST(Convolution, AOneByOneKernelIsADenseProduct) {
         magnitude += std::abs(term);
       }
       ASSERT_NEAR(y.data<double>()[row * 9 + c], sum, tolerance(sum, magnitude, 7, DType::f64))
-          << plan.name();
+          << plan->name();
     }
   }
 }
@@ -322,7 +322,9 @@ TEST(Convolution, AGradientOfTheWeightGoesIntoGivenMemory) {
         const ConvolutionOptions options{.groups = groups, .wide_weight_gradient = true};
         const DType wide = type == DType::f64 ? DType::f64 : DType::f32;
         Tensor into = Tensor::zeros({27, 6 / groups, 8}, wide);
-        convolution_weight_gradient_into(into.view(), x, g, map->view(), options);
+        const Tensor placed =
+            convolution_weight_gradient(x, g, map->view(), options, Place::zeroed(into));
+        EXPECT_EQ(placed.raw(), into.raw());
         EXPECT_TRUE(
             same_bits(into, convolution_weight_gradient(x, g, map->view(), options).to(wide)))
             << rows << " rows of " << name_of(type) << " in " << groups;
@@ -334,13 +336,18 @@ TEST(Convolution, AGradientOfTheWeightGoesIntoGivenMemory) {
   const Tensor g = random_tensor({40, 8}, DType::f16, 2);
   const auto into = [&](const Shape& shape, DType type) {
     return complaint_of([&] {
-      Tensor zeros = Tensor::zeros(shape, type);
-      convolution_weight_gradient_into(zeros.view(), x, g, map->view());
+      convolution_weight_gradient(x, g, map->view(), {.wide_weight_gradient = true},
+                                  Tensor::zeros(shape, type));
     });
   };
-  EXPECT_EQ(into({27, 8, 6}, DType::f32),
-            "zeros has shape [27, 8, 6]: the gradient of this weight is [27, 6, 8]");
-  EXPECT_EQ(into({27, 6, 8}, DType::f16), "zeros is f16: the gradient is summed up in f32");
+  EXPECT_EQ(
+      into({27, 8, 6}, DType::f32),
+      "place is f32 [27, 8, 6], but the result is f32 [27, 6, 8]: give memory of that type and "
+      "shape");
+  EXPECT_EQ(
+      into({27, 6, 8}, DType::f16),
+      "place is f16 [27, 6, 8], but the result is f32 [27, 6, 8]: give memory of that type and "
+      "shape");
 }
 
 }   // namespace

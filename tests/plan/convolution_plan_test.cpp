@@ -1,5 +1,7 @@
 // Which dataflow the rules take, and that they can say why.
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/choose.hpp>
+
+#include <pumice/shared/tile_limits.h>
 
 #include <gtest/gtest.h>
 
@@ -11,6 +13,9 @@ namespace pumice {
 namespace {
 
 using test::message_of;
+
+const Target kCpu = target_of(Device{});
+const Target kHopper = usual_target(kSm90a);
 
 /// A 3³ layer of a LiDAR network's first level.
 ConvolutionProblem lidar_layer() {
@@ -24,7 +29,7 @@ ConvolutionProblem lidar_layer() {
 }
 
 TEST(ConvolutionPlan, ASparseLayerFetchesOnDemand) {
-  const ConvolutionPlan plan = plan_convolution(lidar_layer());
+  const ConvolutionPlan plan = *choose(lidar_layer(), kCpu);
   EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
   EXPECT_EQ(plan.name(), "fetch_on_demand/512");
 }
@@ -33,7 +38,7 @@ TEST(ConvolutionPlan, AFullTableIsAnImplicitProduct) {
   ConvolutionProblem problem = lidar_layer();   // the inverse of a 2³ layer of stride 2
   problem.offsets = 1;
   problem.pairs = problem.out_rows;
-  const ConvolutionPlan plan = plan_convolution(problem);
+  const ConvolutionPlan plan = *choose(problem, kCpu);
   EXPECT_EQ(plan.dataflow, Dataflow::implicit_gemm);
   EXPECT_FALSE(plan.sort_by_mask);
 }
@@ -43,10 +48,10 @@ TEST(ConvolutionPlan, APointwiseLayerMultipliesRowsWhereTheyLie) {
   problem.offsets = 1;
   problem.pairs = problem.out_rows;
   problem.identity = true;
-  const ConvolutionPlan plan = plan_convolution(problem);
+  const ConvolutionPlan plan = *choose(problem, kCpu);
   EXPECT_EQ(plan.dataflow, Dataflow::fetch_on_demand);
   EXPECT_NE(plan.reason.find("where they lie"), std::string::npos) << plan.reason;
-  EXPECT_NE(explain(problem, plan).find("not implicit_gemm: a table of one column"),
+  EXPECT_NE(explain(problem, kCpu, plan).find("not implicit_gemm: a table of one column"),
             std::string::npos);
 }
 
@@ -54,13 +59,12 @@ TEST(ConvolutionPlan, APointwiseLayerMultipliesRowsWhereTheyLie) {
 TEST(ConvolutionPlan, ADeviceKeepsSumsInRegistersUnlessToldOtherwise) {
   ConvolutionProblem problem = lidar_layer();
   problem.pairs = 0;
-  problem.on_device = true;
-  const ConvolutionPlan plan = plan_convolution(problem);
+  const ConvolutionPlan plan = *choose(problem, kHopper);
   EXPECT_EQ(plan.dataflow, Dataflow::implicit_gemm);
   EXPECT_TRUE(plan.sort_by_mask);
   EXPECT_NE(plan.reason.find("registers"), std::string::npos) << plan.reason;
   for (const Dataflow wanted : {Dataflow::fetch_on_demand, Dataflow::gather_gemm_scatter}) {
-    const ConvolutionPlan asked = plan_convolution(problem, wanted);
+    const ConvolutionPlan asked = *choose(problem, kHopper, wanted);
     EXPECT_EQ(asked.dataflow, wanted);
     EXPECT_FALSE(asked.sort_by_mask);
     EXPECT_NE(asked.reason.find("would take implicit_gemm"), std::string::npos) << asked.reason;
@@ -74,7 +78,7 @@ TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {
       problem.out_rows = 10'000'000;
       problem.out_channels = channels;
       problem.dtype = dtype;
-      const ConvolutionPlan plan = plan_convolution(problem);
+      const ConvolutionPlan plan = *choose(problem, kCpu);
       const std::int64_t bytes = plan.tile_rows * channels * (dtype == DType::f64 ? 8 : 4);
       EXPECT_LE(bytes, std::max<std::int64_t>(256 * 1024, 64 * channels * 8));
       EXPECT_GE(plan.tile_rows, 64);
@@ -85,29 +89,29 @@ TEST(ConvolutionPlan, ATilesSumsFitHalfACache) {
 TEST(ConvolutionPlan, ADeepLevelStillHasManyTiles) {
   ConvolutionProblem problem = lidar_layer();
   problem.out_rows = problem.in_rows = 5900;
-  const ConvolutionPlan plan = plan_convolution(problem);
+  const ConvolutionPlan plan = *choose(problem, kCpu);
   EXPECT_GE(problem.out_rows / plan.tile_rows, 32);
 }
 
 TEST(ConvolutionPlan, TheCallerMayInsist) {
   for (const Dataflow wanted :
        {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
-    const ConvolutionPlan plan = plan_convolution(lidar_layer(), wanted);
+    const ConvolutionPlan plan = *choose(lidar_layer(), kCpu, wanted);
     EXPECT_EQ(plan.dataflow, wanted);
     EXPECT_EQ(plan.sort_by_mask, wanted == Dataflow::implicit_gemm);
   }
 }
 
 TEST(ConvolutionPlan, NothingAtAllIsAProblemToo) {
-  const ConvolutionPlan plan = plan_convolution({});
-  EXPECT_GE(plan.tile_rows, 1);
+  const ConvolutionPlan plan = *choose({}, kCpu);
+  EXPECT_EQ(plan.name(), "fetch_on_demand/64");   // the smallest tiles there are
   EXPECT_EQ(ConvolutionProblem{}.fullness(), 0);
-  EXPECT_FALSE(explain({}, plan).empty());
+  EXPECT_NE(explain({}, kCpu, plan).find("0 -> 0 rows, 0 offsets, 0 pairs"), std::string::npos);
 }
 
 TEST(ConvolutionPlan, ExplainsItsChoiceAndTheOthers) {
   const ConvolutionProblem problem = lidar_layer();
-  const std::string text = explain(problem, plan_convolution(problem));
+  const std::string text = explain(problem, kCpu, *choose(problem, kCpu));
   EXPECT_NE(text.find("91767 -> 91767 rows, 27 offsets, 345900 pairs (3.77 per output"),
             std::string::npos)
       << text;
@@ -119,19 +123,19 @@ TEST(ConvolutionPlan, ExplainsItsChoiceAndTheOthers) {
 
 TEST(ConvolutionPlan, AnOverrideSaysWhatTheRulesWouldTake) {
   const ConvolutionProblem problem = lidar_layer();
-  const ConvolutionPlan plan = plan_convolution(problem, Dataflow::gather_gemm_scatter);
+  const ConvolutionPlan plan = *choose(problem, kCpu, Dataflow::gather_gemm_scatter);
   EXPECT_EQ(plan.reason, "asked for; the rules would take fetch_on_demand");
-  EXPECT_NE(explain(problem, plan).find("not fetch_on_demand: another was asked for"),
+  EXPECT_NE(explain(problem, kCpu, plan).find("not fetch_on_demand: another was asked for"),
             std::string::npos);
 }
 
 TEST(ConvolutionPlan, AGradientOfTheWeightIsASumOverPairs) {
   ConvolutionProblem problem = lidar_layer();
   problem.direction = Direction::weight_gradient;
-  const ConvolutionPlan plan = plan_convolution(problem);
+  const ConvolutionPlan plan = *choose(problem, kCpu);
   EXPECT_EQ(plan.dataflow, Dataflow::sum_over_pairs);
   EXPECT_EQ(plan.name(), "sum_over_pairs");
-  const std::string text = explain(problem, plan);
+  const std::string text = explain(problem, kCpu, plan);
   EXPECT_NE(text.find("weight_gradient f32"), std::string::npos) << text;
   EXPECT_NE(text.find("sum_over_pairs: the pairs of each offset are cut into chunks"),
             std::string::npos)
@@ -142,23 +146,22 @@ TEST(ConvolutionPlan, AGradientOfTheWeightIsASumOverPairs) {
 /// A decoder's block: 256 channels beside 128, whose shortcut takes both.
 TEST(ConvolutionPlan, OneKernelReadsSeveralInputsInRowsOfWholePieces) {
   ConvolutionProblem problem = lidar_layer();
-  problem.on_device = true;
   problem.dtype = DType::f16;
-  EXPECT_FALSE(plan_convolution(problem).fuses_inputs);   // there is one
+  EXPECT_FALSE(choose(problem, kHopper)->fuses_inputs);   // there is one
   problem.shortcut_channels = 384;
   problem.shortcut_second_channels = 128;
-  EXPECT_TRUE(plan_convolution(problem).fuses_inputs);
-  EXPECT_NE(explain(problem, plan_convolution(problem)).find("read by one kernel, where they lie"),
+  EXPECT_TRUE(choose(problem, kHopper)->fuses_inputs);
+  EXPECT_NE(explain(problem, kHopper, *choose(problem, kHopper)).find("read by one kernel, where they lie"),
             std::string::npos);
   problem.second_channels = 32;
-  EXPECT_TRUE(plan_convolution(problem).fuses_inputs);
+  EXPECT_TRUE(choose(problem, kHopper)->fuses_inputs);
 
   const auto is_fused_with = [&](auto&& change) {
     ConvolutionProblem other = problem;
     change(other);
-    return plan_convolution(other).fuses_inputs;
+    return choose(other, kHopper)->fuses_inputs;
   };
-  EXPECT_FALSE(is_fused_with([](auto& p) { p.on_device = false; }));
+  EXPECT_FALSE(choose(problem, kCpu)->fuses_inputs);
   EXPECT_FALSE(is_fused_with([](auto& p) { p.groups = 2; }));
   EXPECT_FALSE(is_fused_with([](auto& p) { p.in_channels = 92; }));   // 184 bytes
   EXPECT_FALSE(is_fused_with([](auto& p) { p.second_channels = 28; }));
@@ -170,9 +173,9 @@ TEST(ConvolutionPlan, OneKernelReadsSeveralInputsInRowsOfWholePieces) {
     p.second_channels = 28;
   }));
   for (const Dataflow other : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand}) {
-    const ConvolutionPlan plan = plan_convolution(problem, other);
+    const ConvolutionPlan plan = *choose(problem, kHopper, other);
     EXPECT_FALSE(plan.fuses_inputs);
-    EXPECT_NE(explain(problem, plan).find("brought together first"), std::string::npos);
+    EXPECT_NE(explain(problem, kHopper, plan).find("brought together first"), std::string::npos);
   }
 }
 
@@ -185,11 +188,11 @@ TEST(ConvolutionPlan, AShortcutIsWorkToo) {
 
 TEST(ConvolutionPlan, WhatCannotBeHadIsRefused) {
   ConvolutionProblem problem = lidar_layer();
-  EXPECT_EQ(message_of([&] { plan_convolution(problem, Dataflow::sum_over_pairs); }),
+  EXPECT_EQ(message_of([&] { choose(problem, kCpu, Dataflow::sum_over_pairs); }),
             "dataflow = sum_over_pairs for a forward pass or an input gradient: choose "
             "gather_gemm_scatter, fetch_on_demand or implicit_gemm");
   problem.direction = Direction::weight_gradient;
-  EXPECT_EQ(message_of([&] { plan_convolution(problem, Dataflow::implicit_gemm); }),
+  EXPECT_EQ(message_of([&] { choose(problem, kCpu, Dataflow::implicit_gemm); }),
             "dataflow = implicit_gemm: a weight gradient is a sum over pairs and nothing else; "
             "leave the dataflow out");
 }

@@ -298,8 +298,8 @@ def points() -> None:
     bev = _C.to_bev(merged, here, 2, *grid)
     same(_C.to_bev(merged_there, there, 2, *grid), bev, "view from above")
     same(
-        _C.to_bev_gradient(OnDevice.of(bev), there, 2, 5, *grid),
-        _C.to_bev_gradient(bev, here, 2, 5, *grid),
+        _C.to_bev_gradient(OnDevice.of(bev), there, 2, *grid),
+        _C.to_bev_gradient(bev, here, 2, *grid),
         "gradient of the view from above",
     )
 

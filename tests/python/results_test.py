@@ -1,4 +1,4 @@
-"""Results come back in the shape and the type they were announced with, whatever else has as many bytes."""
+"""Results come back in the shape and the type that operators make them in, whatever else has as many bytes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_sizes_that_coincide_in_any_type(device: torch.device) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
-    """Those announced, in the type and shape that operators make them in: none is a view of memory of the
+    """In the type and shape that operators make them in: none is a view of memory of the
     extension, which PyTorch cannot resize."""
     cells = random_sites(3, 8, 120)
     x = pumice.SparseTensor(cells, torch.randn(len(cells), 6).to(dtype), batch_size=2)
@@ -102,6 +102,18 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
             features, features, one, *forward[1:], forward[0], True
         )
         made[f"fold of {kind}"] = _C.fold_batch_norm(zero, one, one, zero, one, 1e-5)
+    # What is given is taken three times, so that gradients of it add up.
+    chain = _C.Chain([(0, 0, True, 1e-5, 0.1), (2, 0, True, 1e-5, 0.1)])
+    one, zero = (torch.full((6,), value, dtype=dtype) for value in (1.0, 0.0))
+    learned = (layer.weight.detach()[:, :, :6].contiguous(), one, zero) * 2
+    running = (zero.clone(), one.clone(), torch.tensor(0)) * 2
+    given = (features, None, chain, (map, map), learned, (None, None))
+    output, record = _C.chain_training(*given, running, False, False)
+    made["chain"] = output
+    of_features, _, *of_parameters = _C.chain_gradients(
+        torch.randn_like(output), output, *given, record, False, False, True, False
+    )
+    made["gradients of a chain"] = (of_features, *of_parameters)
     for name, found in made.items():
         for index, one in enumerate(found if isinstance(found, tuple) else (found,)):
             assert one.untyped_storage().resizable(), f"{name}, result {index}, is a view"

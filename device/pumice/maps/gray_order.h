@@ -6,7 +6,7 @@
 //   Gray-decoded      sorting by it visits masks in the order of a Gray code, in which
 //                     neighbours differ in one bit
 //
-// One sort serves all maps of a batch, side by side. A split has every S-th offset in order of
+// One sort serves all maps of a batch that are sorted, side by side. A split has every S-th offset in order of
 // frequency, and an order of its own. Where a split has more than 63 offsets, neighbours in
 // frequency share a bit.
 #pragma once
@@ -90,12 +90,17 @@ template <class Key> PUMICE_DEVICE void write_gray_keys(const MapBatch& batch) {
     task.label[k] = ranks ? ranked[k] : static_cast<uint16_t>(k);
   const int64_t rank = int64_t{chunk} * kOrderThreads + thread_index();
   if (rank >= rows) return;
+  const int64_t capacity = batch.set[task.out_set].rows.capacity;
+  if (task.unsorted != nullptr) {
+    for (int split = 0; split < task.splits; ++split)
+      task.unsorted[split * capacity + rank] = static_cast<uint32_t>(rank);
+    return;
+  }
   Key* const keys = static_cast<Key*>(task.keys) + rank;
   if (task.splits == 1 && task.words == 1) {
     *keys = short_key<Key>(ranked, task.mask[rank]);
     return;
   }
-  const int64_t capacity = batch.set[task.out_set].rows.capacity;
   for (int split = 0; split < task.splits; ++split) {
     keys[split * capacity] = static_cast<Key>(
         split_key(task, ranks ? ranked : nullptr, task.mask + rank * task.words, split));

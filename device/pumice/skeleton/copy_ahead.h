@@ -53,7 +53,7 @@ PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
   const WeightBlocks<S> weights(arguments, column_tile, group);
   TileWalk<S> walk(arguments, run);
   WarpTile<S> sums(warp, lane_index());
-  Epilogue<S> epilogue(arguments, start, column_tile, group, warp % S.row_warps * warp_rows(S),
+  TileEpilogue<S> epilogue(arguments, start, column_tile, group, warp % S.row_warps * warp_rows(S),
                        kGroupRows);
   constexpr int32_t kAhead = S.stages - 1;
   PUMICE_ROLLED

@@ -63,7 +63,7 @@ template <TileSpec S> class Staging {
 
 /// From staged sums to memory, for one warp: groups of 16 rows that begin at `row` of the tile and
 /// are `group_step` apart.
-template <TileSpec S> class Epilogue {
+template <TileSpec S> class TileEpilogue {
   static constexpr bool kPartial = S.write != Write::store;
   static constexpr ElementType kType = written_type(S);
   static constexpr int32_t kChunk = kPartial ? 4 : kChunkBytes / element_bytes(kType);   // columns
@@ -84,7 +84,7 @@ template <TileSpec S> class Epilogue {
 
  public:
   /// Before the products, so that the output rows are there when they are needed.
-  PUMICE_DEVICE Epilogue(const TileArguments& arguments, const TileStart& start,
+  PUMICE_DEVICE TileEpilogue(const TileArguments& arguments, const TileStart& start,
                          int32_t column_tile, int32_t group, int32_t row, int32_t group_step)
       : arguments_(arguments),
         split_(start.run.split),

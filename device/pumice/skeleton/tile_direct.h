@@ -155,7 +155,7 @@ template <TileSpec S> class DirectTile {
   const TileRun& run_;
   int32_t entry_;   // whose rows are asked for next
   int32_t first_row_;
-  Epilogue<S> epilogue_;
+  TileEpilogue<S> epilogue_;
   const unsigned char* weight_;
   int32_t row_ = -1;
   int32_t offset_ = 0;

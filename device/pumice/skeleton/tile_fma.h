@@ -64,7 +64,7 @@ template <TileSpec S> class LaneTile {
     }
   }
 
-  PUMICE_DEVICE void store(Epilogue<S>& epilogue, int32_t warp) const {
+  PUMICE_DEVICE void store(TileEpilogue<S>& epilogue, int32_t warp) const {
     Staging<S> staging(warp);
     PUMICE_UNROLL
     for (int32_t i = 0; i < kRows; ++i) {

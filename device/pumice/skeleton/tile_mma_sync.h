@@ -47,7 +47,7 @@ template <TileSpec S> class MatrixWarpTile {
     return walk.has_blocks(row_ / kBlockRows, kBlocks);
   }
 
-  PUMICE_DEVICE void store(Epilogue<S>& epilogue, int32_t warp) const {
+  PUMICE_DEVICE void store(TileEpilogue<S>& epilogue, int32_t warp) const {
     Staging<S> staging(warp);
     PUMICE_UNROLL
     for (int32_t i = 0; i < kRows / kGroupRows; ++i)

@@ -57,7 +57,8 @@ template <TileSpec S> class TileWalk {
   PUMICE_DEVICE TileWalk(const TileArguments& arguments, const TileRun& run)
       : entries_(reinterpret_cast<const uint32_t*>(arguments.map.entry)),
         entry_(run.entry_begin),
-        end_(run.entry_end) {
+        end_(run.entry_end),
+        shortcut_chunks_(S.write == Write::store || run.split == 0 ? kShortcutChunks : 0) {
     if constexpr (S.gather == Gather::map) {
       window_ = read(entry_ + lane_index());
       ahead_ = read(entry_ + kWarpLanes + lane_index());
@@ -65,8 +66,8 @@ template <TileSpec S> class TileWalk {
     }
   }
 
-  /// Stages of the whole tile.
-  PUMICE_DEVICE int32_t stages() const { return (end_ - entry_) * kChunks + kShortcutChunks; }
+  /// Stages of the whole tile. Splits of the offsets are added up: the first one has the shortcut.
+  PUMICE_DEVICE int32_t stages() const { return (end_ - entry_) * kChunks + shortcut_chunks_; }
 
   PUMICE_DEVICE bool in_shortcut() const { return kShortcutChunks > 0 && entry_ >= end_; }
   PUMICE_DEVICE int32_t entry() const { return entry_; }
@@ -102,6 +103,7 @@ template <TileSpec S> class TileWalk {
   const uint32_t* entries_;   // each read at once: offset in the lower half, blocks in the upper
   int32_t entry_;
   int32_t end_;
+  int32_t shortcut_chunks_;   // of this tile, folded into a constant where sums are stored
   int32_t chunk_ = 0;
   uint32_t current_ = kWhole;
   // Each lane holds one of 32 entries and one of the 32 after those: a read in every step would be

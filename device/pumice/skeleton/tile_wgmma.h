@@ -87,7 +87,7 @@ template <TileSpec S> class WarpgroupTile {
   }
 
   /// `warp` counts all multiplying warps.
-  PUMICE_DEVICE void store(Epilogue<S>& epilogue, int32_t warp) const {
+  PUMICE_DEVICE void store(TileEpilogue<S>& epilogue, int32_t warp) const {
     Staging<S> staging(warp);
     PUMICE_UNROLL
     for (int32_t block = 0; block < kBlocks; ++block)
@@ -179,7 +179,7 @@ template <TileSpec S> PUMICE_DEVICE void tile_wgmma(const TileArguments& argumen
   }
   take_registers<multiply_registers(S)>();
   const int32_t warp = warp_shuffle(warp_index(), 0);
-  Epilogue<S> epilogue(arguments, start, column_tile, group,
+  TileEpilogue<S> epilogue(arguments, start, column_tile, group,
                        warpgroup * (S.tile_rows / kMultiplying) + warp % 4 * kGroupRows,
                        kBlockRows);
   WarpgroupTile<S> tile(warpgroup);

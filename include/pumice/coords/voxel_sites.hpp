@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <pumice/coords/coordinate_set.hpp>
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 
 namespace pumice {
 
@@ -35,7 +35,8 @@ struct VoxelSites {
 /// floor((position − origin) / size) in float32. UserError for a size that is not positive and
 /// finite, an empty range, a batch item that there is not, and for a point that is not finite or,
 /// being kept, has no cell in 32 bits. On a device, waits for how many voxels there are.
+/// `row_of`: where that goes.
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options);
+                       const VoxelSiteOptions& options, const Place& row_of = {});
 
 }   // namespace pumice

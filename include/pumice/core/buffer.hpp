@@ -29,6 +29,9 @@ template <class T> class Buffer {
                    "buffer of ", size, " elements of ", sizeof(T), " bytes");
     if (size > 0) data_ = static_cast<T*>(allocator_->allocate(bytes(), stream_));
   }
+  /// Takes over memory of `size` elements that `allocator` gave: it gets them back.
+  Buffer(T* data, std::int64_t size, StreamView stream, std::shared_ptr<Allocator> allocator)
+      : data_(data), size_(size), stream_(stream), allocator_(std::move(allocator)) {}
   Buffer(Buffer&& other) noexcept { swap(other); }
   Buffer& operator=(Buffer&& other) noexcept {
     Buffer moved(std::move(other));
@@ -46,6 +49,8 @@ template <class T> class Buffer {
   std::int64_t size() const { return size_; }
   std::size_t bytes() const { return static_cast<std::size_t>(size_) * sizeof(T); }
   StreamView stream() const { return stream_; }
+  /// Whose memory it is.
+  const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
   Device device() const { return stream_.device; }
 
   /// For the host; UserError where the elements are on a device.

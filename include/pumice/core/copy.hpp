@@ -20,6 +20,9 @@ void copy_async(void* to, Device to_device, const void* from, Device from_device
 /// Between tensors of one shape and type.
 void copy_async(TensorView to, const ConstTensorView& from, StreamView stream);
 
+/// Between tensors of one shape on the host, of floating types: rounded to nearest.
+void convert_on_host(TensorView to, ConstTensorView from);
+
 /// Enqueues filling `bytes` with one byte.
 void fill_bytes_async(void* data, std::byte value, std::size_t bytes, StreamView stream);
 /// Enqueues filling a tensor with one value, rounded to its type.

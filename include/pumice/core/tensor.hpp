@@ -90,13 +90,16 @@ template <bool Const> class BasicTensorView {
 using TensorView = BasicTensorView<false>;
 using ConstTensorView = BasicTensorView<true>;
 
-/// Owns an array, counted by reference: copies share the elements, `clone` does not.
+/// Owns an array, counted by reference: copies and parts share the elements, `clone` does not.
 class Tensor {
  public:
   Tensor() = default;
   /// Uninitialised.
   Tensor(Shape shape, DType dtype, StreamView stream = {},
          std::shared_ptr<Allocator> allocator = nullptr);
+  /// Takes over memory that somebody else made: `owner` gets it back.
+  Tensor(void* memory, Shape shape, DType dtype, StreamView stream,
+         std::shared_ptr<Allocator> owner);
   /// Filled, in the order of `stream`.
   static Tensor zeros(Shape shape, DType dtype, StreamView stream = {});
   static Tensor full(Shape shape, DType dtype, double value, StreamView stream = {});
@@ -117,8 +120,8 @@ class Tensor {
   TensorView view() { return {raw(), dtype_, shape_, stream()}; }
   ConstTensorView view() const { return {raw(), dtype_, shape_, stream()}; }
   operator ConstTensorView() const { return view(); }   // NOLINT(google-explicit-constructor)
-  void* raw() { return storage_ ? storage_->data() : nullptr; }
-  const void* raw() const { return storage_ ? storage_->data() : nullptr; }
+  void* raw() { return storage_ ? storage_->data() + offset_ : nullptr; }
+  const void* raw() const { return storage_ ? storage_->data() + offset_ : nullptr; }
   template <class T> T* data() { return view().data<T>(); }
   template <class T> const T* data() const { return view().data<T>(); }
   template <class T> std::span<T> span() { return view().span<T>(); }
@@ -128,12 +131,17 @@ class Tensor {
   Tensor clone() const;
   /// The same elements under another shape with as many of them.
   Tensor reshaped(Shape shape) const;
+  /// Those from `first` on, under a shape: shares them, and keeps all of the memory alive.
+  Tensor part(std::int64_t first, Shape shape) const;
+  /// Whose memory it is: null where undefined.
+  const Allocator* allocator() const { return storage_ ? storage_->allocator().get() : nullptr; }
   /// A copy converted to `dtype` (round to nearest); shares when the dtype is already that. On the
   /// host only.
   Tensor to(DType dtype) const;
 
  private:
   std::shared_ptr<Buffer<std::byte>> storage_;
+  std::int64_t offset_ = 0;   // bytes from its start
   Shape shape_{};
   DType dtype_ = DType::f32;
 };

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 #include <pumice/maps/kernel_map.hpp>
 
 namespace pumice {
@@ -13,6 +13,6 @@ namespace pumice {
 /// multiplied and summed in float and rounded once. Partial sums are cut by pair count alone and
 /// added in order, so the bits do not depend on the number of threads.
 Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
-                       std::int64_t groups);
+                       std::int64_t groups, const Place& place = {});
 
 }   // namespace pumice

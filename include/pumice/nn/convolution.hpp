@@ -66,7 +66,7 @@ class Convolution final : public Module {
   SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Fused& fused,
                    Context& context);
   /// Null where the plan multiplies the weights as they are.
-  const PackedWeight* packed(const ConvolutionProblem& problem, const Context& context);
+  const PackedWeight* packed(const ConvolutionPlan& plan);
   /// Where a device keeps its packed weights; null while they change each step.
   TileWeights* tile_weights();
   /// What the epilogue applies for the bias and the norm behind; folded again when they change.

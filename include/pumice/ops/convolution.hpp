@@ -3,10 +3,11 @@
 
 #include <optional>
 
+#include <pumice/core/results.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/choose.hpp>
 
 namespace pumice {
 
@@ -26,8 +27,12 @@ struct ConvolutionOptions {
   /// Forward only: further channels of the input's rows, so that a concatenation need not be made.
   /// The plan says whether one kernel reads all these tensors, or they are brought together first.
   ConstTensorView second{};
-  Shortcut shortcut{};                    // forward only
-  std::optional<Dataflow> dataflow{};     // absent: the plan decides; no weight gradient takes one
+  Shortcut shortcut{};   // forward only
+  /// How to run it: chosen by hand, measured, read from a file. Null: `choose` decides. UserError
+  /// where it does not fit (`check` of pumice/plan/choose.hpp).
+  const ConvolutionPlan* plan = nullptr;
+  /// Instead of a plan: the dataflow alone, the rest is chosen. No weight gradient takes one.
+  std::optional<Dataflow> dataflow{};
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
   /// On a device: where packed weights are kept. Beside a shortcut they hold the epilogue's scale:
   /// to be cleared when that changes too.
@@ -42,34 +47,49 @@ struct ConvolutionOptions {
   /// rounded where it is packed, so that no rounded copy need be made.
   bool rounds_weight = false;
   bool wide_weight_gradient = false;   // of f16 and bf16: it stays in f32, in which it was added up
-  ConvolutionPlan* chosen = nullptr;   // receives the plan that ran
 };
+
+/// What the operators below are, without their data: for `candidates`, `choose` and `explain`. The
+/// arguments are those of the operator, which are looked at and not computed with.
+ConvolutionProblem convolution_problem(ConstTensorView features, ConstTensorView weight,
+                                       const KernelMapView& map,
+                                       const ConvolutionOptions& options = {});
+ConvolutionProblem convolution_input_gradient_problem(ConstTensorView grad_output,
+                                                      ConstTensorView weight,
+                                                      const KernelMapView& map,
+                                                      const ConvolutionOptions& options = {});
+ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
+                                                       ConstTensorView grad_output,
+                                                       const KernelMapView& map,
+                                                       const ConvolutionOptions& options = {});
+
+/// The plan that such a problem runs with on `device`: that of the options, or a chosen one. The
+/// options' own lives as long as they do.
+PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
+                const ConvolutionOptions& options = {});
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.
 /// features, and `second` beside them: [map.in_rows, C_in]; weight: [K, C_in / groups, C_out], same
 /// dtype. Returns [map.out_rows, C_out] of that dtype. UserError names the layer's mismatching
 /// argument.
 Tensor convolution(ConstTensorView features, ConstTensorView weight, const KernelMapView& map,
-                   const ConvolutionOptions& options = {});
+                   const ConvolutionOptions& options = {}, const Place& place = {});
 
 /// Gradient of the features: grad_output [map.out_rows, C_out] → [map.in_rows, C_in]. `map` is the
 /// forward map; its transpose is taken here. The epilogue's residual, where defined, is added: what
 /// reached the same features on another way.
 Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                                  const KernelMapView& map, const ConvolutionOptions& options = {});
+                                  const KernelMapView& map, const ConvolutionOptions& options = {},
+                                  const Place& place = {});
 
-/// Gradient of the weight, [K, C_in / groups, C_out], of the features' type or f32.
+/// Gradient of the weight, [K, C_in / groups, C_out], of the features' type or f32. Kernels that
+/// add need not clear a place that holds zeros, so that the gradients of many layers can be cleared
+/// at once.
 Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                                   const KernelMapView& map,
-                                   const ConvolutionOptions& options = {});
-
-/// The same into `zeros` of that shape, f32 (f64 of f64), which has to hold zeros: kernels that add
-/// need not clear it first, so that the gradients of many layers can be cleared at once.
-void convolution_weight_gradient_into(TensorView zeros, ConstTensorView features,
-                                      ConstTensorView grad_output, const KernelMapView& map,
-                                      const ConvolutionOptions& options = {});
+                                   const KernelMapView& map, const ConvolutionOptions& options = {},
+                                   const Place& place = {});
 
 /// Gradient of a bias: the sum over rows, compute type [C].
-Tensor bias_gradient(ConstTensorView grad_output);
+Tensor bias_gradient(ConstTensorView grad_output, const Place& place = {});
 
 }   // namespace pumice

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include <pumice/coords/coordinate_set.hpp>
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 
 namespace pumice {
 
@@ -28,19 +28,19 @@ struct DenseOptions {
 /// site outside the grid unless `crop`; on a device such rows are left out, and the next call that
 /// waits for the stream raises the error, with how many they are.
 Tensor to_dense(ConstTensorView features, const CoordinateSet& set,
-                const DenseOptions& options = {});
+                const DenseOptions& options = {}, const Place& place = {});
 /// The gradient: what each site finds in grad_dense, [N, C]; 0 for rows that were cropped. Also
 /// how a dense map is sampled at given sites.
 Tensor to_dense_gradient(ConstTensorView grad_dense, const CoordinateSet& set,
-                         const DenseOptions& options = {});
+                         const DenseOptions& options = {}, const Place& place = {});
 
 /// As `to_dense`, with the extent of `axis` folded into the channels, channel-major: [batch_size,
 /// C · shape[axis], other axes in order]. For a grid of x, y, z and axis 2: [B, C · Z, X, Y], what
 /// the heads of detectors take.
 Tensor to_bev(ConstTensorView features, const CoordinateSet& set, int axis,
-              const DenseOptions& options = {});
+              const DenseOptions& options = {}, const Place& place = {});
 Tensor to_bev_gradient(ConstTensorView grad_bev, const CoordinateSet& set, int axis,
-                       const DenseOptions& options = {});
+                       const DenseOptions& options = {}, const Place& place = {});
 
 struct SparseRows {
   CoordinateSetPtr set;
@@ -58,9 +58,10 @@ struct FromDenseOptions {
 /// dense: [B, C, shape…], 1 to 4 spatial axes -> the sites that are there, in the order of the
 /// array (batch, then axes, the last fastest), with batch_size = B. On a device this waits for how
 /// many there are, which decides the shape of the result.
-SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options = {});
+SparseRows from_dense(ConstTensorView dense, const FromDenseOptions& options = {},
+                      const Place& place = {});
 /// Gradient of the dense array, [B, C, shape…], 0 where no site is.
 Tensor from_dense_gradient(ConstTensorView grad_features, const CoordinateSet& set,
-                           const DenseGrid& grid);
+                           const DenseGrid& grid, const Place& place = {});
 
 }   // namespace pumice

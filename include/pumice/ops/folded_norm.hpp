@@ -9,8 +9,8 @@
 
 namespace pumice {
 
-/// A batch norm with given statistics, behind a layer with a bias. All [C] and floating; variance is
-/// of the mean's type, bias of the weight's.
+/// A batch norm with given statistics, behind a layer with a bias. All [C] and floating; variance
+/// is of the mean's type, bias of the weight's.
 struct SettledNorm {
   ConstTensorView mean;
   ConstTensorView variance;
@@ -24,13 +24,17 @@ struct ScaleShift {
   Tensor scale;   // [C]
   Tensor shift;
 };
+struct ScaleShiftPlaces {
+  Place scale{};
+  Place shift{};
+};
 
 /// y = x · scale + shift, where x has no bias yet: scale = weight / sqrt(variance + epsilon),
 /// shift = bias + (added_before - mean) · scale. The result is of the compute type
 /// (normalization.hpp).
 ScaleShift fold_batch_norm(ConstTensorView mean, ConstTensorView variance, ConstTensorView weight,
                            ConstTensorView bias, ConstTensorView added_before,
-                           double epsilon = kNormEpsilon);
+                           double epsilon = kNormEpsilon, const ScaleShiftPlaces& places = {});
 
 /// The same of many norms of one device and compute type: one piece of memory and one launch, or
 /// few. What they look at belongs to `memory`.
@@ -42,6 +46,6 @@ struct ScaleShifts {
   Tensor memory;
   std::vector<Views> of_norm;
 };
-ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms);
+ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms, const Place& place = {});
 
 }   // namespace pumice

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include <pumice/coords/coordinate_set.hpp>
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 
 namespace pumice {
 
@@ -36,6 +36,11 @@ struct InterpolationMap {
   std::int64_t in_rows = 0;
 };
 
+struct InterpolationMapPlaces {
+  Place rows{};
+  Place weights{};
+};
+
 /// Looks at a map's tensors.
 struct InterpolationMapView {
   InterpolationMapView() = default;
@@ -53,10 +58,13 @@ struct InterpolationMapView {
 /// a position that is not finite and for a batch index that is not a whole number in the batch. On
 /// a device, such points see NaN, and the next call that waits for the stream raises the error.
 InterpolationMap interpolation_map(const CoordinateSet& set, ConstTensorView points,
-                                   const InterpolationOptions& options = {});
+                                   const InterpolationOptions& options = {},
+                                   const InterpolationMapPlaces& places = {});
 /// features: [map.in_rows, C] -> [P, C].
-Tensor interpolate(ConstTensorView features, const InterpolationMapView& map);
+Tensor interpolate(ConstTensorView features, const InterpolationMapView& map,
+                   const Place& place = {});
 /// Gradient of the features, [map.in_rows, C].
-Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map);
+Tensor interpolate_gradient(ConstTensorView grad_output, const InterpolationMapView& map,
+                            const Place& place = {});
 
 }   // namespace pumice

@@ -1,8 +1,8 @@
 // A dense product of every row with one matrix: a 1×1 convolution without a map.
 #pragma once
 
+#include <pumice/core/results.hpp>
 #include <pumice/core/row_count.hpp>
-#include <pumice/core/tensor.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 
 namespace pumice {
@@ -25,19 +25,20 @@ struct LinearOptions {
 /// [C_out] (f64 for f64, else f32), undefined: 0. Half types are multiplied in float and rounded
 /// once.
 Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias = {},
-              const LinearOptions& options = {});
+              const LinearOptions& options = {}, const Place& place = {});
 /// The same with a weight [C_out, C_in], as PyTorch stores it.
 Tensor linear_transposed(ConstTensorView features, ConstTensorView weight,
-                         ConstTensorView bias = {}, const LinearOptions& options = {});
+                         ConstTensorView bias = {}, const LinearOptions& options = {},
+                         const Place& place = {});
 /// grad_output [N, C_out] · Wᵀ: [N, C_in].
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
-                             const LinearOptions& options = {});
+                             const LinearOptions& options = {}, const Place& place = {});
 /// xᵀ · grad_output: [C_in, C_out], of the storage type. With the two exchanged, the gradient of a
 /// weight as PyTorch stores it.
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
-                              const LinearOptions& options = {});
+                              const LinearOptions& options = {}, const Place& place = {});
 /// The sum over rows, compute type [C_out]; summed in double, on a device in double over sums of a
 /// few hundred rows in float.
-Tensor linear_bias_gradient(ConstTensorView grad_output);
+Tensor linear_bias_gradient(ConstTensorView grad_output, const Place& place = {});
 
 }   // namespace pumice

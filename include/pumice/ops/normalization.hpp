@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include <pumice/coords/coordinate_set.hpp>
-#include <pumice/core/tensor.hpp>
+#include <pumice/core/results.hpp>
 
 namespace pumice {
 
@@ -25,12 +25,23 @@ struct Normalized {
   Tensor mean;                // what the gradient needs: [C] for batch, [N] for layer,
   Tensor inverse_deviation;   // [batch_size, C] for instance norm; 1 / sqrt(variance + epsilon)
 };
+struct NormalizedPlaces {
+  Place output{};
+  Place mean{};
+  Place inverse_deviation{};
+};
 
 struct NormGradients {
   Tensor features;     // [N, C]
   Tensor weight;       // [C]
   Tensor bias;         // [C]
   Tensor residual{};   // [N, C], of a norm that is followed by one
+};
+struct NormGradientPlaces {
+  Place features{};
+  Place weight{};
+  Place bias{};
+  Place residual{};
 };
 
 /// What follows a norm in the same pass: relu(norm + residual).
@@ -44,8 +55,6 @@ struct BeforeNormGradient {
   ConstTensorView output{};   // of the ReLU, which passes gradients where it is above 0; undefined:
                               // there was none
   bool residual = false;      // whether its gradient is wanted
-  TensorView of_weight{};   // [C], where these gradients go; undefined: into tensors of the result
-  TensorView of_bias{};
 };
 
 struct BatchNormOptions {
@@ -61,36 +70,41 @@ struct BatchNormOptions {
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
                                TensorView running_variance, const BatchNormOptions& options = {},
-                               const AfterNorm& after = {});
+                               const AfterNorm& after = {}, const NormalizedPlaces& places = {});
 /// Gradients of `batch_norm_training`; `mean` and `inverse_deviation` are the ones it returned.
 NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensorView grad_output,
                                            ConstTensorView weight, ConstTensorView mean,
                                            ConstTensorView inverse_deviation,
-                                           const BeforeNormGradient& before = {});
+                                           const BeforeNormGradient& before = {},
+                                           const NormGradientPlaces& places = {});
 
 /// (x - mean) / sqrt(variance + epsilon) · weight + bias with given statistics, all [C].
 Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
                             ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
-                            double epsilon = kNormEpsilon);
+                            double epsilon = kNormEpsilon, const Place& place = {});
 /// Gradients with the statistics held constant.
 NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
                                             ConstTensorView mean, ConstTensorView variance,
-                                            ConstTensorView weight, double epsilon = kNormEpsilon);
+                                            ConstTensorView weight, double epsilon = kNormEpsilon,
+                                            const NormGradientPlaces& places = {});
 
 /// Normalises every row over its C channels (biased variance).
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                      double epsilon = kNormEpsilon);
+                      double epsilon = kNormEpsilon, const NormalizedPlaces& places = {});
 NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                   ConstTensorView weight, ConstTensorView mean,
-                                  ConstTensorView inverse_deviation);
+                                  ConstTensorView inverse_deviation,
+                                  const NormGradientPlaces& places = {});
 
 /// Normalises every channel over the rows of each batch item (biased variance). Items without rows
 /// have statistics 0; an item of one row is a UserError naming it, as in PyTorch's training mode.
 /// On a device, where nobody waits to see how many rows an item has, the one row becomes `bias`.
 Normalized instance_norm(ConstTensorView features, const CoordinateSet& set, ConstTensorView weight,
-                         ConstTensorView bias, double epsilon = kNormEpsilon);
+                         ConstTensorView bias, double epsilon = kNormEpsilon,
+                         const NormalizedPlaces& places = {});
 NormGradients instance_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                      const CoordinateSet& set, ConstTensorView weight,
-                                     ConstTensorView mean, ConstTensorView inverse_deviation);
+                                     ConstTensorView mean, ConstTensorView inverse_deviation,
+                                     const NormGradientPlaces& places = {});
 
 }   // namespace pumice

@@ -1,16 +1,18 @@
-// From what a convolution is to how it is run, and why.
+// How a convolution is run: a value that the executor obeys. It is chosen (pumice/plan/choose.hpp),
+// measured, written to a file or made by hand, and nothing behind it chooses again.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include <pumice/core/dtype.hpp>
+#include <pumice/plan/problem.hpp>
+#include <pumice/plan/schedule.hpp>
 
 namespace pumice {
 
-enum class Direction : unsigned char { forward, input_gradient, weight_gradient };
 /// The first three are ways to run a forward pass or an input gradient, for a caller to choose
 /// from; the last is how every weight gradient is made.
 enum class Dataflow : unsigned char {
@@ -20,62 +22,37 @@ enum class Dataflow : unsigned char {
   sum_over_pairs,
 };
 
-std::string_view name_of(Direction direction);
 std::string_view name_of(Dataflow dataflow);
 /// "gather_gemm_scatter", "fetch_on_demand", "implicit_gemm"; UserError for others.
 Dataflow parse_dataflow(std::string_view name);
 
-/// A convolution without its data. Rows and channels are those of the direction: for an input
-/// gradient, `in` is the gradient of the output; for a weight gradient, those of the forward pass.
-struct ConvolutionProblem {
-  Direction direction = Direction::forward;
-  std::int64_t in_rows = 0;
-  std::int64_t out_rows = 0;
-  std::int64_t pairs = 0;
-  std::int64_t offsets = 0;
-  std::int64_t in_channels = 0;
-  std::int64_t out_channels = 0;
-  std::int64_t groups = 1;
-  DType dtype = DType::f32;
-  bool identity = false;   // one offset, and every row meets itself alone (1×1×1, the same sites)
-  bool on_device = false;   // pairs are not known: 0
-  // Inputs in tensors of their own. The last `second_channels` of the input's channels lie in a
-  // second tensor; a shortcut is a further input that every output meets row by row.
-  std::int64_t second_channels = 0;
-  std::int64_t shortcut_channels = 0;
-  std::int64_t shortcut_second_channels = 0;   // of shortcut_channels
-
-  /// More tensors than one meet weights.
-  bool has_more_inputs() const { return second_channels > 0 || shortcut_channels > 0; }
-
-  /// Multiply-adds times two over the pairs that exist.
-  double flop() const;
-  /// Share of (output, offset) that are pairs: 1 for a dense grid without a border.
-  double fullness() const;
-};
-
 struct ConvolutionPlan {
   Dataflow dataflow = Dataflow::fetch_on_demand;
-  std::int64_t tile_rows = 0;   // outputs whose sums stay in cache together; sum_over_pairs: 0
-  bool sort_by_mask = false;    // implicit GEMM
+  std::int64_t tile_rows = 0;   // CPU: outputs whose sums stay in cache together; 0: no tiles
+  bool sort_by_mask = false;    // implicit GEMM: outputs with like neighbours share a tile
   int splits = 1;               // implicit GEMM: parts of the offsets, summed at the end
+  /// How products reach the output on a device: store, or sums in memory that are finished
+  /// afterwards. `add` adds in any order, `slots` gives the same bits every time.
+  Write write = Write::store;
   /// One kernel reads a second tensor and a shortcut where they lie. Otherwise tensors are
   /// concatenated, and the shortcut is multiplied before and added as a residual.
   bool fuses_inputs = false;
-  std::string kernel{};   // on a device: the specification that runs
-  std::string reason{};   // one sentence
+  std::optional<TileSchedule> tile{};           // a device's, but of cuBLAS and depthwise kernels
+  std::optional<GradientSchedule> gradient{};   // a device's
+  std::string reason{};                         // one sentence
 
-  /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2", "sum_over_pairs"
+  /// "fetch_on_demand/512", "implicit_gemm/512/sorted/splits 2", "sum_over_pairs"; on a device
+  /// "implicit_gemm/wgmma_128x96x96_s5_w8x1_b2".
   std::string name() const;
+  /// But for the reason.
+  bool runs_like(const ConvolutionPlan& other) const;
 };
 
-/// A plan without measuring. On a device tile sizes follow from the kernel that is picked. `wanted`
-/// overrides the choice of dataflow; the rest still follows. UserError when it cannot be had: a
-/// weight gradient has one way.
-ConvolutionPlan plan_convolution(const ConvolutionProblem& problem,
-                                 std::optional<Dataflow> wanted = std::nullopt);
+using PlanPtr = std::shared_ptr<const ConvolutionPlan>;
 
-/// The problem, the choice, and why the others were not chosen, in a few lines of words.
-std::string explain(const ConvolutionProblem& problem, const ConvolutionPlan& plan);
+/// JSON of one line, and back: {"dataflow":"implicit_gemm","sort_by_mask":true,"tile":{…}}. Without
+/// the reason. UserError where the text is no plan; whether a plan suits a problem, `check` says.
+std::string to_text(const ConvolutionPlan& plan);
+ConvolutionPlan parse_plan(std::string_view text);
 
 }   // namespace pumice

@@ -105,12 +105,11 @@ def to_bev(
     sites, box = coords.sites, _box(coords, shape, low)
     if features.is_nested:
         check_tensor("features", features)
-    channels = features.shape[1]
     return _linear(
         features,
         (
             lambda rows: _C.to_bev(rows, sites, axis, *box, crop),
-            lambda grid: _C.to_bev_gradient(grid, sites, axis, channels, *box, crop),
+            lambda grid: _C.to_bev_gradient(grid, sites, axis, *box, crop),
         ),
     )
 

@@ -107,7 +107,7 @@ Tensor kept_cells(const Tensor& cells, std::int64_t kept) {
 }   // namespace
 
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options) {
+                       const VoxelSiteOptions& options, const Place& place) {
   const std::int64_t count = points.rows();
   const Tensor cells = cells_of(Cells(points, batch, options), count);
   const auto* const cell = cells.data<std::int32_t>();
@@ -117,8 +117,8 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
   UniqueCoordinates found = unique_coordinates(
       kept_cells(cells, kept),
       {.spatial_shape = options.spatial_shape, .batch_size = options.batch_size});
-  if (kept == count) return {std::move(found.set), std::move(found.row_of)};
-  Tensor row_of({count}, DType::i32);
+  if (kept == count) return {std::move(found.set), place.put(std::move(found.row_of), "row_of")};
+  Tensor row_of = place.make({count}, DType::i32, points.stream(), "row_of");
   auto* const to = row_of.data<std::int32_t>();
   const auto* from = found.row_of.data<std::int32_t>();
   for (std::int64_t point = 0; point < count; ++point)

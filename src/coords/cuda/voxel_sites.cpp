@@ -56,7 +56,7 @@ CoordinateBounds cell_bounds(ConstTensorView points, const VoxelSiteOptions& opt
 }   // namespace
 
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options) {
+                       const VoxelSiteOptions& options, const Place& place) {
   const StreamView stream = points.stream();
   const std::int64_t count = points.rows();
   const CoordinateBounds cells = cell_bounds(points, options);
@@ -77,7 +77,7 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
                 .layout = roomy_layout(3, wide, options.batch_size),
                 .capacities = {capacity_for_rows(std::max<std::int64_t>(count, 1))}});
   const std::int64_t voxels = wait_for_sites(made.sets.front().rows().count, stream, "voxel_sites");
-  Tensor row_of({count}, DType::i32, stream);
+  Tensor row_of = place.make({count}, DType::i32, stream, "row_of");
   copy_async(row_of.raw(), stream.device, made.point_to_voxel.data(), stream.device, row_of.bytes(),
              stream);
   return {DeviceSetBuilder::build({.set = std::move(made.sets.front()),

@@ -7,6 +7,6 @@ namespace pumice::cuda {
 
 /// Arguments are checked.
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options);
+                       const VoxelSiteOptions& options, const Place& row_of);
 
 }   // namespace pumice::cuda

@@ -25,8 +25,8 @@ inline void prefetch_lines(const std::byte* panel, std::int64_t first, std::int6
 
 /// How the rows of a block are cut into register tiles: sixes, then up to two smaller ones. 7 is
 /// 4 + 3 and 8 is 4 + 4, since tiles of one or two rows run at a third of the speed.
-struct RowGroups {
-  explicit RowGroups(std::int64_t count) : sixes(count / kGroupRows) {
+struct RegisterTiles {
+  explicit RegisterTiles(std::int64_t count) : sixes(count / kGroupRows) {
     tail[0] = static_cast<int>(count % kGroupRows);
     if (sixes > 0 && (tail[0] == 1 || tail[0] == 2)) {
       --sixes;
@@ -47,7 +47,7 @@ inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
                            const Panels& panels) {
   if (block.count == 0) return;
   if (kernels.multiply_rows != nullptr) return kernels.multiply_rows(block, panels);
-  const RowGroups groups(block.count);
+  const RegisterTiles tiles(block.count);
   const std::int64_t panel = kernels.panel();
   const std::int64_t vectors = (panels.columns + kernels.lanes - 1) / kernels.lanes;
   const std::int64_t panel_stride = panels.channels * panel;
@@ -64,7 +64,7 @@ inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
       const std::int64_t wide = (width + 1) / 2;
       const std::byte* next = from + wide * panel_stride * panels.element_bytes;
       const std::int64_t lines = wide * channels * panel * panels.element_bytes / 64;
-      const std::int64_t share = lines / (groups.sixes + groups.tails) + 1;
+      const std::int64_t share = lines / (tiles.sixes + tiles.tails) + 1;
       std::int64_t row = 0, fetched = 0;
       const auto multiply = [&](int rows) {
         prefetch_lines(next, fetched, std::min(fetched + share, lines));
@@ -74,10 +74,10 @@ inline void multiply_block(const MicroKernels& kernels, const BlockRows& block,
             block.sums_offset + vector * kernels.lanes, from, panel_stride, channels);
         row += rows;
       };
-      for (std::int64_t six = 0; six < groups.sixes; ++six)
+      for (std::int64_t six = 0; six < tiles.sixes; ++six)
         multiply(kGroupRows);
-      for (int tail = 0; tail < groups.tails; ++tail)
-        multiply(groups.tail[tail]);
+      for (int tail = 0; tail < tiles.tails; ++tail)
+        multiply(tiles.tail[tail]);
       vector += width;
     }
   }

@@ -192,7 +192,7 @@ void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
 }   // namespace
 
 Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
-                       std::int64_t groups) {
+                       std::int64_t groups, const Place& place) {
   check_lists(map, "weight_gradient");
   PUMICE_EXPECTS(input.rank() == 2 && grad_output.rank() == 2, "weight gradient of features ",
                  to_string(input.shape()), " and grad_output ", to_string(grad_output.shape()),
@@ -216,7 +216,8 @@ Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const
                 in_channels,
                 out_channels};
   const std::vector<Chunk> chunks = cut(map);
-  Tensor result(Shape{map.offsets, in_channels / groups, out_channels}, input.dtype());
+  Tensor result =
+      place.make({map.offsets, in_channels / groups, out_channels}, input.dtype(), input.stream());
   if (result.elements() == 0) return result;
   dispatch_floating(input.dtype(), "weight_gradient", [&](auto zero) {
     using S = decltype(zero);

@@ -7,7 +7,7 @@
 
 #include <pumice/shared/gather_arguments.h>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
@@ -115,14 +115,14 @@ class Groups {
 
 void gather_gemm_scatter(jit::KernelRunner& runner, MatrixProducts& products,
                          const GatherGemmScatter& convolution) {
-  AddedSums sums(runner, convolution.target);
+  PartialSums sums(runner, convolution.target);
   Groups(runner, products, convolution).add_to(sums.data());
   sums.finish(runner, convolution.pairs.pairs);
 }
 
 void multiply_rows(jit::KernelRunner& runner, MatrixProducts& products, MatrixProduct product,
                    const SumTarget& target) {
-  AddedSums sums(runner, target);
+  PartialSums sums(runner, target);
   product.output = sums.data();
   products.multiply(runner, {&product, 1});
   sums.finish(runner, target.out_rows);

@@ -6,9 +6,9 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/gradient_source.hpp"
-#include "kernels/cuda/gradient_table.hpp"
+#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
@@ -22,7 +22,7 @@ constexpr std::int64_t kDepthwiseBlocks = 8;
 }   // namespace
 
 const jit::Source& source_of(const GradientSpec& spec) {
-  static SourceTable<GradientSpec> sources;
+  static SourceTable<GradientSpec, SpecHash<GradientSpec>> sources;
   return sources.get(spec, [](const GradientSpec& wanted) {
     return jit::Source{.name = gradient_name(wanted), .text = gradient_source(wanted)};
   });
@@ -52,15 +52,12 @@ void sum_slots(jit::KernelRunner& runner, ElementType type, const SumSlotsArgume
 
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
                      const WeightGradient& gradient) {
-  launch_gradient(runner, spec, source_of(spec), gradient);
-}
-
-void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const jit::Source& source,
-                     const WeightGradient& gradient) {
   const std::int32_t offsets = gradient.pairs.offsets;
   const std::int32_t columns = spec.groups * spec.out_channels;
   const std::int64_t slice = std::int64_t{spec.in_channels} * columns;
-  const std::int64_t blocks = gradient_blocks(spec, multiprocessors_of(runner.stream()));
+  const std::int64_t blocks = gradient.share_blocks > 0
+                                  ? gradient.share_blocks
+                                  : gradient_blocks(spec, multiprocessors_of(runner.stream()));
   GradientArguments arguments{.pairs = gradient.pairs,
                               .input = gradient.input,
                               .grad = gradient.grad,
@@ -70,7 +67,7 @@ void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const 
                                .blocks_y = gradient_tiles(spec),
                                .threads = threads(spec),
                                .shared_bytes = shared_bytes(spec, offsets)};
-  const jit::KernelName kernel{&source, kGradientKernel};
+  const jit::KernelName kernel{&source_of(spec), kGradientKernel};
   if (spec.write == Write::add) {
     PUMICE_ENSURES(gradient.type == ElementType::f32, "sums that are added to are f32");
     if (!gradient.is_zero)

@@ -18,6 +18,7 @@ struct WeightGradient {
   void* result = nullptr;                // [offsets, in_channels, groups · out_channels]
   ElementType type = ElementType::f32;   // of the result; what is added to is f32
   bool is_zero = false;                  // the result already
+  std::int32_t share_blocks = 0;         // thread blocks along x; 0: as many as run at a time
 };
 
 /// The sources of the kernels below; they stay as long as the process lives.
@@ -28,9 +29,6 @@ const jit::Source& depthwise_source_of(ElementType type);
 /// Write::add: a fill, unless the result is zero already, and one launch. Write::slots: two
 /// launches, and the same bits every time.
 void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec,
-                     const WeightGradient& gradient);
-/// The same, of a source that was found before.
-void launch_gradient(jit::KernelRunner& runner, const GradientSpec& spec, const jit::Source& source,
                      const WeightGradient& gradient);
 
 /// Enqueues over all tiles that there is room for. `type`: of input, weight and output. Write::add

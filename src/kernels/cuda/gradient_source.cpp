@@ -5,7 +5,7 @@
 
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/spec_names.hpp"
+#include "plan/spec_names.hpp"
 
 namespace pumice::cuda {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <pumice/core/stream.hpp>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <pumice/core/copy.hpp>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
@@ -30,20 +30,23 @@ jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& tar
 
 }   // namespace
 
-AddedSums::AddedSums(jit::KernelRunner& runner, const SumTarget& target)
-    : target_(target), partial_(runner.make<float>(target.out_rows.capacity * target.channels)) {
-  if (partial_.size() > 0)
+PartialSums::PartialSums(jit::KernelRunner& runner, const SumTarget& target, Write write,
+                         std::int32_t slots)
+    : target_(target),
+      slots_(write == Write::add ? 1 : slots),
+      partial_(runner.make<float>(target.out_rows.capacity * target.channels * slots_)) {
+  if (write == Write::add && partial_.size() > 0)
     fill_bytes_async(partial_.data(), std::byte{0}, partial_.bytes(), runner.stream());
 }
 
-void AddedSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
+void PartialSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
   runner.run({&source(target_.type), kFinishKernel}, shape_for(runner, target_),
              FinishArguments{.partial = partial_.data(),
                              .output = target_.output,
                              .tiles = tiles,
                              .out_rows = target_.out_rows,
                              .channels = target_.channels,
-                             .slots = 1,
+                             .slots = slots_,
                              .epilogue = target_.epilogue});
 }
 

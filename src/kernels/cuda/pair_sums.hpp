@@ -25,16 +25,20 @@ struct SumTarget {
   EpilogueArguments epilogue{};
 };
 
-/// An f32 partial result, zeroed, that lives as long as the launches that use it.
-class AddedSums {
+/// An f32 partial result that lives as long as the launches that use it: one that is zeroed and added
+/// to, or one that is stored for each of `slots` splits of the offsets.
+class PartialSums {
  public:
-  AddedSums(jit::KernelRunner& runner, const SumTarget& target);
+  /// `write`: add or slots.
+  PartialSums(jit::KernelRunner& runner, const SumTarget& target, Write write = Write::add,
+              std::int32_t slots = 1);
   float* data() { return partial_.data(); }
   /// Enqueues the epilogue. Where `tiles`, of what was added, is poison the output becomes so.
   void finish(jit::KernelRunner& runner, const RowCountRef& tiles);
 
  private:
   SumTarget target_;
+  std::int32_t slots_;   // of the partial result: 1 where it is added to
   Buffer<float> partial_;
 };
 

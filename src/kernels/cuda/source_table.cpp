@@ -1,7 +1,7 @@
 // The table of sources for types.
 #include "kernels/cuda/source_table.hpp"
 
-#include "kernels/cuda/spec_names.hpp"
+#include "plan/spec_names.hpp"
 
 namespace pumice::cuda {
 

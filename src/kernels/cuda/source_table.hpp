@@ -1,10 +1,11 @@
 // Sources that are made when first asked for and stay as long as the process lives.
 #pragma once
 
-#include <deque>
+#include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
-#include <utility>
+#include <unordered_map>
 
 #include <pumice/shared/tile_spec.h>
 
@@ -12,21 +13,31 @@
 
 namespace pumice::cuda {
 
-/// Any thread may ask.
-template <class Key> class SourceTable {
+/// Specifications by their fingerprints.
+template <class Spec> struct SpecHash {
+  std::size_t operator()(const Spec& spec) const {
+    return static_cast<std::size_t>(fingerprint(spec));
+  }
+};
+
+/// Any thread may ask; readers share the lock, since every launch asks.
+template <class Key, class Hash = std::hash<Key>> class SourceTable {
  public:
   /// The source of `key`, which `make(key)` gives.
   template <class Make> const jit::Source& get(const Key& key, Make&& make) {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& [known, source] : sources_) {
-      if (known == key) return source;
+    {
+      const std::shared_lock lock(mutex_);
+      const auto found = sources_.find(key);
+      if (found != sources_.end()) return found->second;
     }
-    return sources_.emplace_back(key, make(key)).second;
+    jit::Source made = make(key);
+    const std::unique_lock lock(mutex_);
+    return sources_.try_emplace(key, std::move(made)).first->second;
   }
 
  private:
-  std::mutex mutex_;
-  std::deque<std::pair<Key, jit::Source>> sources_;   // addresses stay
+  std::shared_mutex mutex_;
+  std::unordered_map<Key, jit::Source, Hash> sources_;   // whose addresses stay
 };
 
 /// "name_f16": the one for rows of `type`, whose text is `text(type)`.

@@ -5,7 +5,7 @@
 
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
@@ -23,23 +23,18 @@ ElementType storage_element(DType type) {
 }
 
 const jit::Source& source_of(const TileSpec& spec) {
-  static SourceTable<TileSpec> sources;
+  static SourceTable<TileSpec, SpecHash<TileSpec>> sources;
   return sources.get(spec, [](const TileSpec& wanted) {
     return jit::Source{.name = tile_name(wanted), .text = tile_source(wanted)};
   });
 }
 
 void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArguments& arguments) {
-  launch_tiles(runner, spec, source_of(spec), arguments);
-}
-
-void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const jit::Source& source,
-                  const TileArguments& arguments) {
   const std::int64_t tiles =
       spec.gather == Gather::identity
           ? (arguments.map.out_rows.capacity + spec.tile_rows - 1) / spec.tile_rows
           : arguments.map.tiles.capacity;
-  runner.run({&source, kTileKernel},
+  runner.run({&source_of(spec), kTileKernel},
              {.blocks = tile_blocks(spec, tiles, multiprocessors_of(runner.stream())),
               .blocks_y = spec.groups * column_tiles(spec),
               .threads = threads(spec),

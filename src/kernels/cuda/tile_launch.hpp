@@ -17,8 +17,5 @@ const jit::Source& source_of(const TileSpec& spec);
 
 /// Enqueues the kernel of `spec` over all tiles that there is room for.
 void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const TileArguments& arguments);
-/// The same, of a source that was found before.
-void launch_tiles(jit::KernelRunner& runner, const TileSpec& spec, const jit::Source& source,
-                  const TileArguments& arguments);
 
 }   // namespace pumice::cuda

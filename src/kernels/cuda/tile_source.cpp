@@ -11,7 +11,7 @@
 #include <pumice/shared/tile_limits.h>
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/spec_names.hpp"
+#include "plan/spec_names.hpp"
 
 namespace pumice::cuda {
 namespace {

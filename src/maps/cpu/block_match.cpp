@@ -122,7 +122,7 @@ template <int kDimension> class BlockMatcher {
              PairSink& found) const {
     // Pointers of their own, because for all the compiler knows the pairs written change the table.
     const ReachTable::Word* words = table.words.data();
-    const ReachTable::Reach* reaches = table.reaches.data();
+    const ReachTable::Landing* reaches = table.reaches.data();
     const ReachTable::Want* all_wants = table.wants.data();
     std::int32_t out_rank = out_.base_rank[block];
     for (std::uint64_t left = out_.occupancy[block]; left != 0; left &= left - 1, ++out_rank) {
@@ -131,7 +131,7 @@ template <int kDimension> class BlockMatcher {
       const ReachTable::Word* last_word = words + table.begin[cell + 1];
       for (const auto* word = words + table.begin[cell]; word != last_word; ++word) {
         const ReachTable::Want* wants = all_wants + word->first_want;
-        const ReachTable::Reach* last_reach = reaches + word->end_reach;
+        const ReachTable::Landing* last_reach = reaches + word->end_reach;
         std::uint64_t hits = 0;
         for (const auto* reach = reaches + word->first_reach; reach != last_reach; ++reach) {
           hits |= extract_bits(neighbours[reach->neighbour].occupancy, reach->wanted)
@@ -185,12 +185,12 @@ bool can_match_blocks(const KernelWindow& window) {
 }
 
 KernelPairs match_blocks(const CoordinateSet& in, const CoordinateSet& out,
-                         const KernelWindow& window, Direction direction) {
-  const OffsetAxes offsets(window, direction);
+                         const KernelWindow& window, Reach reach) {
+  const OffsetAxes offsets(window, reach);
   // Nobody need look for the pairs of a site with itself: a quarter of all in a scan.
   std::optional<std::size_t> identity;
   if (&in == &out && window.symmetric()) identity = offsets.offsets() / 2;
-  const ReachTables tables(offsets, direction, window, in.layout(), out.layout(), identity);
+  const ReachTables tables(offsets, reach, window, in.layout(), out.layout(), identity);
   switch (in.dimension()) {
     case 1: return match<1>(in, out, offsets, tables, identity);
     case 2: return match<2>(in, out, offsets, tables, identity);

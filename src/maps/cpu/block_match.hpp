@@ -11,6 +11,6 @@ bool can_match_blocks(const KernelWindow& window);
 
 /// The lists that `search_rows` gives, from the same arguments.
 KernelPairs match_blocks(const CoordinateSet& in, const CoordinateSet& out,
-                         const KernelWindow& window, Direction direction);
+                         const KernelWindow& window, Reach reach);
 
 }   // namespace pumice

@@ -15,8 +15,8 @@ AxisRanges ranges_of(const KeyLayout& layout) {
   return ranges;
 }
 
-OffsetAxes::OffsetAxes(const KernelWindow& window, Direction direction)
-    : dimension_(window.dimension), direction_(direction) {
+OffsetAxes::OffsetAxes(const KernelWindow& window, Reach reach)
+    : dimension_(window.dimension), reach_(reach) {
   const std::vector<Axes> offsets = window.offsets();
   component_.resize(offsets.size());
   for (std::size_t at = 0; at < static_cast<std::size_t>(dimension_); ++at) {
@@ -41,7 +41,7 @@ AxisRange OffsetAxes::reach(int axis, AxisRange from) const {
   const std::int64_t stride = stride_[static_cast<std::size_t>(axis)];
   const std::int64_t least = shifts(axis).front();
   const std::int64_t most = shifts(axis).back();
-  if (direction_ == Direction::out_to_in) {
+  if (reach_ == Reach::out_to_in) {
     return {from.low * stride + least, from.high * stride + most};
   }
   return {ceil_divide(from.low - most, stride), floor_divide(from.high - least, stride)};
@@ -56,7 +56,7 @@ void OffsetAxes::find_parts(const KeyLayout& layout, const AxisRanges& ranges,
     for (const std::int64_t shift : shifts_[at]) {
       std::int64_t target = 0;
       bool exact = true;
-      if (direction_ == Direction::out_to_in) {
+      if (reach_ == Reach::out_to_in) {
         target = scaled + shift;
       } else {
         target = floor_divide(cell[at] - shift, stride);

@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include <pumice/maps/cell_relation.h>
 #include <pumice/shared/floor_division.h>
 #include <pumice/maps/kernel_window.hpp>
 
 namespace pumice {
-
-/// Which way a cell is sent through `in = out · stride − padding + offset · dilation`.
-enum class Direction : unsigned char { out_to_in, in_to_out };
 
 /// Cells one axis may have, both ends included.
 struct AxisRange {
@@ -26,7 +24,7 @@ AxisRanges ranges_of(const KeyLayout& layout);
 
 class OffsetAxes {
  public:
-  OffsetAxes(const KernelWindow& window, Direction direction);
+  OffsetAxes(const KernelWindow& window, Reach reach);
 
   int dimension() const { return dimension_; }
   std::size_t offsets() const { return component_.size(); }
@@ -62,7 +60,7 @@ class OffsetAxes {
 
  private:
   int dimension_;
-  Direction direction_;
+  Reach reach_;
   std::array<std::int64_t, kMaxDimension> stride_{};
   std::array<std::vector<std::int64_t>, kMaxDimension> shifts_;
   std::array<std::uint32_t, kMaxDimension + 1> first_part_{};

@@ -27,7 +27,7 @@ std::uint64_t local_mask(const KeyLayout& layout, int axis) {
 }
 
 AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
-                         const std::vector<std::int64_t>& shifts, Direction direction,
+                         const std::vector<std::int64_t>& shifts, Reach reach,
                          const KeyLayout& in, const KeyLayout& out) {
   const std::int64_t extent = std::int64_t{1} << block_axis_bits(in.dimension, axis);
   AxisTargets targets;
@@ -39,7 +39,7 @@ AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
     for (std::size_t i = 0; i < shifts.size(); ++i) {
       // Cell numbers relative to where the block lands, so that they stay small.
       std::int64_t cell = local + phase * extent - out.bias[axis];
-      if (direction == Direction::out_to_in) {
+      if (reach == Reach::out_to_in) {
         cell = cell * stride + shifts[i];
       } else {
         if (floor_divide(cell - shifts[i], stride) * stride != cell - shifts[i]) continue;
@@ -94,7 +94,7 @@ class TableMaker {
     table_.begin[static_cast<std::size_t>(cell)] = static_cast<std::uint32_t>(table_.words.size());
     fill_words(first);
     for (const Wanted& wanted : wanted_) {
-      const ReachTable::Reach& reach = table_.reaches[wanted.reach];
+      const ReachTable::Landing& reach = table_.reaches[wanted.reach];
       const std::uint64_t below = reach.wanted & ((std::uint64_t{1} << wanted.local) - 1);
       table_.wants[first_want_[wanted.reach - first] +
                    static_cast<std::size_t>(std::popcount(below))] = {
@@ -207,11 +207,11 @@ class TableMaker {
 
 }   // namespace
 
-ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction, const KernelWindow& window,
+ReachTables::ReachTables(const OffsetAxes& offsets, Reach reach, const KernelWindow& window,
                          const KeyLayout& in, const KeyLayout& out,
                          std::optional<std::size_t> left_out)
-    : direction_(direction) {
-  const bool divides = direction == Direction::in_to_out;
+    : reach_(reach) {
+  const bool divides = reach == Reach::in_to_out;
   std::size_t phases = 1;
   for (std::size_t at = 0; at < static_cast<std::size_t>(in.dimension); ++at) {
     stride_[at] = window.stride[at];
@@ -225,7 +225,7 @@ ReachTables::ReachTables(const OffsetAxes& offsets, Direction direction, const K
       const std::int64_t phase = divides ? left % stride_[at] : 0;
       if (divides) left /= stride_[at];
       targets[at] =
-          find_targets(axis, phase, stride_[at], offsets.shifts(axis), direction, in, out);
+          find_targets(axis, phase, stride_[at], offsets.shifts(axis), reach, in, out);
     }
     phases_.push_back(TableMaker(offsets, std::move(targets), out, left_out).make());
     const ReachTable& table = phases_.back();

@@ -14,11 +14,11 @@
 
 namespace pumice {
 
-/// Reach of all cells of the blocks of one phase. Through a division (Direction::in_to_out) blocks
+/// Reach of all cells of the blocks of one phase. Through a division (Reach::in_to_out) blocks
 /// differ in what they reach by their number modulo the stride; otherwise there is one phase.
 struct ReachTable {
   /// The wanted cells of a block, and where their occupancy goes in the word that gathers it.
-  struct Reach {
+  struct Landing {
     std::uint64_t wanted;      // Morton numbers
     std::uint32_t neighbour;   // index below
     std::int32_t shift;
@@ -36,7 +36,7 @@ struct ReachTable {
   };
   std::array<std::uint32_t, kBlockCells + 1> begin{};   // by output cell: its part of `words`
   std::vector<Word> words;
-  std::vector<Reach> reaches;
+  std::vector<Landing> reaches;
   std::vector<Want> wants;
 
   /// Displacements, in blocks from where the output block lands, that any cell needs: per axis the
@@ -51,13 +51,13 @@ struct ReachTable {
 class ReachTables {
  public:
   /// Of all offsets but the one `left_out`.
-  ReachTables(const OffsetAxes& offsets, Direction direction, const KernelWindow& window,
+  ReachTables(const OffsetAxes& offsets, Reach reach, const KernelWindow& window,
               const KeyLayout& in, const KeyLayout& out, std::optional<std::size_t> left_out);
 
   /// The table of the output block at `block` (block coordinates), and where it lands.
   const ReachTable& of(const std::array<std::int64_t, kMaxDimension>& block,
                        std::array<std::int64_t, kMaxDimension>& landing) const {
-    if (direction_ == Direction::out_to_in) {
+    if (reach_ == Reach::out_to_in) {
       for (std::size_t at = 0; at < kMaxDimension; ++at)
         landing[at] = block[at] * stride_[at];
       return phases_.front();
@@ -75,7 +75,7 @@ class ReachTables {
   std::size_t most_steps() const { return most_steps_; }
 
  private:
-  Direction direction_;
+  Reach reach_;
   std::array<std::int64_t, kMaxDimension> stride_{1, 1, 1, 1};
   std::vector<ReachTable> phases_;   // axis 0 fastest
   std::size_t most_neighbours_ = 0;

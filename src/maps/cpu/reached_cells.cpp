@@ -193,8 +193,8 @@ Buffer<std::uint64_t> cells_of(const Blocks& blocks) {
 }   // namespace
 
 CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& window,
-                               Direction direction, const CoordinateOptions& options) {
-  const OffsetAxes offsets(window, direction);
+                               Reach reach, const CoordinateOptions& options) {
+  const OffsetAxes offsets(window, reach);
   const auto ranges = reachable(from, offsets, options.spatial_shape);
   if (!ranges) {
     return CoordinateSetBuilder::build({}, {}, {},

@@ -9,8 +9,8 @@ constexpr std::int64_t kLeastChunk = 512;
 class RowSearch {
  public:
   RowSearch(const CoordinateSet& in, const CoordinateSet& out, const KernelWindow& window,
-            Direction direction)
-      : in_(in), out_(out), axes_(window, direction), ranges_(ranges_of(in.layout())) {}
+            Reach reach)
+      : in_(in), out_(out), axes_(window, reach), ranges_(ranges_of(in.layout())) {}
 
   std::size_t offsets() const { return axes_.offsets(); }
 
@@ -64,8 +64,8 @@ class RowSearch {
 }   // namespace
 
 KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
-                        const KernelWindow& window, Direction direction) {
-  const RowSearch search(in, out, window, direction);
+                        const KernelWindow& window, Reach reach) {
+  const RowSearch search(in, out, window, reach);
   const IdentityPairs<std::int64_t (*)(std::int64_t)>* none = nullptr;
   return collect_pairs(in, out, search.offsets(), out.size(),
                        pair_grain(out.size(), search.offsets(), kLeastChunk), none,

@@ -6,9 +6,9 @@
 
 namespace pumice {
 
-/// Pairs between the cells of `out` and those of `in` that `window` sends them to. `direction` is
-/// the way from `out` to `in`: Direction::in_to_out for a transposed convolution.
+/// Pairs between the cells of `out` and those of `in` that `window` sends them to. `reach` is
+/// the way from `out` to `in`: Reach::in_to_out for a transposed convolution.
 KernelPairs search_rows(const CoordinateSet& in, const CoordinateSet& out,
-                        const KernelWindow& window, Direction direction);
+                        const KernelWindow& window, Reach reach);
 
 }   // namespace pumice

@@ -21,6 +21,7 @@ namespace pumice::cuda {
 struct TileOptions {
   std::int32_t tile_rows = 128;   // 64 · m, m up to 16
   std::int32_t splits = 1;        // up to kMaxSplits
+  bool sort_by_mask = true;       // else outputs stay in the order of their keys
   /// Room for entries; 0: as many as there could be, a table of rows x offsets.
   std::int64_t entry_capacity = 0;
 };
@@ -36,10 +37,17 @@ struct MatchedMap {
   Buffer<std::uint32_t> offset_count;
   Buffer<OffsetStep> step;
   std::int32_t splits = 0;   // 0: outputs have not been ordered
+  bool sorted_by_mask = true;
   Buffer<std::uint16_t> label;
   Buffer<std::int64_t> ordered_rows;
   std::shared_ptr<const std::array<Buffer<std::uint32_t>, 2>> sorts;   // of the maps of a batch
-  const std::uint32_t* sorted = nullptr;                               // in one of them
+  Buffer<std::uint32_t> unsorted;          // where outputs stay as they are, the numbers of all
+  const std::uint32_t* sorted = nullptr;   // in one of them
+
+  /// Whether tiles can be cut from it without ordering outputs again.
+  bool is_ordered_for(std::int32_t wanted_splits, bool by_mask) const {
+    return splits == wanted_splits && sorted_by_mask == by_mask;
+  }
 };
 
 /// A map from `in` to `out` through `window`; the sets and the window outlive the build.

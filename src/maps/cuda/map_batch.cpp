@@ -64,7 +64,8 @@ bool MapBatchBuilder::takes(const MapRequest& request) const {
   const bool one_set = same_set(request.in, request.out);
   const int new_sets =
       (find_set(request.in) < 0 ? 1 : 0) + (find_set(request.out) < 0 && !one_set ? 1 : 0);
-  const int splits = request.tiles ? request.tiles->splits : 0;
+  const int splits =
+      request.tiles && request.tiles->sort_by_mask ? request.tiles->splits : 0;
   return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets &&
          static_cast<int>(orders_.size()) + splits <= kMostSortSegments;
 }
@@ -124,15 +125,22 @@ void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, Device
   task.tile_rows = options.tile_rows;
   MatchedMap& match = *scratch.match;
   if (scratch.was_matched) {
-    PUMICE_ENSURES(match.splits == options.splits, request.name, ": matched for ", match.splits,
-                   " splits, not ", options.splits);
+    PUMICE_ENSURES(match.is_ordered_for(options.splits, options.sort_by_mask), request.name,
+                   ": matched for ", match.splits, " splits, not ", options.splits);
     task.sorted = match.sorted;
   } else {
     match.splits = options.splits;
+    match.sorted_by_mask = options.sort_by_mask;
     match.label = runner_.make<std::uint16_t>(volume);
     match.ordered_rows = runner_.make<std::int64_t>(1);
-    orders_.insert(orders_.end(), static_cast<std::size_t>(options.splits),
-                   {request.out.rows.capacity, split_key_bits(volume, options.splits)});
+    if (options.sort_by_mask) {
+      orders_.insert(orders_.end(), static_cast<std::size_t>(options.splits),
+                     {request.out.rows.capacity, split_key_bits(volume, options.splits)});
+    } else {
+      match.unsorted = runner_.make<std::uint32_t>(request.out.rows.capacity * options.splits);
+      match.sorted = task.unsorted = match.unsorted.data();
+      task.sorted = match.sorted;
+    }
   }
   task.tile_capacity = tiles;
   task.entry_capacity = entries;
@@ -232,21 +240,24 @@ void MapBatchBuilder::match() {
   });
 }
 
+void MapBatchBuilder::write_keys(const char* kernel) {
+  launch(kernel, kOrderThreads, [&](const MapTask& task) {
+    // Also where there is no row: somebody has to say so.
+    const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
+    return is_ordered_here(task) ? ceil_of(capacity, kOrderThreads) : 0;
+  });
+}
+
 template <class Key> void MapBatchBuilder::order(RadixSort<Key>& sort) {
   std::vector<RowCountRef> rows;
   for (MapTask& task : all_tasks()) {
-    if (!is_ordered_here(task)) continue;
+    if (!is_sorted_here(task)) continue;
     task.keys = sort.keys(rows.size());
     task.sorted = sort.sorted_values(rows.size());
     rows.insert(rows.end(), static_cast<std::size_t>(task.splits),
                 {task.ordered_rows, out_of(task).rows.capacity});
   }
-  launch(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64", kOrderThreads,
-         [&](const MapTask& task) {
-           // Also where there is no row: somebody has to say so.
-           const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
-           return is_ordered_here(task) ? ceil_of(capacity, kOrderThreads) : 0;
-         });
+  write_keys(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64");
   sort.run(runner_, rows);
 }
 
@@ -258,7 +269,7 @@ template <class Key> void MapBatchBuilder::match_and_order(FillList& fill) {
   const auto sorts =
       std::make_shared<std::array<Buffer<std::uint32_t>, 2>>(sort.take_all_sorted_values());
   for (const MapTask& task : all_tasks()) {
-    if (!is_ordered_here(task)) continue;
+    if (!is_sorted_here(task)) continue;
     MatchedMap& match = *scratch_[static_cast<std::size_t>(&task - batch_.task)].match;
     match.sorts = sorts;
     match.sorted = task.sorted;
@@ -300,6 +311,7 @@ std::vector<DeviceMap> MapBatchBuilder::build() {
   if (orders_.empty()) {
     fill.run(runner_);
     match();
+    write_keys("gray_keys_u32");   // of maps whose outputs stay as they are, if any
   } else if (has_short_keys) {
     match_and_order<std::uint32_t>(fill);
   } else {

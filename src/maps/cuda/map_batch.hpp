@@ -53,6 +53,11 @@ class MapBatchBuilder {
   }
   /// Whether its outputs are still to be ordered.
   bool is_ordered_here(const MapTask& task) const { return task.splits > 0 && !was_matched(task); }
+  bool is_sorted_here(const MapTask& task) const {
+    return is_ordered_here(task) && task.unsorted == nullptr;
+  }
+  /// For each row what it is sorted by, or its place where it stays.
+  void write_keys(const char* kernel);
   template <class Key> void match_and_order(FillList& fill);
   template <class Key> void order(RadixSort<Key>& sort);
   void make_tiles();

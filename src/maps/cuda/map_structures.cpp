@@ -68,8 +68,9 @@ MapRequest MapStructures::request_through(const DeviceWindow* window, const Kern
           .out = ref_of(out),
           .window = window,
           .reach = to_finer ? Reach::in_to_out : Reach::out_to_in,
-          .tiles = TileOptions{.tile_rows = wanted.tile_rows,
-                               .splits = wanted.splits,
+          .tiles = TileOptions{.tile_rows = wanted.cut.tile_rows,
+                               .splits = wanted.cut.splits,
+                               .sort_by_mask = wanted.cut.sort_by_mask,
                                .entry_capacity = entry_capacity},
           .is_centred = is_centred(map),
           .name = "map of " + to_string(map.window())};
@@ -95,11 +96,11 @@ MapStructures::Tiles* MapStructures::made_tiles(const TilesWanted& wanted) const
   return found == tiles_.end() ? nullptr : found->get();
 }
 
-const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t tile_rows,
-                                       std::int32_t splits, OffsetOrder order) {
+const TileMapRef& MapStructures::tiles(const KernelMapView& view, const TileCut& cut,
+                                       OffsetOrder order) {
   const KernelMap& map = *view.map;
   const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(map);
-  const TilesWanted wanted{view.is_transposed && !mirrors, tile_rows, splits};
+  const TilesWanted wanted{view.is_transposed && !mirrors, cut};
   const auto find = [&]() -> const TileMapRef* {
     Tiles* made = made_tiles(wanted);
     if (made == nullptr) return nullptr;
@@ -112,7 +113,7 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
   }
   const StreamView stream = map.in()->stream();
   if (MapStructures& those = here(stream); &those != this)
-    return those.tiles(view, tile_rows, splits, order);
+    return those.tiles(view, cut, order);
   std::array<MapRequest, 1> requests{};
   const DeviceWindow* window = window_of(map);
   {
@@ -120,7 +121,8 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, std::int32_t t
     if (const TileMapRef* made = find()) return *made;
     requests[0] = request_through(window, map, wanted);
     const std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
-    if (matched != nullptr && matched->splits == splits) requests[0].matched = matched;
+    if (matched != nullptr && matched->is_ordered_for(cut.splits, cut.sort_by_mask))
+      requests[0].matched = matched;
   }
   requests[0].keeps_match = true;
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
@@ -278,7 +280,8 @@ std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses&
     MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
     request.keeps_match = true;
     const std::shared_ptr<MatchedMap>& matched = matched_[direction];
-    if (matched != nullptr && matched->splits == wanted.splits)
+    if (matched != nullptr &&
+        matched->is_ordered_for(wanted.cut.splits, wanted.cut.sort_by_mask))
       request.matched = matched;
     else
       searches[direction] = true;
@@ -307,7 +310,9 @@ void MapStructures::keep(const KernelMap& map, const MapRequest& request, Device
     if (lists_pairs) pairs_map_ = std::move(made);
     return;
   }
-  const TilesWanted wanted{is_transposed, request.tiles->tile_rows, request.tiles->splits};
+  const TilesWanted wanted{
+      is_transposed,
+      {request.tiles->tile_rows, request.tiles->splits, request.tiles->sort_by_mask}};
   // Twice where the pairs came along with tiles that are there: the first ones are found.
   if (made_tiles(wanted) != nullptr && !lists_pairs) return;
   const TileMapRef ref = made.tiles();

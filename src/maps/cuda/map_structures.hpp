@@ -22,11 +22,19 @@
 
 namespace pumice::cuda {
 
+/// How outputs are cut into tiles.
+struct TileCut {
+  std::int32_t tile_rows = 128;
+  std::int32_t splits = 1;
+  bool sort_by_mask = true;
+
+  friend bool operator==(const TileCut&, const TileCut&) = default;
+};
+
 /// Which tiles of a map somebody wants.
 struct TilesWanted {
   bool is_transposed = false;   // of the map's inputs instead of its outputs
-  std::int32_t tile_rows = 128;
-  std::int32_t splits = 1;
+  TileCut cut{};
 
   friend bool operator==(const TilesWanted&, const TilesWanted&) = default;
 };
@@ -48,7 +56,7 @@ class MapStructures {
       : outputs_are_finer_(outputs_are_finer), window_(std::move(window)) {}
 
   /// Tiles of the rows that `view` calls its outputs. `view` is of the map that owns this.
-  const TileMapRef& tiles(const KernelMapView& view, std::int32_t tile_rows, std::int32_t splits,
+  const TileMapRef& tiles(const KernelMapView& view, const TileCut& cut,
                           OffsetOrder order = OffsetOrder::any);
 
   /// The pairs of `view`, offset by offset; of both directions there is one list.

@@ -58,8 +58,7 @@ std::optional<ReachedCells> reached_cells(const KeyLayout& from, const CellRange
                                           const KernelWindow& window, Reach reach,
                                           const std::optional<Axes>& shape,
                                           std::int64_t batch_size) {
-  const OffsetAxes offsets(window,
-                           reach == Reach::in_to_out ? Direction::in_to_out : Direction::out_to_in);
+  const OffsetAxes offsets(window, reach);
   ReachedCells cells;
   for (int axis = 0; axis < from.dimension; ++axis) {
     const auto at = static_cast<std::size_t>(axis);

@@ -44,8 +44,8 @@ void finish_rows(ConstTensorView sums, const Epilogue& epilogue, TensorView outp
   });
 }
 
-Tensor sum_rows(ConstTensorView rows) {
-  return dispatch_floating(rows.dtype(), "sum_rows", [&](auto zero) {
+void sum_rows(ConstTensorView rows, TensorView result) {
+  dispatch_floating(rows.dtype(), "sum_rows", [&](auto zero) {
     using Compute = compute_t<decltype(zero)>;
     const MicroKernels& kernels = micro_kernels(rows.dtype());
     const std::int64_t channels = rows.extent(1);
@@ -59,13 +59,12 @@ Tensor sum_rows(ConstTensorView rows) {
         kernels.add_product(at(rows, row * channels), ones.data(), mine, channels);
       }
     });
-    Tensor result = Tensor::zeros({channels}, dtype_of<Compute>);
+    std::fill_n(result.data<Compute>(), channels, Compute{});
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
       for (std::int64_t c = 0; c < channels; ++c) {
         result.data<Compute>()[c] += sums[chunk * channels + c];
       }
     }
-    return result;
   });
 }
 

@@ -10,6 +10,6 @@ namespace pumice::cpu {
 void finish_rows(ConstTensorView sums, const Epilogue& epilogue, TensorView output);
 
 /// The sum over rows in compute type, [C]: chunks of fixed length, added in order.
-Tensor sum_rows(ConstTensorView rows);
+void sum_rows(ConstTensorView rows, TensorView result);
 
 }   // namespace pumice::cpu

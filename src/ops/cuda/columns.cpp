@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 

@@ -8,7 +8,7 @@
 #include <pumice/ops/permute_arguments.h>
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/architecture.hpp"
+#include "plan/cuda_architecture.hpp"
 #include "ops/cuda/sources.hpp"
 
 namespace pumice::cuda {

@@ -1,5 +1,5 @@
 // The rules behind the table come from measurements on an H200; a row says which.
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/space/tile_table.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,29 +9,10 @@
 
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/candidates.hpp"
+#include "plan/space/fitting.hpp"
 
 namespace pumice::cuda {
 namespace {
-
-/// The parts of a spec that the problem fixes.
-TileSpec base_spec(const TileProblem& problem) {
-  TileSpec spec;
-  spec.operand = problem.operand;
-  spec.output = problem.output;
-  spec.gather = problem.gather;
-  spec.write = problem.write;
-  spec.in_channels = problem.in_channels;
-  spec.first_channels = problem.first_channels == 0 ? problem.in_channels : problem.first_channels;
-  spec.out_channels = problem.out_channels;
-  spec.groups = problem.groups;
-  spec.shortcut_channels = problem.shortcut_channels;
-  spec.shortcut_first_channels = problem.shortcut_first_channels == 0
-                                     ? problem.shortcut_channels
-                                     : problem.shortcut_first_channels;
-  spec.activations = problem.activations;
-  return spec;
-}
 
 /// Channels of a stage, up to `widest`: as wide as the channels allow without padding, whole
 /// multiples of 128 bytes before anything else.
@@ -169,27 +150,9 @@ void add_resident_tiles(std::vector<TileSpec>& specs, const TileProblem& problem
   }
 }
 
-/// How long a spec takes, in no unit: stages of all tiles over the machine, and those of one tile
-/// more, since the longest one starts first but ends last. Fitted to all candidates of 28 layers
-/// (pumice_cuda_tile_benchmark on an H200): what it picks is at most 10 % slower than the best.
-double cost(const TileSpec& spec, const TileProblem& problem) {
-  constexpr double kMultiprocessors = 132;
-  const double tiles = std::max(1.0, static_cast<double>(problem.rows) / spec.tile_rows) *
-                       column_tiles(spec) * spec.groups / kMultiprocessors;
-  const double together = std::clamp(tiles, 1.0, static_cast<double>(spec.blocks_per_sm));
-  // A stage costs the lines of 128 bytes that it gathers and those of weights, which every tile
-  // reads again; tiles of one block of rows skip every entry that it lacks. And a barrier.
-  const double lines = depth_bytes(spec) / 128.0;
-  const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
-  double stage = (0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35;
-  if (spec.resident_offsets > 0) stage = spec.tile_rows * lines;   // neither weights nor a barrier
-  if (spec.instruction == Instruction::wgmma) {
-    const bool tall = spec.tile_rows > 128 && spec.tile_columns > 64;
-    const bool alone = spec.tile_rows == 128 && spec.blocks_per_sm == 1;
-    stage *= tall ? 1.12 : alone ? 1.03 : 1.0;
-  }
-  return depth_chunks(spec) * stage * (tiles + together);
-}
+// Of devices from Ampere on, from the smallest card of a notebook to the largest of a data centre.
+constexpr std::int32_t kFewestMultiprocessors = 16;
+constexpr std::int32_t kMostMultiprocessors = 192;
 
 constexpr int kRowBits = 5;
 constexpr int kMostRowBits = 40;
@@ -200,7 +163,7 @@ int dropped_bits(std::int64_t rows) {
 const TileSpec& cheapest(const std::vector<TileSpec>& specs, TileProblem problem) {
   problem.rows = rounded_rows(problem.rows);
   return *std::min_element(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
-    return cost(a, problem) < cost(b, problem);
+    return tile_cost(a, problem) < tile_cost(b, problem);
   });
 }
 
@@ -229,11 +192,50 @@ std::vector<TileSpec> some_candidates(const TileProblem& problem) {
 
 }   // namespace
 
+TileSpec base_spec(const TileProblem& problem) {
+  TileSpec spec;
+  spec.operand = problem.operand;
+  spec.output = problem.output;
+  spec.gather = problem.gather;
+  spec.write = problem.write;
+  spec.in_channels = problem.in_channels;
+  spec.first_channels = problem.first_channels == 0 ? problem.in_channels : problem.first_channels;
+  spec.out_channels = problem.out_channels;
+  spec.groups = problem.groups;
+  spec.shortcut_channels = problem.shortcut_channels;
+  spec.shortcut_first_channels = problem.shortcut_first_channels == 0
+                                     ? problem.shortcut_channels
+                                     : problem.shortcut_first_channels;
+  spec.activations = problem.activations;
+  return spec;
+}
+
 std::int64_t rounded_rows(std::int64_t rows) {
   const int drop = dropped_bits(rows);
   if (drop <= 0) return rows;
   const std::int64_t half = std::int64_t{1} << (drop - 1);
   return std::min((rows + half) >> drop << drop, std::int64_t{1} << kMostRowBits);
+}
+
+/// Stages of all tiles over the machine, and those of one tile more, since the longest one starts
+/// first but ends last. Fitted to all candidates of 28 layers (pumice_cuda_tile_benchmark on an
+/// H200): what it picks is at most 10 % slower than the best.
+double tile_cost(const TileSpec& spec, const TileProblem& problem) {
+  const double tiles = std::max(1.0, static_cast<double>(problem.rows) / spec.tile_rows) *
+                       column_tiles(spec) * spec.groups / problem.multiprocessors;
+  const double together = std::clamp(tiles, 1.0, static_cast<double>(spec.blocks_per_sm));
+  // A stage costs the lines of 128 bytes that it gathers and those of weights, which every tile
+  // reads again; tiles of one block of rows skip every entry that it lacks. And a barrier.
+  const double lines = depth_bytes(spec) / 128.0;
+  const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
+  double stage = (0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35;
+  if (spec.resident_offsets > 0) stage = spec.tile_rows * lines;   // neither weights nor a barrier
+  if (spec.instruction == Instruction::wgmma) {
+    const bool tall = spec.tile_rows > 128 && spec.tile_columns > 64;
+    const bool alone = spec.tile_rows == 128 && spec.blocks_per_sm == 1;
+    stage *= tall ? 1.12 : alone ? 1.03 : 1.0;
+  }
+  return depth_chunks(spec) * stage * (tiles + together);
 }
 
 std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
@@ -251,25 +253,22 @@ std::vector<TileSpec> tile_candidates(const TileProblem& problem) {
   return specs;
 }
 
-TileChoice choose_tile(const TileProblem& problem) {
-  const std::vector<TileSpec> specs = some_candidates(problem);
-  TileChoice choice;
-  choice.spec = cheapest(specs, problem);
-  // Splitting pays below 16k rows and from 384 channels on (73 against 78 µs at 14.5k rows,
-  // 384 → 256), and loses elsewhere (60 against 54 at 256 → 256).
-  const bool may_split = problem.write != Write::store && problem.offsets >= 9;
-  if (may_split && problem.rows <= 16384 && problem.in_channels >= 384) choice.splits = 3;
-  return choice;
+TileSpec choose_tile(const TileProblem& problem) {
+  return cheapest(some_candidates(problem), problem);
 }
 
 std::vector<TileSpec> pickable_tiles(TileProblem problem) {
   const std::vector<TileSpec> specs = some_candidates(problem);
   std::vector<TileSpec> picked;
-  for (problem.rows = 0; problem.rows <= std::int64_t{1} << kMostRowBits;) {
-    const TileSpec& spec = cheapest(specs, problem);
-    if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
-    problem.rows += std::int64_t{1}
-                    << std::max(dropped_bits(problem.rows), 0);   // the next that counts
+  for (problem.multiprocessors = kFewestMultiprocessors;
+       problem.multiprocessors <= kMostMultiprocessors; ++problem.multiprocessors) {
+    for (problem.rows = 0; problem.rows <= std::int64_t{1} << kMostRowBits;) {
+      const TileSpec& spec = cheapest(specs, problem);
+      if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
+      if (picked.size() == specs.size()) return picked;
+      problem.rows += std::int64_t{1}
+                      << std::max(dropped_bits(problem.rows), 0);   // the next that counts
+    }
   }
   return picked;
 }
@@ -305,7 +304,7 @@ std::vector<TileSpec> standard_pair_specs(std::uint32_t architecture) {
       for (const std::int64_t rows : {1000, 100000, 1000000}) {
         problem.write = write;
         problem.rows = rows;
-        const TileSpec spec = choose_tile(problem).spec;
+        const TileSpec spec = choose_tile(problem);
         if (std::find(specs.begin(), specs.end(), spec) == specs.end()) specs.push_back(spec);
       }
     }

@@ -26,14 +26,13 @@ struct TileProblem {
   std::int64_t rows = 0;       // output rows: a capacity will do
   std::int64_t offsets = 27;   // kernel volume
   std::uint32_t architecture = kSm90a;
+  std::int32_t multiprocessors = 132;
 
   friend bool operator==(const TileProblem&, const TileProblem&) = default;
 };
 
-struct TileChoice {
-  TileSpec spec;
-  int splits = 1;   // of the kernel offsets; more than one goes with Write::add or Write::slots
-};
+/// A specification with the parts that the problem fixes, and no schedule.
+TileSpec base_spec(const TileProblem& problem);
 
 /// Rows are taken as one of 16 numbers an octave, so that there are few enough of them to go
 /// through when kernels are built ahead.
@@ -43,11 +42,15 @@ std::int64_t rounded_rows(std::int64_t rows);
 /// of rows decides between them, so that a second input compiles nothing new.
 std::vector<TileSpec> tile_candidates(const TileProblem& problem);
 
-/// The heuristic: no measurement, the same answer for the same problem. UserError where no kernel
-/// fits, with the reason. Splits are suggested only where the problem's write mode allows them.
-TileChoice choose_tile(const TileProblem& problem);
+/// How long a spec takes, in no unit; only those of one problem compare.
+double tile_cost(const TileSpec& spec, const TileProblem& problem);
 
-/// Every spec that choose_tile picks for this problem with some number of rows.
+/// The cheapest: no measurement, the same answer for the same problem. UserError where no kernel
+/// fits, with the reason.
+TileSpec choose_tile(const TileProblem& problem);
+
+/// Every spec that choose_tile picks for this problem with some number of rows, on some device of its
+/// architecture.
 std::vector<TileSpec> pickable_tiles(TileProblem problem);
 
 /// Input and output channels of the layers of well-known networks, forward and backward.

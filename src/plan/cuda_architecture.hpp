@@ -1,4 +1,4 @@
-// Which column of the table of tile specifications a device reads.
+// Which column of the tables of schedules a device reads.
 #pragma once
 
 #include <cstdint>

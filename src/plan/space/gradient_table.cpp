@@ -1,27 +1,17 @@
 // The rules come from measurements on an H200: wgmma from 64 channels on both sides (64 × 64:
 // 16 µs against 26 for 60k rows), mma.sync below.
-#include "kernels/cuda/gradient_table.hpp"
+#include "plan/space/gradient_table.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include <pumice/core/error.hpp>
 
-#include "kernels/cuda/candidates.hpp"
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/space/fitting.hpp"
+#include "plan/space/tile_table.hpp"
 
 namespace pumice::cuda {
 namespace {
-
-GradientSpec base_spec(const GradientProblem& problem) {
-  GradientSpec spec;
-  spec.operand = problem.operand;
-  spec.write = problem.write;
-  spec.in_channels = problem.in_channels;
-  spec.out_channels = problem.out_channels;
-  spec.groups = problem.groups;
-  return spec;
-}
 
 /// Equal shares of at most `widest`.
 std::int32_t share(std::int32_t channels, std::int32_t widest, std::int32_t step) {
@@ -59,6 +49,16 @@ constexpr std::array kWarpShapes{
 };
 
 }   // namespace
+
+GradientSpec base_spec(const GradientProblem& problem) {
+  GradientSpec spec;
+  spec.operand = problem.operand;
+  spec.write = problem.write;
+  spec.in_channels = problem.in_channels;
+  spec.out_channels = problem.out_channels;
+  spec.groups = problem.groups;
+  return spec;
+}
 
 std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
   std::vector<GradientSpec> specs;

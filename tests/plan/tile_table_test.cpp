@@ -1,13 +1,14 @@
 // What the tables of kernels promise: everything valid, something for every problem, and not too
 // much of it.
+#include <algorithm>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/gradient_source.hpp"
-#include "kernels/cuda/gradient_table.hpp"
-#include "kernels/cuda/spec_table.hpp"
+#include "plan/space/gradient_table.hpp"
+#include "plan/space/tile_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
@@ -44,15 +45,14 @@ TEST(SpecTable, has_a_kernel_for_every_problem) {
     for (const ElementType operand : kTypes) {
       for (const int in : {1, 3, 5, 16, 33, 96, 160, 384, 1024}) {
         for (const int out : {1, 4, 20, 32, 100, 256, 384, 1024}) {
-          const TileChoice choice = choose_tile({.operand = operand,
+          const TileSpec spec = choose_tile({.operand = operand,
                                                  .output = stored(operand),
                                                  .in_channels = in,
                                                  .out_channels = out,
                                                  .rows = 50000,
                                                  .architecture = architecture});
-          EXPECT_TRUE(is_valid(choice.spec)) << tile_name(choice.spec);
-          EXPECT_NE(architectures(choice.spec) & architecture, 0u) << tile_name(choice.spec);
-          EXPECT_EQ(choice.splits, 1) << "an output that is stored cannot be split";
+          EXPECT_TRUE(is_valid(spec)) << tile_name(spec);
+          EXPECT_NE(architectures(spec) & architecture, 0u) << tile_name(spec);
           EXPECT_TRUE(is_valid(choose_gradient({.operand = operand,
                                                 .in_channels = in,
                                                 .out_channels = out,
@@ -69,29 +69,33 @@ TEST(SpecTable, candidates_do_not_depend_on_rows) {
   TileProblem many = few;
   many.rows = 1000000;
   EXPECT_EQ(tile_candidates(few), tile_candidates(many));
-  EXPECT_NE(choose_tile(few).spec, choose_tile(many).spec);
+  EXPECT_NE(choose_tile(few), choose_tile(many));
 }
 
-TEST(SpecTable, splits_offsets_for_few_rows_and_many_channels) {
-  TileProblem problem{.write = Write::add, .in_channels = 384, .out_channels = 256, .rows = 6000};
-  EXPECT_EQ(choose_tile(problem).splits, 3);
-  problem.offsets = 8;
-  EXPECT_EQ(choose_tile(problem).splits, 1);
-  problem.offsets = 27;
-  problem.rows = 60000;
-  EXPECT_EQ(choose_tile(problem).splits, 1);
-  problem.rows = 6000;
-  problem.in_channels = 256;
-  EXPECT_EQ(choose_tile(problem).splits, 1);
+/// What is compiled ahead for an architecture serves all its devices.
+TEST(SpecTable, pickable_tiles_are_those_of_every_device_of_an_architecture) {
+  for (const int channels : {16, 32, 96, 256}) {
+    TileProblem problem{.in_channels = channels, .out_channels = channels};
+    const std::vector<TileSpec> all = pickable_tiles(problem);
+    for (const int multiprocessors : {20, 46, 78, 108, 132, 170}) {
+      for (const std::int64_t rows : {1, 70, 900, 11000, 91767, 365011, 5000000}) {
+        problem.multiprocessors = multiprocessors;
+        problem.rows = rows;
+        const TileSpec spec = choose_tile(problem);
+        EXPECT_NE(std::find(all.begin(), all.end(), spec), all.end())
+            << tile_name(spec) << " for " << rows << " rows, " << multiprocessors;
+      }
+    }
+  }
 }
 
 TEST(SpecTable, hopper_multiplies_wide_layers_with_wgmma) {
   for (const int channels : {32, 64, 96, 128, 256}) {
     const TileSpec spec =
-        choose_tile({.in_channels = channels, .out_channels = channels, .rows = 90000}).spec;
+        choose_tile({.in_channels = channels, .out_channels = channels, .rows = 90000});
     EXPECT_EQ(spec.instruction, Instruction::wgmma) << channels;
   }
-  EXPECT_EQ(choose_tile({.in_channels = 16, .out_channels = 16, .rows = 90000}).spec.instruction,
+  EXPECT_EQ(choose_tile({.in_channels = 16, .out_channels = 16, .rows = 90000}).instruction,
             Instruction::mma_sync);
 }
 

@@ -20,6 +20,9 @@ struct GradientProblem {
   friend bool operator==(const GradientProblem&, const GradientProblem&) = default;
 };
 
+/// A specification with the parts that the problem fixes, and no schedule.
+GradientSpec base_spec(const GradientProblem& problem);
+
 /// Valid specs for the problem's architecture, the likeliest first.
 std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem);
 

@@ -1,0 +1,43 @@
+// From a problem and a machine to plans: all that come into question, and the one to run.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/problem.hpp>
+#include <pumice/plan/target.hpp>
+
+namespace pumice {
+
+struct Candidate {
+  ConvolutionPlan plan;
+  double cost = 1;   // predicted time, in parts of that of `choose`'s plan
+};
+
+/// What could run, the cheapest by prediction first, and what `choose` takes among it; at most
+/// kMostCandidates. All of them compute the same up to rounding.
+inline constexpr std::size_t kMostCandidates = 12;
+std::vector<Candidate> candidates(const ConvolutionProblem& problem, const Target& target);
+
+/// The plan to run: what was measured for such a problem on this machine, if anything was, else the
+/// heuristic, which is the same for the same problem and looks at a rounded number of rows only.
+/// `wanted` overrides the choice of dataflow; the rest still follows. UserError when it cannot be
+/// had: a weight gradient has one way, and some channels have no kernel.
+PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
+               std::optional<Dataflow> wanted = std::nullopt);
+
+/// Whether one kernel may read a second tensor and a shortcut where they lie: on a device, with
+/// implicit GEMM, in one group, in rows of whole 16 bytes. Choosing nothing, this costs nothing.
+bool can_fuse_inputs(const ConvolutionProblem& problem, const Target& target, Dataflow dataflow);
+
+/// UserError where a given plan does not fit: a tile that no kernel can be built from, or a dataflow
+/// of another direction.
+void check(const ConvolutionPlan& plan, const ConvolutionProblem& problem, const Target& target);
+
+/// The problem, the choice, and why the others were not chosen, in a few lines of words.
+std::string explain(const ConvolutionProblem& problem, const Target& target,
+                    const ConvolutionPlan& plan);
+
+}   // namespace pumice

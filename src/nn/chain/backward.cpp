@@ -1,0 +1,167 @@
+// A chain's way back: norms and convolutions in the reverse order of the links.
+#include <utility>
+
+#include <pumice/core/error.hpp>
+#include <pumice/ops/elementwise.hpp>
+
+#include "nn/chain/learned.hpp"
+#include "nn/chain/parameter_gradients.hpp"
+#include "nn/chain/passes.hpp"
+
+namespace pumice::nn {
+namespace {
+
+/// Gradients of values, which add up where several links take the same one.
+class ValueGradients {
+ public:
+  ValueGradients(const ChainBackward& backward, std::size_t links,
+                 const ChainGradientPlaces& places)
+      : of_last_(backward.grad_output),
+        found_(kChainGiven + links),
+        wanted_{backward.of_features, backward.of_other},
+        places_{&places.features, &places.other} {}
+
+  bool wanted(std::size_t value) const { return value >= kChainGiven || wanted_[value]; }
+  ConstTensorView of(std::size_t value) const {
+    return value + 1 == found_.size() ? of_last_ : found_[value].view();
+  }
+  bool is_there(std::size_t value) const { return found_[value].defined(); }
+  /// Where the gradient goes; `is_last`: nothing will be added to it.
+  Place place_of(std::size_t value, bool is_last) const {
+    return value < kChainGiven && is_last ? *places_[value] : Place();
+  }
+  void set(std::size_t value, Tensor gradient) { found_[value] = std::move(gradient); }
+  void add(std::size_t value, Tensor gradient, const Place& place) {
+    Tensor& found = found_[value];
+    found = found.defined() ? pumice::add(found, gradient, place) : std::move(gradient);
+  }
+  void drop(std::size_t value) { found_[value] = {}; }
+  Tensor take(std::size_t value) { return std::move(found_[value]); }
+
+ private:
+  ConstTensorView of_last_;
+  std::vector<Tensor> found_;
+  bool wanted_[kChainGiven];
+  const Place* places_[kChainGiven];
+};
+
+/// One pass, link by link.
+struct Pass {
+  const ChainBackward& backward;
+  const ChainInput& input;
+  const ChainGradientPlaces& places;
+  const Learned& learned;
+  const ChainRecord& record;
+  Values values;
+  ValueGradients found;
+  ParameterGradients rooms;
+  ChainGradients result;
+
+  Place room_or(std::size_t link, std::size_t parameter, bool is_zeroed) const {
+    const Tensor& room = rooms.of(link, parameter);
+    if (!room.defined()) return places.parameters;
+    return is_zeroed ? Place::zeroed(room) : Place(room);
+  }
+  void keep(std::size_t link, std::size_t parameter, Tensor gradient) {
+    if (!rooms.of(link, parameter).defined())
+      result.parameters[kLinkParameters * link + parameter] = std::move(gradient);
+  }
+
+  ConstTensorView output_of(std::size_t link) const {
+    return link + 1 == record.links.size() ? backward.output : values[kChainGiven + link];
+  }
+
+  /// Back through ReLU, residual and norm; returns the gradient of what was convolved.
+  /// `ends_there`: nothing else reaches the residual afterwards.
+  Tensor through_norm(std::size_t i, const ChainLink& link, bool ends_there);
+  /// The gradient of what the convolution took.
+  void through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
+                           TileWeights* packed, bool ends_there);
+  void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved);
+};
+
+Tensor Pass::through_norm(std::size_t i, const ChainLink& link, bool ends_there) {
+  const ChainRecord::Link& made = record.links[i];
+  const bool passes = link.residual && found.wanted(*link.residual);
+  const bool adds = passes && found.is_there(*link.residual);
+  const Place of_residual = passes ? found.place_of(*link.residual, ends_there) : Place();
+  NormGradients of_norm = batch_norm_training_gradient(
+      made.convolved, found.of(kChainGiven + i), learned.scale(i), made.normalized.mean,
+      made.normalized.inverse_deviation,
+      {.output = link.relu ? output_of(i) : ConstTensorView{}, .residual = passes},
+      {.weight = room_or(i, 1, false),
+       .bias = room_or(i, 2, false),
+       .residual = adds ? Place() : of_residual});
+  found.drop(kChainGiven + i);
+  keep(i, 1, std::move(of_norm.weight));
+  keep(i, 2, std::move(of_norm.bias));
+  if (passes) found.add(*link.residual, std::move(of_norm.residual), of_residual);
+  return std::move(of_norm.features);
+}
+
+void Pass::through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
+                               TileWeights* packed, bool ends_there) {
+  if (!found.wanted(link.input)) return;
+  ConvolutionOptions options = options_of(input);
+  options.epilogue.residual = found.of(link.input);   // what came on another way
+  options.tile_weights = packed;
+  found.set(link.input,
+            convolution_input_gradient(of_convolved, learned.weight(i), input.maps[i], options,
+                                       found.place_of(link.input, ends_there)));
+}
+
+void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved) {
+  ConvolutionOptions options = options_of(input);
+  const bool has_room = rooms.of(i, 0).defined();
+  options.wide_weight_gradient = has_room || learned.weight(i).dtype() == DType::f32;
+  const bool goes_back = !has_room && learned.has_layout(i);
+  Tensor gradient = convolution_weight_gradient(values[link.input], of_convolved, input.maps[i],
+                                                options, goes_back ? Place() : room_or(i, 0, true));
+  if (goes_back) gradient = learned.given_back(i, gradient, places.parameters);
+  keep(i, 0, std::move(gradient));
+}
+
+}   // namespace
+
+ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput& input,
+                                std::span<const LinkParameters> parameters,
+                                const ChainRecord& record, const ChainGradientPlaces& places) {
+  check(input);
+  PUMICE_EXPECTS(record.links.size() == size(), "a record of ", record.links.size(),
+                 " links for a chain of ", size(), ": give what its forward pass returned");
+  PUMICE_EXPECTS(!links_.back().relu || backward.output.defined(),
+                 "output is undefined, and the chain ends with a ReLU: give what train returned");
+  Learned learned(parameters, size());
+  learned.look_at(record.turned);
+  const StreamView stream = input.features.stream();
+  const bool on_device = is_on_device(input);
+  PackedLinks packed(backward_weights_, learned.weights(), on_device, stream);
+  Pass pass{.backward = backward,
+            .input = input,
+            .places = places,
+            .learned = learned,
+            .record = record,
+            .values = Values(input, size()),
+            .found = ValueGradients(backward, size(), places),
+            .rooms = ParameterGradients(learned, stream, places.parameters),
+            .result = {}};
+  pass.result.parameters.resize(kLinkParameters * size());
+  for (std::size_t i = 0; i < size(); ++i)
+    pass.values.set(i, record.links[i].normalized.output);
+  for (std::size_t i = size(); i-- > 0;) {
+    const ChainLink& link = links_[i];
+    const auto begins_at = [&](std::size_t value) { return first_use_[value] == i; };
+    const Tensor of_convolved = pass.through_norm(
+        i, link, link.residual && *link.residual != link.input && begins_at(*link.residual));
+    pass.through_convolution(i, link, of_convolved, packed.of(i), begins_at(link.input));
+    pass.through_weight(i, link, of_convolved);
+  }
+  pass.rooms.finish(pass.result);
+  if (on_device) training_uses_.learn(kernel_maps(input));
+  packed.learn();
+  pass.result.features = pass.found.take(0);
+  pass.result.other = pass.found.take(1);
+  return std::move(pass.result);
+}
+
+}   // namespace pumice::nn

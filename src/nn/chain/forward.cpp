@@ -1,0 +1,41 @@
+// A chain's forward pass in training.
+#include <utility>
+
+#include <pumice/core/error.hpp>
+
+#include "nn/chain/learned.hpp"
+#include "nn/chain/passes.hpp"
+
+namespace pumice::nn {
+
+ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameters> parameters,
+                          std::span<const RunningStatistics> running, const Place& place) {
+  check(input);
+  PUMICE_EXPECTS(running.size() == size(), running.size(), " running statistics for a chain of ",
+                 size(), " links: give those of each");
+  Learned learned(parameters, size());
+  auto record = std::make_shared<ChainRecord>();
+  record->turned = learned.turn();
+  record->links.reserve(size());
+  const bool on_device = is_on_device(input);
+  if (on_device) training_uses_.prepare(kernel_maps(input));
+  PackedLinks packed(forward_weights_, learned.weights(), on_device, input.features.stream());
+  Values values(input, size());
+  ConvolutionOptions options = options_of(input);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const ChainLink& link = links_[i];
+    options.tile_weights = packed.of(i);
+    Tensor convolved = convolution(values[link.input], learned.weight(i), input.maps[i], options);
+    Normalized normalized = batch_norm_training(
+        convolved, learned.scale(i), learned.shift(i), running[i].mean, running[i].variance,
+        {.epsilon = link.epsilon, .momentum = link.momentum, .batches = running[i].batches},
+        {.residual = values.residual_of(link), .relu = link.relu},
+        {.output = i + 1 == size() ? place : Place()});
+    values.set(i, normalized.output);
+    record->links.push_back({std::move(convolved), std::move(normalized)});
+  }
+  packed.learn();
+  return {std::exchange(record->links.back().normalized.output, {}), std::move(record)};
+}
+
+}   // namespace pumice::nn

@@ -1,0 +1,89 @@
+// The one description of a convolution, and its plan.
+#include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
+#include <pumice/ops/convolution.hpp>
+
+namespace pumice {
+namespace {
+
+ConvolutionProblem describe(Direction direction, const KernelMapView& map,
+                            const ConvolutionOptions& options) {
+  const bool on_device = map.device.kind == DeviceKind::cuda;
+  const bool all_meet = on_device || map.pairs() == map.in_rows;
+  return {.direction = direction,
+          .in_rows = map.in_rows,
+          .out_rows = map.out_rows,
+          .pairs = map.pairs(),
+          .offsets = map.offsets,
+          .groups = options.groups,
+          .tf32 = options.tf32,
+          .deterministic = options.deterministic,
+          .identity = map.offsets == 1 && map.has_identity_offset && map.in_rows == map.out_rows &&
+                      all_meet};
+}
+
+std::int64_t channels_of(ConstTensorView tensor) {
+  return tensor.defined() ? tensor.extent(1) : 0;
+}
+
+ActivationSet activations_for(Activation activation) {
+  const bool is_sloped = activation == Activation::none || activation == Activation::relu ||
+                         activation == Activation::leaky_relu;
+  return is_sloped ? ActivationSet::sloped : ActivationSet::all;
+}
+
+}   // namespace
+
+ConvolutionProblem convolution_problem(ConstTensorView features, ConstTensorView weight,
+                                       const KernelMapView& map,
+                                       const ConvolutionOptions& options) {
+  ConvolutionProblem problem = describe(Direction::forward, map, options);
+  problem.dtype = features.dtype();
+  problem.second_channels = channels_of(options.second);
+  problem.in_channels = features.extent(1) + problem.second_channels;
+  problem.out_channels = weight.extent(2);
+  problem.activations = activations_for(options.epilogue.activation);
+  problem.shortcut_second_channels = channels_of(options.shortcut.second);
+  problem.shortcut_channels =
+      channels_of(options.shortcut.features) + problem.shortcut_second_channels;
+  return problem;
+}
+
+ConvolutionProblem convolution_input_gradient_problem(ConstTensorView grad_output,
+                                                      ConstTensorView weight,
+                                                      const KernelMapView& map,
+                                                      const ConvolutionOptions& options) {
+  ConvolutionProblem problem = describe(Direction::input_gradient, transposed(map), options);
+  problem.dtype = grad_output.dtype();
+  problem.in_channels = grad_output.extent(1);
+  problem.out_channels = weight.extent(1) * options.groups;
+  return problem;
+}
+
+ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
+                                                       ConstTensorView grad_output,
+                                                       const KernelMapView& map,
+                                                       const ConvolutionOptions& options) {
+  ConvolutionProblem problem = describe(Direction::weight_gradient, map, options);
+  problem.dtype = features.dtype();
+  problem.in_channels = features.extent(1);
+  problem.out_channels = grad_output.extent(1);
+  return problem;
+}
+
+PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
+                const ConvolutionOptions& options) {
+  const Target& target = target_of(device);
+  if (options.plan != nullptr) {
+    PUMICE_EXPECTS(!options.dataflow, "a plan (", options.plan->name(), ") and a dataflow (",
+                   name_of(*options.dataflow), ") are given: a plan names its own, so leave the "
+                   "dataflow out");
+    check(*options.plan, problem, target);
+    return PlanPtr(PlanPtr(), options.plan);   // which owns nothing
+  }
+  PlanPtr plan = choose(problem, target, options.dataflow);
+  if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target, *plan));
+  return plan;
+}
+
+}   // namespace pumice

@@ -1,0 +1,180 @@
+// Plans as JSON.
+#include <pumice/plan/convolution_plan.hpp>
+
+#include <array>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "core/printable.hpp"
+#include "plan/spec_names.hpp"
+
+namespace pumice {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShown = 200;   // characters of a text that is no plan
+
+[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+  detail::raise_user("plan \"", printable(text, kShown), "\": ", why,
+                     "; give the text of a plan, as explain() and plan files have it");
+}
+
+/// Reads fields by name, and knows which of them nobody asked for.
+class Fields {
+ public:
+  Fields(std::string_view text, const Json& object) : text_(text), left_(object) {
+    if (!left_.is_object()) refuse(text_, "it is no JSON object");
+  }
+
+  template <class Value> void read(const char* name, Value& value) {
+    const auto found = left_.find(name);
+    if (found == left_.end()) return;
+    const bool fits = std::is_same_v<Value, bool> ? found->is_boolean() : found->is_number_integer();
+    if (!fits) refuse(text_, std::string(name) + " is of another type");
+    if constexpr (std::is_same_v<Value, bool>) {
+      value = found->template get<bool>();
+    } else {
+      const auto number = found->template get<std::int64_t>();
+      if (!std::in_range<Value>(number)) refuse(text_, std::string(name) + " is too large");
+      value = static_cast<Value>(number);
+    }
+    left_.erase(found);
+  }
+
+  /// One of `choices` by its name.
+  template <class Value, std::size_t kCount, class NameOf>
+  void read(const char* name, Value& value, const std::array<Value, kCount>& choices,
+            NameOf&& name_of_choice) {
+    const auto found = left_.find(name);
+    if (found == left_.end()) return;
+    for (const Value choice : choices) {
+      if (!found->is_string() || found->template get<std::string>() != name_of_choice(choice))
+        continue;
+      value = choice;
+      left_.erase(found);
+      return;
+    }
+    refuse(text_, std::string(name) + " has a value that is not known");
+  }
+
+  /// The object `name`, or null.
+  Json take(const char* name) {
+    const auto found = left_.find(name);
+    if (found == left_.end()) return nullptr;
+    Json value = std::move(*found);
+    left_.erase(found);
+    return value;
+  }
+
+  void end() const {
+    if (!left_.empty())
+      refuse(text_, "\"" + printable(left_.begin().key()) + "\" is no part of a plan");
+  }
+
+ private:
+  std::string_view text_;
+  Json left_;
+};
+
+constexpr std::array kInstructions{Instruction::fma, Instruction::mma_sync, Instruction::wgmma};
+constexpr std::array kWrites{Write::store, Write::add, Write::slots};
+constexpr std::array kAllDataflows{Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
+                                   Dataflow::implicit_gemm, Dataflow::sum_over_pairs};
+
+Json to_json(const TileSchedule& tile) {
+  return {{"instruction", cuda::name_of(tile.instruction)},
+          {"tile_rows", tile.tile_rows},
+          {"tile_columns", tile.tile_columns},
+          {"tile_depth", tile.tile_depth},
+          {"stages", tile.stages},
+          {"row_warps", tile.row_warps},
+          {"column_warps", tile.column_warps},
+          {"blocks_per_sm", tile.blocks_per_sm},
+          {"resident_offsets", tile.resident_offsets}};
+}
+
+Json to_json(const GradientSchedule& gradient) {
+  return {{"instruction", cuda::name_of(gradient.instruction)},
+          {"tile_in", gradient.tile_in},
+          {"tile_out", gradient.tile_out},
+          {"tile_pairs", gradient.tile_pairs},
+          {"stages", gradient.stages},
+          {"in_warps", gradient.in_warps},
+          {"out_warps", gradient.out_warps},
+          {"blocks_per_sm", gradient.blocks_per_sm},
+          {"share_blocks", gradient.share_blocks}};
+}
+
+TileSchedule tile_in(std::string_view text, const Json& object) {
+  TileSchedule tile;
+  Fields fields(text, object);
+  fields.read("instruction", tile.instruction, kInstructions,
+              [](Instruction one) { return cuda::name_of(one); });
+  fields.read("tile_rows", tile.tile_rows);
+  fields.read("tile_columns", tile.tile_columns);
+  fields.read("tile_depth", tile.tile_depth);
+  fields.read("stages", tile.stages);
+  fields.read("row_warps", tile.row_warps);
+  fields.read("column_warps", tile.column_warps);
+  fields.read("blocks_per_sm", tile.blocks_per_sm);
+  fields.read("resident_offsets", tile.resident_offsets);
+  fields.end();
+  return tile;
+}
+
+GradientSchedule gradient_in(std::string_view text, const Json& object) {
+  GradientSchedule gradient;
+  Fields fields(text, object);
+  fields.read("instruction", gradient.instruction, kInstructions,
+              [](Instruction one) { return cuda::name_of(one); });
+  fields.read("tile_in", gradient.tile_in);
+  fields.read("tile_out", gradient.tile_out);
+  fields.read("tile_pairs", gradient.tile_pairs);
+  fields.read("stages", gradient.stages);
+  fields.read("in_warps", gradient.in_warps);
+  fields.read("out_warps", gradient.out_warps);
+  fields.read("blocks_per_sm", gradient.blocks_per_sm);
+  fields.read("share_blocks", gradient.share_blocks);
+  fields.end();
+  return gradient;
+}
+
+}   // namespace
+
+std::string to_text(const ConvolutionPlan& plan) {
+  Json object{{"dataflow", name_of(plan.dataflow)}};
+  if (plan.tile_rows > 0) object["tile_rows"] = plan.tile_rows;
+  if (plan.sort_by_mask) object["sort_by_mask"] = true;
+  if (plan.splits > 1) object["splits"] = plan.splits;
+  if (plan.write != Write::store) object["write"] = cuda::name_of(plan.write);
+  if (plan.fuses_inputs) object["fuses_inputs"] = true;
+  if (plan.tile) object["tile"] = to_json(*plan.tile);
+  if (plan.gradient) object["gradient"] = to_json(*plan.gradient);
+  return object.dump();
+}
+
+ConvolutionPlan parse_plan(std::string_view text) {
+  const Json object = Json::parse(text, nullptr, false);
+  if (object.is_discarded()) refuse(text, "it is no JSON");
+  ConvolutionPlan plan;
+  Fields fields(text, object);
+  if (!object.contains("dataflow")) refuse(text, "it names no dataflow");
+  fields.read("dataflow", plan.dataflow, kAllDataflows, [](Dataflow one) { return name_of(one); });
+  fields.read("tile_rows", plan.tile_rows);
+  fields.read("sort_by_mask", plan.sort_by_mask);
+  fields.read("splits", plan.splits);
+  fields.read("write", plan.write, kWrites, [](Write one) { return cuda::name_of(one); });
+  fields.read("fuses_inputs", plan.fuses_inputs);
+  if (const Json tile = fields.take("tile"); !tile.is_null()) plan.tile = tile_in(text, tile);
+  if (const Json gradient = fields.take("gradient"); !gradient.is_null())
+    plan.gradient = gradient_in(text, gradient);
+  fields.end();
+  plan.reason = "given";
+  return plan;
+}
+
+}   // namespace pumice

@@ -1,0 +1,170 @@
+// The design space, texts of plans, and what is remembered.
+#include <pumice/plan/choose.hpp>
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include <pumice/shared/tile_limits.h>
+#include <pumice/core/error.hpp>
+
+#include "plan/choice_memo.hpp"
+#include "support/message_of.hpp"
+
+namespace pumice {
+namespace {
+
+using test::message_of;
+
+ConvolutionProblem layer(Direction direction, DType type) {
+  return {.direction = direction,
+          .in_rows = 60000,
+          .out_rows = 60000,
+          .pairs = 300000,
+          .offsets = 27,
+          .in_channels = 96,
+          .out_channels = 64,
+          .dtype = type};
+}
+
+constexpr Direction kDirections[] = {Direction::forward, Direction::input_gradient,
+                                     Direction::weight_gradient};
+constexpr std::uint32_t kEach[] = {kSm80, kSm86, kSm89, kSm90a, kSm100, kSm120};
+
+/// What `choose` takes comes first, costs ascend behind it, all can be run and differ.
+void expect_space(const ConvolutionProblem& problem, const Target& target) {
+  const std::vector<Candidate> all = candidates(problem, target);
+  ASSERT_FALSE(all.empty());
+  EXPECT_LE(all.size(), kMostCandidates);
+  EXPECT_TRUE(all.front().plan.runs_like(*choose(problem, target))) << all.front().plan.name();
+  EXPECT_EQ(all.front().cost, 1);
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_NO_THROW(check(all[i].plan, problem, target)) << all[i].plan.name();
+    EXPECT_TRUE(names.insert(all[i].plan.name()).second) << all[i].plan.name();
+    if (i > 1) EXPECT_GE(all[i].cost, all[i - 1].cost) << all[i].plan.name();
+  }
+}
+
+TEST(Candidates, of_every_direction_type_and_machine_can_be_run) {
+  for (const Direction direction : kDirections) {
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      for (const std::int64_t rows : {std::int64_t{0}, std::int64_t{1}, std::int64_t{33},
+                                      std::int64_t{65537}, std::int64_t{5'000'000}}) {
+        for (const bool deterministic : {false, true}) {
+          ConvolutionProblem problem = layer(direction, type);
+          problem.in_rows = problem.out_rows = rows;
+          problem.pairs = rows * 5;
+          problem.deterministic = deterministic;
+          SCOPED_TRACE(to_text(problem) + ", " + std::to_string(rows) + " rows");
+          expect_space(problem, target_of(Device{}));
+          for (const std::uint32_t architecture : kEach)
+            expect_space(problem, usual_target(architecture));
+        }
+      }
+    }
+  }
+}
+
+TEST(Candidates, have_what_a_tuner_may_decide) {
+  ConvolutionProblem problem = layer(Direction::forward, DType::f16);
+  problem.in_channels = 384;
+  problem.in_rows = problem.out_rows = 6000;   // few tiles, long ones
+  bool splits = false, adds = false, unsorted = false, pairs = false;
+  for (const Candidate& one : candidates(problem, usual_target(kSm90a))) {
+    splits |= one.plan.splits > 1;
+    adds |= one.plan.write == Write::add;
+    unsorted |= one.plan.dataflow == Dataflow::implicit_gemm && !one.plan.sort_by_mask;
+    pairs |= one.plan.dataflow == Dataflow::fetch_on_demand;
+  }
+  EXPECT_TRUE(splits && adds && unsorted && pairs)
+      << splits << adds << unsorted << pairs;
+}
+
+TEST(PlanText, goes_there_and_back) {
+  for (const Direction direction : kDirections) {
+    for (const Target& target : {target_of(Device{}), usual_target(kSm90a)}) {
+      for (const Candidate& one : candidates(layer(direction, DType::f16), target)) {
+        const ConvolutionPlan back = parse_plan(to_text(one.plan));
+        EXPECT_TRUE(back.runs_like(one.plan)) << to_text(one.plan);
+      }
+    }
+  }
+  EXPECT_EQ(to_text(ConvolutionPlan{.dataflow = Dataflow::implicit_gemm,
+                                    .tile_rows = 512,
+                                    .sort_by_mask = true,
+                                    .splits = 2}),
+            R"({"dataflow":"implicit_gemm","tile_rows":512,"sort_by_mask":true,"splits":2})");
+}
+
+TEST(PlanText, of_something_else_is_refused) {
+  const auto said = [](const char* text) { return message_of([&] { parse_plan(text); }); };
+  const std::string remedy = "; give the text of a plan, as explain() and plan files have it";
+  EXPECT_EQ(said("no"), "plan \"no\": it is no JSON" + remedy);
+  EXPECT_EQ(said("[1]"), "plan \"[1]\": it is no JSON object" + remedy);
+  EXPECT_EQ(said("{}"), "plan \"{}\": it names no dataflow" + remedy);
+  EXPECT_NE(said(R"({"dataflow":"fast"})").find("dataflow has a value that is not known"),
+            std::string::npos);
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","splits":true})").find("splits is of another type"),
+            std::string::npos);
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","splits":99999999999})").find("splits is too large"),
+            std::string::npos);
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","colour":1})").find("\"colour\" is no part of a plan"),
+            std::string::npos);
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","tile":7})").find("it is no JSON object"),
+            std::string::npos);
+}
+
+TEST(Choices, are_remembered_until_they_are_forgotten) {
+  const ConvolutionProblem problem = layer(Direction::forward, DType::f16);
+  const Target target = usual_target(kSm90a);
+  const PlanPtr first = choose(problem, target);
+  EXPECT_EQ(choose(problem, target), first);
+  ConvolutionProblem close = problem;
+  close.out_rows += 1;
+  close.pairs = 7;   // nobody looks at them
+  EXPECT_EQ(choose(close, target), first);
+  close.out_rows *= 8;
+  EXPECT_NE(choose(close, target), first);
+  EXPECT_NE(choose(problem, usual_target(kSm80)), first);
+  EXPECT_NE(choose(problem, target, Dataflow::fetch_on_demand), first);
+  forget_choices();
+  const PlanPtr again = choose(problem, target);
+  EXPECT_NE(again, first);
+  EXPECT_TRUE(again->runs_like(*first));
+}
+
+TEST(GivenPlans, of_a_device_are_checked_against_the_problem) {
+  const ConvolutionProblem problem = layer(Direction::forward, DType::f16);
+  const Target target = usual_target(kSm90a);
+  const auto refusal = [&](auto&& change) {
+    ConvolutionPlan plan = *choose(problem, target);
+    EXPECT_NO_THROW(check(plan, problem, target));
+    change(plan);
+    return message_of([&] { check(plan, problem, target); });
+  };
+  EXPECT_NE(refusal([](auto& p) { p.tile->tile_columns = 7; }).find("has no kernel: "),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.tile.reset(); }).find("or lacks"), std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.write = Write::add; }).find("has nothing to add up"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.splits = 2; }).find("cannot add products up"),
+            std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.tile_rows = 64; }).find("is one of a CPU"), std::string::npos);
+  EXPECT_NE(refusal([](auto& p) { p.fuses_inputs = true; }).find("which these have not"),
+            std::string::npos);
+  ConvolutionProblem same_bits = problem;
+  same_bits.deterministic = true;
+  ConvolutionPlan adds = *choose(problem, target);
+  adds.splits = 2;
+  adds.write = Write::add;
+  EXPECT_NE(message_of([&] { check(adds, same_bits, target); }).find("deterministic results"),
+            std::string::npos);
+  const ConvolutionPlan elsewhere = *choose(problem, target);   // wgmma
+  EXPECT_NE(message_of([&] { check(elsewhere, problem, usual_target(kSm80)); })
+                .find("has no kernel on this device"),
+            std::string::npos);
+}
+
+}   // namespace
+}   // namespace pumice
