@@ -333,10 +333,36 @@ inline Tensor on_host(const Tensor& tensor) {
   return tensor.device().kind == DeviceKind::cuda ? copy_to_host(tensor, tensor.stream()) : tensor;
 }
 
-inline void expect_close(const Tensor& actual, const Tensor& expected, double tolerance,
+/// ‖actual − expected‖ / ‖expected‖, in double.
+inline double norm_difference(const Tensor& actual, const Tensor& expected) {
+  if (actual.shape() != expected.shape()) return INFINITY;
+  const Tensor left = actual.to(DType::f64);
+  const Tensor right = expected.to(DType::f64);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < left.span<double>().size(); ++i) {
+    difference += std::pow(left.span<double>()[i] - right.span<double>()[i], 2);
+    norm += std::pow(right.span<double>()[i], 2);
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / std::max(norm, 1e-300));
+}
+
+/// How far a result may be from what float64 gives.
+struct Tolerance {
+  double largest = 0;   // of each element, in parts of the largest one; 0: not looked at
+  double norm = 0;      // of all together; 0: not looked at
+};
+
+inline void expect_close(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance,
                          const std::string& what) {
   ASSERT_TRUE(actual.defined()) << what;
-  EXPECT_LE(relative_difference(on_host(actual), expected), tolerance) << what;
+  const Tensor found = on_host(actual);
+  if (tolerance.largest > 0)
+    EXPECT_LE(relative_difference(found, expected), tolerance.largest) << what;
+  if (tolerance.norm > 0) EXPECT_LE(norm_difference(found, expected), tolerance.norm) << what;
+}
+inline void expect_close(const Tensor& actual, const Tensor& expected, double largest,
+                         const std::string& what) {
+  expect_close(actual, expected, Tolerance{.largest = largest}, what);
 }
 
 }   // namespace pumice::nn::test
