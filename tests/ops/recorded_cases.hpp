@@ -196,6 +196,54 @@ inline void add_map_cases(std::vector<RecordedCase>& cases) {
                    }});
 }
 
+/// What `run(options)` gives with every plan of a problem that can be recorded.
+template <class Run>
+void with_every_plan(const ConvolutionProblem& problem, Outputs& out, Run&& run) {
+  for (const Candidate& one : candidates(problem, target_of(kGpu))) {
+    if (one.plan.dataflow == Dataflow::gather_gemm_scatter) continue;   // which waits
+    ConvolutionOptions options = kSameBits;
+    options.plan = &one.plan;
+    options.plan = plan_of(problem, kGpu, options).get();
+    out.push_back(run(options));
+  }
+}
+
+/// Tiles of every size, unsorted ones, splits, products of pairs.
+inline void add_plans(std::vector<RecordedCase>& cases) {
+  cases.push_back({"every plan",
+                   {"convolution_problem", "plan_of"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     const RecordedMap& m = in.maps.front();
+                     with_every_plan(
+                         convolution_problem(m.features, m.weight, m.view, kSameBits), out,
+                         [&](const ConvolutionOptions& options) {
+                           return convolution(m.features, m.weight, m.view, options);
+                         });
+                   }});
+  cases.push_back({"every plan of an input gradient",
+                   {"convolution_input_gradient_problem"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     const RecordedMap& m = in.maps.front();
+                     with_every_plan(
+                         convolution_input_gradient_problem(m.grad_wide, m.weight, m.view, kSameBits),
+                         out, [&](const ConvolutionOptions& options) {
+                           return convolution_input_gradient(m.grad_wide, m.weight, m.view, options);
+                         });
+                   }});
+  cases.push_back({"every plan of a weight gradient",
+                   {"convolution_weight_gradient_problem"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     const RecordedMap& m = in.maps.front();
+                     with_every_plan(
+                         convolution_weight_gradient_problem(m.features, m.grad_wide, m.view,
+                                                             kSameBits),
+                         out, [&](const ConvolutionOptions& options) {
+                           return convolution_weight_gradient(m.features, m.grad_wide, m.view,
+                                                              options);
+                         });
+                   }});
+}
+
 /// Sets and maps made while the graph is recorded.
 inline void add_making_cases(std::vector<RecordedCase>& cases) {
   const auto multiply_by = [](const KernelMapPtr& map, const RecordedInputs& in, Outputs& out,
@@ -434,6 +482,7 @@ inline void add_row_cases(std::vector<RecordedCase>& cases) {
 inline std::vector<RecordedCase> recorded_cases() {
   std::vector<RecordedCase> cases;
   recorded::add_map_cases(cases);
+  recorded::add_plans(cases);
   recorded::add_making_cases(cases);
   recorded::add_norm_cases(cases);
   recorded::add_elementwise_cases(cases);

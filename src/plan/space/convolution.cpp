@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostSplits = 4;
 
-// Rough factors, from one H200 (docs/performance.md, "Plans").
+// Rough factors that are not fitted to measurements yet: they order what is worth measuring.
 constexpr double kUnsortedWaste = 1.3;      // tiles of 27 offsets that share fewer neighbours
 constexpr double kPairTiles = 1.7;          // products of pairs, added up in memory
 constexpr double kGatheredProducts = 3.0;   // rows gathered, cuBLAS, sums scattered
