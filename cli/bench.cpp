@@ -128,7 +128,8 @@ std::vector<Measurement> bench_layers(const BenchArguments& arguments) {
         measurement.plan = plan_of(problem, x.device())->name();
         results.push_back(measurement);
       };
-      measure("forward", convolution_problem(x, weight, map->view(), conv), [&] { return convolution(x, weight, map->view(), conv); });
+      measure("forward", convolution_problem(x, weight, map->view(), conv),
+              [&] { return convolution(x, weight, map->view(), conv); });
       measure("input gradient", convolution_input_gradient_problem(x, weight, map->view(), conv),
               [&] { return convolution_input_gradient(x, weight, map->view(), conv); });
       measure("weight gradient", convolution_weight_gradient_problem(x, x, map->view(), conv),

@@ -209,8 +209,8 @@ void convert(ConvInput& input, DType type) {
 struct ConvResult {
   Tensor coords, features;
   Tensor grad_features, grad_weight, grad_bias;   // undefined without grad_output
-  PlanPtr plan;   // of the forward pass
-  std::int64_t pairs = 0;   // 0 where only the device knows
+  PlanPtr plan;                                   // of the forward pass
+  std::int64_t pairs = 0;                         // 0 where only the device knows
   double map_ms = 0, forward_ms = 0;
 };
 

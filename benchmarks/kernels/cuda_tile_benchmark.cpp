@@ -23,10 +23,10 @@
 
 #include "core/cuda/graph.hpp"
 #include "cuda_tile_scenes.hpp"
-#include "plan/cuda_architecture.hpp"
-#include "plan/space/tile_table.hpp"
 #include "kernels/cuda_gradient_problem.hpp"
 #include "kernels/cuda_tile_problem.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/tile_table.hpp"
 
 namespace {
 

@@ -72,14 +72,14 @@ std::int64_t tile_rows_of(const benchmark::State& state, const Layer& layer,
                           const KernelMapView& map, DType dtype) {
   if (state.range(1) > 0) return state.range(1);
   return choose({.direction = Direction::forward,
-                           .in_rows = map.in_rows,
-                           .out_rows = map.out_rows,
-                           .pairs = map.pairs(),
-                           .offsets = map.offsets,
-                           .in_channels = layer.in_channels,
-                           .out_channels = layer.out_channels,
-                           .groups = 1,
-                           .dtype = dtype},
+                 .in_rows = map.in_rows,
+                 .out_rows = map.out_rows,
+                 .pairs = map.pairs(),
+                 .offsets = map.offsets,
+                 .in_channels = layer.in_channels,
+                 .out_channels = layer.out_channels,
+                 .groups = 1,
+                 .dtype = dtype},
                 target_of({}))
       ->tile_rows;
 }

@@ -159,9 +159,8 @@ CoordinateSetPtr strided_set(const CoordinateSetPtr& in, const KernelWindow& win
   if (in->device().kind == DeviceKind::cuda) {
     return cuda::strided_set(in, window, outputs == StridedOutputs::cell, options);
   }
-  return outputs == StridedOutputs::cell
-             ? coarsen_to(*in, window.stride, options)
-             : reached_cells(*in, window, Reach::in_to_out, options);
+  return outputs == StridedOutputs::cell ? coarsen_to(*in, window.stride, options)
+                                         : reached_cells(*in, window, Reach::in_to_out, options);
 }
 
 KernelMapPtr strided_map(const CoordinateSetPtr& in, const KernelWindow& window,

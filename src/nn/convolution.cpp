@@ -229,19 +229,19 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                                        .dataflow = context.dataflow,
                                        .deterministic = context.deterministic,
                                        .tf32 = context.tf32};
-    node = std::make_shared<Node>(
-        std::vector{x.node}, [map, inverse, backwards, features = x.features, from = x.node,
-                              weight = weight_, bias = bias_](const Tensor& gradient) {
-          const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
-          ConvolutionOptions of_weight = backwards;
-          of_weight.dataflow.reset();   // which is one of its own
-          weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
-          if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
-          if (from != nullptr) {
-            from->accumulate(
-                convolution_input_gradient(gradient, weight->value(), pairs, backwards));
-          }
-        });
+    node = std::make_shared<Node>(std::vector{x.node}, [map, inverse, backwards,
+                                                        features = x.features, from = x.node,
+                                                        weight = weight_,
+                                                        bias = bias_](const Tensor& gradient) {
+      const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
+      ConvolutionOptions of_weight = backwards;
+      of_weight.dataflow.reset();   // which is one of its own
+      weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
+      if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
+      if (from != nullptr) {
+        from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, backwards));
+      }
+    });
   }
   SparseTensor result = x.with(inverse ? map->in() : map->out(), std::move(y), std::move(node));
   if (timer.on()) {

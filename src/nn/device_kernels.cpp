@@ -35,8 +35,8 @@ ConvolutionProblem problem_of(const LayerShape& layer, DType type, Direction dir
           .shortcut_second_channels = layer.shortcut_second_channels};
 }
 
-/// Of inputs in several tensors there is a kernel where one reads them all; else layers of one input
-/// each do it.
+/// Of inputs in several tensors there is a kernel where one reads them all; else layers of one
+/// input each do it.
 std::vector<cuda::PlannedKernel> kernels_of_inputs(const LayerShape& layer, DType type,
                                                    std::uint32_t architecture) {
   const ConvolutionProblem problem = problem_of(layer, type, Direction::forward);

@@ -34,9 +34,9 @@ std::optional<Dataflow> wanted_dataflow(const ConvolutionOptions& options) {
 DType weight_type(ConstTensorView input, ConstTensorView weight,
                   const ConvolutionOptions& options) {
   const bool halves = input.dtype() == DType::f16 || input.dtype() == DType::bf16;
-  const bool packs = checks::on_cuda(input) && options.groups == 1 &&
-                     wanted_dataflow(options).value_or(Dataflow::implicit_gemm) ==
-                         Dataflow::implicit_gemm;
+  const bool packs =
+      checks::on_cuda(input) && options.groups == 1 &&
+      wanted_dataflow(options).value_or(Dataflow::implicit_gemm) == Dataflow::implicit_gemm;
   const bool rounds = options.rounds_weight && halves && packs && weight.dtype() == DType::f32;
   return rounds ? DType::f32 : input.dtype();
 }

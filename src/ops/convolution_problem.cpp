@@ -76,7 +76,8 @@ PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
   const Target& target = target_of(device);
   if (options.plan != nullptr) {
     PUMICE_EXPECTS(!options.dataflow, "a plan (", options.plan->name(), ") and a dataflow (",
-                   name_of(*options.dataflow), ") are given: a plan names its own, so leave the "
+                   name_of(*options.dataflow),
+                   ") are given: a plan names its own, so leave the "
                    "dataflow out");
     check(*options.plan, problem, target);
     return PlanPtr(PlanPtr(), options.plan);   // which owns nothing

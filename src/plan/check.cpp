@@ -54,9 +54,10 @@ void check_on_device(const ConvolutionPlan& plan, const ConvolutionProblem& prob
     return;
   }
   const bool adds = adds_in_memory(plan.dataflow, problem) || plan.splits > 1;
-  PUMICE_EXPECTS((plan.write != Write::store) == adds, "plan ", plan.name(), ": write ",
-                 cuda::name_of(plan.write),
-                 adds ? " cannot add products up; give add or slots" : " has nothing to add up; give store");
+  PUMICE_EXPECTS(
+      (plan.write != Write::store) == adds, "plan ", plan.name(), ": write ",
+      cuda::name_of(plan.write),
+      adds ? " cannot add products up; give add or slots" : " has nothing to add up; give store");
   PUMICE_EXPECTS(!plan.fuses_inputs || can_fuse_inputs(problem, target, plan.dataflow), "plan ",
                  plan.name(),
                  " reads several inputs in one kernel, which these have not; give one of "
@@ -83,8 +84,8 @@ void check(const ConvolutionPlan& plan, const ConvolutionProblem& problem, const
                  "; give one of candidates() of this problem");
   PUMICE_EXPECTS(plan.splits >= 1 && plan.splits <= kMostSplits, "plan ", plan.name(),
                  ": splits = ", plan.splits, ": give 1 to 4");
-  PUMICE_EXPECTS(plan.splits == 1 || plan.dataflow == Dataflow::implicit_gemm, "plan ",
-                 plan.name(), ": only implicit_gemm has splits; give splits 1");
+  PUMICE_EXPECTS(plan.splits == 1 || plan.dataflow == Dataflow::implicit_gemm, "plan ", plan.name(),
+                 ": only implicit_gemm has splits; give splits 1");
   if (target.on_device()) {
     check_on_device(plan, problem, target);
   } else {

@@ -1,5 +1,5 @@
-// Choices that were made before: of one process, for all its threads. A choice for a device looks at
-// a rounded number of rows, so that there are few of them.
+// Choices that were made before: of one process, for all its threads. A choice for a device looks
+// at a rounded number of rows, so that there are few of them.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The heuristic: one row for each rule, read from top to bottom, and what follows from the dataflow.
-// The figures behind the thresholds come from benchmarks/ops/convolution_benchmark.cpp.
+// The heuristic: one row for each rule, read from top to bottom, and what follows from the
+// dataflow. The figures behind the thresholds come from benchmarks/ops/convolution_benchmark.cpp.
 #include <pumice/plan/choose.hpp>
 
 #include <algorithm>
@@ -68,8 +68,8 @@ ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Ta
   if (!target.on_device()) return plan;
   plan.write = problem.deterministic ? Write::slots : Write::add;
   if (!problem.is_depthwise()) {
-    plan.gradient = schedule_of(
-        cuda::choose_gradient(cuda::gradient_problem(problem, target, plan.write)));
+    plan.gradient =
+        schedule_of(cuda::choose_gradient(cuda::gradient_problem(problem, target, plan.write)));
   }
   return plan;
 }
@@ -100,16 +100,15 @@ ConvolutionPlan product_plan(const ConvolutionProblem& problem, const Target& ta
   }
   plan.tile_rows = cpu_tile_rows(problem);
   // A full table has one mask: sorting it finds nothing.
-  plan.sort_by_mask =
-      plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
+  plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm && problem.fullness() < kFullTable;
   return plan;
 }
 
 PlanPtr made_choice(const ConvolutionProblem& problem, const Target& target,
                     std::optional<Dataflow> wanted) {
-  return std::make_shared<const ConvolutionPlan>(
-      problem.direction == Direction::weight_gradient ? weight_gradient_plan(problem, target)
-                                                      : product_plan(problem, target, wanted));
+  return std::make_shared<const ConvolutionPlan>(problem.direction == Direction::weight_gradient
+                                                     ? weight_gradient_plan(problem, target)
+                                                     : product_plan(problem, target, wanted));
 }
 
 }   // namespace

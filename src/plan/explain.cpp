@@ -65,8 +65,8 @@ std::string explain(const ConvolutionProblem& problem, const Target& target,
   }
   if (problem.direction != Direction::weight_gradient) {
     const Dataflow ruled = first_that_applies(problem, target).dataflow;
-    for (const Dataflow other : {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
-                                 Dataflow::implicit_gemm}) {
+    for (const Dataflow other :
+         {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
       if (other == plan.dataflow) continue;
       text += fmt::format("  not {}: {}\n", name_of(other),
                           other == ruled ? "another was asked for" : why_not(problem, other));

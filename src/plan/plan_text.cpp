@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/printable.hpp"
+#include "plan/schedule_fields.hpp"
 #include "plan/spec_names.hpp"
 
 namespace pumice {
@@ -33,7 +34,8 @@ class Fields {
   template <class Value> void read(const char* name, Value& value) {
     const auto found = left_.find(name);
     if (found == left_.end()) return;
-    const bool fits = std::is_same_v<Value, bool> ? found->is_boolean() : found->is_number_integer();
+    const bool fits =
+        std::is_same_v<Value, bool> ? found->is_boolean() : found->is_number_integer();
     if (!fits) refuse(text_, std::string(name) + " is of another type");
     if constexpr (std::is_same_v<Value, bool>) {
       value = found->template get<bool>();
@@ -85,62 +87,22 @@ constexpr std::array kWrites{Write::store, Write::add, Write::slots};
 constexpr std::array kAllDataflows{Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand,
                                    Dataflow::implicit_gemm, Dataflow::sum_over_pairs};
 
-Json to_json(const TileSchedule& tile) {
-  return {{"instruction", cuda::name_of(tile.instruction)},
-          {"tile_rows", tile.tile_rows},
-          {"tile_columns", tile.tile_columns},
-          {"tile_depth", tile.tile_depth},
-          {"stages", tile.stages},
-          {"row_warps", tile.row_warps},
-          {"column_warps", tile.column_warps},
-          {"blocks_per_sm", tile.blocks_per_sm},
-          {"resident_offsets", tile.resident_offsets}};
+template <class Schedule, class Spec, std::size_t kCount>
+Json to_json(const Schedule& schedule, const ScheduleField<Schedule, Spec> (&fields)[kCount]) {
+  Json object{{"instruction", cuda::name_of(schedule.instruction)}};
+  for (const auto& field : fields)
+    object[field.name] = schedule.*field.in_schedule;
+  return object;
 }
 
-Json to_json(const GradientSchedule& gradient) {
-  return {{"instruction", cuda::name_of(gradient.instruction)},
-          {"tile_in", gradient.tile_in},
-          {"tile_out", gradient.tile_out},
-          {"tile_pairs", gradient.tile_pairs},
-          {"stages", gradient.stages},
-          {"in_warps", gradient.in_warps},
-          {"out_warps", gradient.out_warps},
-          {"blocks_per_sm", gradient.blocks_per_sm},
-          {"share_blocks", gradient.share_blocks}};
-}
-
-TileSchedule tile_in(std::string_view text, const Json& object) {
-  TileSchedule tile;
-  Fields fields(text, object);
-  fields.read("instruction", tile.instruction, kInstructions,
+template <class Schedule, class Spec, std::size_t kCount>
+Schedule schedule_in(Fields& fields, const ScheduleField<Schedule, Spec> (&known)[kCount]) {
+  Schedule schedule;
+  fields.read("instruction", schedule.instruction, kInstructions,
               [](Instruction one) { return cuda::name_of(one); });
-  fields.read("tile_rows", tile.tile_rows);
-  fields.read("tile_columns", tile.tile_columns);
-  fields.read("tile_depth", tile.tile_depth);
-  fields.read("stages", tile.stages);
-  fields.read("row_warps", tile.row_warps);
-  fields.read("column_warps", tile.column_warps);
-  fields.read("blocks_per_sm", tile.blocks_per_sm);
-  fields.read("resident_offsets", tile.resident_offsets);
-  fields.end();
-  return tile;
-}
-
-GradientSchedule gradient_in(std::string_view text, const Json& object) {
-  GradientSchedule gradient;
-  Fields fields(text, object);
-  fields.read("instruction", gradient.instruction, kInstructions,
-              [](Instruction one) { return cuda::name_of(one); });
-  fields.read("tile_in", gradient.tile_in);
-  fields.read("tile_out", gradient.tile_out);
-  fields.read("tile_pairs", gradient.tile_pairs);
-  fields.read("stages", gradient.stages);
-  fields.read("in_warps", gradient.in_warps);
-  fields.read("out_warps", gradient.out_warps);
-  fields.read("blocks_per_sm", gradient.blocks_per_sm);
-  fields.read("share_blocks", gradient.share_blocks);
-  fields.end();
-  return gradient;
+  for (const auto& field : known)
+    fields.read(field.name, schedule.*field.in_schedule);
+  return schedule;
 }
 
 }   // namespace
@@ -152,8 +114,11 @@ std::string to_text(const ConvolutionPlan& plan) {
   if (plan.splits > 1) object["splits"] = plan.splits;
   if (plan.write != Write::store) object["write"] = cuda::name_of(plan.write);
   if (plan.fuses_inputs) object["fuses_inputs"] = true;
-  if (plan.tile) object["tile"] = to_json(*plan.tile);
-  if (plan.gradient) object["gradient"] = to_json(*plan.gradient);
+  if (plan.tile) object["tile"] = to_json(*plan.tile, kTileFields);
+  if (plan.gradient) {
+    object["gradient"] = to_json(*plan.gradient, kGradientFields);
+    object["gradient"]["share_blocks"] = plan.gradient->share_blocks;
+  }
   return object.dump();
 }
 
@@ -169,9 +134,17 @@ ConvolutionPlan parse_plan(std::string_view text) {
   fields.read("splits", plan.splits);
   fields.read("write", plan.write, kWrites, [](Write one) { return cuda::name_of(one); });
   fields.read("fuses_inputs", plan.fuses_inputs);
-  if (const Json tile = fields.take("tile"); !tile.is_null()) plan.tile = tile_in(text, tile);
-  if (const Json gradient = fields.take("gradient"); !gradient.is_null())
-    plan.gradient = gradient_in(text, gradient);
+  if (const Json tile = fields.take("tile"); !tile.is_null()) {
+    Fields of_tile(text, tile);
+    plan.tile = schedule_in(of_tile, kTileFields);
+    of_tile.end();
+  }
+  if (const Json gradient = fields.take("gradient"); !gradient.is_null()) {
+    Fields of_gradient(text, gradient);
+    plan.gradient = schedule_in(of_gradient, kGradientFields);
+    of_gradient.read("share_blocks", plan.gradient->share_blocks);
+    of_gradient.end();
+  }
   fields.end();
   plan.reason = "given";
   return plan;

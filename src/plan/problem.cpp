@@ -35,10 +35,9 @@ double ConvolutionProblem::fullness() const {
 }
 
 std::string to_text(const ConvolutionProblem& problem) {
-  std::string text =
-      fmt::format("{} {} {}>{} offsets {}", name_of(problem.direction),
-                  problem.tf32 ? "tf32" : name_of(problem.dtype), problem.in_channels,
-                  problem.out_channels, problem.offsets);
+  std::string text = fmt::format("{} {} {}>{} offsets {}", name_of(problem.direction),
+                                 problem.tf32 ? "tf32" : name_of(problem.dtype),
+                                 problem.in_channels, problem.out_channels, problem.offsets);
   if (problem.groups > 1) text += fmt::format(" groups {}", problem.groups);
   if (problem.second_channels > 0) text += fmt::format(" second {}", problem.second_channels);
   if (problem.shortcut_channels > 0) {

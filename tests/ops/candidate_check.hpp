@@ -53,18 +53,18 @@ inline std::string check_candidates(const ConvolutionCase& c, StreamView stream,
       [&](const ConvolutionOptions& with) { return data.check_forward(with); });
   options.epilogue = {};
   if (complaint.empty()) {
-    complaint = check_all(
-        options,
-        convolution_input_gradient_problem(data.grad_output.tensor, data.weight.tensor, data.view,
-                                           options),
-        [&](const ConvolutionOptions& with) { return data.check_input_gradient(with); });
+    complaint =
+        check_all(options,
+                  convolution_input_gradient_problem(data.grad_output.tensor, data.weight.tensor,
+                                                     data.view, options),
+                  [&](const ConvolutionOptions& with) { return data.check_input_gradient(with); });
   }
   if (complaint.empty()) {
-    complaint = check_all(
-        options,
-        convolution_weight_gradient_problem(data.features.tensor, data.grad_output.tensor,
-                                            data.view, options),
-        [&](const ConvolutionOptions& with) { return data.check_weight_gradient(with); });
+    complaint =
+        check_all(options,
+                  convolution_weight_gradient_problem(data.features.tensor, data.grad_output.tensor,
+                                                      data.view, options),
+                  [&](const ConvolutionOptions& with) { return data.check_weight_gradient(with); });
   }
   return complaint;
 }

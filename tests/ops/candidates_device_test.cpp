@@ -1,6 +1,7 @@
-// Every plan that comes into question for a device, on generated convolutions, against the reference
-// that the CPU's are held beside. PUMICE_RANDOM_PROBLEMS and PUMICE_RANDOM_SEED say how many, and
-// where they begin.
+// Every plan that comes into question for a device, on generated convolutions, against the
+// reference that the CPU's are held beside. PUMICE_RANDOM_PROBLEMS and PUMICE_RANDOM_SEED say how
+// many, and where they begin.
+//
 // Covers convolution on a device, and plans that are given to it.
 #include <atomic>
 #include <mutex>

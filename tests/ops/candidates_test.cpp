@@ -61,13 +61,13 @@ class GivenPlan : public testing::Test {
 TEST_F(GivenPlan, that_does_not_fit_is_refused_by_name) {
   const ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm, .tile_rows = 64};
   EXPECT_EQ(refusal(plan), "");
-  EXPECT_EQ(refusal(plan, {.dataflow = Dataflow::fetch_on_demand}),
-            "a plan (implicit_gemm/64) and a dataflow (fetch_on_demand) are given: a plan names its "
-            "own, so leave the dataflow out");
+  EXPECT_EQ(
+      refusal(plan, {.dataflow = Dataflow::fetch_on_demand}),
+      "a plan (implicit_gemm/64) and a dataflow (fetch_on_demand) are given: a plan names its "
+      "own, so leave the dataflow out");
   ConvolutionPlan other = plan;
   other.tile_rows = 0;
-  EXPECT_EQ(refusal(other),
-            "plan implicit_gemm: tile_rows = 0: give 1 to 1048576, as in 512");
+  EXPECT_EQ(refusal(other), "plan implicit_gemm: tile_rows = 0: give 1 to 1048576, as in 512");
   other = plan;
   other.splits = 5;
   EXPECT_EQ(refusal(other), "plan implicit_gemm/64/splits 5: splits = 5: give 1 to 4");

@@ -210,38 +210,36 @@ void with_every_plan(const ConvolutionProblem& problem, Outputs& out, Run&& run)
 
 /// Tiles of every size, unsorted ones, splits, products of pairs.
 inline void add_plans(std::vector<RecordedCase>& cases) {
-  cases.push_back({"every plan",
-                   {"convolution_problem", "plan_of"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     const RecordedMap& m = in.maps.front();
-                     with_every_plan(
-                         convolution_problem(m.features, m.weight, m.view, kSameBits), out,
+  cases.push_back(
+      {"every plan", {"convolution_problem", "plan_of"}, [](RecordedInputs& in, Outputs& out) {
+         const RecordedMap& m = in.maps.front();
+         with_every_plan(convolution_problem(m.features, m.weight, m.view, kSameBits), out,
                          [&](const ConvolutionOptions& options) {
                            return convolution(m.features, m.weight, m.view, options);
                          });
-                   }});
-  cases.push_back({"every plan of an input gradient",
-                   {"convolution_input_gradient_problem"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     const RecordedMap& m = in.maps.front();
-                     with_every_plan(
-                         convolution_input_gradient_problem(m.grad_wide, m.weight, m.view, kSameBits),
-                         out, [&](const ConvolutionOptions& options) {
-                           return convolution_input_gradient(m.grad_wide, m.weight, m.view, options);
-                         });
-                   }});
-  cases.push_back({"every plan of a weight gradient",
-                   {"convolution_weight_gradient_problem"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     const RecordedMap& m = in.maps.front();
-                     with_every_plan(
-                         convolution_weight_gradient_problem(m.features, m.grad_wide, m.view,
-                                                             kSameBits),
-                         out, [&](const ConvolutionOptions& options) {
-                           return convolution_weight_gradient(m.features, m.grad_wide, m.view,
-                                                              options);
-                         });
-                   }});
+       }});
+  cases.push_back(
+      {"every plan of an input gradient",
+       {"convolution_input_gradient_problem"},
+       [](RecordedInputs& in, Outputs& out) {
+         const RecordedMap& m = in.maps.front();
+         with_every_plan(
+             convolution_input_gradient_problem(m.grad_wide, m.weight, m.view, kSameBits), out,
+             [&](const ConvolutionOptions& options) {
+               return convolution_input_gradient(m.grad_wide, m.weight, m.view, options);
+             });
+       }});
+  cases.push_back(
+      {"every plan of a weight gradient",
+       {"convolution_weight_gradient_problem"},
+       [](RecordedInputs& in, Outputs& out) {
+         const RecordedMap& m = in.maps.front();
+         with_every_plan(
+             convolution_weight_gradient_problem(m.features, m.grad_wide, m.view, kSameBits), out,
+             [&](const ConvolutionOptions& options) {
+               return convolution_weight_gradient(m.features, m.grad_wide, m.view, options);
+             });
+       }});
 }
 
 /// Sets and maps made while the graph is recorded.

@@ -77,8 +77,7 @@ TEST(Candidates, have_what_a_tuner_may_decide) {
     unsorted |= one.plan.dataflow == Dataflow::implicit_gemm && !one.plan.sort_by_mask;
     pairs |= one.plan.dataflow == Dataflow::fetch_on_demand;
   }
-  EXPECT_TRUE(splits && adds && unsorted && pairs)
-      << splits << adds << unsorted << pairs;
+  EXPECT_TRUE(splits && adds && unsorted && pairs) << splits << adds << unsorted << pairs;
 }
 
 TEST(PlanText, goes_there_and_back) {
@@ -107,10 +106,12 @@ TEST(PlanText, of_something_else_is_refused) {
             std::string::npos);
   EXPECT_NE(said(R"({"dataflow":"implicit_gemm","splits":true})").find("splits is of another type"),
             std::string::npos);
-  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","splits":99999999999})").find("splits is too large"),
-            std::string::npos);
-  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","colour":1})").find("\"colour\" is no part of a plan"),
-            std::string::npos);
+  EXPECT_NE(
+      said(R"({"dataflow":"implicit_gemm","splits":99999999999})").find("splits is too large"),
+      std::string::npos);
+  EXPECT_NE(
+      said(R"({"dataflow":"implicit_gemm","colour":1})").find("\"colour\" is no part of a plan"),
+      std::string::npos);
   EXPECT_NE(said(R"({"dataflow":"implicit_gemm","tile":7})").find("it is no JSON object"),
             std::string::npos);
 }
@@ -161,8 +162,9 @@ TEST(GivenPlans, of_a_device_are_checked_against_the_problem) {
   EXPECT_NE(message_of([&] { check(adds, same_bits, target); }).find("deterministic results"),
             std::string::npos);
   const ConvolutionPlan elsewhere = *choose(problem, target);   // wgmma
-  EXPECT_NE(message_of([&] { check(elsewhere, problem, usual_target(kSm80)); })
-                .find("has no kernel on this device"),
+  EXPECT_NE(message_of([&] {
+              check(elsewhere, problem, usual_target(kSm80));
+            }).find("has no kernel on this device"),
             std::string::npos);
 }
 

@@ -151,7 +151,8 @@ TEST(ConvolutionPlan, OneKernelReadsSeveralInputsInRowsOfWholePieces) {
   problem.shortcut_channels = 384;
   problem.shortcut_second_channels = 128;
   EXPECT_TRUE(choose(problem, kHopper)->fuses_inputs);
-  EXPECT_NE(explain(problem, kHopper, *choose(problem, kHopper)).find("read by one kernel, where they lie"),
+  EXPECT_NE(explain(problem, kHopper, *choose(problem, kHopper))
+                .find("read by one kernel, where they lie"),
             std::string::npos);
   problem.second_channels = 32;
   EXPECT_TRUE(choose(problem, kHopper)->fuses_inputs);

@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/tile_source.hpp"
 #include "plan/space/gradient_table.hpp"
 #include "plan/space/tile_table.hpp"
-#include "kernels/cuda/tile_source.hpp"
 
 namespace pumice::cuda {
 namespace {
@@ -46,11 +46,11 @@ TEST(SpecTable, has_a_kernel_for_every_problem) {
       for (const int in : {1, 3, 5, 16, 33, 96, 160, 384, 1024}) {
         for (const int out : {1, 4, 20, 32, 100, 256, 384, 1024}) {
           const TileSpec spec = choose_tile({.operand = operand,
-                                                 .output = stored(operand),
-                                                 .in_channels = in,
-                                                 .out_channels = out,
-                                                 .rows = 50000,
-                                                 .architecture = architecture});
+                                             .output = stored(operand),
+                                             .in_channels = in,
+                                             .out_channels = out,
+                                             .rows = 50000,
+                                             .architecture = architecture});
           EXPECT_TRUE(is_valid(spec)) << tile_name(spec);
           EXPECT_NE(architectures(spec) & architecture, 0u) << tile_name(spec);
           EXPECT_TRUE(is_valid(choose_gradient({.operand = operand,

@@ -32,8 +32,8 @@ PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
 /// implicit GEMM, in one group, in rows of whole 16 bytes. Choosing nothing, this costs nothing.
 bool can_fuse_inputs(const ConvolutionProblem& problem, const Target& target, Dataflow dataflow);
 
-/// UserError where a given plan does not fit: a tile that no kernel can be built from, or a dataflow
-/// of another direction.
+/// UserError where a given plan does not fit: a tile that no kernel can be built from, or a
+/// dataflow of another direction.
 void check(const ConvolutionPlan& plan, const ConvolutionProblem& problem, const Target& target);
 
 /// The problem, the choice, and why the others were not chosen, in a few lines of words.

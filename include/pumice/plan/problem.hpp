@@ -52,8 +52,8 @@ struct ConvolutionProblem {
 };
 
 /// All fields but the numbers of rows and pairs, in words that stay the same from version to
-/// version: "forward f16 96>128 offsets 27 …". What measured plans are kept under, beside buckets of
-/// those numbers.
+/// version: "forward f16 96>128 offsets 27 …". What measured plans are kept under, beside buckets
+/// of those numbers.
 std::string to_text(const ConvolutionProblem& problem);
 
 }   // namespace pumice

@@ -10,7 +10,7 @@ namespace pumice {
 
 struct Target {
   DeviceKind kind = DeviceKind::cpu;
-  std::uint32_t architecture = 0;   // CUDA: one bit of Architecture (pumice/shared/tile_limits.h)
+  std::uint32_t architecture = 0;     // CUDA: one bit of Architecture (pumice/shared/tile_limits.h)
   std::int32_t multiprocessors = 0;   // CUDA
   std::int64_t l2_bytes = 0;          // CUDA: of the device; CPU: of a core
   std::int32_t cores = 0;             // CPU: threads that the task scheduler starts

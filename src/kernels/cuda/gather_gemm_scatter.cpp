@@ -7,8 +7,8 @@
 
 #include <pumice/shared/gather_arguments.h>
 
-#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 namespace {

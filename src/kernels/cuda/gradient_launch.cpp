@@ -6,11 +6,11 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
-#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/gradient_source.hpp"
-#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/gradient_table.hpp"
 
 namespace pumice::cuda {
 namespace {

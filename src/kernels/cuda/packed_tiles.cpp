@@ -5,9 +5,9 @@
 
 #include <pumice/core/stream.hpp>
 
-#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 namespace {

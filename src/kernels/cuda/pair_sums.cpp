@@ -5,9 +5,9 @@
 
 #include <pumice/core/copy.hpp>
 
-#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 namespace {

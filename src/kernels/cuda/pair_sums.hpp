@@ -25,8 +25,8 @@ struct SumTarget {
   EpilogueArguments epilogue{};
 };
 
-/// An f32 partial result that lives as long as the launches that use it: one that is zeroed and added
-/// to, or one that is stored for each of `slots` splits of the offsets.
+/// An f32 partial result that lives as long as the launches that use it: one that is zeroed and
+/// added to, or one that is stored for each of `slots` splits of the offsets.
 class PartialSums {
  public:
   /// `write`: add or slots.

@@ -5,9 +5,9 @@
 
 #include <pumice/core/error.hpp>
 
-#include "plan/cuda_architecture.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 

@@ -27,8 +27,8 @@ std::uint64_t local_mask(const KeyLayout& layout, int axis) {
 }
 
 AxisTargets find_targets(int axis, std::int64_t phase, std::int64_t stride,
-                         const std::vector<std::int64_t>& shifts, Reach reach,
-                         const KeyLayout& in, const KeyLayout& out) {
+                         const std::vector<std::int64_t>& shifts, Reach reach, const KeyLayout& in,
+                         const KeyLayout& out) {
   const std::int64_t extent = std::int64_t{1} << block_axis_bits(in.dimension, axis);
   AxisTargets targets;
   targets.of.resize(static_cast<std::size_t>(extent));
@@ -224,8 +224,7 @@ ReachTables::ReachTables(const OffsetAxes& offsets, Reach reach, const KernelWin
       const auto at = static_cast<std::size_t>(axis);
       const std::int64_t phase = divides ? left % stride_[at] : 0;
       if (divides) left /= stride_[at];
-      targets[at] =
-          find_targets(axis, phase, stride_[at], offsets.shifts(axis), reach, in, out);
+      targets[at] = find_targets(axis, phase, stride_[at], offsets.shifts(axis), reach, in, out);
     }
     phases_.push_back(TableMaker(offsets, std::move(targets), out, left_out).make());
     const ReachTable& table = phases_.back();

@@ -192,8 +192,8 @@ Buffer<std::uint64_t> cells_of(const Blocks& blocks) {
 
 }   // namespace
 
-CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& window,
-                               Reach reach, const CoordinateOptions& options) {
+CoordinateSetPtr reached_cells(const CoordinateSet& from, const KernelWindow& window, Reach reach,
+                               const CoordinateOptions& options) {
   const OffsetAxes offsets(window, reach);
   const auto ranges = reachable(from, offsets, options.spatial_shape);
   if (!ranges) {

@@ -64,8 +64,7 @@ bool MapBatchBuilder::takes(const MapRequest& request) const {
   const bool one_set = same_set(request.in, request.out);
   const int new_sets =
       (find_set(request.in) < 0 ? 1 : 0) + (find_set(request.out) < 0 && !one_set ? 1 : 0);
-  const int splits =
-      request.tiles && request.tiles->sort_by_mask ? request.tiles->splits : 0;
+  const int splits = request.tiles && request.tiles->sort_by_mask ? request.tiles->splits : 0;
   return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets &&
          static_cast<int>(orders_.size()) + splits <= kMostSortSegments;
 }

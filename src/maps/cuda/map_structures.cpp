@@ -112,8 +112,7 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, const TileCut&
     if (const TileMapRef* made = find()) return *made;
   }
   const StreamView stream = map.in()->stream();
-  if (MapStructures& those = here(stream); &those != this)
-    return those.tiles(view, cut, order);
+  if (MapStructures& those = here(stream); &those != this) return those.tiles(view, cut, order);
   std::array<MapRequest, 1> requests{};
   const DeviceWindow* window = window_of(map);
   {
@@ -280,8 +279,7 @@ std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses&
     MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
     request.keeps_match = true;
     const std::shared_ptr<MatchedMap>& matched = matched_[direction];
-    if (matched != nullptr &&
-        matched->is_ordered_for(wanted.cut.splits, wanted.cut.sort_by_mask))
+    if (matched != nullptr && matched->is_ordered_for(wanted.cut.splits, wanted.cut.sort_by_mask))
       request.matched = matched;
     else
       searches[direction] = true;

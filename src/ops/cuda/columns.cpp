@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "plan/cuda_architecture.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 namespace {

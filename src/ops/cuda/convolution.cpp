@@ -38,14 +38,13 @@ void sum_over(jit::KernelRunner& runner, const WeightProduct& product, const Pai
               const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   if (problem.is_depthwise()) return depthwise_gradient(runner, product, pairs);
   const GradientSpec spec = gradient_spec(problem, plan);
-  WeightGradient gradient{
-      .pairs = pairs,
-      .input = product.features.raw(),
-      .grad = product.grad_output.raw(),
-      .result = product.result.raw(),
-      .type = element_type(product.result.dtype(), "weight gradient", "result"),
-      .is_zero = product.is_zero,
-      .share_blocks = plan.gradient->share_blocks};
+  WeightGradient gradient{.pairs = pairs,
+                          .input = product.features.raw(),
+                          .grad = product.grad_output.raw(),
+                          .result = product.result.raw(),
+                          .type = element_type(product.result.dtype(), "weight gradient", "result"),
+                          .is_zero = product.is_zero,
+                          .share_blocks = plan.gradient->share_blocks};
   if (spec.write == Write::slots || gradient.type == ElementType::f32) {
     launch_gradient(runner, spec, gradient);
     return;
@@ -64,8 +63,7 @@ void run(const TileProduct& product, const KernelMapView* map, const Convolution
          const ConvolutionPlan& plan) {
   // Depthwise kernels go through a map, and so does what multiplies pair by pair; of an identity
   // every output has one product, so that there is nothing to add up.
-  const KernelMapView* const walked =
-      problem.identity && !problem.is_depthwise() ? nullptr : map;
+  const KernelMapView* const walked = problem.identity && !problem.is_depthwise() ? nullptr : map;
   switch (plan.dataflow) {
     case Dataflow::implicit_gemm: return implicit_gemm(product, walked, problem, plan);
     case Dataflow::fetch_on_demand:
@@ -132,8 +130,8 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
   if (problem.is_depthwise()) return {planned_depthwise(type)};
   kernels.push_back(planned_packing());
   const bool fuses = can_fuse_inputs(problem, target, Dataflow::implicit_gemm);
-  for (const TileSpec& spec : pickable_tiles(
-           tile_problem(problem, target, Dataflow::implicit_gemm, Write::store, fuses)))
+  for (const TileSpec& spec :
+       pickable_tiles(tile_problem(problem, target, Dataflow::implicit_gemm, Write::store, fuses)))
     kernels.push_back(planned(spec));
   return kernels;
 }

@@ -1,5 +1,5 @@
-// Convolutions and linear layers on CUDA, exactly as a plan says. Arguments and plans are checked by
-// the caller.
+// Convolutions and linear layers on CUDA, exactly as a plan says. Arguments and plans are checked
+// by the caller.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,9 @@ void run(const WeightProduct& product, const KernelMapView* map, const Convoluti
 void run_rows(const TileProduct& product, bool tf32);
 void run_rows(const WeightProduct& product, bool deterministic, bool tf32);
 
-/// Every kernel that such problems ask for, with any number of rows, on any device of `architecture`
-/// (a bit of tile_limits.h), where nothing was measured and no dataflow is asked for.
+/// Every kernel that such problems ask for, with any number of rows, on any device of
+/// `architecture` (a bit of tile_limits.h), where nothing was measured and no dataflow is asked
+/// for.
 std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
                                        std::uint32_t architecture);
 

@@ -73,16 +73,15 @@ void implicit_gemm(const TileProduct& product, const KernelMapView* map,
   const TileSpec spec = tile_spec(problem, plan);
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  TileArguments arguments{
-      .map = map == nullptr ? identity_map(product)
-                            : map->map->structures()->tiles(
-                                  *map, {.tile_rows = spec.tile_rows,
-                                         .splits = plan.splits,
-                                         .sort_by_mask = plan.sort_by_mask}),
-      .input = product.input.raw(),
-      .second = product.second.raw(),
-      .output = product.output.raw(),
-      .epilogue = epilogue_of(product.epilogue)};
+  TileArguments arguments{.map = map == nullptr ? identity_map(product)
+                                                : map->map->structures()->tiles(
+                                                      *map, {.tile_rows = spec.tile_rows,
+                                                             .splits = plan.splits,
+                                                             .sort_by_mask = plan.sort_by_mask}),
+                          .input = product.input.raw(),
+                          .second = product.second.raw(),
+                          .output = product.output.raw(),
+                          .epilogue = epilogue_of(product.epilogue)};
   Packed weight(product.kept), shortcut_weight(product.shortcut.tile_weights);
   PackOrder order{.transpose = product.transpose_weight};
   const Shortcut& shortcut = product.shortcut;

@@ -8,8 +8,8 @@
 #include <pumice/ops/permute_arguments.h>
 #include <pumice/core/error.hpp>
 
-#include "plan/cuda_architecture.hpp"
 #include "ops/cuda/sources.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cuda {
 namespace {
@@ -47,9 +47,10 @@ std::vector<Axis> merged_axes(const Permutation& copy) {
 
 PermuteArguments arguments_of(const Permutation& copy) {
   std::vector<Axis> axes = merged_axes(copy);
-  PermuteArguments arguments{.from = copy.from.raw(),
-                             .to = copy.to.raw(),
-                             .element_bytes = static_cast<std::int32_t>(size_of(copy.from.dtype()))};
+  PermuteArguments arguments{
+      .from = copy.from.raw(),
+      .to = copy.to.raw(),
+      .element_bytes = static_cast<std::int32_t>(size_of(copy.from.dtype()))};
   if (axes.back().step == 1) {   // whole pieces of the source stay together
     std::int64_t together = reinterpret_cast<std::intptr_t>(arguments.from) |
                             reinterpret_cast<std::intptr_t>(arguments.to) |
@@ -78,8 +79,7 @@ std::int64_t blocks_for(const PermuteArguments& arguments) {
   constexpr int last = kMaxPermutedAxes - 1;
   std::int64_t items = 1;
   for (int axis = 0; axis < kMaxPermutedAxes; ++axis) {
-    const bool is_tiled =
-        arguments.fastest != last && (axis == last || axis == arguments.fastest);
+    const bool is_tiled = arguments.fastest != last && (axis == last || axis == arguments.fastest);
     items *= is_tiled ? divide_up(arguments.extent[axis], kPermuteTile) : arguments.extent[axis];
   }
   return arguments.fastest == last ? (items + kPermuteThreads - 1) / kPermuteThreads : items;

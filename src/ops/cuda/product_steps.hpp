@@ -22,9 +22,9 @@ void implicit_gemm(const TileProduct& product, const KernelMapView* map,
                    const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 void fetch_on_demand(const TileProduct& product, const KernelMapView& map,
                      const ConvolutionProblem& problem, const ConvolutionPlan& plan);
-/// With products by cuBLAS, of rows gathered into a buffer. Waits once for each map, for its numbers
-/// of pairs; UserError while a graph is recorded, and where there is no cuBLAS. The same bits every
-/// time.
+/// With products by cuBLAS, of rows gathered into a buffer. Waits once for each map, for its
+/// numbers of pairs; UserError while a graph is recorded, and where there is no cuBLAS. The same
+/// bits every time.
 void gather_gemm_scatter(const TileProduct& product, const KernelMapView* map,
                          const ConvolutionProblem& problem);
 

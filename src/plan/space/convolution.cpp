@@ -85,8 +85,7 @@ double cost_in_splits(const TileSpec& spec, const cuda::TileProblem& tiles, int 
 void add_implicit_gemm(Space& space, const ConvolutionProblem& problem, const Target& target) {
   ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm,
                        .sort_by_mask = true,
-                       .fuses_inputs =
-                           can_fuse_inputs(problem, target, Dataflow::implicit_gemm)};
+                       .fuses_inputs = can_fuse_inputs(problem, target, Dataflow::implicit_gemm)};
   if (problem.is_depthwise()) return space.add(plan, 1);
   const auto add_tiles = [&](int splits, Write write, bool sorted) {
     const cuda::TileProblem tiles =
@@ -98,8 +97,8 @@ void add_implicit_gemm(Space& space, const ConvolutionProblem& problem, const Ta
       one.write = write;
       one.sort_by_mask = sorted;
       one.tile = schedule_of(spec);
-      space.add(std::move(one), cost_in_splits(spec, tiles, splits, write) *
-                                    (sorted ? 1.0 : kUnsortedWaste));
+      space.add(std::move(one),
+                cost_in_splits(spec, tiles, splits, write) * (sorted ? 1.0 : kUnsortedWaste));
     }
   };
   add_tiles(1, Write::store, true);
@@ -141,12 +140,11 @@ std::vector<Candidate> on_device(const ConvolutionProblem& problem, const Target
     return std::move(space).ordered(*first);
   }
   add_implicit_gemm(space, problem, target);
-  const double unit =
-      problem.is_depthwise()
-          ? 1.0
-          : cuda::tile_cost(cuda::tile_spec(problem, *first),
-                            cuda::tile_problem(problem, target, first->dataflow, first->write,
-                                               first->fuses_inputs));
+  const double unit = problem.is_depthwise()
+                          ? 1.0
+                          : cuda::tile_cost(cuda::tile_spec(problem, *first),
+                                            cuda::tile_problem(problem, target, first->dataflow,
+                                                               first->write, first->fuses_inputs));
   if (!can_fuse_inputs(problem, target, Dataflow::implicit_gemm))
     add_pair_dataflows(space, problem, target, unit);
   return std::move(space).ordered(*first);
@@ -167,7 +165,8 @@ double cpu_cost(const ConvolutionProblem& problem, const ConvolutionPlan& plan) 
 std::vector<Candidate> on_cpu(const ConvolutionProblem& problem, const Target& target) {
   const PlanPtr first = choose(problem, target);
   Space space;
-  space.add(*first, problem.direction == Direction::weight_gradient ? 1 : cpu_cost(problem, *first));
+  space.add(*first,
+            problem.direction == Direction::weight_gradient ? 1 : cpu_cost(problem, *first));
   if (problem.direction == Direction::weight_gradient) return std::move(space).ordered(*first);
   const auto add = [&](const ConvolutionPlan& plan) { space.add(plan, cpu_cost(problem, plan)); };
   const std::int64_t usual = cpu_tile_rows(problem);

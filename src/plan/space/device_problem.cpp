@@ -35,8 +35,8 @@ ElementType operand_type(DType features, bool tf32) {
   return {};
 }
 
-TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target,
-                         Dataflow dataflow, Write write, bool fuses_inputs) {
+TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target, Dataflow dataflow,
+                         Write write, bool fuses_inputs) {
   const ElementType operand = operand_type(problem.dtype, problem.tf32);
   const bool by_pairs = dataflow == Dataflow::fetch_on_demand && !problem.identity;
   const std::int64_t pairs_of_row = by_pairs ? std::min(problem.offsets, kLikelyPairs) : 1;

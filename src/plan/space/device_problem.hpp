@@ -1,5 +1,5 @@
-// A convolution in the terms of a device's kernels: the part of their specifications that the problem
-// fixes. A schedule completes it.
+// A convolution in the terms of a device's kernels: the part of their specifications that the
+// problem fixes. A schedule completes it.
 #pragma once
 
 #include <pumice/plan/convolution_plan.hpp>
@@ -17,8 +17,8 @@ ElementType operand_type(DType features, bool tf32);
 
 /// Of a forward pass or an input gradient in a dataflow. Rows are those that tiles cover: of
 /// fetch-on-demand, the pairs that are likely. `fuses_inputs`: whether the kernel reads all inputs.
-TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target,
-                         Dataflow dataflow, Write write, bool fuses_inputs);
+TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target, Dataflow dataflow,
+                         Write write, bool fuses_inputs);
 GradientProblem gradient_problem(const ConvolutionProblem& problem, const Target& target,
                                  Write write);
 

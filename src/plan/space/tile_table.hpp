@@ -49,8 +49,8 @@ double tile_cost(const TileSpec& spec, const TileProblem& problem);
 /// fits, with the reason.
 TileSpec choose_tile(const TileProblem& problem);
 
-/// Every spec that choose_tile picks for this problem with some number of rows, on some device of its
-/// architecture.
+/// Every spec that choose_tile picks for this problem with some number of rows, on some device of
+/// its architecture.
 std::vector<TileSpec> pickable_tiles(TileProblem problem);
 
 /// Input and output channels of the layers of well-known networks, forward and backward.
