@@ -10,7 +10,6 @@
 namespace pumice {
 namespace {
 
-constexpr int kMostSplits = 4;
 constexpr std::int64_t kMostCpuTileRows = 1 << 20;
 
 void check_on_cpu(const ConvolutionPlan& plan, const ConvolutionProblem& problem) {

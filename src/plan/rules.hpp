@@ -1,9 +1,13 @@
 // What the heuristic, the explanation and the space of candidates know alike.
 #pragma once
 
+#include <pumice/maps/map_arguments.h>
 #include <pumice/plan/choose.hpp>
 
 namespace pumice {
+
+/// Parts of the offsets: as many as the maps of a device can have, and the same on the CPU.
+inline constexpr int kMostSplits = kMaxSplits;
 
 struct Rule {
   Dataflow dataflow;

@@ -10,8 +10,6 @@
 namespace pumice {
 namespace {
 
-constexpr int kMostSplits = 4;
-
 // Rough factors that are not fitted to measurements yet: they order what is worth measuring.
 constexpr double kUnsortedWaste = 1.3;      // tiles of 27 offsets that share fewer neighbours
 constexpr double kPairTiles = 1.7;          // products of pairs, added up in memory
