@@ -70,6 +70,15 @@ TEST(Reading, WhatIsNotThereSaysSo) {
                 " is a folder, and a scan is a file; name one of the files in it");
 }
 
+TEST(Reading, AScanHasNoLabelsAlone) {
+  const TemporaryFolder folder;
+  const std::vector<Row> rows = scan_rows(100);
+  write_bytes(folder / "a.bin", raw_bytes<float>(rows, 4));
+  EXPECT_EQ(message_of([&] { read_labels(folder / "a.bin"); }),
+            (folder / "a.bin").string() +
+                ": .bin is the ending of scans; give the .label file of this one");
+}
+
 TEST(Reading, AStemIsTheNameWithoutTheEndingOfItsFormat) {
   EXPECT_EQ(scan_stem("velodyne/000000.bin"), "000000");
   EXPECT_EQ(scan_stem("a.pcd.bin"), "a");
@@ -85,10 +94,11 @@ TEST(Reading, APipeIsRefusedWithoutWaiting) {
   for (const char* name : {"a.bin", "a.pcd.bin", "a.pcd", "a.ply", "a.npy", "a.npz", "a.label"}) {
     ASSERT_EQ(mkfifo((folder / name).c_str(), 0600), 0);
     const std::string said = (folder / name).string() + ": is not a regular file";
-    if (std::string_view(name) != "a.label") {
+    if (std::string_view(name) == "a.label") {
+      EXPECT_EQ(message_of([&] { read_labels(folder / name); }), said);
+    } else {
       EXPECT_EQ(message_of([&] { read_points(folder / name); }), said);
     }
-    EXPECT_EQ(message_of([&] { read_labels(folder / name); }), said);
     EXPECT_EQ(message_of([&] { read_npy(folder / name); }), said);
   }
 }
