@@ -44,8 +44,9 @@ if _TYPE_CHECKING:
     from . import compat, convert, data, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .joining import cat, collate
-    from .profiling import explain
+    from .profiling import candidates, explain
     from .tensor import SparseTensor
+    from .tuning import Tuning, tune
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
 
@@ -63,6 +64,8 @@ _WITH_TORCH = {
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
+    "Tuning": "pumice.tuning",
+    "candidates": "pumice.profiling",
     "cat": "pumice.joining",
     "collate": "pumice.joining",
     "explain": "pumice.profiling",
@@ -70,6 +73,7 @@ _WITH_TORCH = {
     "model_card": "pumice.weights",
     "read_weights": "pumice.weights",
     "save_weights": "pumice.weights",
+    "tune": "pumice.tuning",
 }
 
 __all__ = [
@@ -79,8 +83,10 @@ __all__ = [
     "PointCloud",
     "SparseTensor",
     "TensorVoxels",
+    "Tuning",
     "UserError",
     "Voxels",
+    "candidates",
     "cat",
     "collate",
     "compat",
@@ -98,6 +104,7 @@ __all__ = [
     "read_weights",
     "save_weights",
     "simulate",
+    "tune",
     "view",
     "voxelize",
 ]

@@ -99,7 +99,7 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
   }
   PlanPtr plan;   // where it is recorded
   if (PlanRecord& record = plan_record(); record.on) {
-    plan = plan_of(convolution_problem(x, w, view, options), x.device(), options);
+    plan = plan_of(convolution_problem(x, w, view, options), view, options);
     record.plans.push_back(plan);
     options.plan = plan.get();
     options.dataflow.reset();

@@ -129,6 +129,7 @@ NB_MODULE(_C, module) {
   bind_normalization(module);
   bind_weight_layouts(module);
   bind_chain(module);
+  bind_tuning(module);
   bind_pooling(module);
   bind_dense(module);
   bind_points(module);

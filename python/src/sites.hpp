@@ -67,6 +67,7 @@ void bind_tokens(nb::module_& module);
 void bind_convolution(nb::module_& module);
 void bind_normalization(nb::module_& module);
 void bind_chain(nb::module_& module);
+void bind_tuning(nb::module_& module);
 void bind_weight_layouts(nb::module_& module);
 void bind_pooling(nb::module_& module);
 void bind_dense(nb::module_& module);

@@ -8,8 +8,8 @@
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
 
+#include "maps/windows.hpp"
 #include "nn/layer_timer.hpp"
-#include "nn/windows.hpp"
 
 namespace pumice::nn {
 namespace {
@@ -217,7 +217,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                              .tf32 = context.tf32};
   const ConvolutionProblem problem =
       convolution_problem(x.features, weight_->value(), view, options);
-  const PlanPtr plan = plan_of(problem, x.features.device(), options);
+  const PlanPtr plan = plan_of(problem, view, options);
   options.plan = plan.get();
   options.dataflow.reset();
   options.packed = packed(*plan);

@@ -134,7 +134,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                  problem.in_channels, ": give [offsets, input channels / groups, output channels]");
   check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
   check_where_it_runs(features, weight, map, problem, options);
-  const PlanPtr plan = plan_of(problem, features.device(), options);
+  const PlanPtr plan = plan_of(problem, map, options);
   if (problem.has_more_inputs() && !plan->fuses_inputs)
     return convolution_in_steps(features, weight, map, *plan, options, place);
   return multiply(features, weight, map, problem, *plan, options, place);
@@ -157,8 +157,8 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   const ConvolutionProblem problem =
       convolution_input_gradient_problem(grad_output, weight, map, options);
   check_where_it_runs(grad_output, weight, backwards, problem, options);
-  return multiply(grad_output, weight, backwards, problem,
-                  *plan_of(problem, grad_output.device(), options), options, place);
+  return multiply(grad_output, weight, backwards, problem, *plan_of(problem, backwards, options),
+                  options, place);
 }
 
 namespace {
@@ -197,7 +197,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   check_weight_gradient(features, grad_output, map, options);
   const ConvolutionProblem problem =
       convolution_weight_gradient_problem(features, grad_output, map, options);
-  const PlanPtr plan = plan_of(problem, features.device(), options);
+  const PlanPtr plan = plan_of(problem, map, options);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
   const Shape shape = weight_shape(problem, map.offsets);
