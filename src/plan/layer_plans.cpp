@@ -61,17 +61,24 @@ std::string to_text(const LayerPlans& plans) {
   return object.dump();
 }
 
-LayerPlans parse_layer_plans(std::string_view text) {
+LayerPlans parse_layer_plans(std::string_view text, Direction alone) {
   const Json object = Json::parse(text, nullptr, false);
   PUMICE_EXPECTS(object.is_object(), "plans \"", printable(text, kShown),
-                 "\": it is no JSON object; give {\"forward\": PLAN}, and input_gradient and "
-                 "weight_gradient where they have plans");
+                 "\": it is no JSON object; give the text of a plan, or {\"forward\": PLAN}, and "
+                 "input_gradient and weight_gradient where they have plans");
+  const auto made = [](std::string_view of) {
+    return std::make_shared<const ConvolutionPlan>(parse_plan(of));
+  };
   LayerPlans plans;
+  if (object.contains("dataflow")) {
+    plans.of(alone) = made(text);
+    return plans;
+  }
   std::size_t known = 0;
   for (const Direction direction : kDirections) {
     const auto found = object.find(std::string(name_of(direction)));
     if (found == object.end()) continue;
-    plans.of(direction) = std::make_shared<const ConvolutionPlan>(parse_plan(found->dump()));
+    plans.of(direction) = made(found->dump());
     ++known;
   }
   PUMICE_EXPECTS(known == object.size(), "plans \"", printable(text, kShown),

@@ -74,7 +74,7 @@ def gradients(features: torch.Tensor, layer: torch.nn.Module, here: object, ther
     too, which only a device takes."""
     weight = layer.weight.detach()
     gradient = torch.randn(len(features), weight.shape[2])
-    call = (1, False, False, None, True, True, True)
+    call = (1, False, False, None, None, True, True, True)
     all_same(
         _C.convolution_gradients(
             OnDevice.of(features), OnDevice.of(weight), OnDevice.of(gradient), there, *call
@@ -215,7 +215,7 @@ def threads(cells: torch.Tensor) -> None:
     features, gradient = torch.randn(len(cells), 8), torch.randn(len(cells), 16)
     x = pumice.SparseTensor(cells, features, batch_size=2)
     here = pumice.ops.submanifold_map(x.coords, layer.window)
-    call = (1, False, False)
+    call = (1, False, False, None)
     expected = _C.convolution_weight_gradient(features, gradient, here, *call)
     for of_tiles in (False, True):
         there = _C.submanifold_map(sites_of(cells), layer.window.c)
@@ -322,7 +322,7 @@ def main() -> None:
     there = _C.submanifold_map(sites, layer.window.c)
     weight, bias = layer.weight.detach(), layer.bias.detach()
     kept = _C.PackedWeights()
-    plain = (1, False, False, None)
+    plain = (1, False, False, None, None)
     expected = _C.convolution(features, weight, here, bias, *plain, None, 0)
     arguments = (OnDevice.of(features), OnDevice.of(weight), there, OnDevice.of(bias), *plain)
     _C.record_plans(True)
@@ -341,9 +341,9 @@ def main() -> None:
     )
     same(
         _C.convolution_weight_gradient(
-            OnDevice.of(features), OnDevice.of(gradient), there, 1, True, False
+            OnDevice.of(features), OnDevice.of(gradient), there, 1, True, False, None
         ),
-        _C.convolution_weight_gradient(features, gradient, here, 1, False, False),
+        _C.convolution_weight_gradient(features, gradient, here, 1, False, False, None),
         "gradient of the weight",
     )
     norms(features, gradient)

@@ -24,9 +24,9 @@ struct LayerPlans {
   bool run_like(const LayerPlans& other) const;
 };
 
-/// JSON of one line, and back: {"forward":{"dataflow":…},"weight_gradient":{…}}. UserError where
-/// the text is something else.
+/// JSON of one line, and back: {"forward":{"dataflow":…},"weight_gradient":{…}}. The text of one
+/// plan is read as that of direction `alone`. UserError where the text is something else.
 std::string to_text(const LayerPlans& plans);
-LayerPlans parse_layer_plans(std::string_view text);
+LayerPlans parse_layer_plans(std::string_view text, Direction alone = Direction::forward);
 
 }   // namespace pumice
