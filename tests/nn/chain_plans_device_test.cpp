@@ -2,8 +2,6 @@
 // Covers chains on a device, and plans that are given to them.
 #include "nn/chain_plans.hpp"
 
-#include <set>
-
 #include <pumice/core/stream.hpp>
 
 #include "support/gpu.hpp"
@@ -15,22 +13,6 @@ using namespace test;   // NOLINT(google-build-using-namespace): one helper head
 using pumice::test::kGpu;
 using pumice::test::on_emulator;
 
-/// On the emulator, where each kernel takes a second to compile and there is no cuBLAS, one plan of
-/// each kind.
-std::function<bool(const Candidate&)> those_here() {
-  if (!on_emulator()) return [](const Candidate&) { return true; };
-  auto known = std::make_shared<std::set<std::string>>();
-  return [known](const Candidate& one) {
-    const ConvolutionPlan& plan = one.plan;
-    if (plan.dataflow == Dataflow::gather_gemm_scatter) return false;
-    ConvolutionPlan kind = plan;
-    kind.tile.reset();
-    kind.gradient.reset();
-    kind.splits = std::min(plan.splits, 2);
-    return known->insert(kind.name()).second || plan.dataflow == Dataflow::sum_over_pairs;
-  };
-}
-
 void check_on_device(const CaseTypes& types, const Tolerance& values, const Tolerance& gradients) {
   const Stream stream(kGpu);
   const ChainProblem problem(chain_cases()[2], on_emulator() ? 33 : 2000);
@@ -38,7 +20,7 @@ void check_on_device(const CaseTypes& types, const Tolerance& values, const Tole
                              .stream = stream,
                              .of_values = values,
                              .of_gradients = gradients,
-                             .takes = those_here()});
+                             .one_of_each_kind = on_emulator()});
 }
 
 TEST(ChainPlansGpu, run_as_given_in_f32) {
