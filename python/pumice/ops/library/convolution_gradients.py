@@ -9,12 +9,19 @@ from torch import Tensor
 
 from ..._registry import differentiate
 from .. import modes
+from ..plans import of_text
 
 _ops = torch.ops.pumice
 
 
+def _plans_of_all(text: str | None) -> str | None:
+    """The plans of a forward pass as its gradients take them: the text of one plan alone would be that of theirs."""
+    return None if text is None else of_text(text).text
+
+
 def _keep_convolution(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    features, weight, bias, map, *ctx.sizes, ctx.groups, ctx.dataflow, ctx.plan = inputs
+    features, weight, bias, map, *ctx.sizes, ctx.groups, ctx.dataflow, plan = inputs
+    ctx.plan = _plans_of_all(plan)
     ctx.save_for_backward(features, weight, map)
     ctx.bias_dtype = None if bias is None else bias.dtype
 
@@ -79,7 +86,8 @@ differentiate("convolution_weight_gradient", _keep_weight_gradient, _of_weight_g
 
 
 def _keep_fused(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    features, weight, map, out_rows, scale, _, _, relu, ctx.groups, ctx.plan = inputs
+    features, weight, map, out_rows, scale, _, _, relu, ctx.groups, plan = inputs
+    ctx.plan = _plans_of_all(plan)
     ctx.sizes = (features.shape[0], out_rows)
     ctx.save_for_backward(features, weight, map, scale, output if relu else None)
 
