@@ -94,7 +94,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                 const ConvolutionProblem& problem, const ConvolutionPlan& plan,
                 const ConvolutionOptions& options, const Place& place) {
   const bool transposes = problem.direction == Direction::input_gradient;
-  record_plan(problem.direction, plan);
+  PlanRecord::add(problem.direction, plan);
   Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   if (checks::on_cuda(input)) {
     cuda::run({.input = input,
@@ -200,7 +200,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   const ConvolutionProblem problem =
       convolution_weight_gradient_problem(features, grad_output, map, options);
   const PlanPtr plan = plan_of(problem, features.device(), options);
-  record_plan(problem.direction, *plan);
+  PlanRecord::add(problem.direction, *plan);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
   const Shape shape = weight_shape(problem, map.offsets);

@@ -20,7 +20,7 @@ std::vector<RanPlan> PlanRecord::take() {
   return std::exchange(ran_, {});
 }
 
-void record_plan(Direction direction, const ConvolutionPlan& plan) {
+void PlanRecord::add(Direction direction, const ConvolutionPlan& plan) {
   if (latest == nullptr) return;
   latest->ran_.push_back({direction, std::make_shared<const ConvolutionPlan>(plan)});
 }

@@ -11,18 +11,18 @@ namespace {
 const ConvolutionPlan kPlan{.dataflow = Dataflow::fetch_on_demand, .tile_rows = 64};
 
 TEST(PlanRecord, holds_what_its_thread_ran_while_it_lived) {
-  record_plan(Direction::forward, kPlan);   // nobody records
+  PlanRecord::add(Direction::forward, kPlan);   // nobody records
   PlanRecord outer;
-  record_plan(Direction::forward, kPlan);
+  PlanRecord::add(Direction::forward, kPlan);
   {
     PlanRecord inner;
-    record_plan(Direction::input_gradient, kPlan);
+    PlanRecord::add(Direction::input_gradient, kPlan);
     const std::vector<RanPlan> ran = inner.take();
     ASSERT_EQ(ran.size(), 1u);
     EXPECT_EQ(ran[0].direction, Direction::input_gradient);
   }
-  std::thread([] { record_plan(Direction::forward, kPlan); }).join();
-  record_plan(Direction::weight_gradient, {.dataflow = Dataflow::sum_over_pairs});
+  std::thread([] { PlanRecord::add(Direction::forward, kPlan); }).join();
+  PlanRecord::add(Direction::weight_gradient, {.dataflow = Dataflow::sum_over_pairs});
   const std::vector<RanPlan> ran = outer.take();
   ASSERT_EQ(ran.size(), 2u);
   EXPECT_TRUE(ran[0].plan->runs_like(kPlan));

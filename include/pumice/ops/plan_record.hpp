@@ -24,14 +24,12 @@ class PlanRecord {
   /// Those since the last call, in order.
   std::vector<RanPlan> take();
 
- private:
-  friend void record_plan(Direction direction, const ConvolutionPlan& plan);
+  /// For operators: tells this thread's record, where there is one.
+  static void add(Direction direction, const ConvolutionPlan& plan);
 
+ private:
   PlanRecord* before_;
   std::vector<RanPlan> ran_;
 };
-
-/// For operators: tells this thread's record, where there is one.
-void record_plan(Direction direction, const ConvolutionPlan& plan);
 
 }   // namespace pumice
