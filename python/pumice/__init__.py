@@ -15,11 +15,13 @@ With PyTorch there are sparse tensors and layers::
 from __future__ import annotations
 
 import importlib as _importlib
+from inspect import Parameter as _Parameter
+from inspect import Signature as _Signature
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import view
-from ._C import Error, InternalError, UserError
+from ._C import Error, InternalError, Plan, UserError
 from ._version import __version__ as __version__
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
@@ -34,9 +36,11 @@ UserError.__doc__ = """A wrong argument, a ValueError: says which, its value, an
         ...     print(type(error).__module__)
         pumice
     """
-# They are this package's names, and tracebacks say so.
-for _error in (Error, UserError, InternalError):
-    _error.__module__ = "pumice"
+# They are this package's names, and tracebacks and pickles say so.
+for _kind in (Error, UserError, InternalError, Plan):
+    _kind.__module__ = "pumice"
+# Of a constructor in C++ Python does not know the arguments.
+Plan.__signature__ = _Signature([_Parameter("text", _Parameter.POSITIONAL_OR_KEYWORD, annotation=str)])  # type: ignore[attr-defined]
 
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 
@@ -80,6 +84,7 @@ __all__ = [
     "Coordinates",
     "Error",
     "InternalError",
+    "Plan",
     "PointCloud",
     "SparseTensor",
     "TensorVoxels",

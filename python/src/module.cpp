@@ -125,6 +125,7 @@ NB_MODULE(_C, module) {
   bind_coords(module);
   bind_maps(module);
   bind_tokens(module);
+  bind_plans(module);
   bind_convolution(module);
   bind_normalization(module);
   bind_weight_layouts(module);

@@ -64,6 +64,7 @@ std::vector<std::int32_t> list_of(const Axes& values, int dimension);
 void bind_coords(nb::module_& module);
 void bind_maps(nb::module_& module);
 void bind_tokens(nb::module_& module);
+void bind_plans(nb::module_& module);
 void bind_convolution(nb::module_& module);
 void bind_normalization(nb::module_& module);
 void bind_chain(nb::module_& module);

@@ -5,6 +5,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/ops/plan_record.hpp>
 
 #include "maps/cuda/map_structures.hpp"
 #include "ops/checks.hpp"
@@ -93,6 +94,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                 const ConvolutionProblem& problem, const ConvolutionPlan& plan,
                 const ConvolutionOptions& options, const Place& place) {
   const bool transposes = problem.direction == Direction::input_gradient;
+  PlanRecord::add(problem.direction, plan);
   Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   if (checks::on_cuda(input)) {
     cuda::run({.input = input,
@@ -198,6 +200,7 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   const ConvolutionProblem problem =
       convolution_weight_gradient_problem(features, grad_output, map, options);
   const PlanPtr plan = plan_of(problem, map, options);
+  PlanRecord::add(problem.direction, *plan);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
   const Shape shape = weight_shape(problem, map.offsets);

@@ -1,5 +1,6 @@
 """Provides operators on features, maps and sites. A map says which input rows each output row is computed from."""
 
+from .candidates import candidates, plan_of
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense
 from .fused import fold_batch_norm, fused_convolution
@@ -22,6 +23,7 @@ __all__ = [
     "InterpolationMap",
     "Map",
     "batch_norm",
+    "candidates",
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
@@ -34,6 +36,7 @@ __all__ = [
     "interpolate",
     "interpolation_map",
     "inverse_map",
+    "plan_of",
     "pool",
     "prune",
     "reduce_rows",
