@@ -90,6 +90,8 @@ def _problem(
     features: Tensor, weight: Tensor, map: Map, direction: str, groups: int,
     deterministic: bool | None, tf32: bool | None,
 ) -> tuple[Any, ...]:  # fmt: skip
+    modes.look("features", features)
+    modes.look("weight", weight)
     dtype = modes.autocast_dtype(features)
     if dtype is not None and features.dtype != dtype:
         features = torch.empty_like(features, dtype=dtype)

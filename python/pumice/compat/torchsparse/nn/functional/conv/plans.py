@@ -21,6 +21,7 @@ _NAMES = {
     conv_config.Dataflow.GatherScatter: "gather_gemm_scatter",
     conv_config.Dataflow.FetchOnDemand: "fetch_on_demand",
 }
+_UNKNOWN: Any = object()
 _found: dict[Any, _C.Plans | None] = {}
 
 
@@ -46,17 +47,19 @@ def plans_for(config: Any, held: Any, weight: Tensor, map: Any) -> _C.Plans | No
         forward, backward, held.device, dtype, tuple(weight.shape), modes.of(held),
         map.in_rows == map.out_rows, map.in_rows.bit_length(), map.out_rows.bit_length(),
     )  # fmt: skip
-    if key not in _found:
-        if len(_found) >= _MOST_KEPT:
-            _found.clear()
-        like = torch.empty((0, weight.shape[-2]), dtype=dtype, device=held.device)
-        matrices = weight.detach().reshape(-1, *weight.shape[-2:])
-        plans = [
-            _granted(wish, ops.candidates(like, matrices, map, direction))
-            for wish, direction in ((forward, "forward"), (backward, "input_gradient"))
-        ]
-        _found[key] = as_plans(dict(zip(DIRECTIONS, plans)))
-    return _found[key]
+    if (known := _found.get(key, _UNKNOWN)) is not _UNKNOWN:
+        return known
+    like = torch.empty((0, weight.shape[-2]), dtype=dtype, device=held.device)
+    matrices = weight.detach().reshape(-1, *weight.shape[-2:])
+    granted = [
+        _granted(wish, ops.candidates(like, matrices, map, direction))
+        for wish, direction in ((forward, "forward"), (backward, "input_gradient"))
+    ]
+    made = as_plans(dict(zip(DIRECTIONS, granted)))
+    if len(_found) >= _MOST_KEPT:
+        _found.clear()
+    _found[key] = made
+    return made
 
 
 def wishes(said: dict[str, Any]) -> tuple[Wish | None, Wish | None]:
