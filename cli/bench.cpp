@@ -125,7 +125,7 @@ std::vector<Measurement> bench_layers(const BenchArguments& arguments) {
         measurement.in_channels = measurement.out_channels = channels;
         measurement.gflop = 2e-9 * static_cast<double>(map->pairs() * channels * channels);
         time_into(measurement, arguments.repeat, [&] { (void)body(); });
-        measurement.plan = plan_of(problem, x.device())->name();
+        measurement.plan = plan_of(problem, map->view())->name();
         results.push_back(measurement);
       };
       measure("forward", convolution_problem(x, weight, map->view(), conv),

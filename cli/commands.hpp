@@ -7,6 +7,8 @@ namespace pumice::cli {
 
 void add_info_command(CLI::App& app);
 void add_run_command(CLI::App& app);
+void add_tune_command(CLI::App& app);
+void add_explain_command(CLI::App& app);
 void add_conv_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 void add_voxelize_command(CLI::App& app);

@@ -253,7 +253,7 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
   if (bias.defined()) options.epilogue.shift = bias;
   // Of arguments that fit, which the operator says in sentences where they do not.
   const Tensor y = convolution(x, weight, used.view, options);
-  result.plan = plan_of(convolution_problem(x, weight, used.view, options), x.device(), options);
+  result.plan = plan_of(convolution_problem(x, weight, used.view, options), used.view, options);
   result.forward_ms = timer.lap();
   result.coords = copy_to_host(used.out->coordinates(), stream);
   result.features = copy_to_host(y, stream);

@@ -95,6 +95,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("pumice ") + PUMICE_VERSION);
   cli::add_info_command(app);
   cli::add_run_command(app);
+  cli::add_tune_command(app);
+  cli::add_explain_command(app);
   cli::add_conv_command(app);
   cli::add_simulate_command(app);
   cli::add_voxelize_command(app);

@@ -4,8 +4,6 @@
 #include <memory>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include <pumice/core/error.hpp>
 
 #include "commands.hpp"
@@ -80,63 +78,28 @@ void run(const RunArguments& arguments) {
   }
 }
 
-std::string network_names() {
-  std::string names;
-  for (const nn::NetworkInfo& info : nn::networks()) {
-    names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", info.name, info.description);
-  }
-  return names;
-}
-
 }   // namespace
 
 void add_run_command(CLI::App& app) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand(
       "run", "Run a network over a scan, several as one batch, or each scan of a folder");
-  command->add_option("NETWORK", arguments->network, network_names())->required();
+  const NetworkOptions network = add_network_options(*command, *arguments);
   command
       ->add_option("SCAN", arguments->scans,
                    ".bin, .pcd.bin, .pcd, .ply, .npy or .npz files, which form one batch, or one "
                    "folder of them, each of which is run on its own: --labels, --out, --classes, "
                    "--picture and --html are folders then")
       ->required();
-  arguments->reading.add_to(*command);
-  arguments->voxels.add_to(*command);
-  command->add_option(
-      "--weights", arguments->weights,
-      "safetensors file of any floating type, whose metadata may have widths, voxel size and "
-      "classes, "
-      "or streets, which is included; without it weights are random, chosen by --seed");
   command->add_option(
       "--labels", arguments->labels,
       "SemanticKITTI .label files, one for each scan, to compare the result with "
       "(default: the labels in the scans); in a folder they are named as the scans are");
-  command->add_option("--seed", arguments->seed, "Chooses the random weights")
-      ->check(whole_number)
-      ->capture_default_str();
-  const CLI::Option* widths =
-      command
-          ->add_option("--widths", arguments->widths,
-                       "Channels of minkunet42: spvnas, driving, or nine numbers with commas")
-          ->capture_default_str();
-  const CLI::Option* factor =
-      command->add_option("--width-factor", arguments->width_factor, "Multiplies them")
-          ->capture_default_str();
-  add_precision(*command, arguments->precision,
-                "f16 and bf16 store, sums are f32; tf32 stores f32 and multiplies tf32, on a CUDA "
-                "device",
-                true);
-  command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
   command->add_flag("--graph", arguments->graph,
                     "On a CUDA device: record maps and layers once, then launch them as one graph");
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
-  command->add_flag(
-      "--deterministic", arguments->deterministic,
-      "On a CUDA device: bitwise the same result every time from fetch_on_demand too; "
-      "all else is reproducible anyway");
   command->add_option("--repeat", arguments->repeat, "Runs; the table shows the last one")
       ->capture_default_str();
   RunResults& results = arguments->results;
@@ -160,11 +123,9 @@ void add_run_command(CLI::App& app) {
           ->capture_default_str();
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments, widths, factor, size] {
-    arguments->weights = nn::find_weights(arguments->weights);
+  command->callback([arguments, network, size] {
+    network.finish(*arguments);
     arguments->sized = size->count() > 0;
-    arguments->widths_given = widths->count() > 0;
-    arguments->width_factor_given = factor->count() > 0;
     run(*arguments);
   });
 }

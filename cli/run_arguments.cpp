@@ -11,6 +11,54 @@
 #include "terminal.hpp"
 
 namespace pumice::cli {
+namespace {
+
+std::string network_names() {
+  std::string names;
+  for (const nn::NetworkInfo& info : nn::networks()) {
+    names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", info.name, info.description);
+  }
+  return names;
+}
+
+}   // namespace
+
+NetworkOptions add_network_options(CLI::App& command, RunArguments& arguments) {
+  command.add_option("NETWORK", arguments.network, network_names())->required();
+  arguments.reading.add_to(command);
+  arguments.voxels.add_to(command);
+  command.add_option(
+      "--weights", arguments.weights,
+      "safetensors file of any floating type, whose metadata may have widths, voxel size and "
+      "classes, "
+      "or streets, which is included; without it weights are random, chosen by --seed");
+  command.add_option("--seed", arguments.seed, "Chooses the random weights")
+      ->check(whole_number)
+      ->capture_default_str();
+  NetworkOptions options;
+  options.widths =
+      command
+          .add_option("--widths", arguments.widths,
+                      "Channels of minkunet42: spvnas, driving, or nine numbers with commas")
+          ->capture_default_str();
+  options.factor = command.add_option("--width-factor", arguments.width_factor, "Multiplies them")
+                       ->capture_default_str();
+  add_precision(command, arguments.precision,
+                "f16 and bf16 store, sums are f32; tf32 stores f32 and multiplies tf32, on a CUDA "
+                "device",
+                true);
+  command.add_option("--device", arguments.device, "cpu, cuda or cuda:1")->capture_default_str();
+  command.add_flag("--deterministic", arguments.deterministic,
+                   "On a CUDA device: bitwise the same result every time from fetch_on_demand too; "
+                   "all else is reproducible anyway");
+  return options;
+}
+
+void NetworkOptions::finish(RunArguments& arguments) const {
+  arguments.weights = nn::find_weights(arguments.weights);
+  arguments.widths_given = widths->count() > 0;
+  arguments.width_factor_given = factor->count() > 0;
+}
 
 std::string RunArguments::where() const {
   const Device chosen = parse_device(device);

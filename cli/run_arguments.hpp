@@ -55,6 +55,19 @@ struct RunArguments {
   std::string where() const;
 };
 
+/// Options of which it is asked whether they were given.
+struct NetworkOptions {
+  const CLI::Option* widths = nullptr;
+  const CLI::Option* factor = nullptr;
+
+  /// Before anything else is done with the arguments.
+  void finish(RunArguments& arguments) const;
+};
+
+/// NETWORK, and what every command takes that makes one: how scans are read and voxelised, weights,
+/// widths, types and the device. `arguments` outlives `command`.
+NetworkOptions add_network_options(CLI::App& command, RunArguments& arguments);
+
 /// UserError for options that cannot be had together; before anything is read.
 void check_options(const RunArguments& arguments);
 

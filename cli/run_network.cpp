@@ -31,7 +31,7 @@ void check_memory(const RunArguments& arguments, const nn::NetworkOptions& optio
 }
 
 std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments,
-                                            const nn::ModelCard& card) {
+                                            const nn::ModelCard& card, NetworkMode mode) {
   nn::NetworkOptions options;
   options.widths = card.widths.value_or(nn::parse_widths(arguments.widths));
   options.width_factor = arguments.width_factor;
@@ -41,9 +41,27 @@ std::shared_ptr<nn::Module> prepare_network(const RunArguments& arguments,
   auto network = nn::make_network(arguments.network, options);
   network->to(arguments.stored().dtype);   // before loading: f64 weights keep their bits
   if (arguments.trained()) nn::load_weights(*network, arguments.weights, {.convert = true});
-  network->eval();
-  nn::fold(*network);
+  if (mode == NetworkMode::training) {
+    network->train();
+  } else {
+    network->eval();
+    nn::fold(*network);
+  }
   return network;
+}
+
+CoordinateBounds bounds_of(const Voxels& voxels) {
+  CoordinateBounds bounds;
+  const auto* coordinates = voxels.coordinates.data<std::int32_t>();
+  const std::int64_t columns = voxels.coordinates.extent(1);
+  for (std::int64_t i = 0; i < voxels.size() * columns; ++i) {
+    const std::int64_t column = i % columns;
+    if (column == 0) continue;   // of the scan
+    const auto axis = static_cast<std::size_t>(column - 1);
+    bounds.low[axis] = i < columns ? coordinates[i] : std::min(bounds.low[axis], coordinates[i]);
+    bounds.high[axis] = i < columns ? coordinates[i] : std::max(bounds.high[axis], coordinates[i]);
+  }
+  return bounds;
 }
 
 /// The rows that are in use, where there may be room for more.
@@ -69,15 +87,20 @@ Device checked_device(const RunArguments& arguments) {
 }   // namespace
 
 NetworkRun::NetworkRun(const RunArguments& arguments, const nn::ModelCard& card,
-                       const nn::NetworkInfo& info)
+                       const nn::NetworkInfo& info, NetworkMode mode)
     : arguments_(arguments),
+      mode_(mode),
       grid_(arguments.voxels.grid(info)),
       stream_(checked_device(arguments)) {
   PUMICE_EXPECTS(!arguments.graph || on_device(), "--graph records work for a CUDA device, and ",
                  to_string(stream_.device()), " is none; add --device cuda");
-  network_ = prepare_network(arguments, card);
+  network_ = prepare_network(arguments, card, mode);
   if (on_device()) network_->to(stream_);
   if (!arguments.graph) return;
+  PUMICE_EXPECTS(
+      mode == NetworkMode::inference,
+      "--graph records forward passes, and --training has backward passes too; leave one "
+      "of them out");
   nn::CaptureOptions options;
   options.dataflow = arguments.wanted_dataflow();
   options.deterministic = arguments.deterministic;
@@ -96,14 +119,42 @@ CoordinateOptions NetworkRun::coordinate_options(const Batch& batch) const {
   return options;
 }
 
-Forward NetworkRun::layer_by_layer(const Batch& batch, bool profiled,
-                                   const LayerProgress& progress) {
-  nn::Profile profile;
+nn::Context NetworkRun::context() const {
   nn::Context context;
-  if (profiled) context.profile = &profile;
+  context.record = mode_ == NetworkMode::training;
   context.dataflow = arguments_.wanted_dataflow();
   context.deterministic = arguments_.deterministic;
   context.tf32 = arguments_.stored().tf32;
+  return context;
+}
+
+NetworkRun::Input NetworkRun::input(const Batch& batch) const {
+  Input input{.coordinates = copy_to(stream_, batch.voxels.coordinates),
+              .features = copy_to(stream_, batch.voxels.features.to(arguments_.stored().dtype)),
+              .options = coordinate_options(batch)};
+  input.options.bounds = bounds_of(batch.voxels);   // so that no pass waits to look for them
+  return input;
+}
+
+void NetworkRun::enqueue(const Input& input, bool may_be_graph) {
+  if (captured_ && may_be_graph) {
+    (void)captured_->forward(input.coordinates, input.features, input.options);
+    return;
+  }
+  nn::Context context = this->context();
+  const nn::SparseTensor result = network_->forward(
+      nn::SparseTensor(CoordinateSet::create(input.coordinates, input.options), input.features),
+      context);
+  if (mode_ == NetworkMode::inference) return;
+  network_->clear_gradients();
+  nn::backward(result.node, result.features);
+}
+
+Forward NetworkRun::layer_by_layer(const Batch& batch, bool profiled,
+                                   const LayerProgress& progress) {
+  nn::Profile profile;
+  nn::Context context = this->context();
+  if (profiled) context.profile = &profile;
   profile.expected = network_->layer_count();
   profile.progress = progress;
 

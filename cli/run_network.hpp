@@ -31,13 +31,29 @@ struct Forward {
 /// Called after each layer with how many have run.
 using LayerProgress = std::function<void(int done, int count)>;
 
+enum class NetworkMode : unsigned char { inference, training };
+
 class NetworkRun {
  public:
   /// Makes the network, loads its weights and brings it to its device. UserError for a device that
   /// is not there, weights that do not fit, and networks larger than memory.
-  NetworkRun(const RunArguments& arguments, const nn::ModelCard& card, const nn::NetworkInfo& info);
+  NetworkRun(const RunArguments& arguments, const nn::ModelCard& card, const nn::NetworkInfo& info,
+             NetworkMode mode = NetworkMode::inference);
 
   bool on_device() const { return stream_.device().kind == DeviceKind::cuda; }
+  StreamView stream() const { return stream_; }
+
+  /// Coordinates and features of a batch, on the network's device.
+  struct Input {
+    Tensor coordinates;   // i32 [N, 4]
+    Tensor features;      // [N, C]
+    CoordinateOptions options{};
+  };
+  Input input(const Batch& batch) const;
+  /// Enqueues a pass over it, sets and maps made anew, whose result nobody looks at: with --graph
+  /// as a graph where `may_be_graph`, in training with the backward pass.
+  void enqueue(const Input& input, bool may_be_graph);
+
   /// With --graph; null else.
   const nn::CapturedNetwork* captured() const { return captured_ ? &*captured_ : nullptr; }
 
@@ -53,8 +69,10 @@ class NetworkRun {
   Forward layer_by_layer(const Batch& batch, bool profiled, const LayerProgress& progress);
   Forward as_graph(const Batch& batch);
   CoordinateOptions coordinate_options(const Batch& batch) const;
+  nn::Context context() const;
 
   const RunArguments& arguments_;
+  NetworkMode mode_;
   std::optional<Axes> grid_;
   Stream stream_;
   std::shared_ptr<nn::Module> network_;

@@ -74,8 +74,8 @@ void forward(benchmark::State& state, const KernelMapView& map, std::int64_t in_
   const Data data = data_for(map, in_channels, out_channels, DType::f32);
   const PackedWeight packed(data.weight, 1, false);
   const ConvolutionOptions options{.dataflow = dataflow, .packed = &packed};
-  const PlanPtr plan = plan_of(convolution_problem(data.features, data.weight, map, options),
-                               data.features.device(), options);
+  const PlanPtr plan =
+      plan_of(convolution_problem(data.features, data.weight, map, options), map, options);
   for (auto _ : state) {
     benchmark::DoNotOptimize(convolution(data.features, data.weight, map, options).raw());
   }

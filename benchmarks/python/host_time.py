@@ -93,7 +93,7 @@ def main() -> None:
         report(
             "  the extension alone",
             lambda: _C.convolution(
-                features, weight, map, bias, 1, False, False, None, kept, weight._version
+                features, weight, map, bias, 1, False, False, None, None, kept, weight._version
             ),
         )
         report("  new_empty", lambda: features.new_empty((options.rows, width)))

@@ -15,11 +15,13 @@ With PyTorch there are sparse tensors and layers::
 from __future__ import annotations
 
 import importlib as _importlib
+from inspect import Parameter as _Parameter
+from inspect import Signature as _Signature
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import view
-from ._C import Error, InternalError, UserError
+from ._C import Error, InternalError, Plan, UserError
 from ._version import __version__ as __version__
 from .points import PointCloud, Voxels, read_labels, read_points, simulate, voxelize
 
@@ -34,9 +36,11 @@ UserError.__doc__ = """A wrong argument, a ValueError: says which, its value, an
         ...     print(type(error).__module__)
         pumice
     """
-# They are this package's names, and tracebacks say so.
-for _error in (Error, UserError, InternalError):
-    _error.__module__ = "pumice"
+# They are this package's names, and tracebacks and pickles say so.
+for _kind in (Error, UserError, InternalError, Plan):
+    _kind.__module__ = "pumice"
+# Of a constructor in C++ Python does not know the arguments.
+Plan.__signature__ = _Signature([_Parameter("text", _Parameter.POSITIONAL_OR_KEYWORD, annotation=str)])  # type: ignore[attr-defined]
 
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 
@@ -44,8 +48,9 @@ if _TYPE_CHECKING:
     from . import compat, convert, data, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .joining import cat, collate
-    from .profiling import explain
+    from .profiling import candidates, explain
     from .tensor import SparseTensor
+    from .tuning import Tuning, tune
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
 
@@ -63,6 +68,8 @@ _WITH_TORCH = {
     "Coordinates": "pumice.coords",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
+    "Tuning": "pumice.tuning",
+    "candidates": "pumice.profiling",
     "cat": "pumice.joining",
     "collate": "pumice.joining",
     "explain": "pumice.profiling",
@@ -70,17 +77,21 @@ _WITH_TORCH = {
     "model_card": "pumice.weights",
     "read_weights": "pumice.weights",
     "save_weights": "pumice.weights",
+    "tune": "pumice.tuning",
 }
 
 __all__ = [
     "Coordinates",
     "Error",
     "InternalError",
+    "Plan",
     "PointCloud",
     "SparseTensor",
     "TensorVoxels",
+    "Tuning",
     "UserError",
     "Voxels",
+    "candidates",
     "cat",
     "collate",
     "compat",
@@ -98,6 +109,7 @@ __all__ = [
     "read_weights",
     "save_weights",
     "simulate",
+    "tune",
     "view",
     "voxelize",
 ]

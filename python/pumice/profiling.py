@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from . import _C
-from .coords import Coordinates
 from .layer_calls import LayerCall, PairCounter
 from .nn.convolution import Convolution
-from .tensor import SparseTensor
+from .passes import as_it_was, check_input, fresh
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -112,6 +112,45 @@ class Explanation(list[Layer]):
         return "\n".join(lines)
 
 
+class Candidates(list[dict[str, Any]]):
+    """The distinct problems of a pass, each with the plans that could run; prints as tables."""
+
+    def __init__(self, report: str, table: str) -> None:
+        super().__init__(json.loads(report))
+        self._table = table
+
+    def __str__(self) -> str:
+        return self._table
+
+
+@torch.no_grad()
+def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candidates:
+    """Runs `model(x)` once and lists what could run in place of each convolution: its plans, the predicted cost of
+    each in parts of the first one's, and with `measure` its time.
+
+    Args:
+        model: a network of sparse tensors, in the mode that is of interest.
+        x: a sparse tensor, or `models.PointTensor`.
+        measure: whether to time every candidate, on numbers of its own.
+    Returns:
+        A list of dictionaries (problem, rows, calls, name and plan of what runs, reason, is_stored, and candidates:
+        name, plan, predicted, measured_s, refusal), which prints as tables.
+    Raises:
+        UserError: for another input, what the network refuses, and a network without convolutions.
+    Waits:
+        For a GPU.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> found = pumice.candidates(nn.SubMConv3d(4, 8, 3), x)
+        >>> found[0]["problem"], found[0]["name"] in [one["name"] for one in found[0]["candidates"]]
+        ('forward f32 4>8 offsets 27', True)
+    """
+    check_input("candidates", x)
+    with as_it_was(model):
+        found = _C.explain_network(lambda scan: model(fresh(x)), str(x.features.device), measure)
+    return Candidates(*found)
+
+
 @torch.no_grad()
 def explain(model: torch.nn.Module, x: Any) -> Explanation:
     """Runs `model(x)` twice (the first time unmeasured, so that kernels are ready; its maps are not
@@ -139,13 +178,9 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
         >>> [(layer.name, layer.kind, layer.pairs) for layer in found]
         [('0', 'SubMConv3d', 4), ('1', 'ReLU', 0)]
     """
-    if not isinstance(x, SparseTensor) and not (hasattr(x, "positions") and hasattr(x, "features")):
-        raise _C.UserError(
-            f"explain takes a sparse tensor or a PointTensor, and got a {type(x).__name__}: make one with "
-            "pumice.SparseTensor(coords, features)"
-        )
+    check_input("explain", x)
     buffers = {name: value.clone() for name, value in model.named_buffers()}
-    model(_fresh(x))
+    model(fresh(x))
     calls: list[LayerCall] = []
     handles = []
     _C.record_plans(True)
@@ -154,7 +189,7 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
             if _is_layer(module):
                 handles.append(module.register_forward_pre_hook(_started(calls, name)))
                 handles.append(module.register_forward_hook(_ended(calls)))
-        model(_fresh(x))
+        model(fresh(x))
     finally:
         _C.record_plans(False)
         for handle in handles:
@@ -165,16 +200,6 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
         torch.cuda.synchronize(x.features.device)
     counter = PairCounter()
     return Explanation(_layer(call, counter) for call in calls if call.result is not None)
-
-
-def _fresh(x: Any) -> Any:
-    """`x` without the maps that earlier calls have made."""
-    if not isinstance(x, SparseTensor):
-        return type(x)(x.positions, x.features.detach())
-    coords = Coordinates(
-        x.indices, spatial_shape=x.spatial_shape, batch_size=x.batch_size, stride=x.stride
-    )
-    return SparseTensor(coords, x.features.detach())
 
 
 def _is_layer(module: torch.nn.Module) -> bool:

@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "chain_tensors.hpp"
+#include "plans.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
 
@@ -21,8 +22,8 @@ namespace {
 using nn::Chain;
 using Link = std::tuple<int, int, bool, double, double>;
 
-/// Of rows of (input, residual or -1, relu, epsilon, momentum).
-std::vector<nn::ChainLink> links_of(const std::vector<Link>& rows) {
+/// Of rows of (input, residual or -1, relu, epsilon, momentum), and the plans of each or None.
+std::vector<nn::ChainLink> links_of(const std::vector<Link>& rows, nb::handle plans) {
   std::vector<nn::ChainLink> links;
   for (const auto& [input, residual, relu, epsilon, momentum] : rows) {
     nn::ChainLink& link = links.emplace_back();
@@ -31,6 +32,11 @@ std::vector<nn::ChainLink> links_of(const std::vector<Link>& rows) {
             .epsilon = epsilon,
             .momentum = momentum};
     if (residual >= 0) link.residual = static_cast<std::size_t>(residual);
+  }
+  if (plans.is_none()) return links;
+  const Items given(plans, links.size(), "plans of links");
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    if (!given[i].is_none()) links[i].plans = nb::cast<const Plans&>(given[i]).plans;
   }
   return links;
 }
@@ -119,8 +125,10 @@ void bind_chain(nb::module_& module) {
   nb::class_<Chain>(module, "Chain", "Which values the links of a chain take.")
       .def(
           "__init__",
-          [](Chain* self, const std::vector<Link>& links) { new (self) Chain(links_of(links)); },
-          "links"_a);
+          [](Chain* self, const std::vector<Link>& links, nb::handle plans) {
+            new (self) Chain(links_of(links, plans));
+          },
+          "links"_a, "plans"_a = nb::none());
   nb::class_<ChainWeights>(module, "ChainWeights", "Folded and packed, for inference.")
       .def(nb::init<const Chain&, nb::handle, nb::handle, nb::handle, nb::handle>(), "chain"_a,
            "like"_a, "parameters"_a, "layouts"_a, "running"_a)

@@ -9,6 +9,7 @@
 #include <pumice/ops/convolution.hpp>
 
 #include "arguments.hpp"
+#include "plans.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -42,11 +43,17 @@ struct Settings {
   bool deterministic;
   bool tf32;
   std::optional<std::string> dataflow;
+  const Plans* plans;
 
-  ConvolutionOptions options() const {
-    ConvolutionOptions result{
-        .groups = groups, .deterministic = deterministic, .tf32 = tf32, .rounds_weight = true};
-    if (dataflow) result.dataflow = parse_dataflow(*dataflow);
+  ConvolutionOptions options(Direction direction) const {
+    ConvolutionOptions result{.groups = groups,
+                              .plan = plan_in(plans, direction),
+                              .deterministic = deterministic,
+                              .tf32 = tf32,
+                              .rounds_weight = true};
+    // A weight gradient has a dataflow of its own.
+    if (dataflow && direction != Direction::weight_gradient)
+      result.dataflow = parse_dataflow(*dataflow);
     return result;
   }
 };
@@ -60,25 +67,6 @@ struct Behind {
   double slope = 0.01;
 };
 
-/// The plans of forward convolutions of this thread, while somebody records them.
-struct PlanRecord {
-  bool on = false;
-  std::vector<PlanPtr> plans;
-};
-
-PlanRecord& plan_record() {
-  thread_local PlanRecord record;
-  return record;
-}
-
-nb::list recorded_plans() {
-  nb::list result;
-  for (const PlanPtr& plan : plan_record().plans)
-    result.append(nb::make_tuple(plan->name(), plan->reason));
-  plan_record().plans.clear();
-  return result;
-}
-
 nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
                    const Behind& behind, PackedWeights* kept, std::int64_t version) {
   const Call call(features, home_of(map));
@@ -87,7 +75,7 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
                  ": give [offsets, input channels / groups, output channels]");
   const KernelMapView view = map.view();
-  ConvolutionOptions options = settings.options();
+  ConvolutionOptions options = settings.options(Direction::forward);
   options.epilogue = {.scale = call.view(behind.scale, "scale"),
                       .shift = call.view(behind.shift, behind.shift_name),
                       .residual = call.view(behind.residual, "residual"),
@@ -96,13 +84,6 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
   if (kept != nullptr) {
     kept->keep_for(w, version);
     options.tile_weights = &kept->tiles;
-  }
-  PlanPtr plan;   // where it is recorded
-  if (PlanRecord& record = plan_record(); record.on) {
-    plan = plan_of(convolution_problem(x, w, view, options), x.device(), options);
-    record.plans.push_back(plan);
-    options.plan = plan.get();
-    options.dataflow.reset();
   }
   const Tensor output = call.run([&] { return convolution(x, w, view, options, call.results()); });
   return call.give(output);
@@ -116,20 +97,21 @@ nb::object input_gradient(nb::handle grad_output, nb::handle weight, const Map& 
   PUMICE_EXPECTS(w.rank() == 3, "weight has shape ", to_string(w.shape()),
                  ": give [offsets, input channels / groups, output channels]");
   const KernelMapView view = map.view();
-  return call.give(call.run(
-      [&] { return convolution_input_gradient(g, w, view, settings.options(), call.results()); }));
+  const ConvolutionOptions options = settings.options(Direction::input_gradient);
+  return call.give(
+      call.run([&] { return convolution_input_gradient(g, w, view, options, call.results()); }));
 }
 
 nb::object weight_gradient(nb::handle features, nb::handle grad_output, const Map& map,
-                           Settings settings) {
+                           const Settings& settings) {
   const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   PUMICE_EXPECTS(x.rank() == 2 && g.rank() == 2, "features and grad_output are [rows, channels]");
   const KernelMapView view = map.view();
-  settings.dataflow.reset();   // it has one of its own
-  return call.give(call.run(
-      [&] { return convolution_weight_gradient(x, g, view, settings.options(), call.results()); }));
+  const ConvolutionOptions options = settings.options(Direction::weight_gradient);
+  return call.give(
+      call.run([&] { return convolution_weight_gradient(x, g, view, options, call.results()); }));
 }
 
 /// Which gradients a backward pass wants.
@@ -142,7 +124,7 @@ struct Wanted {
 /// All gradients of a convolution at once, None where they are not wanted. That of the weight is of
 /// the weight's type, or of the features' type; that of a bias is of the type sums are computed in.
 nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
-                    Settings settings, const Wanted& wanted) {
+                    const Settings& settings, const Wanted& wanted) {
   const Call call(grad_output, home_of(map));
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
@@ -155,13 +137,13 @@ nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_outp
   nb::object of_weight = nb::none();
   nb::object of_bias = nb::none();
   if (wanted.features) {
-    of_features = call.give(call.run(
-        [&] { return convolution_input_gradient(g, w, view, settings.options(), results); }));
+    const ConvolutionOptions options = settings.options(Direction::input_gradient);
+    of_features = call.give(
+        call.run([&] { return convolution_input_gradient(g, w, view, options, results); }));
   }
   if (wanted.weight) {
     const ConstTensorView x = call.view(features, "features");
-    settings.dataflow.reset();   // it has one of its own
-    ConvolutionOptions options = settings.options();
+    ConvolutionOptions options = settings.options(Direction::weight_gradient);
     options.wide_weight_gradient = w.dtype() == DType::f32;
     of_weight = call.give(
         call.run([&] { return convolution_weight_gradient(x, g, view, options, results); }));
@@ -183,28 +165,23 @@ void bind_convolution(nb::module_& module) {
       .def(nb::init<>())
       .def("clear", &PackedWeights::clear, "Frees them.");
   define(
-      module, "record_plans", [](bool on) { plan_record() = {.on = on, .plans = {}}; }, "on"_a,
-      "Whether to record the plans of this thread's convolutions; forgets earlier ones.");
-  define(module, "recorded_plans", &recorded_plans,
-         "[(name, reason)] of the convolutions since the last call.");
-  define(
       module, "convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
-         PackedWeights* kept, std::int64_t version) {
+         const Plans* plans, PackedWeights* kept, std::int64_t version) {
         return forward(
-            features, weight, map, {groups, deterministic, tf32, std::move(dataflow)},
+            features, weight, map, {groups, deterministic, tf32, std::move(dataflow), plans},
             {.scale = nb::none(), .shift = bias, .residual = nb::none(), .shift_name = "bias"},
             kept, version);
       },
       "features"_a, "weight"_a, "map"_a, "bias"_a.none(), "groups"_a, "deterministic"_a, "tf32"_a,
-      "dataflow"_a.none(), "kept"_a.none(), "version"_a);
+      "dataflow"_a.none(), "plans"_a.none(), "kept"_a.none(), "version"_a);
   define(
       module, "fused_convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle scale, nb::handle shift,
          nb::handle residual, int activation, double slope, std::int64_t groups, bool deterministic,
-         bool tf32, PackedWeights* kept, std::int64_t version) {
-        return forward(features, weight, map, {groups, deterministic, tf32, std::nullopt},
+         bool tf32, const Plans* plans, PackedWeights* kept, std::int64_t version) {
+        return forward(features, weight, map, {groups, deterministic, tf32, std::nullopt, plans},
                        {.scale = scale,
                         .shift = shift,
                         .residual = residual,
@@ -213,37 +190,39 @@ void bind_convolution(nb::module_& module) {
                        kept, version);
       },
       "features"_a, "weight"_a, "map"_a, "scale"_a.none(), "shift"_a.none(), "residual"_a.none(),
-      "activation"_a, "slope"_a, "groups"_a, "deterministic"_a, "tf32"_a, "kept"_a.none(),
-      "version"_a, "activation(convolution * scale + shift + residual), for inference.");
+      "activation"_a, "slope"_a, "groups"_a, "deterministic"_a, "tf32"_a, "plans"_a.none(),
+      "kept"_a.none(), "version"_a,
+      "activation(convolution * scale + shift + residual), for inference.");
   define(
       module, "convolution_input_gradient",
       [](nb::handle grad_output, nb::handle weight, const Map& map, std::int64_t groups,
-         bool deterministic, bool tf32, std::optional<std::string> dataflow) {
+         bool deterministic, bool tf32, std::optional<std::string> dataflow, const Plans* plans) {
         return input_gradient(grad_output, weight, map,
-                              {groups, deterministic, tf32, std::move(dataflow)});
+                              {groups, deterministic, tf32, std::move(dataflow), plans});
       },
       "grad_output"_a, "weight"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
-      "dataflow"_a.none());
+      "dataflow"_a.none(), "plans"_a.none());
   define(
       module, "convolution_gradients",
       [](nb::handle features, nb::handle weight, nb::handle grad_output, const Map& map,
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
-         bool of_features, bool of_weight, bool of_bias) {
+         const Plans* plans, bool of_features, bool of_weight, bool of_bias) {
         return gradients(features, weight, grad_output, map,
-                         {groups, deterministic, tf32, std::move(dataflow)},
+                         {groups, deterministic, tf32, std::move(dataflow), plans},
                          {of_features, of_weight, of_bias});
       },
       "features"_a, "weight"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
-      "dataflow"_a.none(), "of_features"_a, "of_weight"_a, "of_bias"_a,
+      "dataflow"_a.none(), "plans"_a.none(), "of_features"_a, "of_weight"_a, "of_bias"_a,
       "(of the features, of the weight, of the bias), None where not wanted.");
   define(
       module, "convolution_weight_gradient",
       [](nb::handle features, nb::handle grad_output, const Map& map, std::int64_t groups,
-         bool deterministic, bool tf32) {
+         bool deterministic, bool tf32, const Plans* plans) {
         return weight_gradient(features, grad_output, map,
-                               {groups, deterministic, tf32, std::nullopt});
+                               {groups, deterministic, tf32, std::nullopt, plans});
       },
-      "features"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a);
+      "features"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
+      "plans"_a.none());
 }
 
 }   // namespace pumice::python

@@ -125,10 +125,12 @@ NB_MODULE(_C, module) {
   bind_coords(module);
   bind_maps(module);
   bind_tokens(module);
+  bind_plans(module);
   bind_convolution(module);
   bind_normalization(module);
   bind_weight_layouts(module);
   bind_chain(module);
+  bind_tuning(module);
   bind_pooling(module);
   bind_dense(module);
   bind_points(module);

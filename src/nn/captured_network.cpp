@@ -8,6 +8,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream_heap.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 #include "coords/cpu/key_list.hpp"
 #include "core/cuda/graph.hpp"
@@ -17,6 +18,8 @@ namespace pumice::nn {
 namespace {
 
 constexpr std::int64_t kRowStep = 1024;   // capacities are multiples of it
+// Of graphs with plans that are not in use: tuning goes back and forth between two books.
+constexpr std::size_t kMostOldGraphs = 4;
 
 std::int32_t clamped(std::int64_t value) {
   constexpr std::int64_t kLow = std::numeric_limits<std::int32_t>::min();
@@ -93,6 +96,7 @@ struct Inputs {
 struct CapturedNetwork::Capture {
   CoordinateOptions options;
   std::uint64_t weight_version = 0;
+  std::uint64_t plans = 0;   // plans_in_use() when it was recorded
   Inputs inputs;
   std::shared_ptr<StreamHeap> heap;
   cuda::MapPlan::Made made{};   // what the graph's kernels fill
@@ -147,8 +151,10 @@ CapturedNetwork::Capture* CapturedNetwork::find(const ConstTensorView& coordinat
                                                 const ConstTensorView& features,
                                                 const CoordinateOptions& options) {
   const std::int64_t rows = coordinates.rows();
+  const std::uint64_t plans = plans_in_use();
   // Twice as much room as rows is another size: every launch is for all of the room.
   for (const auto& capture : captures_) {
+    if (capture->plans != plans) continue;
     if (capture->room() < rows || capture->room() > 2 * room_for(rows, options_.margin)) continue;
     const Tensor& held = capture->inputs.features;
     if (capture->inputs.coordinates.extent(1) == coordinates.extent(1) &&
@@ -176,6 +182,7 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   auto capture =
       std::make_unique<Capture>(Capture{.options = options,
                                         .weight_version = weight_version(),
+                                        .plans = plans_in_use(),
                                         .inputs = Inputs(room.rows, coordinates, features, stream_),
                                         .heap = std::make_shared<StreamHeap>(stream_)});
   capture->inputs.fill(coordinates, features);
@@ -192,6 +199,13 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
     return other->room() > capture->room();
   });
   return **captures_.insert(behind, std::move(capture));
+}
+
+void CapturedNetwork::forget_old_plans() {
+  const std::uint64_t plans = plans_in_use();
+  const auto is_old = [&](const auto& capture) { return capture->plans != plans; };
+  const auto old = std::count_if(captures_.begin(), captures_.end(), is_old);
+  if (old >= static_cast<std::ptrdiff_t>(kMostOldGraphs)) std::erase_if(captures_, is_old);
 }
 
 SparseTensor CapturedNetwork::forward(const ConstTensorView& coordinates,
@@ -211,6 +225,7 @@ SparseTensor CapturedNetwork::forward(const ConstTensorView& coordinates,
   const std::uint64_t version = weight_version();
   std::erase_if(captures_, [&](const auto& capture) { return capture->weight_version != version; });
   Capture* capture = find(coordinates, features, declared);
+  if (capture == nullptr) forget_old_plans();
   if (capture == nullptr) capture = &learn(coordinates, features, declared);
   capture->inputs.fill(coordinates, features);
   capture->graph->launch();

@@ -8,8 +8,8 @@
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/elementwise.hpp>
 
+#include "maps/windows.hpp"
 #include "nn/layer_timer.hpp"
-#include "nn/windows.hpp"
 
 namespace pumice::nn {
 namespace {
@@ -211,13 +211,14 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                              .epilogue = epilogue,
                              .second = view_of(fused.second),
                              .shortcut = shortcut,
+                             .plan = plans_.forward.get(),
                              .dataflow = context.dataflow,
                              .tile_weights = tile_weights(),
                              .deterministic = context.deterministic,
                              .tf32 = context.tf32};
   const ConvolutionProblem problem =
       convolution_problem(x.features, weight_->value(), view, options);
-  const PlanPtr plan = plan_of(problem, x.features.device(), options);
+  const PlanPtr plan = plan_of(problem, view, options);
   options.plan = plan.get();
   options.dataflow.reset();
   options.packed = packed(*plan);
@@ -229,17 +230,20 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                                        .dataflow = context.dataflow,
                                        .deterministic = context.deterministic,
                                        .tf32 = context.tf32};
-    node = std::make_shared<Node>(std::vector{x.node}, [map, inverse, backwards,
+    node = std::make_shared<Node>(std::vector{x.node}, [map, inverse, backwards, plans = plans_,
                                                         features = x.features, from = x.node,
                                                         weight = weight_,
                                                         bias = bias_](const Tensor& gradient) {
       const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
       ConvolutionOptions of_weight = backwards;
       of_weight.dataflow.reset();   // which is one of its own
+      of_weight.plan = plans.weight_gradient.get();
       weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
       if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
       if (from != nullptr) {
-        from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, backwards));
+        ConvolutionOptions of_input = backwards;
+        of_input.plan = plans.input_gradient.get();
+        from->accumulate(convolution_input_gradient(gradient, weight->value(), pairs, of_input));
       }
     });
   }

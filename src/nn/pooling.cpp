@@ -6,8 +6,8 @@
 #include <pumice/ops/global_pooling.hpp>
 #include <pumice/ops/pooling.hpp>
 
+#include "maps/windows.hpp"
 #include "nn/layer_timer.hpp"
-#include "nn/windows.hpp"
 
 namespace pumice::nn {
 namespace {

@@ -84,7 +84,8 @@ ResidualBlock::ResidualBlock(std::int64_t in_channels, std::int64_t out_channels
 
 bool ResidualBlock::fuses(std::int64_t right_channels, DType type, Device device,
                           std::optional<Dataflow> dataflow) const {
-  if (shortcut_ == nullptr) return false;
+  // A shortcut with a plan of its own runs by it.
+  if (shortcut_ == nullptr || shortcut_->plans().forward != nullptr) return false;
   const std::int64_t in = first_->spec().in_channels, out = first_->spec().out_channels;
   const auto fits = [&](const ConvolutionProblem& inputs) {
     return can_fuse_inputs(inputs, target_of(device), dataflow.value_or(Dataflow::implicit_gemm));

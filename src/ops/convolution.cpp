@@ -5,6 +5,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/ops/plan_record.hpp>
 
 #include "maps/cuda/map_structures.hpp"
 #include "ops/checks.hpp"
@@ -93,6 +94,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                 const ConvolutionProblem& problem, const ConvolutionPlan& plan,
                 const ConvolutionOptions& options, const Place& place) {
   const bool transposes = problem.direction == Direction::input_gradient;
+  PlanRecord::add(problem.direction, plan);
   Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   if (checks::on_cuda(input)) {
     cuda::run({.input = input,
@@ -134,7 +136,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                  problem.in_channels, ": give [offsets, input channels / groups, output channels]");
   check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
   check_where_it_runs(features, weight, map, problem, options);
-  const PlanPtr plan = plan_of(problem, features.device(), options);
+  const PlanPtr plan = plan_of(problem, map, options);
   if (problem.has_more_inputs() && !plan->fuses_inputs)
     return convolution_in_steps(features, weight, map, *plan, options, place);
   return multiply(features, weight, map, problem, *plan, options, place);
@@ -157,8 +159,8 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   const ConvolutionProblem problem =
       convolution_input_gradient_problem(grad_output, weight, map, options);
   check_where_it_runs(grad_output, weight, backwards, problem, options);
-  return multiply(grad_output, weight, backwards, problem,
-                  *plan_of(problem, grad_output.device(), options), options, place);
+  return multiply(grad_output, weight, backwards, problem, *plan_of(problem, backwards, options),
+                  options, place);
 }
 
 namespace {
@@ -197,7 +199,8 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   check_weight_gradient(features, grad_output, map, options);
   const ConvolutionProblem problem =
       convolution_weight_gradient_problem(features, grad_output, map, options);
-  const PlanPtr plan = plan_of(problem, features.device(), options);
+  const PlanPtr plan = plan_of(problem, map, options);
+  PlanRecord::add(problem.direction, *plan);
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
   const Shape shape = weight_shape(problem, map.offsets);

@@ -3,6 +3,8 @@
 #include <pumice/core/log.hpp>
 #include <pumice/ops/convolution.hpp>
 
+#include "ops/tune/call_recorder.hpp"
+
 namespace pumice {
 namespace {
 
@@ -71,9 +73,9 @@ ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
   return problem;
 }
 
-PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
+PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
                 const ConvolutionOptions& options) {
-  const Target& target = target_of(device);
+  const Target& target = target_of(map.device);
   if (options.plan != nullptr) {
     PUMICE_EXPECTS(!options.dataflow, "a plan (", options.plan->name(), ") and a dataflow (",
                    name_of(*options.dataflow),
@@ -84,6 +86,12 @@ PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
   }
   PlanPtr plan = choose(problem, target, options.dataflow);
   if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target, *plan));
+  if (records_calls() && !options.dataflow && map.map != nullptr) {
+    note_call({.problem = problem,
+               .plan = plan,
+               .map = map.map->shared_from_this(),
+               .is_transposed = map.is_transposed});
+  }
   return plan;
 }
 

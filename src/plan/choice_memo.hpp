@@ -1,24 +1,51 @@
-// Choices that were made before: of one process, for all its threads. A choice for a device looks
-// at a rounded number of rows, so that there are few of them.
+// What was chosen before for a device, in one table of the process, and what was measured.
 #pragma once
 
 #include <optional>
+#include <shared_mutex>
+#include <unordered_map>
 
 #include <pumice/plan/choose.hpp>
 
 namespace pumice {
 
-/// The problem as a choice for a device sees it: with rounded rows, without pairs.
+/// What a choice is remembered by.
+struct ChoiceKey {
+  ConvolutionProblem problem;
+  DeviceKind kind;
+  std::uint32_t architecture;
+  std::int32_t multiprocessors;
+  std::optional<Dataflow> wanted;
+
+  friend bool operator==(const ChoiceKey&, const ChoiceKey&) = default;
+};
+
+ChoiceKey choice_key(const ConvolutionProblem& problem, const Target& target,
+                     std::optional<Dataflow> wanted = std::nullopt);
+
+/// A table behind a lock that readers share: 30 ns a look.
+class ChoiceMemo {
+ public:
+  /// Nothing: not known. Null: known to be none.
+  std::optional<PlanPtr> find(const ChoiceKey& key) const;
+  /// Keeps `made`, unless another thread was faster; returns what is kept.
+  PlanPtr keep(const ChoiceKey& key, PlanPtr made);
+  void clear();
+
+ private:
+  struct Hash {
+    std::size_t operator()(const ChoiceKey& key) const;
+  };
+
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<ChoiceKey, PlanPtr, Hash> choices_;
+};
+
+/// The part of a problem that a choice for a device looks at. The same choice for the same rounded
+/// number of rows means that every kernel can be known ahead (kernels_for).
 ConvolutionProblem as_chosen(ConvolutionProblem problem);
 
-/// Null where none was made for this problem, which is as a choice sees it.
-PlanPtr known_choice(const ConvolutionProblem& problem, const Target& target,
-                     std::optional<Dataflow> wanted);
-/// Keeps one, and returns what is kept: another thread may have been first.
-PlanPtr keep_choice(const ConvolutionProblem& problem, const Target& target,
-                    std::optional<Dataflow> wanted, PlanPtr made);
-
-/// For when measured plans change.
-void forget_choices();
+/// Of the rules, for devices.
+ChoiceMemo& rule_memo();
 
 }   // namespace pumice

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "plan/choice_memo.hpp"
+#include "plan/measured_choices.hpp"
 #include "plan/rules.hpp"
 #include "plan/space/device_problem.hpp"
 
@@ -144,13 +145,22 @@ std::int64_t cpu_tile_rows(const ConvolutionProblem& problem) {
   return rows;
 }
 
-PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
-               std::optional<Dataflow> wanted) {
+PlanPtr choose_by_rules(const ConvolutionProblem& problem, const Target& target,
+                        std::optional<Dataflow> wanted) {
   check_wanted(problem, wanted);
   if (!target.on_device()) return made_choice(problem, target, wanted);   // costs less than a look
   const ConvolutionProblem seen = as_chosen(problem);
-  if (PlanPtr known = known_choice(seen, target, wanted)) return known;
-  return keep_choice(seen, target, wanted, made_choice(seen, target, wanted));
+  const ChoiceKey key = choice_key(seen, target, wanted);
+  if (std::optional<PlanPtr> known = rule_memo().find(key)) return *std::move(known);
+  return rule_memo().keep(key, made_choice(seen, target, wanted));
+}
+
+PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
+               std::optional<Dataflow> wanted) {
+  if (!wanted) {
+    if (PlanPtr measured = measured_choice(problem, target)) return measured;
+  }
+  return choose_by_rules(problem, target, wanted);
 }
 
 }   // namespace pumice

@@ -21,10 +21,26 @@ namespace {
 
 constexpr std::int64_t kUsualL2Bytes = 512 * 1024;   // of a core, where the system does not tell
 
+/// "AMD EPYC 7B13", as the system calls it.
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "CPU";
+}
+
+std::string cpu_name() {
+  const std::int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
+  return cpu_model() + ", " + hwy::TargetName(best);
+}
+
 Target cpu_target() {
   Target target;
   const long l2 = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
   target.l2_bytes = l2 > 0 ? std::int64_t{l2} : kUsualL2Bytes;
+  target.name = cpu_name();
   target.cores = static_cast<std::int32_t>(std::max(1u, std::thread::hardware_concurrency()));
   return target;
 }
@@ -34,17 +50,8 @@ Target cuda_target(Device device) {
   return {.kind = DeviceKind::cuda,
           .architecture = cuda::architecture_bit(device),
           .multiprocessors = info.multiprocessors,
-          .l2_bytes = info.l2_bytes};
-}
-
-/// "AMD EPYC 7B13", as the system calls it.
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "CPU";
+          .l2_bytes = info.l2_bytes,
+          .name = info.name};
 }
 
 }   // namespace
@@ -72,12 +79,6 @@ Target usual_target(std::uint32_t architecture) {
           .architecture = architecture,
           .multiprocessors = multiprocessors,
           .l2_bytes = std::int64_t{50} << 20};
-}
-
-std::string name_of_target(Device device) {
-  if (device.kind == DeviceKind::cuda) return cuda_device_info(device.index).name;
-  const std::int64_t best = hwy::SupportedTargets() & -hwy::SupportedTargets();
-  return cpu_model() + ", " + hwy::TargetName(best);
 }
 
 namespace cuda {

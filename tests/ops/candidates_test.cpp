@@ -85,7 +85,7 @@ TEST_F(GivenPlan, that_does_not_fit_is_refused_by_name) {
 TEST_F(GivenPlan, is_the_one_that_plan_of_returns) {
   const ConvolutionPlan plan{.dataflow = Dataflow::fetch_on_demand, .tile_rows = 128};
   const ConvolutionProblem problem = convolution_problem(x, weight, map->view());
-  const PlanPtr planned = plan_of(problem, x.device(), {.plan = &plan});
+  const PlanPtr planned = plan_of(problem, map->view(), {.plan = &plan});
   EXPECT_EQ(planned.get(), &plan);
 }
 

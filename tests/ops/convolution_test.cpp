@@ -156,7 +156,7 @@ TEST(Convolution, AOneByOneKernelIsADenseProduct) {
   const KernelMapPtr map = submanifold_map(set, submanifold_window(3, axes(3, 1), axes(3, 1)));
   const Tensor x = random_tensor({1000, 7}, DType::f64, 52);
   const Tensor w = random_tensor({1, 7, 9}, DType::f64, 53);
-  const PlanPtr plan = plan_of(convolution_problem(x, w, map->view()), x.device());
+  const PlanPtr plan = plan_of(convolution_problem(x, w, map->view()), map->view());
   const Tensor y = convolution(x, w, map->view(), {.plan = plan.get()});
   for (std::int64_t row = 0; row < 1000; ++row) {
     for (std::int64_t c = 0; c < 9; ++c) {

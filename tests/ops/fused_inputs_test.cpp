@@ -88,7 +88,7 @@ struct Inputs {
   /// With which `run` runs.
   PlanPtr plan(const KernelMapView& map, const ConvolutionOptions& more) const {
     const ConvolutionOptions all = options_with(more);
-    return plan_of(convolution_problem(first, weight, map, all), first.device(), all);
+    return plan_of(convolution_problem(first, weight, map, all), map, all);
   }
   Inputs on(StreamView stream) const {
     Inputs copy = *this;

@@ -203,7 +203,7 @@ void with_every_plan(const ConvolutionProblem& problem, Outputs& out, Run&& run)
     if (one.plan.dataflow == Dataflow::gather_gemm_scatter) continue;   // which waits
     ConvolutionOptions options = kSameBits;
     options.plan = &one.plan;
-    options.plan = plan_of(problem, kGpu, options).get();
+    options.plan = plan_of(problem, KernelMapView{.device = kGpu}, options).get();
     out.push_back(run(options));
   }
 }

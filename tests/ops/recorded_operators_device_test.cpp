@@ -141,8 +141,10 @@ TEST(RecordedOperators, are_all_there_are) {
   std::vector<std::filesystem::path> headers{
       include / "maps/build.hpp", include / "coords/set_operations.hpp",
       include / "coords/unique.hpp", include / "coords/voxel_sites.hpp"};
-  for (const auto& entry : std::filesystem::directory_iterator(include / "ops"))
-    headers.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(include / "ops")) {
+    if (entry.path().filename() != "tune_network.hpp")   // which waits for what it measures
+      headers.push_back(entry.path());
+  }
   for (const auto& header : headers)
     declared.merge(functions_of(header));
   declared.erase("grid_of");   // of the host alone

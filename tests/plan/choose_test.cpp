@@ -31,12 +31,13 @@ constexpr Direction kDirections[] = {Direction::forward, Direction::input_gradie
                                      Direction::weight_gradient};
 constexpr std::uint32_t kEach[] = {kSm80, kSm86, kSm89, kSm90a, kSm100, kSm120};
 
-/// What `choose` takes comes first, costs ascend behind it, all can be run and differ.
+/// What the rules take comes first, costs ascend behind it, all can be run and differ.
 void expect_space(const ConvolutionProblem& problem, const Target& target) {
   const std::vector<Candidate> all = candidates(problem, target);
   ASSERT_FALSE(all.empty());
   EXPECT_LE(all.size(), kMostCandidates);
-  EXPECT_TRUE(all.front().plan.runs_like(*choose(problem, target))) << all.front().plan.name();
+  EXPECT_TRUE(all.front().plan.runs_like(*choose_by_rules(problem, target)))
+      << all.front().plan.name();
   EXPECT_EQ(all.front().cost, 1);
   std::set<std::string> names;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -129,7 +130,7 @@ TEST(Choices, are_remembered_until_they_are_forgotten) {
   EXPECT_NE(choose(close, target), first);
   EXPECT_NE(choose(problem, usual_target(kSm80)), first);
   EXPECT_NE(choose(problem, target, Dataflow::fetch_on_demand), first);
-  forget_choices();
+  rule_memo().clear();
   const PlanPtr again = choose(problem, target);
   EXPECT_NE(again, first);
   EXPECT_TRUE(again->runs_like(*first));

@@ -69,12 +69,39 @@ def all_same(left: tuple, right: tuple, what: str) -> None:
             same(here, there, f"{what}, result {index}")
 
 
+def plans(features: torch.Tensor, layer: torch.nn.Module, here: object, there: object) -> None:
+    """One plan of each kind that needs no cuBLAS, with weights that were packed for another one."""
+    weight = layer.weight.detach()
+    expected = _C.convolution(features, weight, here, None, 1, False, False, None, None, None, 0)
+    on_device = OnDevice.of(features), OnDevice.of(weight)
+    kinds = {}
+    for plan, _ in _C.candidates(*on_device, there, "forward", 1, False, False):
+        kinds.setdefault((plan.dataflow, plan.sort_by_mask, plan.splits > 1), plan)
+    assert len(kinds) > 3, kinds
+    kept = _C.PackedWeights()
+    _C.record_plans(True)
+    for (dataflow, *_), plan in kinds.items():
+        if dataflow == "gather_gemm_scatter":
+            continue
+        given = _C.Plans(plan, None, None)
+        made = _C.convolution(*on_device, there, None, 1, False, False, None, given, kept, 3)
+        same(made, expected, f"convolution by {plan.name}")
+        assert _C.recorded_plans_of_all() == [("forward", plan)]
+    _C.record_plans(False)
+    refused = False
+    try:
+        _C.convolution(features, weight, here, None, 1, False, False, None, given, None, 0)
+    except ValueError as error:
+        refused = "is one of a device, and features are on the CPU" in str(error)
+    assert refused, "a plan of a device ran on the CPU"
+
+
 def gradients(features: torch.Tensor, layer: torch.nn.Module, here: object, there: object) -> None:
     """All of a convolution in one call, of a weight in float32 beside features in half precision
     too, which only a device takes."""
     weight = layer.weight.detach()
     gradient = torch.randn(len(features), weight.shape[2])
-    call = (1, False, False, None, True, True, True)
+    call = (1, False, False, None, None, True, True, True)
     all_same(
         _C.convolution_gradients(
             OnDevice.of(features), OnDevice.of(weight), OnDevice.of(gradient), there, *call
@@ -215,7 +242,7 @@ def threads(cells: torch.Tensor) -> None:
     features, gradient = torch.randn(len(cells), 8), torch.randn(len(cells), 16)
     x = pumice.SparseTensor(cells, features, batch_size=2)
     here = pumice.ops.submanifold_map(x.coords, layer.window)
-    call = (1, False, False)
+    call = (1, False, False, None)
     expected = _C.convolution_weight_gradient(features, gradient, here, *call)
     for of_tiles in (False, True):
         there = _C.submanifold_map(sites_of(cells), layer.window.c)
@@ -322,7 +349,7 @@ def main() -> None:
     there = _C.submanifold_map(sites, layer.window.c)
     weight, bias = layer.weight.detach(), layer.bias.detach()
     kept = _C.PackedWeights()
-    plain = (1, False, False, None)
+    plain = (1, False, False, None, None)
     expected = _C.convolution(features, weight, here, bias, *plain, None, 0)
     arguments = (OnDevice.of(features), OnDevice.of(weight), there, OnDevice.of(bias), *plain)
     _C.record_plans(True)
@@ -332,6 +359,7 @@ def main() -> None:
     _C.record_plans(False)
     same(_C.convolution(*arguments, kept, 3), expected, "convolution that packs its weights")
     same(_C.convolution(*arguments, kept, 3), expected, "convolution of packed weights")
+    plans(features, layer, here, there)
     gradients(features, layer, here, there)
     gradient = torch.randn_like(expected)
     same(
@@ -341,9 +369,9 @@ def main() -> None:
     )
     same(
         _C.convolution_weight_gradient(
-            OnDevice.of(features), OnDevice.of(gradient), there, 1, True, False
+            OnDevice.of(features), OnDevice.of(gradient), there, 1, True, False, None
         ),
-        _C.convolution_weight_gradient(features, gradient, here, 1, False, False),
+        _C.convolution_weight_gradient(features, gradient, here, 1, False, False, None),
         "gradient of the weight",
     )
     norms(features, gradient)

@@ -65,7 +65,7 @@ def test_tensors_are_what_their_methods_say(make) -> None:  # noqa: ANN001
     weight = torch.randn(27, 4, 6)
 
     def convolve(features: torch.Tensor, weight: torch.Tensor = weight) -> torch.Tensor:
-        return _C.convolution(features, weight, map, None, 1, False, False, None, None, 0)
+        return _C.convolution(features, weight, map, None, 1, False, False, None, None, None, 0)
 
     wide = torch.randn(3, 8)
     expected = convolve(wide[:, :4].contiguous())
@@ -79,7 +79,7 @@ def test_tensors_are_what_their_methods_say(make) -> None:  # noqa: ANN001
     assert torch.equal(convolve(make(rows[2:])), convolve(rows[2:].clone()))
     one = pumice.ops.submanifold_map(pumice.Coordinates(cells[:1]), window)
     row = torch.randn(2, 8)[:1, :4]
-    arguments = (weight, one, None, 1, False, False, None, None, 0)
+    arguments = (weight, one, None, 1, False, False, None, None, None, 0)
     assert torch.equal(_C.convolution(make(row), *arguments), _C.convolution(row.clone(), *arguments))
     # What does not lie in memory as its values are is brought there.
     turned = torch.randn(4, 3).t()

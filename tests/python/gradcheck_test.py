@@ -149,5 +149,5 @@ def test_every_operator_is_checked() -> None:
         "to_bev", "to_dense", "union_add",
     }  # fmt: skip
     maps = {name for name in ops.__all__ if name.endswith("_map")}
-    without_gradients = {"finer_sites", "fold_batch_norm", "fused_convolution"}
+    without_gradients = {"candidates", "finer_sites", "fold_batch_norm", "fused_convolution", "plan_of"}
     assert set(ops.__all__) - maps - {"InterpolationMap", "Map"} - without_gradients == checked

@@ -49,6 +49,10 @@ class Case:
         over, sizes = (self.sites, self.on_items) if items else (self.map, self.sizes)
         return _ops.max_pool(self.x.features.detach(), over, *sizes, items)[1]
 
+    def plan(self, direction: str) -> str:
+        """Of the layer: another one than would be chosen, where there is one."""
+        return pumice.ops.candidates(self.x.features, self.weight, self.keep, direction)[-1][0].text
+
     def row_of(self) -> torch.Tensor:
         """int32 [rows of x]: to one of 5 rows each, or none; to the last of them none."""
         return torch.arange(len(self.x), dtype=torch.int32, device=self.device) % 5 - 1
@@ -73,11 +77,20 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
         "convolution dataflow": lambda c: (
             c.x.features, c.weight, None, c.map, *c.sizes, 1, "gather_gemm_scatter"
         ),
+        "convolution plan": lambda c: (
+            c.x.features, c.weight, c.bias, c.map, *c.sizes, 1, None, c.plan("forward")
+        ),
         "convolution_input_gradient": lambda c: (
             c.rows(c.sizes[1]), c.weight, c.map, *c.sizes, 1, None
         ),
+        "convolution_input_gradient plan": lambda c: (
+            c.rows(c.sizes[1]), c.weight, c.map, *c.sizes, 1, None, c.plan("input_gradient")
+        ),
         "convolution_weight_gradient": lambda c: (
             c.x.features, c.rows(c.sizes[1]), c.map, *c.sizes, c.weight.shape[0], 1
+        ),
+        "convolution_weight_gradient plan": lambda c: (
+            c.x.features, c.rows(c.sizes[1]), c.map, *c.sizes, c.weight.shape[0], 1, c.plan("weight_gradient")
         ),
         "max_pool": lambda c: (c.x.features, c.map, *c.sizes, False),
         "max_pool items": lambda c: (c.x.features, c.sites, *c.on_items, True),

@@ -83,11 +83,11 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
     call = (1, False, False)
     kinds = (torch.float32, dtype)
     made: dict[str, object] = {
-        "convolution": _C.convolution(features, weight, map, None, *call, None, None, 0),
-        "input gradient": _C.convolution_input_gradient(gradient, weight, map, *call, None),
-        "weight gradient": _C.convolution_weight_gradient(features, gradient, map, *call),
+        "convolution": _C.convolution(features, weight, map, None, *call, None, None, None, 0),
+        "input gradient": _C.convolution_input_gradient(gradient, weight, map, *call, None, None),
+        "weight gradient": _C.convolution_weight_gradient(features, gradient, map, *call, None),
         "gradients": _C.convolution_gradients(
-            features, weight, gradient, map, *call, None, True, True, True
+            features, weight, gradient, map, *call, None, None, True, True, True
         ),
         "max pool": _C.max_pool(features, down),
         "rows": _C.take_rows(features, torch.arange(len(cells), dtype=torch.int32)),

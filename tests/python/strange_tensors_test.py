@@ -214,6 +214,14 @@ ENTRIES: dict[str, Entry] = {
         lambda features, grad_output: ops.convolution_weight_gradient(features, grad_output, MAP),
         {"features": (N, C), "grad_output": (N, 5)},
     ),
+    "ops.candidates": Entry(
+        lambda features, weight: ops.candidates(features, weight, MAP)[0][1],
+        {"features": (N, C), "weight": (27, C, 5)},
+    ),
+    "ops.plan_of": Entry(
+        lambda features, weight: ops.plan_of(features, weight, MAP).splits,
+        {"features": (N, C), "weight": (27, C, 5)},
+    ),
     "ops.fused_convolution": Entry(
         lambda features, weight, scale, shift, residual: ops.fused_convolution(
             features, weight, MAP, scale, shift, residual

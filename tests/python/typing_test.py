@@ -34,6 +34,11 @@ assert_type(2 * x - x / 3, pumice.SparseTensor)
 assert_type(x.half().detach().to("cpu"), pumice.SparseTensor)
 assert_type(x.shape, torch.Size)
 assert_type(pumice.cat([x, x]), pumice.SparseTensor)
+layer = nn.SubMConv3d(4, 8, 3, plan={"forward": pumice.Plan("{}")})
+layer.plan = None
+map = pumice.ops.submanifold_map(x.coords, layer.window)
+assert_type(pumice.ops.plan_of(x.features, layer.weight, map).text, str)
+assert_type(pumice.ops.candidates(x.features, layer.weight, map), list[tuple[pumice.Plan, float]])
 """
 # Of PyTorch's functions that have no annotations a checker that is strict complains too.
 OF_PYTORCH = ("from_numpy", "backward", "step")

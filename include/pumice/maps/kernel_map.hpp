@@ -69,7 +69,7 @@ struct KernelPairs {
   bool sorted_by_in = false;
 };
 
-class KernelMap {
+class KernelMap : public std::enable_shared_from_this<KernelMap> {
  public:
   /// On the CPU. UserError for pairs of rows that there are not (see check_lists).
   KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out, KernelPairs pairs,

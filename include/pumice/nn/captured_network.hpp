@@ -33,7 +33,8 @@ struct CaptureOptions {
 ///     const nn::SparseTensor y = fast.forward(coordinates, features, {.batch_size = 1});
 ///     const auto rows = y.coordinates->rows().wait_for_host(stream);   // raises what went wrong
 ///
-/// For one thread at a time.
+/// A graph keeps the plans that it was recorded with; where others are in use since (tuning stored
+/// some), the next scan is recorded anew. For one thread at a time.
 class CapturedNetwork {
  public:
   /// `network` is on the device of `stream`, which is not the default stream.
@@ -64,6 +65,7 @@ class CapturedNetwork {
   Capture& learn(const ConstTensorView& coordinates, const ConstTensorView& features,
                  const CoordinateOptions& options);
   std::uint64_t weight_version() const;
+  void forget_old_plans();
 
   std::shared_ptr<Module> network_;
   std::vector<ParameterPtr> parameters_;   // of the network, whose layers are those it began with

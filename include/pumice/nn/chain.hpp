@@ -14,6 +14,7 @@
 #include <pumice/maps/map_uses.hpp>
 #include <pumice/nn/weight_layout.hpp>
 #include <pumice/ops/folded_norm.hpp>
+#include <pumice/plan/layer_plans.hpp>
 
 namespace pumice::nn {
 
@@ -27,6 +28,8 @@ struct ChainLink {
   bool relu = false;
   double epsilon = kNormEpsilon;
   double momentum = 0.1;
+  /// Of its convolution; UserError in the pass that runs one which does not fit.
+  LayerPlans plans{};
 };
 
 /// What a link learns.

@@ -1,9 +1,12 @@
 // Sparse convolution layers of every kind.
 #pragma once
 
+#include <utility>
+
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/nn/normalization.hpp>
+#include <pumice/plan/layer_plans.hpp>
 
 namespace pumice::nn {
 
@@ -54,6 +57,11 @@ class Convolution final : public Module {
   /// With what is fused with it, in one call. Nothing can be recorded.
   SparseTensor forward(SparseTensor x, const Fused& fused, Context& context);
 
+  /// How to run it, its gradients too, from the next call on. UserError in the call where a plan
+  /// does not fit, and where the context names a dataflow beside it.
+  void set_plans(LayerPlans plans) { plans_ = std::move(plans); }
+  const LayerPlans& plans() const { return plans_; }
+
   const ConvolutionSpec& spec() const { return spec_; }
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }   // null without one
@@ -75,6 +83,7 @@ class Convolution final : public Module {
   Tensor joint_shift(const Fused& fused);
 
   ConvolutionSpec spec_;
+  LayerPlans plans_{};
   ParameterPtr weight_;
   ParameterPtr bias_;
   PackedWeight packed_{};

@@ -63,9 +63,9 @@ ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
                                                        const KernelMapView& map,
                                                        const ConvolutionOptions& options = {});
 
-/// The plan that such a problem runs with on `device`: that of the options, or a chosen one. The
-/// options' own lives as long as they do.
-PlanPtr plan_of(const ConvolutionProblem& problem, Device device,
+/// The plan that such a problem runs with on `map`, in the direction of the problem: that of the
+/// options, or a chosen one. The options' own lives as long as they do.
+PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
                 const ConvolutionOptions& options = {});
 
 /// y[out] = Σ_k x[in] · W[k] over the pairs of `map`, then the epilogue.

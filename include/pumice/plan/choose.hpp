@@ -13,20 +13,25 @@ namespace pumice {
 
 struct Candidate {
   ConvolutionPlan plan;
-  double cost = 1;   // predicted time, in parts of that of `choose`'s plan
+  double cost = 1;   // predicted time, in parts of that of the first one
 };
 
-/// What could run, the cheapest by prediction first, and what `choose` takes among it; at most
-/// kMostCandidates. All of them compute the same up to rounding.
+/// What could run: what `choose_by_rules` takes, then the others, the cheapest by prediction first;
+/// at most kMostCandidates. All of them compute the same up to rounding.
 inline constexpr std::size_t kMostCandidates = 12;
 std::vector<Candidate> candidates(const ConvolutionProblem& problem, const Target& target);
 
-/// The plan to run: what was measured for such a problem on this machine, if anything was, else the
-/// heuristic, which is the same for the same problem and looks at a rounded number of rows only.
-/// `wanted` overrides the choice of dataflow; the rest still follows. UserError when it cannot be
-/// had: a weight gradient has one way, and some channels have no kernel.
+/// The plan to run: what was measured for such a problem on this machine, if anything was (books
+/// and the store of pumice/plan/plan_book.hpp), else what the rules say. `wanted` overrides the
+/// choice of dataflow; the rest still follows, by rules. UserError when it cannot be had: a weight
+/// gradient has one way, and some channels have no kernel.
 PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
                std::optional<Dataflow> wanted = std::nullopt);
+
+/// The heuristic alone, which is the same for the same problem; on a device it looks at a rounded
+/// number of rows only.
+PlanPtr choose_by_rules(const ConvolutionProblem& problem, const Target& target,
+                        std::optional<Dataflow> wanted = std::nullopt);
 
 /// Whether one kernel may read a second tensor and a shortcut where they lie: on a device, with
 /// implicit GEMM, in one group, in rows of whole 16 bytes. Choosing nothing, this costs nothing.

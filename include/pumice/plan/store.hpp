@@ -105,6 +105,7 @@ class PlanStore {
 
   /// All plans, ordered by key: the user's, then those that were shipped.
   std::vector<StoredPlan> list();
+  bool is_empty() { return list().empty(); }
   /// Removes the user's plans of all versions but this one, and returns how many.
   std::int64_t erase_other_versions(std::string_view version);
 
@@ -131,9 +132,9 @@ class PlanStore {
   std::unique_ptr<Content> content_;
 };
 
-/// The process's store: PUMICE_PLANS names its file, else it is plans-v1.sqlite in PUMICE_CACHE,
-/// $XDG_CACHE_HOME/pumice or ~/.cache/pumice; shipped tables lie where the library was installed,
-/// in plans/.
+/// The process's store: PUMICE_PLANS names its file ("off": nothing is read or kept), else it is
+/// plans-v1.sqlite in PUMICE_CACHE, $XDG_CACHE_HOME/pumice or ~/.cache/pumice; shipped tables lie
+/// where the library was installed, in plans/.
 PlanStore& process_plans();
 
 }   // namespace pumice::tune

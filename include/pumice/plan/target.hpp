@@ -14,6 +14,9 @@ struct Target {
   std::int32_t multiprocessors = 0;   // CUDA
   std::int64_t l2_bytes = 0;          // CUDA: of the device; CPU: of a core
   std::int32_t cores = 0;             // CPU: threads that the task scheduler starts
+  /// "NVIDIA H200"; of a CPU its model and the instructions that kernels use. What measured plans
+  /// are kept under; empty for a machine that nothing can have been measured on.
+  std::string name{};
 
   bool on_device() const { return kind == DeviceKind::cuda; }
   friend bool operator==(const Target&, const Target&) = default;
@@ -22,11 +25,8 @@ struct Target {
 /// Asks the device once. UserError where it is too old for any kernel of a convolution.
 const Target& target_of(Device device);
 
-/// A device of an architecture that kernels are compiled ahead for: the largest known one.
+/// A device of an architecture that kernels are compiled ahead for: the largest known one, without
+/// a name.
 Target usual_target(std::uint32_t architecture);
-
-/// "NVIDIA H200"; of a CPU its model and the instructions that kernels use. What plans are kept
-/// under: those that were measured on another machine may be the wrong ones.
-std::string name_of_target(Device device);
 
 }   // namespace pumice

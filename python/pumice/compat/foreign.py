@@ -82,17 +82,18 @@ class ForeignWeight(Kept):
         return self._turned, packed
 
     def convolve(
-        self, features: Tensor, parameter: Tensor, map: ops.Map, bias: Tensor | None, training: bool
-    ) -> Tensor:
+        self, features: Tensor, parameter: Tensor, map: ops.Map, bias: Tensor | None, training: bool,
+        plans: _C.Plans | None = None,
+    ) -> Tensor:  # fmt: skip
         """[in rows, C_in] to [out rows, C_out]; of features that a sparse tensor holds a result to be held
         likewise, which may be computed later."""
-        later = deferred.convolved(features, parameter, self, training, map, bias)
+        later = deferred.convolved(features, parameter, self, training, map, bias, plans)
         if later is not None:
             return later
         features = deferred.plain(features)
         bias = None if bias is None else bias.reshape(-1)
         weight, packed = self.operands(parameter, training)
-        return ops.convolution(features, weight, map, bias, kept=packed)
+        return ops.convolution(features, weight, map, bias, kept=packed, plan=plans)
 
     def _arguments(self) -> tuple[Any, ...]:
         return self.layout.name, self.size, self.strided

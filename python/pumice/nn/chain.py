@@ -44,11 +44,13 @@ class Link:
 
 class Code:
     """A chain in the form that the extension takes: a row of (input, residual or -1, ReLU, epsilon, momentum) for each
-    link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i."""
+    link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i.
+    `plans`: those of each link, None where they are chosen."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[Row], plans: tuple[_C.Plans | None, ...] | None = None) -> None:
         self.rows = rows
-        self.c = _C.Chain(rows)
+        self.plans = plans or (None,) * len(rows)
+        self.c = _C.Chain(rows, plans)
         # Keeps what they were made of alive, so that no other tensor can have the same address.
         self.weights: tuple[list[Any], tuple[Any, ...], tuple[Any, ...], _C.ChainWeights] | None = None
 
@@ -133,8 +135,10 @@ class Chain:
         self._describe()
 
     def _describe(self) -> None:
-        """Makes the `Code` of the chain, with the current settings of the norms."""
-        self.settings = [(link.norm.eps, link.norm.momentum) for link in self.links]
+        """Makes the `Code` of the chain, with the current settings of the norms and plans of the layers."""
+        self.settings = [
+            (link.norm.eps, link.norm.momentum, link.convolution._plans) for link in self.links
+        ]
         # Links on the same sites with the same window have the same map: that of the first of them.
         sites = list(range(_GIVEN))  # of each value, as a number
         first: dict[Any, int] = {}
@@ -150,8 +154,9 @@ class Chain:
         self.code = Code(
             [
                 (link.input, link.residual, link.relu, eps, 0.0 if momentum is None else momentum)
-                for link, (eps, momentum) in zip(self.links, self.settings)
-            ]
+                for link, (eps, momentum, _) in zip(self.links, self.settings)
+            ],
+            tuple(plans for _, _, plans in self.settings),
         )
 
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
@@ -180,11 +185,11 @@ class Chain:
         parameters: list[Tensor] = []
         running: list[Tensor] = []
         training = self.links[0].norm.training
-        for link, (eps, momentum) in zip(self.links, self.settings):
+        for link, (eps, momentum, plans) in zip(self.links, self.settings):
             layer, norm = link.convolution, link.norm
             if norm.training is not training or (training and norm.momentum is None):
                 return None
-            if norm.eps != eps or norm.momentum != momentum:  # someone changed them
+            if norm.eps != eps or norm.momentum != momentum or layer._plans is not plans:  # someone changed them
                 self._describe()
                 return self._gather()
             of_layer, of_norm, buffers = layer._parameters, norm._parameters, norm._buffers
@@ -289,7 +294,7 @@ def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
         for link, layout in enumerate(layouts):
             if layout is not None:
                 parameters[3 * link] = as_kernels_take_it(layout, given[3 * link])
-        return one_by_one(code.rows, features, other, maps, parameters)
+        return one_by_one(code, features, other, maps, parameters)
 
     of_features, of_other, *of_parameters = gradients_of(
         again, (features, other, *parameters), grad_output
@@ -304,7 +309,7 @@ def as_kernels_take_it(layout: _C.WeightLayout, parameter: Tensor) -> Tensor:
 
 
 def one_by_one(
-    rows: list[Row],
+    code: Code,
     features: Tensor,
     other: Tensor | None,
     maps: tuple[_C.Map, ...],
@@ -312,10 +317,10 @@ def one_by_one(
 ) -> Tensor:
     """What a chain computes in training, without the running statistics."""
     values: list[Any] = [features, other]
-    for index, ((input, residual, relu, eps, _), map) in enumerate(zip(rows, maps)):
+    for index, ((input, residual, relu, eps, _), map, plans) in enumerate(zip(code.rows, maps, code.plans)):
         weight, scale, shift = parameters[3 * index : 3 * index + 3]
         x = values[input]
-        convolved = ops.convolution(x, weight.to(x.dtype), map)
+        convolved = ops.convolution(x, weight.to(x.dtype), map, plan=plans)
         values.append(
             ops.batch_norm(
                 convolved, scale, shift, eps=eps, relu=relu,

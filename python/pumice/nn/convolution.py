@@ -12,6 +12,7 @@ from .. import _C, ops
 from .._sites import NO_TRACING
 from .._where import explained, not_sparse
 from ..coords import Coordinates
+from ..ops.plans import DIRECTIONS, Plan, as_plans, refuse_both
 from ..tensor import SparseTensor
 from ..window import Numbers, Window, per_axis
 from .fan_in import know_weight_of
@@ -36,6 +37,8 @@ class Convolution(torch.nn.Module):
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
         device: where the parameters are made.
         dtype: their type.
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
     Returns:
         Of a call with a sparse tensor [N, in_channels], one [M, out_channels]; `like` names the sites to
         go to, where a layer can be told.
@@ -60,6 +63,7 @@ class Convolution(torch.nn.Module):
         dataflow: str | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
+        plan: Plan | None = None,
     ) -> None:
         """The arguments are those of the class."""
         super().__init__()
@@ -72,6 +76,8 @@ class Convolution(torch.nn.Module):
         self.groups = groups
         self.window = window
         self.dataflow = dataflow
+        refuse_both(plan, dataflow)
+        self.plan = plan
         shape = (window.volume, in_channels // groups, out_channels)
         self.weight = torch.nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
         self.bias = (
@@ -82,6 +88,27 @@ class Convolution(torch.nn.Module):
         self._kept = Kept()
         know_weight_of(self)
         self.reset_parameters()
+
+    # Of layers that were pickled before there were plans.
+    _plans: _C.Plans | None = None
+    _plan_text: str | None = None
+
+    @property
+    def plan(self) -> _C.Plan | dict[str, _C.Plan] | None:
+        """How it runs where the planner does not choose: the plan of the forward pass if that is the only one, else
+        a mapping of "forward", "input_gradient" and "weight_gradient" to those that there are. A change holds from
+        the next call on."""
+        plans = self._plans
+        if plans is None:
+            return None
+        given = {name: plan for name in DIRECTIONS if (plan := getattr(plans, name)) is not None}
+        return plans.forward if list(given) == ["forward"] else given
+
+    @plan.setter
+    def plan(self, plan: Plan | None) -> None:
+        self._plans = plans = as_plans(plan)
+        # What a graph carries: a compiler cannot look into an object of the extension.
+        self._plan_text = None if plans is None else plans.text
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -122,7 +149,12 @@ class Convolution(torch.nn.Module):
             else:
                 kept = self._kept.of(False)
             bias = parameters["bias"] if "bias" in parameters else self.bias
-            result = ops.convolution(features, weight, map, bias, self.groups, kept, self.dataflow)
+            plan: Any = self._plans
+            if plan is not None and torch.compiler.is_compiling():
+                plan = self._plan_text
+            result = ops.convolution(
+                features, weight, map, bias, self.groups, kept, self.dataflow, plan
+            )
             return SparseTensor._of(coords, result)
         except (AttributeError, ValueError, RuntimeError) as error:
             if not isinstance(x, SparseTensor):

@@ -94,7 +94,7 @@ class Step:
         if dtype is not None and features.dtype != dtype:
             features = features.to(dtype)
         if weight.dtype != features.dtype and (
-            dtype is None or not modes.rounds_weight(features, weight, layer.groups, None)
+            dtype is None or not modes.rounds_weight(features, weight, layer.groups, None, layer._plans)
         ):
             return None
         if not _can_fold(features, folds):
@@ -107,8 +107,9 @@ class Step:
             residual = _features_for(other, coords, layer.out_channels)
             if residual.dtype != features.dtype:
                 residual = residual.to(features.dtype)
+        plan: Any = layer._plan_text if traced else layer._plans
         result = ops.fused_convolution(
-            features, weight, found, scale, shift, residual, relu, layer.groups, kept
+            features, weight, found, scale, shift, residual, relu, layer.groups, kept, plan
         )
         return SparseTensor._of(coords, result)
 

@@ -8,6 +8,7 @@ import torch
 
 from .. import _C, ops
 from ..coords import Coordinates
+from ..ops.plans import Plan
 from ..tensor import SparseTensor
 from ..window import Numbers
 from .convolution import Convolution, make_window, no_indice_key
@@ -31,6 +32,7 @@ class Windowed(Convolution):
         *,
         indice_key: None = None,
         dataflow: str | None = None,
+        plan: Plan | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -38,7 +40,7 @@ class Windowed(Convolution):
         no_indice_key(type(self).__name__, indice_key)
         window = make_window(self._dimension, kernel_size, stride, padding, dilation)
         super().__init__(
-            self._dimension, in_channels, out_channels, window, groups, bias, dataflow, device, dtype
+            self._dimension, in_channels, out_channels, window, groups, bias, dataflow, device, dtype, plan
         )
 
 
@@ -59,6 +61,8 @@ class Conv(Windowed):
         outputs: "dilating" or "cell".
         indice_key: refused: maps are found by the sites.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
         device: where the parameters are made.
         dtype: their type.
     Returns:
@@ -88,13 +92,14 @@ class Conv(Windowed):
         outputs: str = "dilating",
         indice_key: None = None,
         dataflow: str | None = None,
+        plan: Plan | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         """The arguments are those of the class."""
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
-            indice_key=indice_key, dataflow=dataflow, device=device, dtype=dtype,
+            indice_key=indice_key, dataflow=dataflow, plan=plan, device=device, dtype=dtype,
         )  # fmt: skip
         if outputs not in ("dilating", "cell"):
             raise _C.UserError(f"outputs = {outputs!r}: there are 'dilating' and 'cell'")

@@ -9,6 +9,7 @@ import torch
 from .. import _C, ops
 from .._checks import warn_once
 from ..coords import Coordinates
+from ..ops.plans import Plan
 from ..tensor import SparseTensor
 from ..window import Numbers, Window, per_axis
 from .convolution import Convolution, no_indice_key
@@ -29,6 +30,8 @@ class SubMConv(Convolution):
         padding: kernel_size // 2 (times dilation), which other layers take; any other is refused.
         indice_key: refused: maps are found by the sites.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
         device: where the parameters are made.
         dtype: their type.
     Returns:
@@ -59,6 +62,7 @@ class SubMConv(Convolution):
         padding: Numbers | None = None,
         indice_key: None = None,
         dataflow: str | None = None,
+        plan: Plan | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -67,7 +71,7 @@ class SubMConv(Convolution):
         no_indice_key(name, indice_key)
         window = submanifold_window(name, self._dimension, kernel_size, dilation, stride, padding)
         super().__init__(
-            self._dimension, in_channels, out_channels, window, groups, bias, dataflow, device, dtype
+            self._dimension, in_channels, out_channels, window, groups, bias, dataflow, device, dtype, plan
         )
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:

@@ -26,6 +26,8 @@ class InverseConv(Windowed):
         bias: whether a number is added to each channel.
         indice_key: refused: maps are found by the sites.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
         device: where the parameters are made.
         dtype: their type.
     Returns:
@@ -64,6 +66,8 @@ class ConvTranspose(Windowed):
         bias: whether a number is added to each channel.
         indice_key: refused: maps are found by the sites.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
         device: where the parameters are made.
         dtype: their type.
     Returns:
@@ -106,6 +110,8 @@ class GenerativeConvTranspose(Windowed):
         bias: whether a number is added to each channel.
         indice_key: refused: maps are found by the sites.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter".
+        plan: how it runs, instead of a dataflow: a `Plan` of the forward pass, or a mapping of "forward",
+            "input_gradient" and "weight_gradient" to plans. The attribute `plan` may be changed later.
         device: where the parameters are made.
         dtype: their type.
     Returns:

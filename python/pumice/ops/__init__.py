@@ -1,6 +1,7 @@
 """Provides operators on features, maps and sites. A map says which input rows each output row is computed from."""
 
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
+from .candidates import candidates, plan_of
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense
 from .fused import fold_batch_norm, fused_convolution
@@ -23,6 +24,7 @@ __all__ = [
     "InterpolationMap",
     "Map",
     "batch_norm",
+    "candidates",
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
@@ -35,6 +37,7 @@ __all__ = [
     "interpolate",
     "interpolation_map",
     "inverse_map",
+    "plan_of",
     "pool",
     "prune",
     "reduce_rows",

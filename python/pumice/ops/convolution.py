@@ -7,6 +7,9 @@ are the other two.
 Small layers are limited by the time of the host, so eager calls go to the extension directly, through an
 autograd.Function where a gradient is wanted (an operator of torch.library costs several times more). Traced
 calls and tensors of other classes go through the operators of `library`.
+
+Plans that are given hold for these three operators, forward and as each other's first derivatives; how second derivatives
+run is chosen.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from .. import _C
 from . import modes
 from .library import flops
 from .maps import Map, TracedMap, as_traced
+from .plans import Plan, as_plans, refuse_both, text_of
 
 _ops = torch.ops.pumice
 
@@ -32,6 +36,7 @@ def convolution(
     groups: int = 1,
     kept: _C.PackedWeights | None = None,
     dataflow: str | None = None,
+    plan: Plan | None = None,
 ) -> Tensor:
     """Each output row is the sum, over the map's pairs, of an input row times the weight of the pair's offset. Under
     autocast it computes in the type that autocast says.
@@ -44,10 +49,12 @@ def convolution(
         groups: a divisor of both numbers of channels.
         kept: keeps packed weights from call to call where no gradient is wanted.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter"; default: the planner chooses.
+        plan: how it runs, instead of a dataflow: a `Plan`, its text, or a mapping that has plans of its gradients too
+            ("forward", "input_gradient", "weight_gradient"). In a function that is compiled, a text.
     Returns:
         [out rows, C_out], differentiable as often as one likes.
     Raises:
-        UserError: shapes, types and devices that do not fit.
+        UserError: shapes, types, devices and plans that do not fit.
     Waits:
         Never.
     Example:
@@ -59,7 +66,7 @@ def convolution(
     dtype = modes.autocast_dtype(features)
     if dtype is not None and features.dtype != dtype:
         features = features.to(dtype)
-    return _convolve(features, weight, map, bias, groups, kept, dataflow, dtype)
+    return _convolve(features, weight, map, bias, groups, kept, dataflow, dtype, plan)
 
 
 def _convolve(
@@ -71,6 +78,7 @@ def _convolve(
     kept: _C.PackedWeights | None,
     dataflow: str | None,
     dtype: torch.dtype | None,
+    plan: Plan | None = None,
 ) -> Tensor:
     """`dtype`: the type that the weight is cast to; None: it stays as it is."""
     traced = modes.traced(features)
@@ -78,30 +86,42 @@ def _convolve(
     modes.look("bias", bias)
     if dtype is None:
         modes.check_weight(features, weight)
+    if plan is not None:
+        refuse_both(plan, dataflow)
     # A traced map reaches eager code where a graph is broken between map and convolution.
     if traced or type(map) is TracedMap:
         flops.announce()
         known = as_traced(map)
         used = weight if dtype is None else weight.to(dtype)
         return _ops.convolution(
-            features, used, bias, known.token, known.in_rows, known.out_rows, groups, dataflow
+            features, used, bias, known.token, known.in_rows, known.out_rows, groups, dataflow, text_of(plan)
         )
+    plans = None if plan is None else as_plans(plan)
     if modes.wants_gradient(features, weight, bias):
         if kept is not None:
             kept.clear()  # an optimiser may change the weight without changing its version
-        return _apply(features, weight, bias, map, groups, dtype, dataflow)
+        return _apply(features, weight, bias, map, groups, dtype, dataflow, plans)
     version = 0 if kept is None else modes.version_of(weight)
-    used = _cast(features, weight, groups, dtype, dataflow)
+    used = _cast(features, weight, groups, dtype, dataflow, plans)
     if used is not weight:
         weight, kept = used, None
-    return _run(features, weight, map, bias, groups, dataflow, kept, version)
+    return _run(features, weight, map, bias, groups, dataflow, plans, kept, version)
 
 
 def _cast(
-    features: Tensor, weight: Tensor, groups: int, dtype: torch.dtype | None, dataflow: str | None
+    features: Tensor,
+    weight: Tensor,
+    groups: int,
+    dtype: torch.dtype | None,
+    dataflow: str | None,
+    plans: _C.Plans | None,
 ) -> Tensor:
     """`weight` in `dtype`, or as it is where that is None or kernels round it themselves."""
-    if dtype is None or weight.dtype == dtype or modes.rounds_weight(features, weight, groups, dataflow):
+    if (
+        dtype is None
+        or weight.dtype == dtype
+        or modes.rounds_weight(features, weight, groups, dataflow, plans)
+    ):
         return weight
     return weight.to(dtype)
 
@@ -113,6 +133,7 @@ def _run(
     bias: Tensor | None,
     groups: int,
     dataflow: str | None,
+    plans: _C.Plans | None,
     kept: _C.PackedWeights | None = None,
     version: int = 0,
 ) -> Tensor:
@@ -126,13 +147,19 @@ def _run(
         deterministic,
         tf32,
         dataflow,
+        plans,
         kept,
         version,
     )
 
 
 def convolution_input_gradient(
-    grad_output: Tensor, weight: Tensor, map: Map, groups: int = 1, dataflow: str | None = None
+    grad_output: Tensor,
+    weight: Tensor,
+    map: Map,
+    groups: int = 1,
+    dataflow: str | None = None,
+    plan: Plan | None = None,
 ) -> Tensor:
     """The gradient of `convolution` with respect to its features.
 
@@ -142,10 +169,12 @@ def convolution_input_gradient(
         map: that of the convolution.
         groups: those of the convolution.
         dataflow: forces "implicit_gemm", "fetch_on_demand" or "gather_gemm_scatter"; default: the planner chooses.
+        plan: how it runs, instead of a dataflow: a `Plan`, its text, or a mapping, of which "input_gradient" counts.
+            In a function that is compiled, a text.
     Returns:
         [in rows, C_in], differentiable.
     Raises:
-        UserError: shapes, types and devices that do not fit.
+        UserError: shapes, types, devices and plans that do not fit.
     Waits:
         Never.
     Example:
@@ -155,6 +184,8 @@ def convolution_input_gradient(
         torch.Size([2, 4])
     """
     modes.look("weight", weight)
+    if plan is not None:
+        refuse_both(plan, dataflow)
     if modes.traced(grad_output, "grad_output") or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)
@@ -166,9 +197,11 @@ def convolution_input_gradient(
             traced.out_rows,
             groups,
             dataflow,
+            text_of(plan, "input_gradient"),
         )
+    plans = None if plan is None else as_plans(plan, "input_gradient")
     if modes.wants_gradient(grad_output, weight):
-        return _apply_input_gradient(grad_output, weight, map, groups, dataflow)
+        return _apply_input_gradient(grad_output, weight, map, groups, dataflow, plans)
     return _C.convolution_input_gradient(
         grad_output,
         weight,
@@ -176,11 +209,12 @@ def convolution_input_gradient(
         groups,
         *modes.of(grad_output),
         dataflow,
+        plans,
     )
 
 
 def convolution_weight_gradient(
-    features: Tensor, grad_output: Tensor, map: Map, groups: int = 1
+    features: Tensor, grad_output: Tensor, map: Map, groups: int = 1, plan: Plan | None = None
 ) -> Tensor:
     """The gradient of `convolution` with respect to its weight.
 
@@ -189,10 +223,12 @@ def convolution_weight_gradient(
         grad_output: [out rows, C_out].
         map: that of the convolution.
         groups: those of the convolution.
+        plan: how it runs: a `Plan`, its text, or a mapping, of which "weight_gradient" counts; default: the planner
+            chooses. In a function that is compiled, a text.
     Returns:
         [offsets, C_in / groups, C_out], differentiable.
     Raises:
-        UserError: shapes, types and devices that do not fit.
+        UserError: shapes, types, devices and plans that do not fit.
     Waits:
         Never.
     Example:
@@ -205,11 +241,14 @@ def convolution_weight_gradient(
     if modes.traced(features) or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)
-        return _ops.convolution_weight_gradient(features, grad_output, *traced, groups)
+        return _ops.convolution_weight_gradient(
+            features, grad_output, *traced, groups, text_of(plan, "weight_gradient")
+        )
+    plans = None if plan is None else as_plans(plan, "weight_gradient")
     if modes.wants_gradient(features, grad_output):
-        return _apply_weight_gradient(features, grad_output, map, groups)
+        return _apply_weight_gradient(features, grad_output, map, groups, plans)
     return _C.convolution_weight_gradient(
-        features, grad_output, map, groups, *modes.of(features)
+        features, grad_output, map, groups, *modes.of(features), plans
     )
 
 
@@ -224,21 +263,22 @@ class _Convolution(torch.autograd.Function):
         groups: int,
         dtype: torch.dtype | None,
         dataflow: str | None,
+        plans: _C.Plans | None,
     ) -> Tensor:
-        used = _cast(features, weight, groups, dtype, dataflow)
+        used = _cast(features, weight, groups, dtype, dataflow, plans)
         ctx.save_for_backward(features, weight)
         ctx.cast = None if used is weight else used
-        ctx.call = (map, groups, dataflow)
+        ctx.call = (map, groups, dataflow, plans)
         ctx.bias_dtype = None if bias is None else bias.dtype
-        return _run(features, used, map, bias, groups, dataflow)
+        return _run(features, used, map, bias, groups, dataflow, plans)
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
         features, weight = ctx.saved_tensors
         needs = ctx.needs_input_grad
         if torch.is_grad_enabled() or modes.traced(grad_output):
-            return (*_differentiable_gradients(ctx, grad_output), None, None, None, None)
-        map, groups, dataflow = ctx.call
+            return (*_differentiable_gradients(ctx, grad_output), None, None, None, None, None)
+        map, groups, dataflow, plans = ctx.call
         to_features, to_weight, to_bias = _C.convolution_gradients(
             features,
             weight if ctx.cast is None else ctx.cast,
@@ -247,6 +287,7 @@ class _Convolution(torch.autograd.Function):
             groups,
             *modes.of(features),
             dataflow,
+            plans,
             needs[0],
             needs[1],
             needs[2],
@@ -255,7 +296,7 @@ class _Convolution(torch.autograd.Function):
             to_weight = to_weight.to(weight.dtype)
         if to_bias is not None and to_bias.dtype != ctx.bias_dtype:
             to_bias = to_bias.to(ctx.bias_dtype)
-        return to_features, to_weight, to_bias, None, None, None, None
+        return to_features, to_weight, to_bias, None, None, None, None, None
 
 
 _apply = modes.function(_Convolution)
@@ -266,13 +307,13 @@ def _differentiable_gradients(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """For second derivatives: each step, and the cast of a weight, is part of the graph."""
     features, weight = ctx.saved_tensors
-    map, groups, dataflow = ctx.call
+    map, groups, dataflow, plans = ctx.call
     to_features = to_weight = to_bias = None
     if ctx.needs_input_grad[0]:
         used = weight if weight.dtype == grad_output.dtype else weight.to(grad_output.dtype)
-        to_features = convolution_input_gradient(grad_output, used, map, groups, dataflow)
+        to_features = convolution_input_gradient(grad_output, used, map, groups, dataflow, plans)
     if ctx.needs_input_grad[1]:
-        to_weight = convolution_weight_gradient(features, grad_output, map, groups)
+        to_weight = convolution_weight_gradient(features, grad_output, map, groups, plans)
         if to_weight.dtype != weight.dtype:
             to_weight = to_weight.to(weight.dtype)
     if ctx.needs_input_grad[2]:
@@ -283,11 +324,17 @@ def _differentiable_gradients(
 class _InputGradient(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, grad_output: Tensor, weight: Tensor, map: _C.Map, groups: int, dataflow: str | None
+        ctx: Any,
+        grad_output: Tensor,
+        weight: Tensor,
+        map: _C.Map,
+        groups: int,
+        dataflow: str | None,
+        plans: _C.Plans | None,
     ) -> Tensor:
         ctx.save_for_backward(grad_output, weight)
         ctx.call = (map, groups, dataflow)
-        return convolution_input_gradient(grad_output, weight, map, groups, dataflow)
+        return convolution_input_gradient(grad_output, weight, map, groups, dataflow, plans)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -298,15 +345,22 @@ class _InputGradient(torch.autograd.Function):
             to_output = _convolve(grad, weight, map, None, groups, None, dataflow, None)
         if ctx.needs_input_grad[1]:
             to_weight = convolution_weight_gradient(grad, grad_output, map, groups)
-        return to_output, to_weight, None, None, None
+        return to_output, to_weight, None, None, None, None
 
 
 class _WeightGradient(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, features: Tensor, grad_output: Tensor, map: _C.Map, groups: int) -> Tensor:
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        grad_output: Tensor,
+        map: _C.Map,
+        groups: int,
+        plans: _C.Plans | None,
+    ) -> Tensor:
         ctx.save_for_backward(features, grad_output)
         ctx.call = (map, groups)
-        return convolution_weight_gradient(features, grad_output, map, groups)
+        return convolution_weight_gradient(features, grad_output, map, groups, plans)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -317,7 +371,7 @@ class _WeightGradient(torch.autograd.Function):
             to_features = convolution_input_gradient(grad_output, grad, map, groups)
         if ctx.needs_input_grad[1]:
             to_output = _convolve(features, grad, map, None, groups, None, None, None)
-        return to_features, to_output, None, None
+        return to_features, to_output, None, None, None
 
 
 _apply_input_gradient = modes.function(_InputGradient)

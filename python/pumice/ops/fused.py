@@ -9,6 +9,7 @@ from .. import _C
 from . import modes
 from .library import flops
 from .maps import Map, TracedMap, as_traced
+from .plans import Plan, as_plans, text_of
 
 _ops = torch.ops.pumice
 _RELU = 1  # the extension's number of this activation
@@ -24,6 +25,7 @@ def fused_convolution(
     relu: bool = False,
     groups: int = 1,
     kept: _C.PackedWeights | None = None,
+    plan: Plan | None = None,
 ) -> Tensor:
     """relu(convolution · scale + shift + residual) in one pass, for inference: without gradients.
 
@@ -37,10 +39,12 @@ def fused_convolution(
         relu: whether negative results become 0.
         groups: a divisor of both numbers of channels.
         kept: keeps packed weights from call to call.
+        plan: how it runs: a `Plan`, its text, or a mapping, of which "forward" counts; default: the planner chooses.
+            In a function that is compiled, a text.
     Returns:
         [out rows, C_out].
     Raises:
-        UserError: shapes, types and devices that do not fit; one of the tensors wants a gradient.
+        UserError: shapes, types, devices and a plan that do not fit; one of the tensors wants a gradient.
     Waits:
         Never.
     Example:
@@ -58,7 +62,7 @@ def fused_convolution(
         flops.announce()
         traced = as_traced(map)
         return _ops.fused_convolution(
-            features, weight, traced.token, traced.out_rows, scale, shift, residual, relu, groups
+            features, weight, traced.token, traced.out_rows, scale, shift, residual, relu, groups, text_of(plan)
         )
     return _C.fused_convolution(
         features,
@@ -71,6 +75,7 @@ def fused_convolution(
         0.0,
         groups,
         *modes.of(features),
+        as_plans(plan),
         kept,
         modes.version_of(weight),
     )

@@ -79,7 +79,11 @@ def refuse_gradient(name: str, **tensors: Tensor | None) -> None:
 
 
 def rounds_weight(
-    features: Tensor, weight: Tensor, groups: int, dataflow: str | None
+    features: Tensor,
+    weight: Tensor,
+    groups: int,
+    dataflow: str | None,
+    plans: _C.Plans | None = None,
 ) -> bool:
     """Whether kernels take a float32 weight as it is, and round it where they pack it."""
     return (
@@ -87,6 +91,7 @@ def rounds_weight(
         and groups == 1
         and weight.dtype is torch.float32
         and dataflow in (None, "implicit_gemm")
+        and (plans is None or plans.round_weights)
         and features.dtype in (torch.float16, torch.bfloat16)
     )
 

@@ -5,6 +5,7 @@
 #include <pumice/ops/elementwise.hpp>
 
 #include "nn/chain/learned.hpp"
+#include "nn/chain/link_weight.hpp"
 #include "nn/chain/parameter_gradients.hpp"
 #include "nn/chain/passes.hpp"
 
@@ -104,14 +105,17 @@ void Pass::through_convolution(std::size_t i, const ChainLink& link, const Tenso
   if (!found.wanted(link.input)) return;
   ConvolutionOptions options = options_of(input);
   options.epilogue.residual = found.of(link.input);   // what came on another way
-  options.tile_weights = packed;
+  options.plan = link.plans.input_gradient.get();
+  const LinkWeight weight(learned.weight(i), options.plan, of_convolved.dtype(), packed);
+  options.tile_weights = weight.packed();
   found.set(link.input,
-            convolution_input_gradient(of_convolved, learned.weight(i), input.maps[i], options,
+            convolution_input_gradient(of_convolved, weight.view(), input.maps[i], options,
                                        found.place_of(link.input, ends_there)));
 }
 
 void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved) {
   ConvolutionOptions options = options_of(input);
+  options.plan = link.plans.weight_gradient.get();
   const bool has_room = rooms.of(i, 0).defined();
   options.wide_weight_gradient = has_room || learned.weight(i).dtype() == DType::f32;
   const bool goes_back = !has_room && learned.has_layout(i);

@@ -4,6 +4,7 @@
 #include <pumice/core/error.hpp>
 
 #include "nn/chain/learned.hpp"
+#include "nn/chain/link_weight.hpp"
 #include "nn/chain/passes.hpp"
 
 namespace pumice::nn {
@@ -24,8 +25,11 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   ConvolutionOptions options = options_of(input);
   for (std::size_t i = 0; i < size(); ++i) {
     const ChainLink& link = links_[i];
-    options.tile_weights = packed.of(i);
-    Tensor convolved = convolution(values[link.input], learned.weight(i), input.maps[i], options);
+    const ConstTensorView x = values[link.input];
+    options.plan = link.plans.forward.get();
+    const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), packed.of(i));
+    options.tile_weights = weight.packed();
+    Tensor convolved = convolution(x, weight.view(), input.maps[i], options);
     Normalized normalized = batch_norm_training(
         convolved, learned.scale(i), learned.shift(i), running[i].mean, running[i].variance,
         {.epsilon = link.epsilon, .momentum = link.momentum, .batches = running[i].batches},

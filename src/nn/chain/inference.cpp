@@ -2,6 +2,7 @@
 #include <pumice/core/error.hpp>
 
 #include "nn/chain/learned.hpp"
+#include "nn/chain/link_weight.hpp"
 #include "nn/chain/passes.hpp"
 
 namespace pumice::nn {
@@ -46,9 +47,13 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
                         .shift = folded.shift,
                         .residual = values.residual_of(link),
                         .activation = link.relu ? Activation::relu : Activation::none};
-    options.tile_weights = on_device ? packed[i] : nullptr;
-    output = convolution(values[link.input], weights.weights_[i], input.maps[i], options,
-                         i + 1 == size() ? place : Place());
+    options.plan = link.plans.forward.get();
+    const ConstTensorView x = values[link.input];
+    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(),
+                            on_device ? packed[i] : nullptr);
+    options.tile_weights = weight.packed();
+    output =
+        convolution(x, weight.view(), input.maps[i], options, i + 1 == size() ? place : Place());
     values.set(i, output);
     for (const std::size_t value : {link.input, link.residual.value_or(link.input)}) {
       if (last_use_[value] == i) values.drop(value);

@@ -1,6 +1,6 @@
 // The design space of a convolution: dataflow × schedule × order of rows × splits × way of adding.
-// Costs are predictions that order the space and choose nothing by themselves: a plan that `choose`
-// takes comes first, the others in the order in which they are worth measuring.
+// Costs are predictions that order the space and choose nothing by themselves: a plan that the
+// rules take comes first, the others in the order in which they are worth measuring.
 #include <algorithm>
 #include <functional>
 
@@ -112,13 +112,13 @@ void add_pair_dataflows(Space& space, const ConvolutionProblem& problem, const T
                         double unit) {
   for (const Dataflow dataflow : {Dataflow::fetch_on_demand, Dataflow::gather_gemm_scatter}) {
     if (problem.identity && dataflow == Dataflow::fetch_on_demand) continue;   // the same tiles
-    space.add(*choose(problem, target, dataflow),
+    space.add(*choose_by_rules(problem, target, dataflow),
               unit * (dataflow == Dataflow::fetch_on_demand ? kPairTiles : kGatheredProducts));
   }
 }
 
 std::vector<Candidate> on_device(const ConvolutionProblem& problem, const Target& target) {
-  const PlanPtr first = choose(problem, target);
+  const PlanPtr first = choose_by_rules(problem, target);
   Space space;
   if (problem.direction == Direction::weight_gradient) {
     space.add(*first, 1);
@@ -161,7 +161,7 @@ double cpu_cost(const ConvolutionProblem& problem, const ConvolutionPlan& plan) 
 }
 
 std::vector<Candidate> on_cpu(const ConvolutionProblem& problem, const Target& target) {
-  const PlanPtr first = choose(problem, target);
+  const PlanPtr first = choose_by_rules(problem, target);
   Space space;
   space.add(*first,
             problem.direction == Direction::weight_gradient ? 1 : cpu_cost(problem, *first));

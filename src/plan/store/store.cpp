@@ -242,6 +242,7 @@ std::string PlanStore::problem() const {
 PlanStore& process_plans() {
   static PlanStore store([] {
     const std::string& named = environment::plans();
+    if (named == "off") return PlanStore::Places{};
     PlanStore::Places places{.database = named, .is_default = named.empty()};
     const fs::path folder = cache_folder_from_environment();
     if (named.empty() && !folder.empty()) places.database = folder / kFileName;

@@ -55,8 +55,9 @@ def source_of(features: Any) -> Union[Link, Tensor]:
 
 
 def convolved(
-    held: Any, parameter: Tensor, layout: Any, training: bool, map: Any, bias: Tensor | None
-) -> Tensor | None:
+    held: Any, parameter: Tensor, layout: Any, training: bool, map: Any, bias: Tensor | None,
+    plans: _C.Plans | None = None,
+) -> Tensor | None:  # fmt: skip
     """A convolution of what a sparse tensor holds."""
     if (
         bias is not None
@@ -67,7 +68,7 @@ def convolved(
         or (held.dtype is not parameter.dtype and modes.autocast_dtype(held) is None)
     ):
         return None
-    weight = Weight(parameter, layout, training, parameter.shape[-1])
+    weight = Weight(parameter, layout, training, parameter.shape[-1], plans)
     return wait(source_of(held), weight, map, UNSEEN, layout.habit)
 
 

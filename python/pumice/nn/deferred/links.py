@@ -43,12 +43,13 @@ class Layout(Protocol):
 
 
 class Weight(NamedTuple):
-    """The weight of a layer, its layout, and whether the layer is in training."""
+    """The weight of a layer, its layout, whether the layer is in training, and its plans."""
 
     parameter: Tensor
     layout: Layout
     training: bool
     out_channels: int
+    plans: _C.Plans | None = None
 
     def may_change(self) -> bool:
         """Whether the layer is not frozen."""

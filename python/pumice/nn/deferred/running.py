@@ -186,7 +186,9 @@ def convolve_again(link: Link) -> None:
             raise _changed(_FEATURES)
         with as_called(link.mode, link):
             weight, packed = link.weight.operands()
-            link.early[CONVOLVED] = ops.convolution(again.source, weight, link.map, None, 1, packed)
+            link.early[CONVOLVED] = ops.convolution(
+                again.source, weight, link.map, None, 1, packed, None, link.weight.plans
+            )
         link.again = None
         for reference in link.seen:
             tensor = reference()
@@ -205,6 +207,7 @@ def _chain(links: list[Link]) -> Tensor | None:
     running: list[Tensor | None] = []
     maps: list[_C.Map] = []
     names: list[int] = []
+    plans: list[_C.Plans | None] = []
     for at, link in enumerate(links):
         mean, variance, weight, bias, trains, momentum, eps, batches = link.norm
         if trains is not training:
@@ -217,13 +220,14 @@ def _chain(links: list[Link]) -> Tensor | None:
         running += (mean, variance, batches)
         maps.append(link.map)
         names.append(id(link.habit))
+        plans.append(link.weight.plans)
     codes = links[0].habit.codes
-    name = (*rows, *names)
+    name = (*rows, *names, *plans)
     code = codes.get(name)
     if code is None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
-        code = codes[name] = Code(rows)
+        code = codes[name] = Code(rows, tuple(plans))
     first = _tensor(given[0])
     second = _tensor(given[1]) if len(given) > 1 else None
     statistics = tuple(running)
@@ -272,7 +276,9 @@ def _one_by_one(links: list[Link]) -> Tensor:
     for link in links:
         _check_unchanged(link)
         weight, packed = link.weight.operands()
-        x = ops.convolution(_tensor(link.source, made), weight, link.map, None, 1, packed)
+        x = ops.convolution(
+            _tensor(link.source, made), weight, link.map, None, 1, packed, None, link.weight.plans
+        )
         if _is_alone(link):
             made[link] = _stage_by_stage(link, x)
             continue

@@ -7,6 +7,11 @@ from torch import Tensor
 from ... import _C
 from ..._registry import define
 from .. import modes
+from ..plans import of_text
+
+
+def _plans(text: str | None, direction: str = "forward") -> _C.Plans | None:
+    return None if text is None else of_text(text, direction)
 
 
 def _convolution(
@@ -18,6 +23,7 @@ def _convolution(
     out_rows: int,
     groups: int,
     dataflow: str | None,
+    plan: str | None = None,
 ) -> Tensor:
     found = _C.map_of(map)
     deterministic, tf32 = modes.of(features)
@@ -30,6 +36,7 @@ def _convolution(
         deterministic,
         tf32,
         dataflow,
+        _plans(plan),
         None,
         0,
     )
@@ -43,6 +50,7 @@ def _input_gradient(
     out_rows: int,
     groups: int,
     dataflow: str | None,
+    plan: str | None = None,
 ) -> Tensor:
     found = _C.map_of(map)
     return _C.convolution_input_gradient(
@@ -52,6 +60,7 @@ def _input_gradient(
         groups,
         *modes.of(grad_output),
         dataflow,
+        _plans(plan, "input_gradient"),
     )
 
 
@@ -63,34 +72,40 @@ def _weight_gradient(
     out_rows: int,
     offsets: int,
     groups: int,
+    plan: str | None = None,
 ) -> Tensor:
     found = _C.map_of(map)
     return _C.convolution_weight_gradient(
-        features.contiguous(), grad_output.contiguous(), found, groups, *modes.of(features)
+        features.contiguous(),
+        grad_output.contiguous(),
+        found,
+        groups,
+        *modes.of(features),
+        _plans(plan, "weight_gradient"),
     )
 
 
 define(
     "convolution(Tensor features, Tensor weight, Tensor? bias, Tensor map, SymInt in_rows, "
-    "SymInt out_rows, int groups, str? dataflow) -> Tensor",
+    "SymInt out_rows, int groups, str? dataflow, str? plan=None) -> Tensor",
     _convolution,
-    lambda x, w, bias, map, in_rows, out_rows, groups, dataflow: x.new_empty(
+    lambda x, w, bias, map, in_rows, out_rows, groups, dataflow, plan=None: x.new_empty(
         (out_rows, w.shape[2])
     ),
 )
 define(
     "convolution_input_gradient(Tensor grad_output, Tensor weight, Tensor map, SymInt in_rows, "
-    "SymInt out_rows, int groups, str? dataflow) -> Tensor",
+    "SymInt out_rows, int groups, str? dataflow, str? plan=None) -> Tensor",
     _input_gradient,
-    lambda g, w, map, in_rows, out_rows, groups, dataflow: g.new_empty(
+    lambda g, w, map, in_rows, out_rows, groups, dataflow, plan=None: g.new_empty(
         (in_rows, w.shape[1] * groups)
     ),
 )
 define(
     "convolution_weight_gradient(Tensor features, Tensor grad_output, Tensor map, SymInt in_rows, "
-    "SymInt out_rows, int offsets, int groups) -> Tensor",
+    "SymInt out_rows, int offsets, int groups, str? plan=None) -> Tensor",
     _weight_gradient,
-    lambda x, g, map, in_rows, out_rows, offsets, groups: x.new_empty(
+    lambda x, g, map, in_rows, out_rows, offsets, groups, plan=None: x.new_empty(
         (offsets, x.shape[1] // groups, g.shape[1])
     ),
 )
@@ -106,6 +121,7 @@ def _fused_convolution(
     residual: Tensor | None,
     relu: bool,
     groups: int,
+    plan: str | None = None,
 ) -> Tensor:
     return _C.fused_convolution(
         features.contiguous(),
@@ -118,6 +134,7 @@ def _fused_convolution(
         0.0,
         groups,
         *modes.of(features),
+        _plans(plan),
         None,
         0,
     )
@@ -125,9 +142,9 @@ def _fused_convolution(
 
 define(
     "fused_convolution(Tensor features, Tensor weight, Tensor map, SymInt out_rows, Tensor scale, "
-    "Tensor shift, Tensor? residual, bool relu, int groups) -> Tensor",
+    "Tensor shift, Tensor? residual, bool relu, int groups, str? plan=None) -> Tensor",
     _fused_convolution,
-    lambda x, w, map, out_rows, scale, shift, residual, relu, groups: x.new_empty(
+    lambda x, w, map, out_rows, scale, shift, residual, relu, groups, plan=None: x.new_empty(
         (out_rows, w.shape[2])
     ),
 )

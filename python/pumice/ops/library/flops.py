@@ -85,5 +85,5 @@ def pairs_of(map: _C.Map) -> int:
     if device.type == "cpu":
         return map.pairs
     ones = torch.ones(map.in_rows, 1, device=device), torch.ones(map.offsets, 1, 1, device=device)
-    of_rows = _C.convolution(*ones, map, None, 1, True, False, None, None, 0)
+    of_rows = _C.convolution(*ones, map, None, 1, True, False, None, None, None, 0)
     return int(of_rows.sum(dtype=torch.float64))

@@ -16,7 +16,7 @@ from .....foreign import ForeignWeight
 from .... import conventions
 from ....axis_numbers import make_ntuple
 from ....tensor import SparseTensor
-from . import conv_config, maps
+from . import conv_config, maps, plans
 
 _BEFORE = (
     "input", "weight", "kernel_size", "bias", "stride", "dilation", "transposed", "epsilon",
@@ -69,7 +69,7 @@ def conv3d(
     a convolution of the same kernel and stride came from; `generative` makes every finer site.
 
     `dilation` has no effect, as in TorchSparse. Of `config` its "kmap_mode" and "downsample_mode" say which
-    sites there are; `epsilon`, `mm_thresh` and `kmap_mode`, of 2.0, have no effect.
+    sites there are, its settings of kernels how the convolution runs; `epsilon`, `mm_thresh` and `kmap_mode`, of 2.0, have no effect.
 
     Raises UserError for a transposed convolution without a convolution to undo.
     """
@@ -123,7 +123,8 @@ def convolve(
     if strides != (1, 1, 1) or transposed:  # a chain begins here: a device computes while sites are counted
         held = input.feats
     map, sites = maps.find(input, size, strides, paddings, dilations, transposed, generative, floor)
-    feats = kept.convolve(held, weight, map, bias, training)
+    how = plans.plans_for(config, held, weight, map)
+    feats = kept.convolve(held, weight, map, bias, training, how)
     if sites is None:
         return input._with(feats)
     return SparseTensor._at(sites, feats, input._caches, input.spatial_range is not None)

@@ -1,5 +1,6 @@
 """The configuration of layers. Of it `kmap_mode` and `downsample_mode` decide which sites a strided
-convolution makes; the rest are settings of TorchSparse's kernels and change nothing."""
+convolution makes; the rest are settings of TorchSparse's kernels, of which plans.py makes plans where there is a
+counterpart."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ _default = AttributeDict({
     "downsample_mode": "spconv", "split_mask_num": 1, "split_mask_num_bwd": 3, "epsilon": 0.0,
     "mm_thresh": 0, "FOD_fusion": True,
 })  # fmt: skip
+_OF_TORCHSPARSE = dict(_default)
+_KERNELS = tuple(name for name in _default if name not in ("kmap_mode", "downsample_mode"))
 _global: AttributeDict | None = None
+_global_names: frozenset[str] = frozenset()  # that were given, before it was filled up
 
 
 def get_default_conv_config(
@@ -43,20 +47,41 @@ def get_global_conv_config() -> AttributeDict | None:
 
 def set_global_conv_config(conv_config: Any) -> None:
     """For all layers without one of their own. It is filled up by the default."""
-    global _global
+    global _global, _global_names
+    _global_names = frozenset(conv_config)
     keys_check(conv_config)
     _global = conv_config if isinstance(conv_config, AttributeDict) else AttributeDict(conv_config)
 
 
 def clear_global_conv_config() -> None:
-    global _global
-    _global = None
+    global _global, _global_names
+    _global, _global_names = None, frozenset()
 
 
 def keys_check(conv_config: Any) -> None:
     """Fills `conv_config` up by the default."""
     for name, value in _default.items():
         conv_config.setdefault(name, value)
+
+
+def said(config: Any) -> dict[str, Any] | None:
+    """What the configuration of a layer, or else the global one, says of kernels; None where there is neither.
+
+    A complete configuration, as a copy of the default, says that in which it differs from TorchSparse's default: the
+    others were not chosen by anybody, and kernels that are fast there need not be so here.
+    """
+    names: Any = config
+    if not config:
+        if _global is None:
+            return None
+        config, names = _global, _global_names
+    is_complete = all(name in names for name in _OF_TORCHSPARSE)
+    return {
+        name: config[name]
+        for name in _KERNELS
+        if name in config
+        and (config[name] != _OF_TORCHSPARSE[name] or (name in names and not is_complete))
+    }
 
 
 def floors(config: Any, size: Sequence[int], stride: Sequence[int]) -> bool:

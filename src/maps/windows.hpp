@@ -6,7 +6,7 @@
 
 #include <pumice/maps/kernel_window.hpp>
 
-namespace pumice::nn {
+namespace pumice {
 
 /// Axes beyond the dimension say nothing; setting them to one value makes windows that mean the
 /// same compare equal, so that layers written by different hands share their maps.
@@ -48,4 +48,4 @@ inline std::string describe(const KernelWindow& window) {
   return text.str();
 }
 
-}   // namespace pumice::nn
+}   // namespace pumice

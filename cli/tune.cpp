@@ -1,0 +1,69 @@
+// `pumice tune`: measures what could run in place of each layer, and keeps the winners.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <pumice/core/error.hpp>
+
+#include "commands.hpp"
+#include "core/printable.hpp"
+#include "terminal.hpp"
+#include "tuned_network.hpp"
+
+namespace pumice::cli {
+namespace {
+
+struct TuneArguments {
+  RunArguments network;
+  bool training = false;
+  bool keeps_nothing = false;
+  double budget_s = 60;
+};
+
+void tune_network(const TuneArguments& arguments) {
+  PUMICE_EXPECTS(arguments.budget_s > 0, "--budget-s ", arguments.budget_s,
+                 ": give the seconds that measuring may take, as 60");
+  TunedNetwork network(arguments.network,
+                       arguments.training ? NetworkMode::training : NetworkMode::inference);
+  tune::Options options;
+  options.budget_s = arguments.budget_s;
+  NetworkTuning tuning;
+  {
+    ProgressBar bar("tuning");
+    options.progress = [&](double fraction, const std::string&) { bar.show(0, 1, fraction); };
+    tuning = pumice::tune_network(network.passes(), options,
+                                  arguments.keeps_nothing ? nullptr : &tune::process_plans());
+  }
+  if (arguments.network.json) return print_json(nlohmann::ordered_json::parse(tuning.to_json()));
+  fmt::print("{} {} {}, {}\n\n{}", arguments.network.network, arguments.network.precision,
+             arguments.training ? "training steps" : "inference", arguments.network.where(),
+             tuning.to_text());
+  if (tuning.stored > 0) {
+    fmt::print("They are in {}, and every later run on this machine uses them.\n",
+               printable_path(tune::process_plans().database()));
+  }
+}
+
+}   // namespace
+
+void add_tune_command(CLI::App& app) {
+  const auto arguments = std::make_shared<TuneArguments>();
+  CLI::App* command = app.add_subcommand(
+      "tune", "Measure what could run in place of each layer of a network, and keep the fastest");
+  const NetworkOptions network = add_tuned_network(*command, arguments->network);
+  command->add_flag("--training", arguments->training,
+                    "Tune forward and backward passes of training steps");
+  command->add_flag("--graph", arguments->network.graph,
+                    "On a CUDA device: compare the network as a graph, not layer by layer");
+  command
+      ->add_option("--budget-s", arguments->budget_s,
+                   "Seconds that measuring may take; what was found until then counts")
+      ->capture_default_str();
+  command->add_flag("--no-store", arguments->keeps_nothing, "Report, and keep nothing");
+  command->callback([arguments, network] {
+    network.finish(arguments->network);
+    tune_network(*arguments);
+  });
+}
+
+}   // namespace pumice::cli

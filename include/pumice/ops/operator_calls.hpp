@@ -1,0 +1,34 @@
+// Which convolutions and gradients a network runs, and on what: for the tuner.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <pumice/maps/kernel_map.hpp>
+#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/problem.hpp>
+
+namespace pumice {
+
+/// One call whose plan was chosen. A call that was given a plan or a dataflow is not among them.
+struct OperatorCall {
+  ConvolutionProblem problem;
+  PlanPtr plan;   // that it ran with
+  KernelMapPtr map;
+  bool is_transposed = false;   // whether the problem's inputs are the outputs of `map`
+};
+
+/// As long as it lives, calls of all threads are noted, which keeps their maps alive. One at a
+/// time; UserError for a second one.
+class CallRecorder {
+ public:
+  CallRecorder();
+  ~CallRecorder();
+  CallRecorder(const CallRecorder&) = delete;
+  CallRecorder& operator=(const CallRecorder&) = delete;
+
+  /// The calls so far, in their order; it goes on with none.
+  std::vector<OperatorCall> take();
+};
+
+}   // namespace pumice

@@ -1,0 +1,83 @@
+// From a network and scans to plans that are fastest on this machine: where the tuner, which knows
+// no kernels, meets them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <pumice/ops/operator_calls.hpp>
+#include <pumice/plan/store.hpp>
+#include <pumice/plan/tuner.hpp>
+
+namespace pumice {
+
+/// A network as the tuner sees it.
+struct NetworkPasses {
+  /// Runs everything over one scan, coordinates and maps made anew: the forward pass, and where
+  /// training is tuned the backward pass. It calls the same layers for each scan. Work on a device
+  /// is enqueued on `stream` and need not be done when this returns.
+  std::function<void(int scan)> run;
+  /// What is compared from end to end, where that is something else, as a graph of the same pass.
+  std::function<void(int scan)> whole{};
+  int scans = 1;
+  StreamView stream{};
+};
+
+/// Calls of one problem, which share a plan.
+struct TunedLayer {
+  ConvolutionProblem problem;   // of the first scan
+  int calls = 0;                // of it, in one pass
+  PlanPtr untuned;
+  PlanPtr plan;
+  std::size_t group = 0;      // of tune::Result::groups, and there
+  std::size_t decision = 0;   // one of DecisionReport
+};
+
+struct NetworkTuning {
+  tune::Result result;
+  std::vector<TunedLayer> layers;
+  std::int64_t stored = 0;    // plans that were written, for the buckets of all scans
+  std::string not_stored{};   // why they were not; empty where they were, or nothing was to be
+
+  /// Times by group, then what changed and why, in a table of words.
+  std::string to_text() const;
+  /// All of it, with every candidate.
+  std::string to_json() const;
+};
+
+/// Measures the candidates of each layer and stores the winners, which every later run on such a
+/// machine uses. What is stored now is not used while it measures: untuned means by rules alone.
+/// Nothing else should run on the device in the meantime.
+///
+/// `store` null: nothing is kept. UserError where another tuning goes on in this process, where a
+/// stream is being captured, where there are no scans, and where scans run different layers.
+NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& options = {},
+                           tune::PlanStore* store = &tune::process_plans());
+
+/// What could run in place of a layer.
+struct CandidateCost {
+  PlanPtr plan;
+  double predicted = 1;                 // time, in parts of the first one's
+  std::optional<double> measured_s{};   // median of a call alone, on a structure that is cut
+  std::string refusal{};                // why it could not be measured
+};
+
+struct ExplainedLayer {
+  ConvolutionProblem problem;
+  int calls = 0;
+  PlanPtr plan;   // that runs
+  std::optional<tune::StoredPlan> stored{};
+  std::vector<CandidateCost> candidates{};
+};
+
+/// The distinct problems of a pass over the first scan, in their order, and what could run. Where
+/// `measures` is set every candidate is timed.
+std::vector<ExplainedLayer> explain_network(const NetworkPasses& passes, bool measures = false);
+/// As a table of words, and for machines.
+std::string to_text(const std::vector<ExplainedLayer>& layers);
+std::string to_json(const std::vector<ExplainedLayer>& layers);
+
+}   // namespace pumice

@@ -1,0 +1,60 @@
+// Plans by what they are for, which `choose` takes before its rules: those that a tuner tries, or
+// that were measured before.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/problem.hpp>
+#include <pumice/plan/store.hpp>
+#include <pumice/plan/target.hpp>
+
+namespace pumice {
+
+/// What a plan is kept under: all of the problem but the numbers of rows and pairs, which go into
+/// buckets. Problems of one key share their plan.
+tune::PlanKey key_of(const ConvolutionProblem& problem, const Target& target);
+
+/// A plan for each of some keys, as it is.
+class PlanBook {
+ public:
+  /// UserError where the plan does not fit (`check` of pumice/plan/choose.hpp).
+  void set(const ConvolutionProblem& problem, const Target& target, PlanPtr plan);
+  /// Null: there is none.
+  PlanPtr find(const tune::PlanKey& key) const;
+  std::size_t size() const { return plans_.size(); }
+
+ private:
+  struct Before {
+    bool operator()(const tune::PlanKey& a, const tune::PlanKey& b) const;
+  };
+
+  std::map<tune::PlanKey, PlanPtr, Before> plans_;
+};
+
+/// As long as it lives, `choose` asks this book and no store, in all threads; what the book does
+/// not have follows the rules. An empty book: nothing that was measured is used. One at a time;
+/// UserError for a second one.
+class PlanBookScope {
+ public:
+  explicit PlanBookScope(std::shared_ptr<const PlanBook> book);
+  ~PlanBookScope();
+  PlanBookScope(const PlanBookScope&) = delete;
+  PlanBookScope& operator=(const PlanBookScope&) = delete;
+
+  /// Goes on with another book.
+  void use(std::shared_ptr<const PlanBook> book);
+};
+
+/// Stays the same as long as `choose` takes its plans from the same book, or the same state of the
+/// store: for those who keep what plans led to.
+std::uint64_t plans_in_use();
+
+/// The record that `choose` takes for such a problem from the process's store, if any.
+std::optional<tune::StoredPlan> stored_plan(const ConvolutionProblem& problem,
+                                            const Target& target);
+
+}   // namespace pumice

@@ -1,0 +1,57 @@
+"""Passes of a network that leave nothing behind, for those who measure them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from . import _C
+from .coords import Coordinates
+from .tensor import SparseTensor
+
+
+def is_input(x: Any) -> bool:
+    """Whether `x` is a sparse tensor, or has positions and features, as a `models.PointTensor`."""
+    return isinstance(x, SparseTensor) or (hasattr(x, "positions") and hasattr(x, "features"))
+
+
+def check_input(name: str, x: Any) -> None:
+    """Raises UserError for what is no input of a sparse network."""
+    if not is_input(x):
+        raise _C.UserError(
+            f"{name} takes a sparse tensor or a PointTensor, and got a {type(x).__name__}: make one with "
+            "pumice.SparseTensor(coords, features)"
+        )
+
+
+def fresh(x: Any) -> Any:
+    """`x` without the maps that earlier calls have made."""
+    if not isinstance(x, SparseTensor):
+        return type(x)(x.positions, x.features.detach())
+    coords = Coordinates(
+        x.indices, spatial_shape=x.spatial_shape, batch_size=x.batch_size, stride=x.stride
+    )
+    return SparseTensor(coords, x.features.detach())
+
+
+@contextmanager
+def as_it_was(model: torch.nn.Module) -> Iterator[None]:
+    """Puts back, at the end, the buffers of `model` (statistics of norms), the gradients of its parameters, and the
+    state of random numbers."""
+    buffers = {name: value.clone() for name, value in model.named_buffers()}
+    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
+    devices = [value.device for value in model.parameters() if value.is_cuda][:1]
+    with torch.random.fork_rng(devices=devices):
+        for parameter, _ in gradients:
+            parameter.grad = None
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for name, value in model.named_buffers():
+                    value.copy_(buffers[name])
+            for parameter, gradient in gradients:
+                parameter.grad = gradient

@@ -1,0 +1,176 @@
+"""Measures what could run in place of each layer of a network, and keeps the winners."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from . import _C
+from .passes import as_it_was, check_input, fresh, is_input
+
+
+@dataclasses.dataclass
+class TunedGroup:
+    """Layers that were tuned together: on a GPU those on one kernel map, which share what is cut of it."""
+
+    name: str
+    share: float  # of the time of all groups, untuned
+    untuned_ms: float | None  # None where it was not measured
+    tuned_ms: float | None  # None where it stays as it was
+    verdict: str
+    reason: str
+
+
+@dataclasses.dataclass
+class TunedLayer:
+    """Calls of one problem, which share a plan."""
+
+    problem: str
+    rows: int
+    calls: int
+    untuned: str  # names of plans
+    plan: str
+    reason: str
+    candidates: list[dict[str, Any]]  # name, predicted, ratio, verdict, reason
+
+
+class Tuning:
+    """What was measured; prints as a table."""
+
+    def __init__(self, report: str, table: str) -> None:
+        found = json.loads(report)
+        self._table = table
+        self.summary: str = found["summary"]
+        self.used_s: float = found["used_s"]
+        self.stored: int = found["stored"]
+        self.not_stored: str = found["not_stored"]
+        self.untuned_ms = _milliseconds(found["untuned_s"])
+        self.tuned_ms = _milliseconds(found["tuned_s"])
+        self.groups = [
+            TunedGroup(
+                group["name"], group["share"], _milliseconds(group["untuned_s"]),
+                _milliseconds(group["tuned_s"]), group["verdict"], group["reason"],
+            )
+            for group in found["groups"]
+        ]  # fmt: skip
+        self.layers = [
+            TunedLayer(
+                layer["problem"], layer["rows"], layer["calls"], layer["untuned_name"], layer["name"],
+                layer["reason"], layer["candidates"],
+            )
+            for layer in found["layers"]
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return self._table
+
+    def __repr__(self) -> str:
+        return f"Tuning({self.summary!r})"
+
+
+def tune(
+    model: torch.nn.Module,
+    loader: Iterable[Any],
+    *,
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+    budget_s: float = 60.0,
+    scans: int = 4,
+    store: bool = True,
+    progress: bool = True,
+) -> Tuning:
+    """Measures the plans that could run in place of each convolution of `model`, and stores those that are faster
+    for certain; every later run of such layers on such a machine uses them, in every process. Nothing is tuned
+    unless this is called, and `PUMICE_PLANS=off` leaves stored plans out.
+
+    Without `loss` the forward pass of a model in evaluation is tuned; with it the training step: forward pass,
+    `loss(output, item)` and its gradients. No optimizer steps, and statistics, gradients and random numbers are as
+    before in the end. Call it as the network runs later: under the same autocast, and with nothing else on the
+    GPU. With several processes tune in one of them, before the model is wrapped.
+
+    Args:
+        model: a network of sparse tensors.
+        loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; the first `scans` are used.
+        loss: a scalar from the output and the item of the loader.
+        budget_s: seconds that measuring may take; what was found until then counts.
+        scans: items that the time is measured over.
+        store: whether plans are kept; False: they are only reported.
+        progress: whether a line on the terminal grows.
+    Returns:
+        What was measured, which prints as a table.
+    Raises:
+        UserError: for a model in training without a loss, for one that is wrapped for several processes, for items
+            that it cannot run, and where items run different layers.
+    Waits:
+        For a GPU, all the time.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> net = nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.ReLU()).eval()
+        >>> tuning = pumice.tune(net, [x], budget_s=1, store=False)
+        >>> [(layer.problem, layer.calls) for layer in tuning.layers]
+        [('forward f32 4>8 offsets 27', 1)]
+    """
+    _check(model, loss, scans)
+    items = list(itertools.islice(loader, scans))
+    if not items:
+        raise _C.UserError("loader has no items: give at least one scan")
+    inputs = [_input_of(item) for item in items]
+
+    def run(scan: int) -> None:
+        x = fresh(inputs[scan])
+        if loss is None:
+            with torch.no_grad():
+                model(x)
+            return
+        value = loss(model(x), items[scan])
+        value.backward()
+        for parameter in model.parameters():
+            parameter.grad = None
+
+    device = str(inputs[0].features.device)
+    line = _line if progress and sys.stderr.isatty() else None
+    with as_it_was(model):
+        try:
+            found = _C.tune_network(run, len(items), device, float(budget_s), store, line)
+        finally:
+            if line is not None:
+                sys.stderr.write("\r\x1b[K")
+    return Tuning(*found)
+
+
+def _check(model: torch.nn.Module, loss: Any, scans: int) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise _C.UserError(f"model is a {type(model).__name__}: give a torch.nn.Module")
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        raise _C.UserError(
+            "model is wrapped for several processes, whose gradients wait for each other: tune model.module in one "
+            "of them before it is wrapped"
+        )
+    if loss is None and model.training:
+        raise _C.UserError(
+            "model is in training, and there is no loss: call model.eval() to tune inference, or give "
+            "loss=lambda output, item: … to tune the training step"
+        )
+    if scans < 1:
+        raise _C.UserError(f"scans = {scans}: measure at least 1")
+
+
+def _input_of(item: Any) -> Any:
+    if not is_input(item) and isinstance(item, (tuple, list)) and item:
+        item = item[0]
+    check_input("tune", item)
+    return item
+
+
+def _milliseconds(estimate: dict[str, float] | None) -> float | None:
+    return None if estimate is None else 1e3 * estimate["median"]
+
+
+def _line(fraction: float, text: str) -> None:
+    sys.stderr.write(f"\r\x1b[Ktuning {100 * fraction:3.0f} %  {text[:60]}")
+    sys.stderr.flush()

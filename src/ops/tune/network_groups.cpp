@@ -1,0 +1,196 @@
+// Groups by maps, decisions by keys, cuts by what a plan needs of its map.
+#include "ops/tune/network_groups.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <pumice/plan/choose.hpp>
+
+#include <fmt/format.h>
+
+#include "maps/windows.hpp"
+
+namespace pumice {
+namespace {
+
+/// Numbers what plans need of the map of a group; equal needs have one number.
+class Cuts {
+ public:
+  int of(const ConvolutionProblem& problem, bool is_transposed, const ConvolutionPlan& plan,
+         const Target& target) {
+    if (!target.on_device() || problem.identity) return tune::kNoCut;   // a call cuts for itself
+    return number(need(is_transposed, plan));
+  }
+
+  /// A setting for each way to cut tiles, in both directions, with the lists that gradients need,
+  /// and one that allows everything.
+  std::vector<tune::Setting> settings() const {
+    std::map<std::string, std::vector<int>> by_tiles;
+    std::vector<int> lists, all;
+    for (const auto& [name, cut] : numbers_) {
+      all.push_back(cut);
+      const std::size_t end = name.find(" of ");
+      if (end == std::string::npos) {
+        lists.push_back(cut);
+      } else {
+        by_tiles[name.substr(0, end)].push_back(cut);
+      }
+    }
+    std::vector<tune::Setting> settings;
+    for (auto& [name, cuts] : by_tiles) {
+      cuts.insert(cuts.end(), lists.begin(), lists.end());
+      settings.push_back({.name = name, .cuts = std::move(cuts)});
+    }
+    if (!all.empty()) settings.push_back({.name = "any", .cuts = std::move(all)});
+    return settings;
+  }
+
+ private:
+  static std::string need(bool is_transposed, const ConvolutionPlan& plan) {
+    const char* side = is_transposed ? "inputs" : "outputs";
+    switch (plan.dataflow) {
+      case Dataflow::implicit_gemm:
+        return fmt::format("tiles of {} rows{}{} of {}", plan.tile ? plan.tile->tile_rows : 0,
+                           plan.sort_by_mask ? "" : ", unsorted",
+                           plan.splits > 1 ? fmt::format(", {} splits", plan.splits) : "", side);
+      case Dataflow::fetch_on_demand:
+        return fmt::format("tiles of {} pairs, {}", plan.tile ? plan.tile->tile_rows : 0, side);
+      case Dataflow::gather_gemm_scatter:
+      case Dataflow::sum_over_pairs: break;
+    }
+    return "pairs";
+  }
+
+  int number(const std::string& need) {
+    return numbers_.emplace(need, static_cast<int>(numbers_.size())).first->second;
+  }
+
+  std::map<std::string, int> numbers_;
+};
+
+bool waits(const ConvolutionPlan& plan, const Target& target) {
+  return target.on_device() && plan.dataflow == Dataflow::gather_gemm_scatter;
+}
+
+/// Numbers of sets that are joined one after the other.
+class Joined {
+ public:
+  explicit Joined(std::size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), std::size_t{0});
+  }
+  std::size_t root(std::size_t i) {
+    while (parent_[i] != i)
+      i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(std::size_t a, std::size_t b) { parent_[root(b)] = root(a); }
+
+ private:
+  std::vector<std::size_t> parent_;
+};
+
+/// Whether a call needs tiles of its own beside those of calls the other way: of a centred map the
+/// transpose has the same.
+bool looks_back(const OperatorCall& call) {
+  const bool is_centred = call.map->in() == call.map->out() && call.map->view().has_identity_offset;
+  return call.is_transposed && !is_centred;
+}
+
+std::string text_of(const tune::PlanKey& key) {
+  return fmt::format("{}/{}/{}", key.problem, key.rows_bucket, key.density_bucket.value_or(-1000));
+}
+
+std::string name_of_decision(const NetworkDecision& decision) {
+  return fmt::format(
+      "{}, {} rows{}", to_text(decision.problem), decision.problem.out_rows,
+      decision.calls.size() > 1 ? fmt::format(", {} times", decision.calls.size()) : "");
+}
+
+tune::Decision candidates_of(NetworkDecision& decision, bool is_transposed, const Target& target,
+                             Cuts& cuts) {
+  tune::Decision made{.name = name_of_decision(decision), .candidates = {}};
+  for (Candidate& one : candidates(decision.problem, target)) {
+    if (waits(one.plan, target)) continue;
+    made.candidates.push_back({.name = one.plan.name(),
+                               .predicted = one.cost,
+                               .cut = cuts.of(decision.problem, is_transposed, one.plan, target)});
+    decision.plans.push_back(std::make_shared<const ConvolutionPlan>(std::move(one.plan)));
+  }
+  return made;
+}
+
+}   // namespace
+
+std::string name_of_map(const KernelMap& map) {
+  const KernelMapView view = map.view();
+  const std::string rows = view.in_rows == view.out_rows
+                               ? fmt::format("{} rows", view.out_rows)
+                               : fmt::format("{} to {} rows", view.in_rows, view.out_rows);
+  return fmt::format("{}, {}", describe(map.window()), rows);
+}
+
+NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target) {
+  std::map<const KernelMap*, std::size_t> first_of_map;
+  std::map<std::string, std::size_t> first_of_key;
+  Joined joined(calls.size());
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    keys.push_back(text_of(key_of(calls[i].problem, target)));
+    if (target.on_device())
+      joined.join(first_of_map.emplace(calls[i].map.get(), i).first->second, i);
+    joined.join(first_of_key.emplace(keys[i], i).first->second, i);
+  }
+  std::map<std::size_t, std::size_t> group_of_root;
+  std::vector<std::map<std::string, std::size_t>> decision_of_key;
+  NetworkGroups network;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::size_t number =
+        group_of_root.emplace(joined.root(i), network.own.size()).first->second;
+    if (number == network.own.size()) {
+      network.own.emplace_back();
+      decision_of_key.emplace_back();
+    }
+    NetworkGroup& group = network.own[number];
+    if (std::find(group.maps.begin(), group.maps.end(), calls[i].map.get()) == group.maps.end())
+      group.maps.push_back(calls[i].map.get());
+    const std::size_t place =
+        decision_of_key[number].emplace(keys[i], group.decisions.size()).first->second;
+    if (place == group.decisions.size())
+      group.decisions.push_back({.problem = calls[i].problem, .calls = {}, .plans = {}});
+    group.decisions[place].calls.push_back(i);
+  }
+  for (NetworkGroup& group : network.own) {
+    tune::Group made{.name = name_of_map(*group.maps.front()), .decisions = {}};
+    if (!target.on_device()) {
+      const ConvolutionProblem& problem = group.decisions.front().problem;
+      made.name += fmt::format(", {}", to_text(problem));
+    }
+    if (group.maps.size() > 1) made.name += fmt::format(" and {} more", group.maps.size() - 1);
+    Cuts cuts;
+    for (NetworkDecision& decision : group.decisions) {
+      made.decisions.push_back(
+          candidates_of(decision, looks_back(calls[decision.calls.front()]), target, cuts));
+    }
+    made.settings = cuts.settings();
+    network.groups.push_back(std::move(made));
+  }
+  return network;
+}
+
+PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignment,
+                 const Target& target) {
+  PlanBook book;
+  for (std::size_t group = 0; group < network.own.size(); ++group) {
+    for (std::size_t i = 0; i < network.own[group].decisions.size(); ++i) {
+      const NetworkDecision& decision = network.own[group].decisions[i];
+      book.set(decision.problem, target, decision.plans[assignment[group][i]]);
+    }
+  }
+  return book;
+}
+
+}   // namespace pumice

@@ -1,0 +1,43 @@
+// From the calls of a pass to what is tuned together.
+#pragma once
+
+#include <vector>
+
+#include <pumice/ops/operator_calls.hpp>
+#include <pumice/plan/plan_book.hpp>
+#include <pumice/plan/target.hpp>
+#include <pumice/plan/tuner.hpp>
+
+namespace pumice {
+
+/// The calls of one problem, and the plans that they could run with.
+struct NetworkDecision {
+  ConvolutionProblem problem;       // of the first of them
+  std::vector<std::size_t> calls;   // by their place in the pass
+  std::vector<PlanPtr> plans;       // one for each of tune::Decision::candidates
+};
+
+struct NetworkGroup {
+  std::vector<NetworkDecision> decisions;
+  std::vector<const KernelMap*> maps;
+};
+
+struct NetworkGroups {
+  std::vector<NetworkGroup> own;
+  std::vector<tune::Group> groups;   // the same as the tuner takes them
+};
+
+/// On a device calls on one map are a group, since they share what is cut of it; maps whose calls
+/// have a problem in common, which then share a plan, are one group too. Plans that wait for the
+/// device are no candidates: a layer that waits cannot be recorded into a graph. On the CPU each
+/// call cuts for itself, so that every problem is a group.
+NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target);
+
+/// The plans of `assignment`.
+PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignment,
+                 const Target& target);
+
+/// "3x3x3, 91767 rows"
+std::string name_of_map(const KernelMap& map);
+
+}   // namespace pumice

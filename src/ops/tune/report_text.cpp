@@ -1,0 +1,73 @@
+// What tuning and explaining found, in tables of words.
+#include <algorithm>
+#include <string>
+
+#include <pumice/ops/tune_network.hpp>
+
+#include <fmt/format.h>
+
+namespace pumice {
+namespace {
+
+std::string words_of_time(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", 1e6 * seconds)
+                        : fmt::format("{:.2f} ms", 1e3 * seconds);
+}
+
+std::string row_of(const tune::GroupReport& group) {
+  const bool has_gain = group.verdict == tune::Verdict::accepted && group.tuned_s.samples > 0;
+  return fmt::format("  {:>4.0f} %  {:>10}  {:>10}  {:<14}  {}\n", 100 * group.share,
+                     group.untuned_s.samples > 0 ? words_of_time(group.untuned_s.median) : "-",
+                     has_gain ? words_of_time(group.tuned_s.median) : "same",
+                     tune::name_of(group.verdict), group.name);
+}
+
+/// "0.92 times the predicted first", for the candidates of one layer.
+std::string row_of(const CandidateCost& one, const ExplainedLayer& layer) {
+  const std::string measured = one.measured_s        ? words_of_time(*one.measured_s)
+                               : one.refusal.empty() ? ""
+                                                     : "refused: " + one.refusal;
+  const std::string predicted =
+      one.predicted > 0 ? fmt::format("{:.2f}", one.predicted) : std::string("-");
+  return fmt::format("  {} {:<58} {:>9}  {}\n", one.plan->runs_like(*layer.plan) ? '*' : ' ',
+                     one.plan->name(), predicted, measured);
+}
+
+}   // namespace
+
+std::string NetworkTuning::to_text() const {
+  std::string text = "  share     untuned       tuned  verdict         layers\n";
+  std::vector<const tune::GroupReport*> order;
+  for (const tune::GroupReport& group : result.groups)
+    order.push_back(&group);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->share > b->share; });
+  for (const tune::GroupReport* group : order)
+    text += row_of(*group);
+  for (const TunedLayer& layer : layers) {
+    if (layer.plan->runs_like(*layer.untuned)) continue;
+    const tune::DecisionReport& decision = result.groups[layer.group].decisions[layer.decision];
+    text += fmt::format("\n{}\n  was {}\n  is  {}\n  {}\n", decision.name, layer.untuned->name(),
+                        layer.plan->name(), decision.reason);
+  }
+  text += "\n" + result.summary + "\n";
+  if (stored > 0) text += fmt::format("{} plans are stored.\n", stored);
+  if (!not_stored.empty()) text += "No plans are stored: " + not_stored + ".\n";
+  return text;
+}
+
+std::string to_text(const std::vector<ExplainedLayer>& layers) {
+  std::string text;
+  for (const ExplainedLayer& layer : layers) {
+    text += fmt::format("{}, {} rows{}\n  {}: {}\n", to_text(layer.problem), layer.problem.out_rows,
+                        layer.calls > 1 ? fmt::format(", {} times", layer.calls) : "",
+                        layer.plan->name(), layer.plan->reason);
+    text += fmt::format("    {:<58} {:>9}  {}\n", "candidate", "predicted", "measured");
+    for (const CandidateCost& one : layer.candidates)
+      text += row_of(one, layer);
+    text += "\n";
+  }
+  return text;
+}
+
+}   // namespace pumice

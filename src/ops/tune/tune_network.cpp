@@ -1,0 +1,146 @@
+// Record, group, search, store.
+#include <pumice/ops/tune_network.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
+#include <pumice/plan/plan_book.hpp>
+
+#include "ops/tune/group_stopwatch.hpp"
+#include "ops/tune/network_groups.hpp"
+#include "ops/tune/recorded_passes.hpp"
+
+namespace pumice {
+namespace {
+
+/// Passes of the whole network, with a book for each assignment.
+class NetworkStopwatch {
+ public:
+  NetworkStopwatch(const NetworkPasses& passes, const NetworkGroups& network, const Target& target,
+                   PlanBookScope& scope)
+      : passes_(passes), network_(network), target_(target), scope_(scope) {}
+
+  double of(const tune::Assignment& assignment, int scan) {
+    const auto& run = passes_.whole ? passes_.whole : passes_.run;
+    scope_.use(book(assignment));
+    run(scan);   // after which layers make at once what this assignment needs
+    wait(passes_.stream);
+    const auto start = std::chrono::steady_clock::now();
+    run(scan);
+    wait(passes_.stream);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  std::shared_ptr<const PlanBook> book(const tune::Assignment& assignment) {
+    auto& made = books_[assignment];
+    if (made == nullptr)
+      made = std::make_shared<const PlanBook>(book_of(network_, assignment, target_));
+    return made;
+  }
+
+  const NetworkPasses& passes_;
+  const NetworkGroups& network_;
+  const Target& target_;
+  PlanBookScope& scope_;
+  std::map<tune::Assignment, std::shared_ptr<const PlanBook>> books_;
+};
+
+bool was_measured(const tune::GroupReport& report) {
+  return report.verdict != tune::Verdict::refused &&
+         report.verdict != tune::Verdict::not_measured && report.untuned_s.samples > 0;
+}
+
+/// What to store of a group: without a gain the untuned plan, in place of one that was measured
+/// before.
+tune::PlanRecord record_of(const tune::GroupReport& report, const ConvolutionPlan& plan,
+                           double confidence) {
+  const bool gains = report.verdict == tune::Verdict::accepted && report.tuned_s.samples > 0;
+  return {.plan = to_text(plan),
+          .tuned_s = gains ? report.tuned_s.median : report.untuned_s.median,
+          .untuned_s = report.untuned_s.median,
+          .confidence = gains ? confidence : 0,
+          .samples = gains ? report.tuned_s.samples : report.untuned_s.samples,
+          .measured_ms = 0};
+}
+
+std::vector<tune::StoredPlan> plans_to_store(const std::vector<std::vector<OperatorCall>>& calls,
+                                             const NetworkGroups& network,
+                                             const tune::Result& result, const Target& target,
+                                             double confidence) {
+  std::vector<tune::StoredPlan> plans;
+  std::set<std::string> known;
+  for (std::size_t g = 0; g < network.own.size(); ++g) {
+    if (!was_measured(result.groups[g])) continue;
+    for (std::size_t d = 0; d < network.own[g].decisions.size(); ++d) {
+      const NetworkDecision& decision = network.own[g].decisions[d];
+      const ConvolutionPlan& plan = *decision.plans[result.assignment[g][d]];
+      for (const auto& of_scan : calls) {   // whose sizes may lie in other buckets
+        tune::PlanKey key = key_of(of_scan[decision.calls.front()].problem, target);
+        const std::string name = key.problem + std::to_string(key.rows_bucket) + "/" +
+                                 std::to_string(key.density_bucket.value_or(-1000));
+        if (!known.insert(name).second) continue;
+        plans.push_back({std::move(key), record_of(result.groups[g], plan, confidence)});
+      }
+    }
+  }
+  return plans;
+}
+
+std::vector<TunedLayer> layers_of(const NetworkGroups& network, const tune::Result& result) {
+  std::vector<TunedLayer> layers;
+  for (std::size_t g = 0; g < network.own.size(); ++g) {
+    for (std::size_t d = 0; d < network.own[g].decisions.size(); ++d) {
+      const NetworkDecision& decision = network.own[g].decisions[d];
+      layers.push_back({.problem = decision.problem,
+                        .calls = static_cast<int>(decision.calls.size()),
+                        .untuned = decision.plans[network.groups[g].decisions[d].untuned],
+                        .plan = decision.plans[result.assignment[g][d]],
+                        .group = g,
+                        .decision = d});
+    }
+  }
+  return layers;
+}
+
+}   // namespace
+
+NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& options,
+                           tune::PlanStore* store) {
+  check_can_wait(passes.stream);
+  const Target& target = target_of(passes.stream.device);
+  PlanBookScope scope(std::make_shared<const PlanBook>());
+  const std::vector<std::vector<OperatorCall>> calls = recorded_passes(passes);
+  const NetworkGroups network = groups_of(calls.front(), target);
+  GroupStopwatch group_watch(calls, network, passes.stream);
+  NetworkStopwatch network_watch(passes, network, target, scope);
+  const auto scan_of = [&](int round) { return round % passes.scans; };
+  NetworkTuning tuning;
+  tuning.result = tune::tune_greedily(
+      network.groups,
+      {.group = [&](std::size_t group, const tune::Choice& choice,
+                    int round) { return group_watch.of_group(group, choice, scan_of(round)); },
+       .network = [&](const tune::Assignment& assignment,
+                      int round) { return network_watch.of(assignment, scan_of(round)); }},
+      options);
+  tuning.layers = layers_of(network, tuning.result);
+  if (store == nullptr) return tuning;
+  const auto plans = plans_to_store(calls, network, tuning.result, target, options.confidence);
+  if (plans.empty()) {
+    tuning.not_stored = "nothing was measured to the end";
+    return tuning;
+  }
+  if (store->put_all(plans) == tune::Put::not_written) {
+    tuning.not_stored = store->problem();
+  } else {
+    tuning.stored = std::ssize(plans);
+  }
+  return tuning;
+}
+
+}   // namespace pumice

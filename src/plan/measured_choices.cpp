@@ -1,0 +1,197 @@
+// A book or the store behind a memo: choices are asked for in every layer, and neither of them
+// answers in less than a microsecond.
+#include "plan/measured_choices.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <tuple>
+#include <utility>
+
+#include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
+#include <pumice/plan/plan_book.hpp>
+
+#include <fmt/format.h>
+
+#include "plan/choice_memo.hpp"
+
+namespace pumice {
+namespace {
+
+using tune::PlanKey;
+
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// Answers of one book or of one state of the store.
+struct Answers {
+  std::uint64_t number = next_number();
+  std::shared_ptr<const PlanBook> book{};   // null: the store's
+  std::uint64_t generation = 0;             // of the store
+  bool are_none = false;                    // nothing was ever measured
+  ChoiceMemo memo{};
+};
+
+class Current {
+ public:
+  std::shared_ptr<Answers> get() {
+    {
+      const std::shared_lock lock(mutex_);
+      if (answers_ != nullptr && is_valid(*answers_)) return answers_;
+    }
+    auto fresh = std::make_shared<Answers>();
+    tune::PlanStore& store = tune::process_plans();
+    fresh->generation = store.generation();
+    fresh->are_none = store.is_empty();
+    const std::unique_lock lock(mutex_);
+    if (answers_ == nullptr || !is_valid(*answers_)) answers_ = std::move(fresh);
+    return answers_;
+  }
+
+  bool has_book() const {
+    const std::shared_lock lock(mutex_);
+    return answers_ != nullptr && answers_->book != nullptr;
+  }
+
+  void open(std::shared_ptr<const PlanBook> book) {
+    const std::unique_lock lock(mutex_);
+    std::shared_ptr<Answers>& opened = opened_[book.get()];   // which other books took turns with
+    if (opened == nullptr) {
+      opened = std::make_shared<Answers>();
+      opened->are_none = book->size() == 0;
+      opened->book = std::move(book);
+    }
+    answers_ = opened;
+  }
+
+  /// Back to the store.
+  void close() {
+    const std::unique_lock lock(mutex_);
+    answers_ = nullptr;
+    opened_.clear();
+  }
+
+ private:
+  static bool is_valid(const Answers& answers) {
+    return answers.book != nullptr || answers.generation == tune::process_plans().generation();
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::shared_ptr<Answers> answers_;
+  std::map<const PlanBook*, std::shared_ptr<Answers>> opened_;   // in the scope that is open
+};
+
+Current& current() {
+  static auto& one = *new Current;
+  return one;
+}
+
+/// The buckets of a problem in place of its numbers.
+ConvolutionProblem in_buckets(ConvolutionProblem problem) {
+  problem.in_rows = 0;
+  const std::int64_t rows = problem.out_rows;
+  problem.out_rows = tune::rows_bucket(rows);
+  if (problem.pairs > 0)   // which is told from "not known" by what no bucket reaches
+    problem.pairs =
+        1000 + tune::density_bucket(static_cast<double>(problem.pairs) /
+                                    static_cast<double>(std::max<std::int64_t>(rows, 1)));
+  return problem;
+}
+
+PlanPtr plan_in(const tune::StoredPlan& stored, const ConvolutionProblem& problem,
+                const Target& target) {
+  try {
+    ConvolutionPlan plan = parse_plan(stored.record.plan);
+    check(plan, problem, target);
+    plan.reason = fmt::format("measured {}: {:.3g} times the time of the untuned layers on its map",
+                              stored.is_shipped ? "for this release" : "on this machine",
+                              stored.record.tuned_s / stored.record.untuned_s);
+    return std::make_shared<const ConvolutionPlan>(std::move(plan));
+  } catch (const UserError& error) {
+    log(LogTopic::plan, detail::concatenate("a plan that was stored for ", to_text(problem),
+                                            " is left out: ", error.what()));
+    return nullptr;
+  }
+}
+
+}   // namespace
+
+PlanKey key_of(const ConvolutionProblem& problem, const Target& target) {
+  PlanKey key{.device = target.name,
+              .version = PUMICE_VERSION,
+              .operation = "convolution",
+              .direction = std::string(name_of(problem.direction)),
+              .problem = to_text(problem),
+              .rows_bucket = tune::rows_bucket(problem.out_rows)};
+  if (problem.pairs > 0)
+    key.density_bucket =
+        tune::density_bucket(static_cast<double>(problem.pairs) /
+                             static_cast<double>(std::max<std::int64_t>(problem.out_rows, 1)));
+  return key;
+}
+
+bool PlanBook::Before::operator()(const PlanKey& a, const PlanKey& b) const {
+  const auto all = [](const PlanKey& key) {
+    return std::tie(key.problem, key.rows_bucket, key.density_bucket, key.direction, key.operation,
+                    key.device, key.version);
+  };
+  return all(a) < all(b);
+}
+
+void PlanBook::set(const ConvolutionProblem& problem, const Target& target, PlanPtr plan) {
+  PUMICE_EXPECTS(plan != nullptr, "plan of a book is null; give one");
+  check(*plan, problem, target);
+  plans_.insert_or_assign(key_of(problem, target), std::move(plan));
+}
+
+PlanPtr PlanBook::find(const PlanKey& key) const {
+  const auto found = plans_.find(key);
+  return found == plans_.end() ? nullptr : found->second;
+}
+
+PlanBookScope::PlanBookScope(std::shared_ptr<const PlanBook> book) {
+  PUMICE_EXPECTS(!current().has_book(),
+                 "another book of plans is open: one tuning at a time in a process");
+  use(std::move(book));
+}
+
+PlanBookScope::~PlanBookScope() {
+  current().close();
+}
+
+void PlanBookScope::use(std::shared_ptr<const PlanBook> book) {
+  PUMICE_EXPECTS(book != nullptr, "book of plans is null; give an empty one for none");
+  current().open(std::move(book));
+}
+
+std::uint64_t plans_in_use() {
+  return current().get()->number;
+}
+
+std::optional<tune::StoredPlan> stored_plan(const ConvolutionProblem& problem,
+                                            const Target& target) {
+  if (target.name.empty()) return std::nullopt;
+  return tune::process_plans().find(key_of(problem, target));
+}
+
+PlanPtr measured_choice(const ConvolutionProblem& problem, const Target& target) {
+  if (target.name.empty()) return nullptr;
+  const std::shared_ptr<Answers> answers = current().get();
+  if (answers->are_none) return nullptr;
+  const ChoiceKey key = choice_key(in_buckets(problem), target);
+  if (std::optional<PlanPtr> known = answers->memo.find(key)) return *std::move(known);
+  PlanPtr plan;
+  if (answers->book != nullptr) {
+    plan = answers->book->find(key_of(problem, target));
+  } else if (const auto stored = stored_plan(problem, target)) {
+    plan = plan_in(*stored, problem, target);
+  }
+  return answers->memo.keep(key, std::move(plan));
+}
+
+}   // namespace pumice
