@@ -38,9 +38,9 @@ class RefusalTest : public ProgramTest {
 };
 
 TEST_F(RefusalTest, ArgumentsThatSayNothing) {
-  expect_nothing_written({}, {"no command", "info, run, conv", "doctor"});
-  expect_nothing_written({"paint"}, {"\"paint\"", "info, run, conv", "doctor"});
-  expect_nothing_written({"--frobnicate"}, {"no command", "--frobnicate", "info, run, conv"});
+  expect_nothing_written({}, {"no command", "info, run, tune", "doctor"});
+  expect_nothing_written({"paint"}, {"\"paint\"", "info, run, tune", "doctor"});
+  expect_nothing_written({"--frobnicate"}, {"no command", "--frobnicate", "info, run, tune"});
   expect_nothing_written({"info"}, {"SCAN", "`pumice info --help`"});
   expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour", "`pumice info --help`"});
   expect_nothing_written({"info", scan_, "--level", "3"}, {"no option --level of info", "--levels"});
@@ -117,10 +117,10 @@ TEST_F(RefusalTest, ListsOfNumbers) {
             info({"--range", "-1", "-1", "-3", "6", "1", "1"}));
   EXPECT_EQ(info({"--range", "-1,-1,-3", "6,1,1"}), info({"--range=-1,-1,-3,6,1,1"}));
   // A number without its zero, in any place, where CLI11 would take it for an option.
-  EXPECT_EQ(info({"--range", "-1", "-.5", "-3", "6", "-.25,1"}),
-            info({"--range", "-1", "-0.5", "-3", "6", "-0.25", "1"}));
-  EXPECT_EQ(info({"--range", "-.5", "-.5", "-3", "6", "1", "-.5"}),
-            info({"--range", "-0.5,-0.5,-3,6,1,-0.5"}));
+  EXPECT_EQ(info({"--range", "-1", "-2", "-.75", "6", "-.6,1"}),
+            info({"--range", "-1", "-2", "-0.75", "6", "-0.6", "1"}));
+  EXPECT_EQ(info({"--range", "-.5", "-2", "-.75", "6", "-.6", "-.25"}),
+            info({"--range", "-0.5,-2,-0.75,6,-0.6,-0.25"}));
   run_well({"view", scan_, "--picture", path("v.png"), "--size", "400,300"});
   run_well(
       {"bench", "layers", "--scan", scan_, "--channels", "4,8", "--levels", "1", "--repeat", "1"});

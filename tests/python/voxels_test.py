@@ -139,7 +139,7 @@ def test_voxels_go_into_a_compiled_network(device: torch.device) -> None:
         ({"range": [0, 0, 0, 1, 1]}, "range has 5"),
         ({"range": [0, 0, 0, 1, 0, 1]}, "range along y"),
         ({"reduction": "median"}, "mean, sum, max, first"),
-        ({"spatial_shape": [2, 2]}, "spatial_shape has 2"),
+        ({"spatial_shape": [2, 2]}, r"spatial_shape = \[2, 2\] has 2 numbers"),
         ({"points": torch.full((2, 3), torch.nan)}, "no cell in 32 bits"),
     ],
 )

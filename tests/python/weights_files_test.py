@@ -67,7 +67,7 @@ def test_a_file_that_lies_is_refused_with_the_programs_sentence(
         pumice.load_weights(torch.nn.Linear(1, 1), path)
     assert str(loaded.value) == str(read.value)
     assert command.main([str(path), "--from", "spconv"]) == 1
-    assert capsys.readouterr().err == f"pumice convert: {read.value}\n"
+    assert capsys.readouterr().err == f"pumice: {read.value}\n"
     conv = subprocess.run([program, "conv", path, tmp_path / "o.safetensors"], capture_output=True, text=True)
     assert conv.stderr == f"pumice: {read.value}\n"
 

@@ -79,7 +79,7 @@ def test_arguments_in_another_order_are_refused(tmp_path: pathlib.Path) -> None:
         ((layer, layer), "path is a SubMConv3d"),
         ((layer, path, "float16"), "dtype is a str: give a type, as torch.float16"),
         ((layer, path, {"voxel_size": "0.1"}), "dtype is a dict: give metadata="),
-        (({"model": layer.state_dict(), "step": 3}, path), "'model' is a OrderedDict: give a module"),
+        (({"model": layer.state_dict(), "step": 3}, path), "'model' is an OrderedDict: give a module"),
         ((torch.optim.SGD(layer.parameters(), 0.1).state_dict(), path), "'state' is a dict"),
     ):
         with pytest.raises(pumice.UserError, match=said):
