@@ -30,6 +30,7 @@ python: | setup
 # with the expected tables; minutes. PYTHON has the package and PyTorch.
 PYTHON ?= build/python-venv/bin/python
 conformance:
+	@command -v $(PYTHON) >/dev/null || { echo "pumice: there is no $(PYTHON); run \`make python\` first, or give PYTHON=" >&2; exit 1; }
 	@$(PYTHON) tools/conformance.py
 
 # The wheel for others to install, with kernels compiled ahead: ARCHITECTURES="sm_80 sm_90a", by default all.

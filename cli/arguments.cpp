@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <numeric>
 #include <system_error>
+#include <utility>
 
 #include <fmt/core.h>
 #include <fmt/format.h>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/log.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/read.hpp>
 
@@ -18,6 +21,23 @@
 #include "terminal.hpp"
 
 namespace pumice::cli {
+namespace {
+
+/// How many letters have to be put in, taken out or changed to make one word of the other.
+std::size_t edits_between(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t before = std::exchange(row[0], i);   // of one letter less in both
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = before + (a[i - 1] == b[j - 1] ? 0 : 1);
+      before = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+}   // namespace
 
 void ScanArguments::add_to(CLI::App& command) {
   command.add_option(
@@ -121,6 +141,39 @@ CLI::Option* take_numbers(CLI::Option* option, const std::string& example) {
            " is no number; give numbers with spaces or commas between them, as in " + example;
   };
   return option->delimiter(',')->check(is_number);
+}
+
+std::vector<std::string> readable_words(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  for (std::string& word : words) {
+    const bool is_number = word.size() > 2 && word.starts_with("-.") && word[2] >= '0' && word[2] <= '9';
+    if (is_number) word.insert(1, "0");
+  }
+  return words;
+}
+
+std::string similar_option(const CLI::App& command, const std::string& name) {
+  constexpr std::size_t kTypos = 2;   // letters that are missing, wrong or too many
+  std::string best;
+  std::size_t fewest = kTypos + 1;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& known : option->get_lnames()) {
+      const std::string word = "--" + known;
+      const std::size_t distance = edits_between(name, word);
+      if (distance < fewest) {
+        fewest = distance;
+        best = word;
+      }
+    }
+  }
+  return best;
+}
+
+void warn_of_no_voxels(std::int64_t points, std::int64_t voxels) {
+  if (voxels > 0) return;
+  warn(points == 0 ? "there are no points, and so no voxels; is this the right file?"
+                   : "none of " + counted(points, "point") +
+                         " is in the range, so there are no voxels; give another --range");
 }
 
 std::string not_empty(const std::string& text) {

@@ -60,6 +60,16 @@ std::string whole_number(const std::string& text);
 /// given, for what is said of anything else.
 CLI::Option* take_numbers(CLI::Option* option, const std::string& example);
 
+/// The words of a command line as CLI11 understands them, which takes -.5 for an option: -0.5.
+std::vector<std::string> readable_words(int argc, const char* const* argv);
+
+/// The option of `command` that is spelt most like `name`, as in "--levels" for "--level"; empty
+/// where none is.
+std::string similar_option(const CLI::App& command, const std::string& name);
+
+/// Says on standard error that there is nothing to compute from, where no point is in a voxel.
+void warn_of_no_voxels(std::int64_t points, std::int64_t voxels);
+
 /// For CLI11's `check`: anything but an empty text. Empty, or what is wrong.
 std::string not_empty(const std::string& text);
 

@@ -124,6 +124,9 @@ Finding devices() {
   return found;
 }
 
+constexpr const char* kCudaWork =
+    "sets, maps, operators and their gradients in f32, tf32, f16 and bf16";
+
 std::vector<Finding> findings() {
   const double gib = memory_bytes() / kGibibyte;
   return {
@@ -141,8 +144,8 @@ std::vector<Finding> findings() {
       bundles(),
       dense_products(),
       cache(),
-      {"cuda", "CUDA back end",
-       "sets, maps, operators and their gradients in f32, tf32, f16 and bf16"},
+      {"cuda", "CUDA back end", kCudaWork,
+       cuda_support().devices > 0 ? "" : "no device to use it on; it has " + std::string(kCudaWork)},
   };
 }
 

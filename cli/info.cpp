@@ -49,6 +49,7 @@ void info(const InfoArguments& arguments) {
   const VoxelOptions options = arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}});
   const Voxels voxels = voxelize(cloud, point_features(cloud), options);
   const Bounds bounds = bounds_of(cloud);
+  warn_of_no_voxels(cloud.size(), voxels.size());
 
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> pairs;

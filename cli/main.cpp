@@ -7,6 +7,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -23,9 +24,22 @@ namespace {
 using pumice::Newlines;
 using pumice::printable_message;
 
+/// CLI11 would list all words behind an option that it does not know.
+void expect_known_options(const CLI::App& command, std::span<const std::string> words) {
+  for (const std::string& word : words) {
+    if (word == "--") return;
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || command.get_option_no_throw(name) != nullptr) continue;
+    const std::string similar = pumice::cli::similar_option(command, name);
+    throw CLI::ExtrasError("no option " + name + " of " + command.get_name() +
+                               (similar.empty() ? "" : "; is " + similar + " meant?"),
+                           CLI::ExitCodes::ExtrasError);
+  }
+}
+
 /// CLI11 would say that a subcommand is missing where one is misspelt or preceded by an option.
-void expect_known_command(const CLI::App& app, std::span<char* const> words) {
-  if (app.get_require_subcommand_min() == 0) return;
+void expect_known_command(const CLI::App& app, std::span<const std::string> words) {
+  if (app.get_require_subcommand_min() == 0) return expect_known_options(app, words);
   const std::string given = words.empty() ? "" : words[0];
   if (app.get_option_no_throw(given) != nullptr) return;   // --help, --version
   std::string known;
@@ -39,6 +53,7 @@ void expect_known_command(const CLI::App& app, std::span<char* const> words) {
         CLI::ExitCodes::ExtrasError);
   }
   const std::string of = app.get_parent() == nullptr ? "" : " of " + app.get_name();
+  if (app.get_parent() == nullptr) known += ", and convert in the Python package";
   throw CLI::ExtrasError(
       "no command" + (given.empty() ? "" : " \"" + given + "\"") + of + "; there are " + known,
       CLI::ExitCodes::ExtrasError);
@@ -94,10 +109,14 @@ int main(int argc, char** argv) {
   // Past `ulimit -f` a write then fails with a sentence, and its unfinished file goes.
   std::signal(SIGXFSZ, SIG_IGN);
   check_log_topics();
+  const std::vector<std::string> words = cli::readable_words(argc, argv);
+  std::vector<const char*> texts;
+  for (const std::string& word : words)
+    texts.push_back(word.c_str());
   try {
     (void)environment::waits_after_launch();   // refused before any work
-    expect_known_command(app, std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-    app.parse(argc, argv);
+    expect_known_command(app, std::span(words).subspan(1));
+    app.parse(argc, texts.data());
   } catch (const CLI::Success& done) {   // --help, --version
     return app.exit(done);
   } catch (const CLI::ParseError& error) {

@@ -70,6 +70,8 @@ void check_options(const RunArguments& arguments) {
   PUMICE_EXPECTS(!arguments.sized || !arguments.results.picture.empty(),
                  "--size is that of a --picture, and none is asked for; leave it out");
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
+  PUMICE_EXPECTS(!arguments.trained() || arguments.seed == 0, "--seed = ", arguments.seed,
+                 ": it chooses random weights, and --weights gives trained ones; leave one out");
 }
 
 nn::ModelCard read_card(const RunArguments& arguments) {
@@ -85,7 +87,7 @@ nn::ModelCard read_card(const RunArguments& arguments) {
   const nn::NetworkInfo& info = nn::find_network(arguments.network);
   PUMICE_EXPECTS(card.network.empty() || card.network == info.name, weights, " are for ",
                  printable(card.network), ", not for ", info.name,
-                 "; run that network, where it is one of `pumice run --help`");
+                 "; give these weights to that network");
   PUMICE_EXPECTS(card.in_channels.value_or(info.in_channels) == info.in_channels, weights, " take ",
                  *card.in_channels, " features of a point, and scans give ", info.in_channels,
                  " (x, y, z, intensity); run them from Python");
@@ -110,7 +112,7 @@ nn::ModelCard read_card(const RunArguments& arguments) {
 
 nn::NetworkInfo network_info(const RunArguments& arguments, const nn::ModelCard& card) {
   nn::NetworkInfo info = nn::find_network(arguments.network);
-  PUMICE_EXPECTS(info.takes_widths || (arguments.widths == "spvnas" && arguments.width_factor == 1),
+  PUMICE_EXPECTS(info.takes_widths || !(arguments.widths_given || arguments.width_factor_given),
                  "--widths and --width-factor change minkunet42; ", arguments.network,
                  " has one set of widths, so leave them out");
   // Networks on a grid of their own are encoders, whose rows are not the voxels.

@@ -39,6 +39,7 @@ Batch read_batch(const std::vector<std::string>& scans, const std::vector<std::s
   const nn::Stopwatch watch;
   batch.voxels = voxelize_batch(featured, options);
   batch.voxelize_ms = watch.ms();
+  warn_of_no_voxels(batch.points, batch.voxels.size());
   return batch;
 }
 

@@ -30,6 +30,7 @@ void voxelize_scan(const VoxelizeArguments& arguments) {
   const PointCloud cloud = arguments.reading.read(arguments.scan);
   const Voxels voxels = voxelize(cloud, point_features(cloud),
                                  arguments.voxels.options({.size = {0.05f, 0.05f, 0.05f}}));
+  warn_of_no_voxels(cloud.size(), voxels.size());
   const std::vector<std::pair<std::string, ConstTensorView>> tensors{
       {"coords", voxels.coordinates},
       {"features", voxels.features},

@@ -4,8 +4,11 @@
     pumice run minkunet42 scan.bin --weights model.safetensors --picture classes.png
 """
 
+from __future__ import annotations
+
 import argparse
 import os
+from typing import Any
 
 import torch
 
@@ -13,16 +16,17 @@ import pumice
 from pumice import data, losses, metrics, models
 
 LABELS = data.SEMANTIC_KITTI
+Scans = data.SemanticKitti | data.SimulatedScans
 
 
-def make_scans(folder):
+def make_scans(folder: str | None) -> tuple[Scans, Scans]:
     if folder is None:
         return data.SimulatedScans(range(200)), data.SimulatedScans(range(1000, 1010))
     validation = data.SemanticKitti(folder, data.SEMANTIC_KITTI_VALIDATION)
     return data.SemanticKitti(folder), validation
 
 
-def make_loader(dataset, options, shuffle):
+def make_loader(dataset: data.VoxelDataset, options: argparse.Namespace, shuffle: bool) -> Any:
     return torch.utils.data.DataLoader(
         dataset,
         batch_size=options.batch,
@@ -34,7 +38,7 @@ def make_loader(dataset, options, shuffle):
     )
 
 
-def train(model, loader, optimizer, scaler, device):
+def train(model: models.MinkUNet42, loader: Any, optimizer: Any, scaler: Any, device: str) -> None:
     model.train()
     for step, batch in enumerate(loader, 1):
         batch = batch.to(device)
@@ -53,7 +57,7 @@ def train(model, loader, optimizer, scaler, device):
 
 
 @torch.no_grad()
-def validate(model, loader, device):
+def validate(model: models.MinkUNet42, loader: Any, device: str) -> None:
     model.eval()
     confusion = metrics.Confusion(len(LABELS.names))
     for step, batch in enumerate(loader, 1):
@@ -64,7 +68,7 @@ def validate(model, loader, device):
     print(f", mIoU {confusion.mean_iou():.3f}")
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", nargs="?", help="of SemanticKITTI; default: simulated streets")
     parser.add_argument("--out", default="model.safetensors")
@@ -78,7 +82,10 @@ def main():
     if os.path.exists(options.out):
         parser.error(f"{options.out} is there already: name another file with --out")
 
-    scans, others = make_scans(options.folder)
+    try:
+        scans, others = make_scans(options.folder)
+    except pumice.UserError as error:
+        raise SystemExit(f"train_network.py: {error}") from None
     augment = data.Compose(
         data.Sometimes(0.5, data.Mix(scans)),  # a sector of another scan
         data.Rotate(), data.Flip(), data.Scale(0.95, 1.05), data.Jitter(0.01),

@@ -16,7 +16,6 @@ _PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "
 _OWN = """\
   convert                     Checkpoints of spconv, TorchSparse, MinkowskiEngine and WarpConvNet to
                               safetensors and to each other
-  doctor                      Without options: what works here, PyTorch included, and what is missing
 """
 
 
@@ -41,7 +40,7 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    if not arguments or arguments[0] in ("-h", "--help"):
+    if arguments[:1] in (["-h"], ["--help"]):
         code = subprocess.run([_PROGRAM, "--help"], check=False).returncode
         print(_OWN, end="")
         return code

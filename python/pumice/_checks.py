@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,12 @@ def real_array(name: str, values: Any) -> np.ndarray:
     if array.dtype.kind not in "biuf":
         raise _C.UserError(f"{name} are {array.dtype}: give real numbers, as float32")
     return array
+
+
+def kind_of(value: Any) -> str:
+    """"a list", "an int": what `value` is, for an error."""
+    kind = type(value).__name__
+    return f"an {kind}" if kind[0] in "aeioAEIO" or kind == "ndarray" else f"a {kind}"
 
 
 def at_least_one(what: str, given: Sized, of: str) -> None:
@@ -109,6 +115,16 @@ def warn_once(key: str, text: str) -> None:
     while frame.f_back is not None and _passed(frame.f_code.co_filename, here):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, stacklevel=level)
+
+
+def warn_of_columns(shape: Sequence[int]) -> None:
+    """Warns once where points seem to be the columns: few rows, and more columns than features that points have."""
+    if shape[0] < 16 and shape[1] > 256:
+        warn_once(
+            "transposed points",
+            f"points have shape {tuple(shape)}: rows are points, and columns x, y, z and features; give points.T "
+            "where they are the other way round",
+        )
 
 
 def _passed(file: str, here: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _C, _tensors
+from . import _C, _checks, _tensors
 from ._checks import whole_number
 from .ops import modes
 
@@ -19,10 +19,10 @@ def check_tensor(name: str, value: Any) -> None:
     if isinstance(value, Tensor):
         _tensors.check_tensor(name, value)
         return
-    kind = type(value).__name__
+    kind = _checks.kind_of(value)
     if hasattr(value, "features"):
-        raise _C.UserError(f"{name} is a {kind}: give the tensor of its rows, {name}.features")
-    raise _C.UserError(f"{name} is a {kind}: give a tensor, as torch.as_tensor({name}) is")
+        raise _C.UserError(f"{name} is {kind}: give the tensor of its rows, {name}.features")
+    raise _C.UserError(f"{name} is {kind}: give a tensor, as torch.as_tensor({name}) is")
 
 
 def check_classes(name: str, value: Any) -> None:

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
-from ._checks import warn_once, whole_number
+from ._checks import kind_of, warn_once, whole_number
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor
 
 NO_TRACING = (
-    "ONNX and TorchScript have no sparse tensors, so torch.onnx.export and torch.jit.trace cannot export them: "
+    "ONNX and TorchScript have no sparse tensors, so torch.onnx.export, torch.jit.trace and torch.jit.script cannot export them: "
     "use torch.export, or run the network in C++ or with `pumice run`"
 )
 
@@ -45,7 +45,7 @@ def as_cells(indices: Tensor) -> Tensor:
     """`indices` as contiguous int32 [N, 1 + D]. Raises UserError for other shapes, types and values."""
     if not isinstance(indices, Tensor):
         raise _C.UserError(
-            f"coords are a {type(indices).__name__}: torch.as_tensor(coords) makes a tensor"
+            f"coords are {kind_of(indices)}: torch.as_tensor(coords) makes a tensor"
         )
     check_tensor("coords", indices)
     if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
@@ -72,8 +72,8 @@ def site_options(
     """(stride, spatial shape, batch size, lowest site, highest site) for the extension, which on a
     GPU has to know the last three."""
     dimension = cells.shape[1] - 1
-    strides = _axes("stride", stride, dimension)
-    shape = _axes("spatial_shape", spatial_shape, dimension)
+    strides = axis_numbers("stride", stride, dimension)
+    shape = axis_numbers("spatial_shape", spatial_shape, dimension)
     if not cells.is_cuda or cells.shape[0] == 0:
         return strides, shape, batch_size, None, None
     if shape is not None and batch_size is not None:
@@ -92,9 +92,12 @@ def site_options(
     return strides, shape, high[0] + 1 if batch_size is None else batch_size, low[1:], high[1:]
 
 
-def _axes(name: str, values: Sequence[int] | None, dimension: int) -> list[int] | None:
+def axis_numbers(name: str, values: Sequence[int] | None, dimension: int) -> list[int] | None:
+    """`values`, one whole number for each axis. Raises UserError, naming them, for anything else but None."""
     if values is None:
         return None
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise _C.UserError(f"{name} = {values!r}: give {dimension} numbers, one for each axis, as {[values] * dimension}")
     numbers = [whole_number(name, value, -(2**31), 2**31 - 1) for value in values]
     if len(numbers) != dimension:
         raise _C.UserError(

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import kind_of
 
 _ORDINARY = (torch.Tensor, torch.nn.Parameter)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -16,7 +17,9 @@ INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def describe(value: Any) -> str:
     """The end of a sentence that begins with "features is": why kernels cannot take `value`, and how to make a
     tensor that they take. Empty for a dense tensor, even for one without memory."""
-    kind = f"a {type(value).__name__}"
+    kind = kind_of(value)
+    if hasattr(value, "coords") and hasattr(value, "features"):
+        return f"{kind}: give x.features, [N, C], and x.coords where sites are asked for"
     if not isinstance(value, torch.Tensor):
         return f"{kind}: torch.as_tensor() makes a tensor"
     if value.is_nested:

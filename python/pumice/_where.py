@@ -3,6 +3,7 @@ error is raised."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -11,14 +12,27 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import kind_of
 
 # Names of the variables that hold a layer, and its input, in functions that run one.
 _NAMES = ("self", "layer", "module", "norm")
+# How errors begin of a sum of what two layers made.
+_SUMS = ("Residual: ", "+: ")
 _INPUTS = ("x", "features", "input")
 # Where sparse tensors have their features: other interfaces' too, which may not have computed them yet.
 _FEATURES = ("_held", "features")
 # What layers call the channels they take, of rows and of [items, channels, rows].
 _TAKES_ITEMS = ("num_features", "num_channels")
+# Layers of torch.nn that take dense grids, and what takes a sparse tensor.
+_GRIDS = re.compile(r"(?:Lazy|Fractional)?(Adaptive(?:Max|Avg)Pool|[A-Z][A-Za-z]*?)(?:1d|2d|3d)$|(Upsample)")
+_FOR_GRIDS = {
+    "BatchNorm": "take torch.nn.BatchNorm1d",
+    "Conv": "take pumice.nn.Conv3d or SubMConv3d, in a network for spconv SparseConv3d or SubMConv3d",
+    "MaxPool": "take pumice.nn.MaxPool, in a network for spconv SparseMaxPool3d",
+    "AvgPool": "take pumice.nn.AvgPool, in a network for spconv SparseAvgPool3d",
+    "ConvTranspose": "take pumice.nn.ConvTranspose3d, in a network for spconv SparseConvTranspose3d",
+}
+_FOR_OTHERS = "give it x.dense()"
 _TAKES = ("in_channels", "in_channel", "in_features", *_TAKES_ITEMS)
 
 
@@ -28,18 +42,19 @@ def explained(error: Exception) -> Exception:
     else. Call it in an except clause; an error that has its path already is returned as it is."""
     if getattr(error, "_pumice_place", None) is not None or torch.compiler.is_compiling():
         return error
-    found = _failed(error)
+    text = str(error)
+    in_sum = isinstance(error, _C.UserError) and text.startswith(_SUMS)  # of what layers made, and not in one
+    found = _failed(error, ("self",) if in_sum else _NAMES)
     if found is None:
         return error
     frame, layer, given = found
     place = place_of(layer, frame)
-    text = str(error)
     if isinstance(error, _C.UserError):
         text = text.removeprefix(f"{type(layer).__name__}: ")
     else:
         text = ""
-    if not isinstance(error, AssertionError):  # with which an interface says in its own words what it checks
-        text = _dimensions(layer, given) or _channels(layer, given) or text
+    if not in_sum and not isinstance(error, AssertionError):  # with which an interface says itself what it checks
+        text = _dimensions(layer, given) or _channels(layer, given) or _dense(layer, given) or text
     if not text:  # an error of PyTorch's stays what it is
         if hasattr(error, "add_note"):  # Python 3.11
             error.add_note(f"in {place}")
@@ -54,11 +69,11 @@ def explained(error: Exception) -> Exception:
 
 def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:
     """The error to raise where a layer got something else than a sparse tensor."""
-    kind = type(x).__name__
+    kind = kind_of(x)
     error = _C.UserError(
-        f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got a {kind}: make one with "
+        f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got {kind}: make one with "
         "pumice.SparseTensor(coords, features)"
-        + (", or apply the layer of torch.nn" if kind == "Tensor" and _is_rowwise(layer) else "")
+        + (", or apply the layer of torch.nn" if kind == "a Tensor" and _is_rowwise(layer) else "")
     )
     error._pumice_place = ""  # type: ignore[attr-defined]
     return error
@@ -98,12 +113,12 @@ def _modules(frame: FrameType | None) -> Iterator[torch.nn.Module]:
         frame = frame.f_back
 
 
-def _failed(error: Exception) -> tuple[FrameType, torch.nn.Module, Any] | None:
+def _failed(error: Exception, names: tuple[str, ...]) -> tuple[FrameType, torch.nn.Module, Any] | None:
     """The innermost frame that `error` went through and that ran a layer, the layer, and what it was given."""
     found = None
     trace = error.__traceback__
     while trace is not None:
-        for name in _NAMES:
+        for name in names:
             layer = trace.tb_frame.f_locals.get(name)
             if isinstance(layer, torch.nn.Module):
                 given = _given(trace.tb_frame)
@@ -151,6 +166,16 @@ def _channels(layer: torch.nn.Module, x: Any) -> str:
         if isinstance(wanted, int) and wanted != shape[1]:
             return f"features have {shape[1]} channels, the layer takes {wanted}"
     return ""
+
+
+def _dense(layer: torch.nn.Module, x: Any) -> str:
+    """What to say where a layer of torch.nn that takes a grid was given rows of features; empty for other layers."""
+    kind = type(layer).__name__
+    rows = getattr(x, "features", x)
+    takes = _GRIDS.match(kind)
+    if takes is None or not type(layer).__module__.startswith("torch.nn.") or getattr(rows, "ndim", 0) != 2:
+        return ""
+    return f"it takes a dense grid, and got the rows of a sparse tensor: {_FOR_GRIDS.get(takes[1], _FOR_OTHERS)}"
 
 
 def _is_rowwise(layer: torch.nn.Module) -> bool:

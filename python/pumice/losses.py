@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import _needs_torch  # noqa: F401  (first, since it says what is missing)
+
 import torch
 from torch import Tensor
 

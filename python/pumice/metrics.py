@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from . import _needs_torch  # noqa: F401  (first, since it says what is missing)
+
 import torch
 
 from . import _C

@@ -7,12 +7,12 @@ import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import numpy as np
 
 from . import _C
-from ._checks import cell_size, floats, real_array, whole_number
+from ._checks import cell_size, floats, real_array, warn_of_columns, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -73,6 +73,12 @@ class Voxels:
 
     def __len__(self) -> int:
         return len(self.coordinates)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        remedy = ""
+        if name in ("tensor", "at_points"):
+            remedy = ", since they are arrays: pumice.voxelize(torch.from_numpy(points), size=…) makes TensorVoxels"
+        raise AttributeError(f"Voxels have no {name!r}{remedy}")
 
 
 def read_points(path: str | os.PathLike[str], layout: str = "") -> PointCloud:
@@ -214,6 +220,7 @@ def voxelize(
             "points are a PointCloud: give its columns, pumice.voxelize(scan.positions, scan.features(), size=…)"
         )
     given = _matrix(points, "points")
+    warn_of_columns(given.shape)
     values = given if features is None else _matrix(features, "features")
     positions = np.ascontiguousarray(given[:, :3])
     return Voxels(**_C.voxelize(positions, values, sizes, bounds, reduction))

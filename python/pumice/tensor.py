@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from . import _C, _torch_functions, ops
-from ._checks import warn_once
+from ._checks import kind_of, warn_once
 from ._fields import Fields
 from ._tensors import check_floating, ordinary
 from .coords import Coordinates
@@ -68,7 +68,7 @@ class SparseTensor(Values):
             )
         if not isinstance(features, torch.Tensor):
             raise _C.UserError(
-                f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+                f"features is {kind_of(features)}: torch.as_tensor(features) makes a tensor"
                 if not isinstance(features, Coordinates)
                 else "features are Coordinates: SparseTensor takes (coords, features), in this order"
             )
@@ -126,7 +126,7 @@ class SparseTensor(Values):
         elif name == "coords":
             if not isinstance(value, Coordinates):
                 raise _C.UserError(
-                    f"x.coords = a {type(value).__name__}: give Coordinates, or make another tensor with "
+                    f"x.coords = {kind_of(value)}: give Coordinates, or make another tensor with "
                     "pumice.SparseTensor(coords, x.features)"
                 )
             if len(value) != len(self):
@@ -159,7 +159,7 @@ class SparseTensor(Values):
         """
         if not isinstance(features, torch.Tensor):
             raise _C.UserError(
-                f"features is a {type(features).__name__}: torch.as_tensor(features) makes a tensor"
+                f"features is {kind_of(features)}: torch.as_tensor(features) makes a tensor"
             )
         features = ordinary(features)
         check_floating(features)

@@ -3,12 +3,13 @@ other devices."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, NoReturn, Union
 
 import torch
 from torch import Tensor
 
 from . import _C
+from ._checks import kind_of
 from ._fields import Fields
 from ._tensors import check_floating
 from .coords import Coordinates
@@ -94,11 +95,14 @@ class Values(Fields):
     def __add__(self, other: Self) -> Self:
         """The sum, on the same sites; `ops.union_add` is for different ones."""
         features = features_on(self.coords, other, "+")
+        self._expect_channels_of(features, "+")
         return self._of(self.coords, self.features + features)
 
     def __sub__(self, other: Self) -> Self:
         """The difference, on the same sites; `ops.union_add(x, -y)` is for different ones."""
-        return self._of(self.coords, self.features - features_on(self.coords, other, "-"))
+        features = features_on(self.coords, other, "-")
+        self._expect_channels_of(features, "-")
+        return self._of(self.coords, self.features - features)
 
     def __mul__(self, other: Factor) -> Self:
         """The product with a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
@@ -114,7 +118,21 @@ class Values(Fields):
         """The features with the other sign, on the same sites."""
         return self._of(self.coords, -self.features)
 
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _C.UserError("a SparseTensor is no array: x.numpy() gives two, its indices and its features")
+
     __array_ufunc__ = None  # so that NumPy leaves `number * x` to __rmul__
+
+    def _expect_channels_of(self, features: Tensor, what: str) -> None:
+        """Raises UserError, in the name of `what`, for other channels; one channel goes with any number."""
+        if torch.compiler.is_compiling():
+            return
+        here, there = self.features.shape[1], features.shape[1]
+        if here != there and 1 not in (here, there):
+            raise _C.UserError(
+                f"{what}: the tensors have {here} and {there} channels: give as many, as pumice.nn.Linear({there}, {here}) "
+                "makes of the second"
+            )
 
     def _factor(self, other: Factor, what: str) -> Any:
         if isinstance(other, Values):
@@ -136,7 +154,7 @@ def check_sparse(what: str, x: Any) -> None:
     """Raises UserError, in the name of `what`, unless `x` is a SparseTensor."""
     if not isinstance(x, Values):
         raise _C.UserError(
-            f"{what} takes sparse tensors, and got a {type(x).__name__}: "
+            f"{what} takes sparse tensors, and got {kind_of(x)}: "
             "x.replace(features=…) makes one of features on the sites of x"
         )
 

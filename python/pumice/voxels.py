@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from . import _C, ops
+from ._checks import warn_of_columns
+from ._sites import axis_numbers
 from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
 from .ops import traced
@@ -86,7 +88,7 @@ def voxelize_tensor(
     _check(points, features, batch)
     positions = points.detach().float().contiguous()
     items = None if batch is None else _items(batch)
-    shape = None if spatial_shape is None else [int(extent) for extent in spatial_shape]
+    shape = axis_numbers("spatial_shape", spatial_shape, 3)
     call = (positions, items, size, range, shape, batch_size)
     if torch.compiler.is_compiling():
         coords, row_of = traced.voxel_sites(*call)
@@ -112,6 +114,8 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
             f"points have shape {tuple(points.shape)} and are {points.dtype}: give floating "
             "[points, 3 or more], x, y and z first"
         )
+    if not torch.compiler.is_compiling():
+        warn_of_columns(points.shape)
     for name, values in (("features", features), ("batch", batch)):
         if values is None:
             continue

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from . import _needs_torch  # noqa: F401  (first, since it says what is missing)
+
 import torch
 
 from . import _C
+from ._checks import kind_of
 
 # The names of the format.
 _NAMES = {
@@ -75,7 +78,7 @@ def save_weights(
     for name, value in state.items():
         if not isinstance(value, torch.Tensor):
             raise _C.UserError(
-                f"{name!r} is a {type(value).__name__}: give a module, or tensors by name, as the entry of a "
+                f"{name!r} is {kind_of(value)}: give a module, or tensors by name, as the entry of a "
                 "checkpoint that holds the state of the network"
             )
         if name.endswith(_COUNTS):
@@ -88,16 +91,16 @@ def save_weights(
 def _check_kinds(model: object, path: object, dtype: object) -> None:
     """Raises UserError for arguments of `save_weights` in another order."""
     if not isinstance(model, (torch.nn.Module, Mapping)):
-        raise _C.UserError(f"model is a {type(model).__name__}: give a module or tensors by name, then the path")
+        raise _C.UserError(f"model is {kind_of(model)}: give a module or tensors by name, then the path")
     if not isinstance(path, (str, os.PathLike)):
-        raise _C.UserError(f"path is a {type(path).__name__}: give the name of a file")
+        raise _C.UserError(f"path is {kind_of(path)}: give the name of a file")
     if os.path.splitext(path)[1].lower() in (".pth", ".pt", ".ckpt"):
         raise _C.UserError(
             f"{os.fspath(path)}: weights are written as safetensors, and such a file is torch.save's: name it .safetensors"
         )
     if dtype is not None and not isinstance(dtype, torch.dtype):
         remedy = "metadata=" if isinstance(dtype, Mapping) else "a type, as torch.float16"
-        raise _C.UserError(f"dtype is a {type(dtype).__name__}: give {remedy}")
+        raise _C.UserError(f"dtype is {kind_of(dtype)}: give {remedy}")
     if dtype is not None and not dtype.is_floating_point:
         raise _C.UserError(f"dtype = {dtype}: weights are floating-point numbers: give such a type, as torch.float16")
 
@@ -149,7 +152,7 @@ def read_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
         >>> pumice.read_weights("a.safetensors")
         ({'a': tensor([1., 1.])}, {'by': 'hand'})
     """
-    file = _C.SafetensorsFile.open(path)
+    file = _opened(path)
     return read_tensors(file), file.metadata
 
 
@@ -171,9 +174,17 @@ def load_weights(model: torch.nn.Module, path: Path) -> dict[str, str]:
         >>> pumice.load_weights(layer, "layer.safetensors")
         {'by': 'hand'}
     """
-    file = _C.SafetensorsFile.open(path)
+    if not isinstance(model, torch.nn.Module):
+        raise _C.UserError(f"model is {kind_of(model)}: give load_weights(model, path), a module and then the path")
+    file = _opened(path)
     load_from(network_in(model), file)
     return file.metadata
+
+
+def _opened(path: Path) -> _C.SafetensorsFile:
+    if not isinstance(path, (str, os.PathLike)):
+        raise _C.UserError(f"path is {kind_of(path)}: give the name of a file")
+    return _C.SafetensorsFile.open(path)
 
 
 def load_from(model: torch.nn.Module, file: _C.SafetensorsFile) -> None:

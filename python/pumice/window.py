@@ -97,8 +97,13 @@ def per_axis(value: Numbers, dimension: int, name: str) -> list[int]:
     """A list of one number for each axis. Raises UserError, in the name of the argument, for other counts."""
     if isinstance(value, int):
         return [value] * dimension
-    given = list(value) if hasattr(value, "__iter__") else [value] * dimension
-    numbers = [int(number) for number in given]
+    try:
+        given = list(value) if hasattr(value, "__iter__") else [value] * dimension
+        numbers = [int(number) for number in given]
+    except (TypeError, ValueError):
+        given, numbers = [], []
+    if isinstance(value, (str, bytes)) or not given:
+        raise _C.UserError(f"{name} = {value!r}: give a whole number, or one for each of {dimension} axes")
     if len(numbers) != dimension:
         raise _C.UserError(
             f"{name} = {tuple(numbers)}: give one number, or one for each of {dimension} axes"

@@ -10,14 +10,14 @@ constexpr std::int64_t kOrderRows = 64;   // fewer say nothing about the order o
 constexpr double kMixedUp = 0.3;          // disorder above which another layout is considered
 constexpr double kMuchBetter = 0.5;       // and this share of it makes that one the likely one
 
-/// "; it looks like f16x5: give that as layout (--layout f16x5)"
+/// "; it looks like f16x5: give layout = f16x5, in the program --layout f16x5"
 std::string advice(Bytes bytes, const RawLayout& given) {
   const std::optional<RawLayout> likely = likely_layout(bytes);
   if (!likely || *likely == given) {
     return "; no usual layout fits either, so this may not be a point cloud or may be truncated";
   }
   const std::string text = to_string(*likely);
-  return "; it looks like " + text + ": give that as layout (--layout " + text + ")";
+  return "; it looks like " + text + ": give layout = " + text + ", in the program --layout " + text;
 }
 
 /// The layout that makes much more sense of the order of values than the given one, if any.

@@ -63,7 +63,7 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   if (const Ending* ending = ending_of(path)) return ending->format;
   PUMICE_EXPECTS(!options.layout.empty(), printable_path(path),
                  ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
-                 ".npz; for raw numbers give their layout (--layout f32x4)");
+                 ".npz; for raw numbers give their layout, as f32x4 (in the program --layout f32x4)");
   return PointFormat::raw;
 }
 
@@ -80,7 +80,7 @@ PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format
                             const ReadOptions& options, std::string_view given_name) {
   const std::string name = printable_path(given_name);
   PUMICE_EXPECTS(format == PointFormat::raw || options.layout.empty(), name,
-                 ": describes its layout itself; leave --layout ", printable(options.layout),
+                 ": describes its layout itself; leave layout = ", printable(options.layout),
                  " out");
   switch (format) {
     case PointFormat::raw: return detail::read_raw(bytes, raw_options(name, options), name);
@@ -100,6 +100,9 @@ PointCloud read_points(const std::filesystem::path& path, const ReadOptions& opt
 }
 
 Tensor read_labels(const std::filesystem::path& path) {
+  const Ending* scan = ending_of(path);
+  PUMICE_EXPECTS(scan == nullptr, printable_path(path), ": ", scan->text,
+                 " is the ending of scans; give the .label file of this one");
   const Buffer<std::byte> bytes = detail::read_file(path);
   PUMICE_EXPECTS(bytes.size() % 4 == 0, printable_path(path), ": ", bytes.size(),
                  " bytes are not a whole number of labels of 4 bytes");

@@ -27,8 +27,9 @@ void check_options(const VoxelOptions& options) {
     if (!options.range) continue;
     const float low = (*options.range)[axis];
     const float high = (*options.range)[axis + 3];
-    PUMICE_EXPECTS(std::isfinite(low) && std::isfinite(high) && low < high, "range along ",
-                   "xyz"[axis], " = [", low, ", ", high,
+    PUMICE_EXPECTS(std::isfinite(low) && std::isfinite(high), "range along ", "xyz"[axis], " = [",
+                   low, ", ", high, "), which is not finite; give metres, as -100 and 100");
+    PUMICE_EXPECTS(low < high, "range along ", "xyz"[axis], " = [", low, ", ", high,
                    "), which is empty; give x0 y0 z0 x1 y1 z1 in metres, each low below its high");
   }
 }

@@ -19,6 +19,15 @@ const std::vector<Point> kFivePoints{{0.5f, 0.5f, 0.5f, 0.1f},
 class InfoTest : public ProgramTest {
  protected:
   InfoTest() { write_points(scan_, kFivePoints); }
+  /// The JSON of a command that succeeds and warns in one line.
+  nlohmann::json run_warned(std::vector<std::string> arguments, const std::string& warning) const {
+    arguments.emplace_back("--json");
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_NE(outcome.err.find("warning: " + warning), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, false);
+  }
   std::string scan_ = path("five.ply");
 };
 
@@ -57,15 +66,18 @@ TEST_F(InfoTest, ARangeLeavesPointsOutAndMovesTheOrigin) {
 }
 
 TEST_F(InfoTest, ARangeThatHoldsNoPointLeavesZeroVoxels) {
-  const nlohmann::json info = run_json({"info", scan_, "--voxel", "1", "--range", "50", "50", "0",
-                                        "60", "60", "1", "--levels", "2"});
+  const nlohmann::json info =
+      run_warned({"info", scan_, "--voxel", "1", "--range", "50", "50", "0", "60", "60", "1",
+                  "--levels", "2"},
+                 "none of 5 points is in the range, so there are no voxels; give another --range");
   EXPECT_EQ(info.at("voxels"), nlohmann::json({0, 0}));
   EXPECT_EQ(info.at("pairs"), nlohmann::json({0, 0}));
 }
 
 TEST_F(InfoTest, AnEmptyScanHasNoVoxels) {
   write_points(path("empty.ply"), {});
-  const nlohmann::json info = run_json({"info", path("empty.ply"), "--levels", "2"});
+  const nlohmann::json info = run_warned({"info", path("empty.ply"), "--levels", "2"},
+                                         "there are no points, and so no voxels");
   EXPECT_EQ(info.at("points"), 0);
   EXPECT_EQ(info.at("voxels"), nlohmann::json({0, 0}));
 }

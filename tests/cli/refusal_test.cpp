@@ -43,6 +43,8 @@ TEST_F(RefusalTest, ArgumentsThatSayNothing) {
   expect_nothing_written({"--frobnicate"}, {"no command", "--frobnicate", "info, run, conv"});
   expect_nothing_written({"info"}, {"SCAN", "`pumice info --help`"});
   expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour", "`pumice info --help`"});
+  expect_nothing_written({"info", scan_, "--level", "3"}, {"no option --level of info", "--levels"});
+  expect_nothing_written({"info", scan_, "--jsn"}, {"no option --jsn of info; is --json meant?"});
   expect_nothing_written({"simulate"}, {"--out", "`pumice simulate --help`"});
   expect_nothing_written({"info", scan_, "--levels", "many"}, {"many", "`pumice info --help`"});
   expect_nothing_written({"conv", scan_, path("out.safetensors"), "--kernel", "99999999999"},
@@ -56,6 +58,10 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
     expect_nothing_written(run_with({"--voxel", size}),
                            {"voxel size along x = " + std::string(size)});
   }
+  expect_nothing_written({"info", scan_, "--range", "-inf", "0", "0", "5", "5", "5"},
+                         {"range along x = [-inf, 5), which is not finite"});
+  expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "-5", "5", "5"},
+                         {"range along x = [5, -5), which is empty"});
   expect_nothing_written({"info", scan_, "--voxel", "0.1", "0.1"}, {"--voxel"});
   expect_nothing_written({"info", scan_, "--voxel", "1e-9"}, {"1e-09"});
   expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "1", "1", "1"}, {"range"});
@@ -110,6 +116,11 @@ TEST_F(RefusalTest, ListsOfNumbers) {
   EXPECT_EQ(info({"--range", "-1,-1,-3,6,1,1"}),
             info({"--range", "-1", "-1", "-3", "6", "1", "1"}));
   EXPECT_EQ(info({"--range", "-1,-1,-3", "6,1,1"}), info({"--range=-1,-1,-3,6,1,1"}));
+  // A number without its zero, in any place, where CLI11 would take it for an option.
+  EXPECT_EQ(info({"--range", "-1", "-.5", "-3", "6", "-.25,1"}),
+            info({"--range", "-1", "-0.5", "-3", "6", "-0.25", "1"}));
+  EXPECT_EQ(info({"--range", "-.5", "-.5", "-3", "6", "1", "-.5"}),
+            info({"--range", "-0.5,-0.5,-3,6,1,-0.5"}));
   run_well({"view", scan_, "--picture", path("v.png"), "--size", "400,300"});
   run_well(
       {"bench", "layers", "--scan", scan_, "--channels", "4,8", "--levels", "1", "--repeat", "1"});
@@ -175,6 +186,9 @@ TEST_F(RefusalTest, ResultsThatWouldReplaceWhatIsRead) {
 TEST_F(RefusalTest, OptionsThatWouldDoNothing) {
   expect_nothing_written({"run", "second", scan_, "--widths", "driving"}, {"--widths", "second"});
   expect_nothing_written({"run", "second", scan_, "--width-factor", "2"}, {"--width-factor"});
+  expect_nothing_written({"run", "second", scan_, "--widths", "spvnas"}, {"--widths", "second"});
+  expect_nothing_written(run_with({"--weights", scan_, "--seed", "3"}),
+                         {"--seed = 3", "--weights", "leave one out"});
   expect_nothing_written({"info", scan_, "--reduction", "max"}, {"--reduction"});
   write_text(path("slope.label"), std::string(600 * 4, '\0'));
   for (const char* colour : {"height", "intensity"}) {

@@ -66,7 +66,7 @@ TEST(RawScan, OfAnotherSizeIsRefusedWithTheLikelyLayout) {
   const std::string bytes = raw_bytes<Half>(scan_rows(1001), 5);
   EXPECT_EQ(message_of([&] { read_raw_bytes(bytes); }),
             "scan.bin: 10010 bytes are not a whole number of f32x4 points of 16 bytes; it looks "
-            "like f16x5: give that as layout (--layout f16x5)");
+            "like f16x5: give layout = f16x5, in the program --layout f16x5");
 }
 
 TEST(RawScan, OfHalfFloatsAndFloatsAreToldApartBothWays) {
@@ -74,18 +74,18 @@ TEST(RawScan, OfHalfFloatsAndFloatsAreToldApartBothWays) {
   EXPECT_EQ(read_raw_bytes(halves, "f16x4").size(), 1000);
   EXPECT_TRUE(message_of([&] {
                 read_raw_bytes(halves, "f32x4");
-              }).ends_with("; it looks like f16x4: give that as layout (--layout f16x4)"));
+              }).ends_with("; it looks like f16x4: give layout = f16x4, in the program --layout f16x4"));
   const std::string floats = raw_bytes<float>(scan_rows(1000), 4);
   EXPECT_TRUE(message_of([&] {
                 read_raw_bytes(floats, "f16x4");
-              }).ends_with("; it looks like f32x4: give that as layout (--layout f32x4)"));
+              }).ends_with("; it looks like f32x4: give layout = f32x4, in the program --layout f32x4"));
 }
 
 TEST(RawScan, WhoseValuesCannotBeMetresIsRefusedWithTheLikelyLayout) {
   const std::string bytes = raw_bytes<double>(scan_rows(1000), 4);
   const std::string message = message_of([&] { read_raw_bytes(bytes); });
   EXPECT_NE(message.find("scan.bin: read as f32x4, point "), std::string::npos) << message;
-  EXPECT_NE(message.find("), which cannot be metres; it looks like f64x4: give that as layout (--layout f64x4)"),
+  EXPECT_NE(message.find("), which cannot be metres; it looks like f64x4: give layout = f64x4, in the program --layout f64x4"),
             std::string::npos)
       << message;
 }
@@ -95,7 +95,7 @@ TEST(RawScan, OfAnotherNumberOfColumnsIsRefusedWhoeverSaidIt) {
   for (const char* told : {"", "f32x4"}) {
     EXPECT_EQ(message_of([&] { read_raw_bytes(bytes, told); }),
               "scan.bin: read as f32x4, columns do not line up from point to point; it looks like "
-              "f32x5: give that as layout (--layout f32x5)");
+              "f32x5: give layout = f32x5, in the program --layout f32x5");
   }
   EXPECT_EQ(read_raw_bytes(bytes, "f32x5").size(), 1000);
 }

@@ -50,13 +50,13 @@ TEST(Reading, ANameThatTellsNothingNeedsALayout) {
   EXPECT_EQ(message_of([&] { read_points(path); }),
             path.string() +
                 ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or .npz; "
-                "for raw numbers give their layout (--layout f32x4)");
+                "for raw numbers give their layout, as f32x4 (in the program --layout f32x4)");
 }
 
 TEST(Reading, AFormatThatDescribesItselfTakesNoLayout) {
   EXPECT_EQ(
       message_of([] { read_points_from({}, PointFormat::ply, {.layout = "f32x4"}, "a.ply"); }),
-      "a.ply: describes its layout itself; leave --layout f32x4 out");
+      "a.ply: describes its layout itself; leave layout = f32x4 out");
 }
 
 TEST(Reading, WhatIsNotThereSaysSo) {
@@ -68,6 +68,15 @@ TEST(Reading, WhatIsNotThereSaysSo) {
   EXPECT_EQ(message_of([&] { read_points(folder / "folder.bin"); }),
             (folder / "folder.bin").string() +
                 " is a folder, and a scan is a file; name one of the files in it");
+}
+
+TEST(Reading, AScanHasNoLabelsAlone) {
+  const TemporaryFolder folder;
+  const std::vector<Row> rows = scan_rows(100);
+  write_bytes(folder / "a.bin", raw_bytes<float>(rows, 4));
+  EXPECT_EQ(message_of([&] { read_labels(folder / "a.bin"); }),
+            (folder / "a.bin").string() +
+                ": .bin is the ending of scans; give the .label file of this one");
 }
 
 TEST(Reading, AStemIsTheNameWithoutTheEndingOfItsFormat) {
@@ -85,10 +94,11 @@ TEST(Reading, APipeIsRefusedWithoutWaiting) {
   for (const char* name : {"a.bin", "a.pcd.bin", "a.pcd", "a.ply", "a.npy", "a.npz", "a.label"}) {
     ASSERT_EQ(mkfifo((folder / name).c_str(), 0600), 0);
     const std::string said = (folder / name).string() + ": is not a regular file";
-    if (std::string_view(name) != "a.label") {
+    if (std::string_view(name) == "a.label") {
+      EXPECT_EQ(message_of([&] { read_labels(folder / name); }), said);
+    } else {
       EXPECT_EQ(message_of([&] { read_points(folder / name); }), said);
     }
-    EXPECT_EQ(message_of([&] { read_labels(folder / name); }), said);
     EXPECT_EQ(message_of([&] { read_npy(folder / name); }), said);
   }
 }
@@ -166,10 +176,10 @@ TEST(RealScans, InAnotherLayoutNameTheirOwn) {
       message_of([&] { read_points(folder / "plain.bin"); }),
       (folder / "plain.bin").string() +
           ": read as f32x4, point 0 is at (3.68935e+19, 2.11136, -2), which cannot be metres; "
-          "it looks like f64x4: give that as layout (--layout f64x4)");
+          "it looks like f64x4: give layout = f64x4, in the program --layout f64x4");
   for (const char* layout : {"f32x4", "f32x5", "f64x5"}) {
     const std::string message = message_of([&] { read_points(sweeps, {.layout = layout}); });
-    EXPECT_TRUE(message.ends_with("; it looks like f16x5: give that as layout (--layout f16x5)")) << message;
+    EXPECT_TRUE(message.ends_with("; it looks like f16x5: give layout = f16x5, in the program --layout f16x5")) << message;
   }
 }
 

@@ -139,10 +139,10 @@ def test_integer_features_of_other_interfaces(x: pumice.SparseTensor) -> None:
 
 def test_other_things_than_tensors(x: pumice.SparseTensor) -> None:
     rows = x.features
-    refused(lambda: pumice.SparseTensor(x.indices.cpu().numpy(), rows), "coords are a ndarray", "as_tensor")
+    refused(lambda: pumice.SparseTensor(x.indices.cpu().numpy(), rows), "coords are an ndarray", "as_tensor")
     refused(lambda: pumice.SparseTensor(x.indices, [[1.0]]), "features is a list", "as_tensor")
     refused(lambda: x + rows, "+ takes sparse tensors, and got a Tensor", "replace(features")
-    refused(lambda: x + 1, "got a int")
+    refused(lambda: x + 1, "got an int")
     refused(lambda: pumice.cat([x, rows]), "cat takes sparse tensors, and got a Tensor")
     refused(lambda: pumice.cat([rows]), "got a Tensor")
     refused(lambda: pumice.collate([rows]), "collate takes sparse tensors")

@@ -22,6 +22,7 @@ from pumice.convert import (
     read_checkpoint,
     read_safetensors,
     to_common,
+    write_checkpoint,
     write_safetensors,
 )
 from pumice.convert import command
@@ -256,6 +257,53 @@ def test_the_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str])
     options = ["--from", "pumice", "--to", "spconv", "-o", again]
     subprocess.run([*map(str, program), *map(str, options)], check=True)
     assert read_checkpoint(again)["a.weight"].shape == (8, 3, 3, 3, 4)
+
+
+@pytest.mark.parametrize("name", ["net.pth", "net.safetensors"])
+def test_the_command_never_writes_over_its_input(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file, link = tmp_path / name, tmp_path / f"link-{name}"
+    write_checkpoint(file, {"a.weight": torch.randn(8, 3, 3, 3, 4)})
+    link.symlink_to(file)
+    before = file.read_bytes()
+    for source, output in ((file, file), (file, link), (link, file), (file, tmp_path / "." / name)):
+        assert run(source, "--from", "spconv", "-o", output) == 1
+        assert capsys.readouterr().err == (
+            f"pumice: {output} would be read and written over; give the result another name\n"
+        )
+        assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "options, code, says",
+    [
+        (["--rename", "[=b"], 1, "--rename [=b: this is not a regular expression"),
+        (["--rename", r"a=\9"], 1, "invalid group reference"),
+        (["--rename", "a"], 1, "give PATTERN=REPLACEMENT"),
+        (["--kernel-size", "3"], 1, "--kernel-size 3: there is no = in it; give the layer too, as NAME=3"),
+        (["--kernel-size", "a=b"], 1, "sizes are whole numbers"),
+        (["-o", "a.bin"], 1, "ends in .safetensors"),
+        (["--to", "caffe"], 2, "'caffe'"),
+        (["--nothing"], 2, "`pumice convert --help` says what it takes"),
+    ],
+)
+def test_mistakes_in_options_are_one_sentence(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int, says: str
+) -> None:
+    torch.save({"a.weight": torch.randn(8, 3, 3, 3, 4)}, tmp_path / "net.pth")
+    try:
+        ended = run(tmp_path / "net.pth", "--from", "spconv", *options)
+    except SystemExit as exit:
+        ended = exit.code  # type: ignore[assignment]
+    said = capsys.readouterr()
+    assert ended == code and said.out == ""
+    assert said.err.startswith("pumice: ") and said.err.count("\n") == 1 and says in said.err
+
+
+def test_endings_are_read_in_upper_case_too(tmp_path: pathlib.Path) -> None:
+    write_checkpoint(tmp_path / "A.SAFETENSORS", {"a": torch.ones(2)})
+    assert read_checkpoint(tmp_path / "A.SAFETENSORS")["a"].tolist() == [1, 1]
 
 
 class _Anything:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pathlib
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import torch
 from conftest import random_sites, random_tensor
 
 import pumice
+import pumice.compat.minkowski as minkowski
+import pumice.compat.spconv.pytorch as spconv
+import pumice.compat.torchsparse as torchsparse
 from pumice import _checks, models, nn
 
 CELLS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]], dtype=torch.int32)
@@ -161,6 +165,124 @@ def test_arguments_the_other_way_round(x: pumice.SparseTensor) -> None:
     assert "in this order" in said(lambda: pumice.SparseTensor(ROWS, x.coords))
 
 
+def test_what_is_no_number_for_an_axis() -> None:
+    each = "give a whole number, or one for each of 3 axes"
+    assert said(lambda: nn.Conv3d(4, 8, 3, padding="same")) == f"padding = 'same': {each}"  # type: ignore[arg-type]
+    assert said(lambda: nn.Conv3d(4, 8, "3")) == f"kernel_size = '3': {each}"  # type: ignore[arg-type]
+    assert said(lambda: nn.Conv3d(4, 8, 3, stride=None)) == f"stride = None: {each}"  # type: ignore[arg-type]
+    assert said(lambda: nn.MaxPool("2")) == f"kernel_size = '2': {each}"  # type: ignore[arg-type]
+    for name, value in (("spatial_shape", 10), ("stride", 0)):
+        text = said(lambda: pumice.SparseTensor(CELLS, ROWS, **{name: value}))  # type: ignore[arg-type]
+        assert text == f"{name} = {value}: give 3 numbers, one for each axis, as {[value] * 3}"
+    points = torch.rand(5, 3)
+    text = said(lambda: pumice.voxelize(points, size=0.1, spatial_shape=10))  # type: ignore[call-overload]
+    assert text == "spatial_shape = 10: give 3 numbers, one for each axis, as [10, 10, 10]"
+
+
+def test_words_where_a_layer_takes_something_else() -> None:
+    assert "bias = 'no': give True or False" in said(lambda: nn.Conv3d(4, 8, 3, bias="no"))  # type: ignore[arg-type]
+    assert "'max', 'average' and 'sum'" in said(lambda: nn.GlobalPool("avg"))
+    assert repr(nn.GlobalPool("sum")) == "GlobalPool('sum')"
+
+
+def test_layers_of_pytorch_for_dense_grids(x: pumice.SparseTensor) -> None:
+    theirs = spconv.SparseConvTensor(ROWS, CELLS, [8, 8, 8], 1)
+    for layer, remedy in (
+        (torch.nn.Conv3d(8, 8, 3), "pumice.nn.Conv3d"),
+        (torch.nn.MaxPool3d(2), "pumice.nn.MaxPool"),
+        (torch.nn.BatchNorm3d(8), "torch.nn.BatchNorm1d"),
+        (torch.nn.AdaptiveAvgPool3d(1), "x.dense()"),
+        (torch.nn.Upsample(2), "x.dense()"),
+    ):
+        for net, given in (
+            (nn.Sequential(nn.SubMConv3d(4, 8, 3), layer), x),
+            (spconv.SparseSequential(spconv.SubMConv3d(4, 8, 3), layer), theirs),
+        ):
+            text = said(lambda: net(given))
+            assert text.startswith(f"1 (torch.nn.{type(layer).__name__}): it takes a dense grid"), text
+            assert remedy in text
+
+
+def test_a_sum_of_other_channels(x: pumice.SparseTensor) -> None:
+    widening = nn.SubMConv3d(4, 8, 3)
+    for body in (nn.Sequential(widening), nn.Sequential(widening, nn.BatchNorm(8))):
+        for training in (True, False):
+            block = torch.nn.ModuleList([nn.Residual(body).train(training)])
+            assert said(lambda: block[0](x)).startswith("Residual: the body makes 8 channels and the shortcut 4")
+    assert said(lambda: widening(x) + x).startswith("+: the tensors have 8 and 4 channels")
+    assert said(lambda: widening(x) - x).startswith("-: the tensors have 8 and 4 channels")
+
+
+def test_what_a_sparse_tensor_is_not(x: pumice.SparseTensor) -> None:
+    assert "x.numpy()" in said(lambda: np.asarray(x))
+    points = torch.zeros(1, 4)
+    assert "features is a SparseTensor: give x.features" in said(lambda: pumice.ops.interpolate(x, x.coords, points))
+    assert "and got an ndarray" in said(lambda: nn.Linear(4, 4)(np.ones((2, 4))))  # type: ignore[arg-type]
+
+
+def test_torchscript_is_refused() -> None:
+    for layer in (nn.SubMConv3d(4, 4, 3), nn.Sequential(nn.SubMConv3d(4, 4, 3))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert "TorchScript have no sparse tensors" in said(lambda: torch.jit.script(layer))
+
+
+def test_weights_the_other_way_round() -> None:
+    text = said(lambda: pumice.load_weights("w.safetensors", nn.Linear(3, 3)))  # type: ignore[arg-type]
+    assert text == "model is a str: give load_weights(model, path), a module and then the path"
+    assert said(lambda: pumice.read_weights(5)) == "path is an int: give the name of a file"  # type: ignore[arg-type]
+
+
+def test_a_trained_network_is_an_entry(x: pumice.SparseTensor) -> None:
+    trained = models.Pretrained(models.MinkUNet42(4, 2, width_factor=0.25), ("a", "b"), (0.1, 0.1, 0.1), {})
+    assert "call trained.network(x)" in said(lambda: trained(x))
+    assert "it is trained.network.eval" in said(lambda: trained.eval(), AttributeError)
+    assert "has network, classes" in said(lambda: trained.colours, AttributeError)
+    assert copy.deepcopy(trained).classes == ("a", "b")
+
+
+def test_coordinates_of_other_libraries_with_fractions() -> None:
+    cells, floats = CELLS.float(), ROWS * 0.5
+    convolution = torchsparse.nn.Conv3d(4, 8, 3)
+    assert convolution(torchsparse.SparseTensor(ROWS, cells)).F.shape == (2, 8)
+    text = said(lambda: convolution(torchsparse.SparseTensor(ROWS, cells + 0.5)))
+    assert "with fractions" in text and "coords.floor().int()" in text
+    with pytest.warns(UserWarning, match="rounded down, as in MinkowskiEngine"):
+        assert torch.equal(minkowski.SparseTensor(ROWS, cells + 0.5).C, CELLS)
+    for call in (
+        lambda: convolution(torchsparse.SparseTensor(CELLS, floats)),
+        lambda: minkowski.SparseTensor(CELLS, floats),
+        lambda: spconv.SparseConvTensor(CELLS, floats, [8, 8, 8], 1),
+    ):
+        assert "the other way round" in said(call)
+
+
+def test_without_pytorch_a_sentence_says_what_to_install() -> None:
+    for module in ("nn", "compat.spconv", "models", "ops", "data", "losses", "metrics", "weights", "convert"):
+        script = f"import sys; sys.modules['torch'] = None; import pumice.{module}"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.stderr.splitlines()[-1].endswith("which is not installed: pip install torch"), module
+
+
+def test_points_that_are_columns_are_warned_of() -> None:
+    points = np.random.default_rng(0).random((3, 300), np.float32)
+    for given in (points, torch.from_numpy(points)):
+        _checks._warned.clear()
+        with pytest.warns(UserWarning, match=r"shape \(3, 300\).*give points.T"):
+            pumice.voxelize(given, size=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pumice.voxelize(points.T, size=0.1)
+        pumice.voxelize(points[:, :256], size=0.1)
+
+
+def test_voxels_of_arrays_have_no_tensor() -> None:
+    voxels = pumice.voxelize(np.zeros((1, 3)), size=1)
+    assert "torch.from_numpy(points)" in said(lambda: voxels.tensor, AttributeError)
+    assert said(lambda: voxels.colour, AttributeError) == "Voxels have no 'colour'"
+    assert len(copy.deepcopy(voxels)) == 1
+
+
 def test_functions_of_torch(x: pumice.SparseTensor) -> None:
     assert "pumice.cat" in said(lambda: torch.cat([x, x]))
     assert "pumice.collate" in said(lambda: torch.stack([x, x]))
@@ -277,7 +399,7 @@ def test_other_things_than_sparse_tensors() -> None:
         text = said(lambda layer=layer: layer(points))
         assert text.startswith(f"{type(layer).__name__} takes a sparse tensor, and got a Tensor"), text
     assert said(lambda: Net()(points)).startswith("stem (SubMConv3d) takes a sparse tensor, and got a Tensor")
-    assert "got a ndarray" in said(lambda: models.SPVCNN(cr=0.25)(np.ones((2, 4))))
+    assert "got an ndarray" in said(lambda: models.SPVCNN(cr=0.25)(np.ones((2, 4))))
     assert "got a Tensor" in said(lambda: pumice.explain(nn.Sequential(nn.SubMConv3d(4, 8, 3)), points))
     assert "a scan without labels" in said(lambda: pumice.data.SEMANTIC_KITTI(None))
 

@@ -158,3 +158,8 @@ def test_mistakes_on_the_command_line_are_answered() -> None:
         [sys.executable, "-m", "pumice", "docter"], capture_output=True, text=True
     )
     assert run.returncode == 2 and '"docter"' in run.stderr and "doctor" in run.stderr
+    assert "and convert in the Python package" in run.stderr
+    bare = subprocess.run([sys.executable, "-m", "pumice"], capture_output=True, text=True)
+    assert bare.returncode == 2 and bare.stdout == "" and bare.stderr.startswith("pumice: no command; there are info")
+    help = subprocess.run([sys.executable, "-m", "pumice", "--help"], capture_output=True, text=True)
+    assert help.returncode == 0 and help.stdout.count("\n  doctor ") == 1 and help.stdout.count("\n  convert ") == 1

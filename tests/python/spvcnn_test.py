@@ -301,7 +301,7 @@ def test_points_are_checked() -> None:
         models.PointTensor(torch.zeros(3, 3), torch.zeros(3, 4))
     with pytest.raises(pumice.UserError, match="a row for each point"):
         models.PointTensor(torch.zeros(3, 4), torch.zeros(2, 4))
-    with pytest.raises(pumice.UserError, match=r"positions is a ndarray: torch.as_tensor\(\)"):
+    with pytest.raises(pumice.UserError, match=r"positions is an ndarray: torch.as_tensor\(\)"):
         models.PointTensor(torch.zeros(3, 4).numpy(), torch.zeros(3, 4))
 
 
@@ -310,7 +310,7 @@ def test_scans_and_arrays_as_points() -> None:
     of = models.PointTensor.of
     for call, words in (
         (lambda: of(scan, size=0.1), r"points are a PointCloud: .*of\(torch.from_numpy\(scan.features\(\)\)"),
-        (lambda: of(scan.features(), size=0.1), "points is a ndarray: torch.as_tensor"),
+        (lambda: of(scan.features(), size=0.1), "points is an ndarray: torch.as_tensor"),
         (lambda: of(points, size=0.1, batch=[0, 0, 0]), "batch is a list"),
         (lambda: of(points, size=0.1, batch=torch.zeros(2)), r"batch has shape \(2,\): .* 3 points"),
         (lambda: of(points, size="0.1"), "size = '0.1': give metres"),

@@ -73,6 +73,11 @@ def test_the_script_of_the_page_runs_as_it_is(tmp_path: pathlib.Path) -> None:
         pytest.skip("the documentation is not here")
     (script,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (tmp_path / "mine.py").write_text(script)
+    nowhere = subprocess.run(
+        [sys.executable, "mine.py", "nowhere"], cwd=tmp_path, capture_output=True, text=True,
+        env=programs.surroundings(),
+    )  # fmt: skip
+    assert nowhere.returncode == 1 and "nowhere is no folder" in nowhere.stderr and nowhere.stderr.count("\n") == 1
     semantic_kitti(tmp_path / "kitti")
     command = [
         sys.executable, "mine.py", "kitti", "--epochs", "1", "--batch", "2", "--workers", "1",

@@ -54,11 +54,12 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def test_mypy_finds_nothing(folder: pathlib.Path) -> None:
+    shutil.copy(README.parent / "examples" / "train_network.py", folder)
     if importlib.util.find_spec("mypy") is None:
         pytest.skip('mypy is not installed: pip install ".[test]"')
     run = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--untyped-calls-exclude=torch", "--cache-dir", str(folder),
-         "readme.py", "known.py"],
+         "readme.py", "known.py", "train_network.py"],
         capture_output=True, text=True, cwd=folder,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr

@@ -65,10 +65,11 @@ template <bool Const> class BasicTensorView {
   std::int64_t elements() const { return shape_.elements(); }
   bool defined() const { return shape_.rank() > 0; }
 
-  /// The elements as `T`, where they are; InternalError when the dtype is another.
+  /// The elements as `T`, where they are; UserError when the dtype is another.
   template <class T> auto data() const {
-    PUMICE_ENSURES(dtype_ == dtype_of<T>, "tensor holds ", name_of(dtype_), ", read as ",
-                   name_of(dtype_of<T>));
+    PUMICE_EXPECTS(dtype_ == dtype_of<T>, "this tensor holds ", name_of(dtype_), ", and is read as ",
+                   name_of(dtype_of<T>), "; read it as ", name_of(dtype_),
+                   ", or convert it first with Tensor::to");
     using Element = std::conditional_t<Const, const T, T>;
     return static_cast<Element*>(data_);
   }

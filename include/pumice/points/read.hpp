@@ -42,7 +42,8 @@ PointCloud read_points_from(std::span<const std::byte> bytes, PointFormat format
                             const ReadOptions& options = {},
                             std::string_view name = "points in memory");
 
-/// SemanticKITTI's .label: the class, which is the low 16 bits, of every point. i32 [P].
+/// SemanticKITTI's .label: the class, which is the low 16 bits, of every point. i32 [P]. UserError
+/// for the name of a scan.
 Tensor read_labels(const std::filesystem::path& path);
 
 /// Any .npy array of f8, f4, f2, i8, i4, i2 or u1, row-major whatever its order in the file.

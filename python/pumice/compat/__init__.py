@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 
+from .. import _needs_torch  # noqa: F401, I001  (first, since it says what is missing)
 from .. import _C
 from ..nn import deferred
 

@@ -8,8 +8,28 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+import torch
+from torch import Tensor
+
 from .. import _C
 from .._where import explained, place_of, torch_module
+
+def has_fractions(coords: Tensor) -> bool:
+    """Whether coordinates have other numbers than whole ones; waits for a GPU where they are floating-point."""
+    if not coords.is_floating_point() or torch.compiler.is_compiling():
+        return False
+    return not bool((coords == coords.floor()).all())
+
+
+def other_way_round(features: Any, coords: Any) -> bool:
+    """Whether these seem to be coordinates and features, the arguments in the wrong order: integers, of as many
+    columns as coordinates have, where features belong, and floats in their place."""
+    return (
+        isinstance(features, Tensor) and isinstance(coords, Tensor) and features.dim() == 2
+        and 2 <= features.shape[1] <= 5 and coords.is_floating_point()
+        and not (features.is_floating_point() or features.is_complex())
+    )  # fmt: skip
+
 
 Forward = TypeVar("Forward", bound=Callable[..., Any])
 

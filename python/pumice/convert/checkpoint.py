@@ -17,6 +17,7 @@ from .. import _C
 from ..weights import read_weights, write_tensors
 
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")  # how PyTorch prints in bold
+_PICKLES = (".pth", ".pt", ".ckpt")  # what torch.save writes
 
 # Where training frameworks keep the state dict within what they save.
 _ENTRIES = ("state_dict", "model_state_dict", "model_state", "model", "net", "network", "weights")
@@ -44,7 +45,7 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
         raise _C.UserError(f"{path}: there is no such file")
     if not path.is_file():
         raise _C.UserError(f"{path}: is not a regular file")
-    if path.suffix == ".safetensors":
+    if path.suffix.lower() == ".safetensors":
         return read_safetensors(path)
     try:
         held = torch.load(path, map_location="cpu", weights_only=True)
@@ -79,16 +80,30 @@ def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
         >>> torch.load("net.pt")
         {'a': tensor([1., 1.])}
     """
+    check_output(path)
+    if path.suffix.lower() == ".safetensors":
+        write_safetensors(path, tensors)
+        return
+    held = io.BytesIO()
+    torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, held)
+    _C.write_file(path, np.frombuffer(held.getbuffer(), np.uint8))
+
+
+def check_output(path: pathlib.Path, source: pathlib.Path | None = None) -> None:
+    """Raises UserError where `write_checkpoint` would write no file of that name, or would write over `source`."""
+    if source is not None and _same_place(path, source):
+        raise _C.UserError(f"{path} would be read and written over; give the result another name")
     if not path.absolute().parent.is_dir():
         raise _C.UserError(f"{path}: there is no folder {path.parent}: make it first")
-    if path.suffix == ".safetensors":
-        write_safetensors(path, tensors)
-    elif path.suffix in (".pth", ".pt", ".ckpt"):
-        held = io.BytesIO()
-        torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, held)
-        _C.write_file(path, np.frombuffer(held.getbuffer(), np.uint8))
-    else:
+    if path.suffix.lower() not in (".safetensors", *_PICKLES):
         raise _C.UserError(f"{path}: give a name that ends in .safetensors, .pth or .pt")
+
+
+def _same_place(path: pathlib.Path, other: pathlib.Path) -> bool:
+    """Whether two names are of one file, through links too."""
+    if path.exists() and other.exists():
+        return path.samefile(other)
+    return path.resolve() == other.resolve()
 
 
 def read_safetensors(path: pathlib.Path) -> dict[str, Tensor]:

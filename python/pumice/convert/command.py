@@ -6,11 +6,12 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import torch
 
 from .. import _C
-from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint import check_output, read_checkpoint, write_checkpoint
 from .kernels import Choices
 from .layouts import LAYOUTS
 from .state import Converted, as_type, convert_state
@@ -18,8 +19,17 @@ from .state import Converted, as_type, convert_state
 _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, as the other commands do."""
+
+    def error(self, message: str) -> NoReturn:
+        said = _C.printable(message, 400)
+        print(f"pumice: {said}; `pumice convert --help` says what it takes", file=sys.stderr)
+        sys.exit(2)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pumice convert",
         description="Converts a checkpoint of one sparse convolution library to another's, and checks "
         "every layer on random input.",
@@ -47,21 +57,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+def _pairs(texts: Sequence[str], option: str, form: str) -> list[tuple[str, str]]:
     for text in texts:
         if "=" not in text:
-            raise _C.UserError(f"{option} {text}: give NAME=VALUE")
+            raise _C.UserError(f"{option} {text}: there is no = in it; give {form}")
     return [(name, value) for name, _, value in (text.partition("=") for text in texts)]
 
 
 def _sizes(texts: Sequence[str]) -> dict[str, list[int]]:
+    pairs = _pairs(texts, "--kernel-size", "the layer too, as NAME=3 or NAME=1,3,3")
     try:
-        return {
-            name: [int(part) for part in value.replace("x", ",").split(",")]
-            for name, value in _pairs(texts, "--kernel-size")
-        }
+        return {name: [int(part) for part in value.replace("x", ",").split(",")] for name, value in pairs}
     except ValueError as error:
-        raise _C.UserError(f"--kernel-size {' '.join(texts)}: sizes are whole numbers, as 1,3,3") from error
+        raise _C.UserError(f"--kernel-size {' '.join(texts)}: sizes are whole numbers, as NAME=1,3,3") from error
 
 
 def _report(result: Converted, checked: bool) -> None:
@@ -78,13 +86,15 @@ def main(arguments: Sequence[str]) -> int:
     """`pumice convert`: the status the process ends with; mistakes are said on standard error."""
     options = _parser().parse_args(arguments)
     try:
+        output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
+        check_output(output, options.checkpoint)
         choices = Choices(
             dimension=options.dimension,
             kernel_size=_sizes(options.kernel_size),
             strided=options.strided_pointwise,
             keep=options.keep,
             drop=options.drop,
-            rename=_pairs(options.rename, "--rename"),
+            rename=_pairs(options.rename, "--rename", "PATTERN=REPLACEMENT"),
             reverse_axes=options.reverse_axes,
         )
         state = read_checkpoint(options.checkpoint, options.entry)
@@ -96,10 +106,9 @@ def main(arguments: Sequence[str]) -> int:
             )
         if options.dtype:
             result.tensors = as_type(result.tensors, _TYPES[options.dtype])
-        output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
         write_checkpoint(output, result.tensors)
     except (_C.UserError, OSError) as error:
-        print(f"pumice convert: {_C.UserError(str(error))}", file=sys.stderr)
+        print(f"pumice: {_C.UserError(str(error))}", file=sys.stderr)
         return 1
     _report(result, options.check)
     print(f"written to {_C.printable_path(output)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -42,8 +43,16 @@ class Choices:
     reverse_axes: bool = False
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises UserError for a pattern that says nothing about this file."""
+        """Raises UserError for a pattern that says nothing about this file, and for one that is none."""
         names = list(names)
+        for pattern, replacement in self.rename:
+            try:
+                re.sub(pattern, replacement, "")
+            except re.error as error:
+                raise _C.UserError(
+                    f"--rename {pattern}={replacement}: this is not a regular expression and its replacement "
+                    f"({error}); put a \\ before a character that stands for itself, as in \\["
+                ) from error
         for option, patterns in (
             ("--kernel-size", self.kernel_size),
             ("--strided-pointwise", self.strided),

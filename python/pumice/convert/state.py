@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import kind_of
 from .kernels import Choices, chosen, is_kernel, kernel_size
 from .layouts import LAYOUTS, Layout, axes_reversed, from_common, to_common
 from .parity import error_of
@@ -128,7 +129,7 @@ def convert_state(
 def _tensors(state: Mapping[str, Any], choices: Choices) -> dict[str, Tensor]:
     """`state`, arrays as tensors. Raises UserError for anything else in it that is not dropped."""
     if not isinstance(state, Mapping):
-        raise _C.UserError(f"state is a {type(state).__name__}: give tensors by name, as model.state_dict() has them")
+        raise _C.UserError(f"state is {kind_of(state)}: give tensors by name, as model.state_dict() has them")
     tensors = {}
     for name, value in state.items():
         if isinstance(value, np.ndarray):

@@ -1,5 +1,6 @@
 """Provides datasets, augmentations and batches for the segmentation of point clouds."""
 
+from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
 from .folders import (
     SEMANTIC_KITTI_TRAIN,

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from .. import _C
-from .._checks import ascending, at_least_one, number_from, whole_number
+from .._checks import ascending, at_least_one, kind_of, number_from, whole_number
 from ..points import PointCloud
 
 Augmentation = Callable[[PointCloud, np.random.Generator], PointCloud]
@@ -33,10 +33,10 @@ def check_augmentation(name: str, step: Any) -> None:
     if isinstance(step, type):
         raise _C.UserError(f"{name} is the class {step.__name__}: make one of it, {step.__name__}()")
     if isinstance(step, (list, tuple)):
-        raise _C.UserError(f"{name} is a {type(step).__name__}: give Compose(*{name})")
+        raise _C.UserError(f"{name} is {kind_of(step)}: give Compose(*{name})")
     if not callable(step):
         raise _C.UserError(
-            f"{name} is a {type(step).__name__}: give an augmentation, as Rotate() or a function of a "
+            f"{name} is {kind_of(step)}: give an augmentation, as Rotate() or a function of a "
             "scan and a generator"
         )
 
@@ -52,7 +52,7 @@ def check_scans(scans: Any) -> None:
         )
     if not (hasattr(scans, "__len__") and hasattr(scans, "__getitem__")):
         raise _C.UserError(
-            f"scans is a {type(scans).__name__}, which has no length or no items by number: give a dataset "
+            f"scans is {kind_of(scans)}, which has no length or no items by number: give a dataset "
             "of pumice.data, or a list of scans"
         )
     at_least_one("scans", scans, "scan")
@@ -62,7 +62,7 @@ def check_scan(name: str, cloud: Any) -> PointCloud:
     """`cloud`. Raises UserError where it is no scan of NumPy arrays that fit each other."""
     if not isinstance(cloud, PointCloud):
         raise _C.UserError(
-            f"{name} is a {type(cloud).__name__}: give a PointCloud, as pumice.read_points(path) does"
+            f"{name} is {kind_of(cloud)}: give a PointCloud, as pumice.read_points(path) does"
         )
     for field in dataclasses.fields(cloud):
         value = getattr(cloud, field.name)
@@ -70,7 +70,7 @@ def check_scan(name: str, cloud: Any) -> PointCloud:
             continue
         if not isinstance(value, np.ndarray):
             raise _C.UserError(
-                f"{name}.{field.name} is a {type(value).__name__}: give a NumPy array, as np.asarray() does"
+                f"{name}.{field.name} is {kind_of(value)}: give a NumPy array, as np.asarray() does"
             )
         points = cloud.positions.shape[:1]
         wanted = (*points, 3) if field.name == "positions" else points
@@ -86,7 +86,7 @@ class _Step:
     def __call__(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         if not isinstance(random, np.random.Generator):
             raise _C.UserError(
-                f"random is a {type(random).__name__}: give a generator, as np.random.default_rng(0) is"
+                f"random is {kind_of(random)}: give a generator, as np.random.default_rng(0) is"
             )
         return self._changed(check_scan("cloud", cloud), random)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from .. import _C
-from .._checks import at_least_one, whole_number
+from .._checks import at_least_one, kind_of, whole_number
 
 IGNORED = -1  # the class of points that no loss and no figure counts
 
@@ -39,7 +39,7 @@ class LabelMap:
                 raise _C.UserError(f"names has {name!r}: give texts without commas")
         if not isinstance(self.ids, Mapping):
             raise _C.UserError(
-                f"ids is a {type(self.ids).__name__}: give the class of each number of a label file, as "
+                f"ids is {kind_of(self.ids)}: give the class of each number of a label file, as "
                 "{10: 0, 252: 0, 11: 1}"
             )
         at_least_one("ids", self.ids, "number of a label file")

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from .. import _C
-from .._checks import at_least_one, cell_size, whole_number
+from .._checks import at_least_one, cell_size, kind_of, whole_number
 from ..points import PointCloud, voxelize
 from ..tensor import SparseTensor
 from .augment import Augmentation, Scans, check_augmentation, check_scan, check_scans
@@ -100,7 +100,7 @@ class VoxelDataset(torch.utils.data.Dataset[Sample]):
         check_scans(scans)
         if not callable(labels) or not hasattr(labels, "names"):
             raise _C.UserError(
-                f"labels is a {type(labels).__name__}: give a LabelMap, as pumice.data.SEMANTIC_KITTI or "
+                f"labels is {kind_of(labels)}: give a LabelMap, as pumice.data.SEMANTIC_KITTI or "
                 "pumice.data.LabelMap(names, ids)"
             )
         if augment is not None:
@@ -240,7 +240,7 @@ def _check_sample(number: int, sample: object, first: Sample) -> None:
         remedy = "give what a VoxelDataset holds"
         if isinstance(sample, SparseTensor):
             remedy = "pumice.collate joins sparse tensors"
-        raise _C.UserError(f"samples[{number}] is a {type(sample).__name__}: {remedy}")
+        raise _C.UserError(f"samples[{number}] is {kind_of(sample)}: {remedy}")
     if sample.items != 1:
         raise _C.UserError(
             f"samples[{number}] is a batch of {sample.items} items already: give samples of one scan each"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from typing import Any, NoReturn
 
 from .. import _C
 from ..weights import load_from
@@ -31,6 +32,15 @@ class Pretrained:
     voxel_size: tuple[float, float, float]  # metres along x, y, z
     metadata: Mapping[str, str]  # every entry of the file
 
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _C.UserError("a Pretrained holds a network and what its file says of it: call trained.network(x)")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        what = f"a Pretrained has no {name!r}"
+        if not name.startswith("_") and hasattr(MinkUNet42, name):
+            raise AttributeError(f"{what}: it is trained.network.{name}, of the network")
+        raise AttributeError(f"{what}: it has network, classes, voxel_size and metadata")
+
     def __repr__(self) -> str:
         """One line, since the network itself prints as hundreds."""
         kind, count = type(self.network).__name__, sum(p.numel() for p in self.network.parameters())
@@ -46,7 +56,7 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
             recorded ones; or a safetensors file with such metadata, as `pumice.save_weights` writes it of a network
             with voxel_size and classes. Names are looked for where `pumice run --weights` looks.
     Returns:
-        A `Pretrained`.
+        A `Pretrained`, whose `network` is the `MinkUNet42`.
     Raises:
         UserError: for a name that no installed weights have, and for a file whose metadata does not say what the network is.
     Waits:

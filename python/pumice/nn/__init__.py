@@ -5,6 +5,7 @@ An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 
 from typing import TYPE_CHECKING
 
+from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from . import init
 from .activation import (
     ELU,

@@ -234,7 +234,7 @@ def in_order(
             if chain is not None and isinstance(x, SparseTensor) and (onto is None or part.takes_like):
                 made = chain.run(x, added, onto)
             x = _run_steps(part.steps, x, added, onto) if made is None else made
-    except (ValueError, RuntimeError, AttributeError, TypeError) as error:
+    except (ValueError, RuntimeError, AttributeError, TypeError, IndexError) as error:
         better = explained(error)
         if better is error:
             raise

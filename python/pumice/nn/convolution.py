@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from .. import _C, ops
+from .._sites import NO_TRACING
 from .._where import explained, not_sparse
 from ..coords import Coordinates
 from ..ops.plans import DIRECTIONS, Plan, as_plans, refuse_both
@@ -67,6 +68,8 @@ class Convolution(torch.nn.Module):
         """The arguments are those of the class."""
         super().__init__()
         check_channels(in_channels, out_channels, groups)
+        if isinstance(bias, str):
+            raise _C.UserError(f"bias = {bias!r}: give True or False")
         self.dimension = dimension
         self.in_channels = in_channels
         self.out_channels = out_channels
@@ -160,6 +163,9 @@ class Convolution(torch.nn.Module):
             if better is error:
                 raise
             raise better from None
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        raise _C.UserError(NO_TRACING)  # which torch.jit.script asks for first
 
     def dense_weight(self) -> Tensor:
         """The weight as torch.nn.ConvNd has it: [out, in / groups, size…]."""

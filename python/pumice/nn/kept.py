@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from .. import _C
+from .._checks import kind_of
 
 
 class Kept:
@@ -59,7 +60,7 @@ def freeze(model: torch.nn.Module) -> torch.nn.Module:
         >>> net = nn.freeze(nn.Sequential(nn.SubMConv3d(4, 8, 3)).eval())
     """
     if not isinstance(model, torch.nn.Module):
-        raise _C.UserError(f"model is a {type(model).__name__}: give a module")
+        raise _C.UserError(f"model is {kind_of(model)}: give a module")
     for layer in model.modules():
         kept = getattr(layer, "_kept", None)
         if isinstance(kept, Kept):  # layers of `pumice.compat` keep theirs alike

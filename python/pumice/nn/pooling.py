@@ -17,8 +17,10 @@ from .convolution import make_window
 
 def _windows(arguments: tuple[Numbers, ...]) -> dict[int, Window]:
     """The window for each dimension that `arguments` fit. The layer makes them ahead, since a graph cannot."""
-    lengths = {len(value) for value in arguments if not isinstance(value, int)}
+    lengths = {len(value) for value in arguments if hasattr(value, "__len__") and not isinstance(value, str)}
     dimensions = lengths or {1, 2, 3, 4}
+    if any(value is None or isinstance(value, str) for value in arguments):
+        dimensions = {3}  # whose sentence says what to give
     return {dimension: make_window(dimension, *arguments) for dimension in sorted(dimensions)}
 
 
@@ -158,6 +160,8 @@ class GlobalPool(torch.nn.Module):
     def __init__(self, kind: str = "average") -> None:
         """The arguments are those of the class."""
         super().__init__()
+        if kind not in ("max", "average", "sum"):
+            raise _C.UserError(f"kind = {kind!r}: there are 'max', 'average' and 'sum'")
         self.kind = kind
 
     if TYPE_CHECKING:
@@ -169,6 +173,9 @@ class GlobalPool(torch.nn.Module):
         if not isinstance(x, SparseTensor):
             raise not_sparse(self, x)
         return ops.global_pool(x.features, x.coords, self.kind)
+
+    def extra_repr(self) -> str:
+        return repr(self.kind)
 
 
 class ToDense(torch.nn.Module):

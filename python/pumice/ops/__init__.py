@@ -1,5 +1,6 @@
 """Provides operators on features, maps and sites. A map says which input rows each output row is computed from."""
 
+from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .candidates import candidates, plan_of
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense

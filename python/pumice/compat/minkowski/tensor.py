@@ -10,8 +10,10 @@ import torch
 from torch import Tensor as Rows
 
 from ... import _C, ops
+from ..._checks import warn_once
 from ...coords import Coordinates
 from ..foreign import PeerAssertionError
+from ..mistakes import has_fractions, other_way_round
 from .base import Tensor, reduce_rows
 from .coordinates import CoordinateManager, CoordinateMapKey, int_list
 from .enums import SparseTensorQuantizationMode
@@ -64,6 +66,13 @@ class SparseTensor(Tensor):
             if len(coordinates) != len(features):
                 raise PeerAssertionError(
                     f"{len(features)} features and {len(coordinates)} coordinates: give as many"
+                )
+            _check_order(features, coordinates)
+            if has_fractions(coordinates):
+                warn_once(
+                    "minkowski coordinates",
+                    f"coordinates are {coordinates.dtype} with fractions, and are rounded down, as in MinkowskiEngine: "
+                    "give coordinates.floor().int(); SparseTensor takes (features, coordinates), in this order",
                 )
             self._manager = coordinate_manager or manager_for(coordinates)
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
@@ -191,6 +200,15 @@ class SparseTensor(Tensor):
             raise PeerAssertionError(f"slice: {X.coordinate_map_key} is not {self._key}, where this tensor is")
         rows = X.inverse_mapping
         return TensorField(take(rows), coordinates=self.C[rows], coordinate_manager=self._manager)
+
+
+def _check_order(features: Rows, coordinates: Rows) -> None:
+    """Raises PeerAssertionError where the two were given the other way round."""
+    if other_way_round(features, coordinates):
+        raise PeerAssertionError(
+            f"features are {features.dtype} {list(features.shape)} and coordinates {coordinates.dtype} "
+            f"{list(coordinates.shape)}, the other way round: give SparseTensor(features, coordinates)"
+        )
 
 
 class TensorField(Tensor):

@@ -28,10 +28,12 @@ def use_version(version: str) -> None:
     """ "2.1", or "2.0" (and "1.4") for the conventions of the releases before it: coordinates, the order of
     arguments, the shape of a 1x1x1 kernel with a stride."""
     global batch_first, chosen, release
-    parts = version.split(".")[:2]
-    if parts[0] not in ("1", "2") or not all(part.isdigit() for part in parts):
-        raise _C.UserError(f"version = {version!r}: there are '2.1', '2.0' and '1.4'")
-    release = int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
+    known = {"2.1": (2, 1), "2.0": (2, 0), "1.4": (1, 4)}
+    given = ".".join(version.split(".")[:2]) if isinstance(version, str) else None
+    if given not in known:
+        text = ", as text" if isinstance(version, (int, float)) else ""
+        raise _C.UserError(f"version = {version!r}: give '2.1', '2.0' or '1.4'{text}")
+    release = known[given]
     batch_first = release >= (2, 1)
     chosen = True
 

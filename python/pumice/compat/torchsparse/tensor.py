@@ -11,7 +11,7 @@ from torch import Tensor
 from ... import _C, ops
 from ...coords import Coordinates
 from ...nn import deferred
-from ..mistakes import NoTensor, explaining
+from ..mistakes import NoTensor, explaining, has_fractions, other_way_round
 from . import conventions, tensor_cache
 from .axis_numbers import make_ntuple
 from .tensor_cache import TensorCache
@@ -96,7 +96,20 @@ class SparseTensor(NoTensor):
         if known is not None:
             return known
         if self.coords.dim() != 2 or self.coords.shape[1] != 4:
-            raise _C.UserError(f"coords have shape {tuple(self.coords.shape)}: give [rows, 4]")
+            raise _C.UserError(
+                f"coords have shape {tuple(self.coords.shape)}: give SparseTensor(feats, coords), in this order, coords "
+                "of shape [rows, 4]"
+            )
+        if other_way_round(self._held, self.coords):
+            raise _C.UserError(
+                f"coords are {self.coords.dtype} and feats {self._held.dtype}, the other way round: give "
+                "SparseTensor(feats, coords)"
+            )
+        if has_fractions(self.coords):
+            raise _C.UserError(
+                f"coords are {self.coords.dtype} with fractions: give coords.floor().int(), and SparseTensor(feats, coords) "
+                "in this order"
+            )
         cells = self.coords.int()
         if not conventions.batch_first:
             divided = torch.div(cells[:, :3], cells.new_tensor(self.stride), rounding_mode="floor")

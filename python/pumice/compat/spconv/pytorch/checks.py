@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...foreign import PeerAssertionError
+from ...mistakes import other_way_round
 
 
 def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int]:
@@ -27,6 +28,11 @@ def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_si
             raise PeerAssertionError(
                 f"{name} are a {type(value).__module__}.{type(value).__name__}: give a tensor (torch.from_numpy(array) makes one)"
             )
+    if other_way_round(features, indices):
+        raise PeerAssertionError(
+            f"features are {features.dtype} {tuple(features.shape)} and indices {indices.dtype} {tuple(indices.shape)}, "
+            "the other way round: give SparseConvTensor(features, indices, spatial_shape, batch_size)"
+        )
     if features.dim() != 2:
         raise PeerAssertionError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
     if indices.dim() != 2 or indices.dtype != torch.int32:

@@ -51,7 +51,7 @@ class SparseSequential(SparseModule):
     def forward(self, input: Any) -> Any:
         try:
             return self._in_order(input)
-        except (ValueError, RuntimeError) as error:  # of norms and linear layers: those of spconv say where they are
+        except (ValueError, RuntimeError, IndexError) as error:  # of norms and linear layers: those of spconv say where they are
             better = error if isinstance(error, _C.UserError) else explained(error)
             if better is error:
                 raise
