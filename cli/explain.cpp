@@ -19,7 +19,9 @@ void explain(const ExplainArguments& arguments) {
   TunedNetwork network(arguments.network,
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   const std::vector<ExplainedLayer> layers = explain_network(network.passes(), arguments.measures);
-  if (arguments.network.json) return print_json(nlohmann::ordered_json::parse(to_json(layers)));
+  if (arguments.network.json)
+    return print_json({{"network", arguments.network.network},
+                       {"layers", nlohmann::ordered_json::parse(to_json(layers))}});
   fmt::print("{} {}, {}\n\n{}", arguments.network.network, arguments.network.precision,
              arguments.network.where(), to_text(layers));
 }

@@ -8,13 +8,24 @@
 namespace pumice {
 namespace {
 
+/// Rows to plan for. Where only the device knows how many there are, as in a graph, there is room
+/// for a quarter more than usual (nn::CaptureOptions), and tiles that suit the room are too large
+/// for what is in it: MinkUNet42 in f16 took 1.69 ms instead of 1.66 on an H200.
+std::int64_t rows_to_expect(const CoordinateSetPtr& set, std::int64_t room) {
+  return set->rows().host_knows() ? room : room - room / 5;
+}
+
 ConvolutionProblem describe(Direction direction, const KernelMapView& map,
                             const ConvolutionOptions& options) {
   const bool on_device = map.device.kind == DeviceKind::cuda;
   const bool all_meet = on_device || map.pairs() == map.in_rows;
+  const KernelMap* own = map.map;
+  const auto rows = [&](bool of_output, std::int64_t room) {
+    return own == nullptr ? room : rows_to_expect(of_output ? own->out() : own->in(), room);
+  };
   return {.direction = direction,
-          .in_rows = map.in_rows,
-          .out_rows = map.out_rows,
+          .in_rows = rows(map.is_transposed, map.in_rows),
+          .out_rows = rows(!map.is_transposed, map.out_rows),
           .pairs = map.pairs(),
           .offsets = map.offsets,
           .groups = options.groups,

@@ -7,8 +7,8 @@
 #include <map>
 #include <mutex>
 #include <shared_mutex>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "plan/choice_memo.hpp"
+#include "plan/store/plan_rules.hpp"
 
 namespace pumice {
 namespace {
@@ -136,11 +137,7 @@ PlanKey key_of(const ConvolutionProblem& problem, const Target& target) {
 }
 
 bool PlanBook::Before::operator()(const PlanKey& a, const PlanKey& b) const {
-  const auto all = [](const PlanKey& key) {
-    return std::tie(key.problem, key.rows_bucket, key.density_bucket, key.direction, key.operation,
-                    key.device, key.version);
-  };
-  return all(a) < all(b);
+  return tune::comes_before(a, b);
 }
 
 void PlanBook::set(const ConvolutionProblem& problem, const Target& target, PlanPtr plan) {
@@ -150,8 +147,13 @@ void PlanBook::set(const ConvolutionProblem& problem, const Target& target, Plan
 }
 
 PlanPtr PlanBook::find(const PlanKey& key) const {
-  const auto found = plans_.find(key);
-  return found == plans_.end() ? nullptr : found->second;
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+  std::vector<tune::StoredPlan> alike;
+  for (const auto& [other, plan] : plans_) {
+    if (tune::agree(other, key)) alike.push_back({.key = other, .record = {}});
+  }
+  const auto nearest = tune::nearest(key, alike);
+  return nearest ? plans_.at(nearest->key) : nullptr;
 }
 
 PlanBookScope::PlanBookScope(std::shared_ptr<const PlanBook> book) {

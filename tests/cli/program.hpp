@@ -96,6 +96,7 @@ class ProgramTest : public ::testing::Test {
     const char* made = mkdtemp(name.data());
     if (made == nullptr) throw std::runtime_error("no temporary folder: " + name);
     folder_ = made;
+    setenv("PUMICE_PLANS", path("plans.sqlite").c_str(), 1);   // what one test tunes is its own
   }
   ~ProgramTest() override {
     std::error_code ignored;   // a folder left behind is no reason to fail

@@ -123,6 +123,11 @@ void expect_tuned(StreamView stream, bool trains) {
         tuning.result.groups.at(layer.group).decisions.at(layer.decision);
     EXPECT_EQ(decision.candidates.at(decision.chosen).name, layer.plan->name());
     EXPECT_FALSE(decision.reason.empty());
+    // What has the same bits every time keeps them, unless nobody had them before.
+    EXPECT_TRUE(layer.untuned->write == Write::add || layer.plan->write != Write::add);
+    const bool adds = layer.untuned->write == Write::add;
+    for (const tune::CandidateReport& candidate : decision.candidates)
+      EXPECT_TRUE(adds || !candidate.name.ends_with("/add")) << candidate.name;
     for (const tune::CandidateReport& candidate : decision.candidates)
       EXPECT_NE(candidate.verdict, tune::Verdict::refused) << candidate.reason;
     const auto found = store.find(key_of(layer.problem, target));

@@ -54,19 +54,23 @@ TEST(PlanBookTest, is_asked_before_the_rules_as_long_as_its_scope_lives) {
   EXPECT_TRUE(choose(some_layer(), here())->runs_like(*ruled));
 }
 
-TEST(PlanBookTest, has_plans_for_problems_of_the_same_buckets_only) {
+TEST(PlanBookTest, has_plans_for_problems_that_are_near) {
   const PlanBookScope scope(book_with(some_layer(), other_plan()));
   const auto takes_it = [](const ConvolutionProblem& problem) {
     return choose(problem, here())->runs_like(*other_plan());
   };
-  ConvolutionProblem near = some_layer();
-  near.out_rows = near.in_rows = 4100;
-  EXPECT_TRUE(takes_it(near));
-  ConvolutionProblem larger = some_layer();
-  larger.out_rows = larger.in_rows = 9000;
-  EXPECT_FALSE(takes_it(larger));
+  for (const double factor : {1.02, 2.5}) {   // in its bucket, and a few further on
+    ConvolutionProblem larger = some_layer();
+    larger.out_rows = larger.in_rows = static_cast<std::int64_t>(4000 * factor);
+    larger.pairs = static_cast<std::int64_t>(30000 * factor);
+    EXPECT_TRUE(takes_it(larger)) << factor;
+  }
+  ConvolutionProblem far = some_layer();
+  far.out_rows = far.in_rows = 40000;
+  far.pairs = 300000;
+  EXPECT_FALSE(takes_it(far));
   ConvolutionProblem denser = some_layer();
-  denser.pairs *= 3;
+  denser.pairs = 3000;
   EXPECT_FALSE(takes_it(denser));
   ConvolutionProblem wider = some_layer();
   wider.out_channels = 64;
@@ -74,6 +78,20 @@ TEST(PlanBookTest, has_plans_for_problems_of_the_same_buckets_only) {
   ConvolutionProblem back = some_layer();
   back.direction = Direction::input_gradient;
   EXPECT_FALSE(takes_it(back));
+}
+
+TEST(PlanBookTest, has_the_plan_of_the_key_before_those_of_others) {
+  auto book = std::make_shared<PlanBook>();
+  ConvolutionProblem larger = some_layer();
+  larger.out_rows = larger.in_rows = 8000;
+  larger.pairs = 60000;
+  const PlanPtr second = std::make_shared<const ConvolutionPlan>(
+      ConvolutionPlan{.dataflow = Dataflow::fetch_on_demand, .tile_rows = 48});
+  book->set(some_layer(), here(), other_plan());
+  book->set(larger, here(), second);
+  const PlanBookScope scope(book);
+  EXPECT_TRUE(choose(some_layer(), here())->runs_like(*other_plan()));
+  EXPECT_EQ(choose(larger, here()), second);
 }
 
 TEST(PlanBookTest, leaves_a_dataflow_that_is_asked_for) {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Iterator, Sequence
+
+os.environ.setdefault("PUMICE_PLANS", "off")  # what the user has tuned changes no test
 
 import pytest
 import torch

@@ -2,8 +2,11 @@
 // that were measured before.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,12 +21,12 @@ namespace pumice {
 /// buckets. Problems of one key share their plan.
 tune::PlanKey key_of(const ConvolutionProblem& problem, const Target& target);
 
-/// A plan for each of some keys, as it is.
+/// A plan for each of some keys.
 class PlanBook {
  public:
   /// UserError where the plan does not fit (`check` of pumice/plan/choose.hpp).
   void set(const ConvolutionProblem& problem, const Target& target, PlanPtr plan);
-  /// Null: there is none.
+  /// That of the key, else of the nearest buckets, by the rule of PlanStore::find; null: none.
   PlanPtr find(const tune::PlanKey& key) const;
   std::size_t size() const { return plans_.size(); }
 

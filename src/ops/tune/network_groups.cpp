@@ -76,6 +76,12 @@ bool waits(const ConvolutionPlan& plan, const Target& target) {
   return target.on_device() && plan.dataflow == Dataflow::gather_gemm_scatter;
 }
 
+/// Whether a plan adds products in any order where the rules' plan has the same bits every time.
+/// Nobody who tunes asks for that.
+bool loses_order(const ConvolutionPlan& plan, const ConvolutionPlan& untuned) {
+  return plan.write == Write::add && untuned.write != Write::add;
+}
+
 /// Numbers of sets that are joined one after the other.
 class Joined {
  public:
@@ -115,6 +121,7 @@ tune::Decision candidates_of(NetworkDecision& decision, bool is_transposed, cons
   tune::Decision made{.name = name_of_decision(decision), .candidates = {}};
   for (Candidate& one : candidates(decision.problem, target)) {
     if (waits(one.plan, target)) continue;
+    if (!decision.plans.empty() && loses_order(one.plan, *decision.plans.front())) continue;
     made.candidates.push_back({.name = one.plan.name(),
                                .predicted = one.cost,
                                .cut = cuts.of(decision.problem, is_transposed, one.plan, target)});

@@ -29,8 +29,9 @@ struct NetworkGroups {
 
 /// On a device calls on one map are a group, since they share what is cut of it; maps whose calls
 /// have a problem in common, which then share a plan, are one group too. Plans that wait for the
-/// device are no candidates: a layer that waits cannot be recorded into a graph. On the CPU each
-/// call cuts for itself, so that every problem is a group.
+/// device are no candidates: a layer that waits cannot be recorded into a graph. Neither are those
+/// that add products in any order where the rules' plan does not: results stay the same bits. On
+/// the CPU each call cuts for itself, so that every problem is a group.
 NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target);
 
 /// The plans of `assignment`.

@@ -50,16 +50,18 @@ ReplayedCall::ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, boo
     : call_(call), keeps_weights_(keeps_weights) {
   const ConvolutionProblem& p = call_.problem;
   const StreamView stream = tensors.stream();
+  KernelMapView view = call_.map->view();
+  if (call_.is_transposed) view = transposed(view);
   const auto weight = [&](std::int64_t offsets, std::int64_t in, std::int64_t out) {
     return random_rows({offsets, in, out}, p.dtype, stream, 7);
   };
   switch (p.direction) {
     case Direction::forward:
-      input_ = tensors.get(p.in_rows, p.in_channels - p.second_channels, p.dtype, 0);
-      second_ = tensors.get(p.in_rows, p.second_channels, p.dtype, 1);
+      input_ = tensors.get(view.in_rows, p.in_channels - p.second_channels, p.dtype, 0);
+      second_ = tensors.get(view.in_rows, p.second_channels, p.dtype, 1);
       shortcut_ =
-          tensors.get(p.out_rows, p.shortcut_channels - p.shortcut_second_channels, p.dtype, 2);
-      shortcut_second_ = tensors.get(p.out_rows, p.shortcut_second_channels, p.dtype, 3);
+          tensors.get(view.out_rows, p.shortcut_channels - p.shortcut_second_channels, p.dtype, 2);
+      shortcut_second_ = tensors.get(view.out_rows, p.shortcut_second_channels, p.dtype, 3);
       weight_ = weight(p.offsets, p.in_channels / p.groups, p.out_channels);
       if (p.shortcut_channels > 0)
         shortcut_weight_ = weight(1, p.shortcut_channels, p.out_channels);
@@ -67,12 +69,12 @@ ReplayedCall::ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, boo
       shift_ = random_rows({p.out_channels}, sum_type(p.dtype), stream, 9);
       return;
     case Direction::input_gradient:
-      grad_output_ = tensors.get(p.in_rows, p.in_channels, p.dtype, 0);
+      grad_output_ = tensors.get(view.in_rows, p.in_channels, p.dtype, 0);
       weight_ = weight(p.offsets, p.out_channels / p.groups, p.in_channels);
       return;
     case Direction::weight_gradient:
-      input_ = tensors.get(p.in_rows, p.in_channels, p.dtype, 0);
-      grad_output_ = tensors.get(p.out_rows, p.out_channels, p.dtype, 1);
+      input_ = tensors.get(view.in_rows, p.in_channels, p.dtype, 0);
+      grad_output_ = tensors.get(view.out_rows, p.out_channels, p.dtype, 1);
       return;
   }
 }

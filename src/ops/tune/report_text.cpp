@@ -51,7 +51,7 @@ std::string NetworkTuning::to_text() const {
                         layer.plan->name(), decision.reason);
   }
   text += "\n" + result.summary + "\n";
-  if (stored > 0) text += fmt::format("{} plans are stored.\n", stored);
+  if (stored > 0) text += fmt::format("Plans stored: {}.\n", stored);
   if (!not_stored.empty()) text += "No plans are stored: " + not_stored + ".\n";
   return text;
 }

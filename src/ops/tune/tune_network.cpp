@@ -136,7 +136,9 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
     return tuning;
   }
   if (store->put_all(plans) == tune::Put::not_written) {
-    tuning.not_stored = store->problem();
+    const std::string problem = store->problem();
+    tuning.not_stored =
+        problem.empty() ? "PUMICE_PLANS says off, or there is no folder for them" : problem;
   } else {
     tuning.stored = std::ssize(plans);
   }
