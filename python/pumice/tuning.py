@@ -41,9 +41,27 @@ class TunedLayer:
 
 
 class Tuning:
-    """What was measured; prints as a table."""
+    """What `tune` measured; prints as a table.
+
+    Args:
+        report: the report of the extension, as JSON.
+        table: the same in words.
+    Returns:
+        `summary`, `groups`, `layers`, `untuned_ms` and `tuned_ms` of the network where it was compared, `used_s`, and
+        how many plans were `stored`.
+    Raises:
+        Nothing.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> tuning = pumice.tune(nn.SubMConv3d(4, 8, 3).eval(), [x], budget_s=1, store=False)
+        >>> tuning.stored, len(tuning.layers)
+        (0, 1)
+    """
 
     def __init__(self, report: str, table: str) -> None:
+        """The arguments are those of the class."""
         found = json.loads(report)
         self._table = table
         self.summary: str = found["summary"]
