@@ -146,7 +146,8 @@ CLI::Option* take_numbers(CLI::Option* option, const std::string& example) {
 std::vector<std::string> readable_words(int argc, const char* const* argv) {
   std::vector<std::string> words(argv, argv + argc);
   for (std::string& word : words) {
-    const bool is_number = word.size() > 2 && word.starts_with("-.") && word[2] >= '0' && word[2] <= '9';
+    const bool is_number =
+        word.size() > 2 && word.starts_with("-.") && word[2] >= '0' && word[2] <= '9';
     if (is_number) word.insert(1, "0");
   }
   return words;

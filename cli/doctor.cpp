@@ -145,7 +145,8 @@ std::vector<Finding> findings() {
       dense_products(),
       cache(),
       {"cuda", "CUDA back end", kCudaWork,
-       cuda_support().devices > 0 ? "" : "no device to use it on; it has " + std::string(kCudaWork)},
+       cuda_support().devices > 0 ? ""
+                                  : "no device to use it on; it has " + std::string(kCudaWork)},
   };
 }
 

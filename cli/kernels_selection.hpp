@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/cuda_architecture.hpp"
 #include "nn/device_kernels.hpp"
+#include "plan/cuda_architecture.hpp"
 
 namespace pumice::cli {
 

@@ -99,7 +99,8 @@ void check_outputs(const std::vector<fs::path>& inputs, const std::vector<Output
     }
     const FormatRow& row = row_of(format);
     PUMICE_EXPECTS(ends_in(path.string(), row.ending), option, ' ', printable_path(path), ": ",
-                   row.what, " is written as ", row.ending, "; give a name that ends in ", row.ending);
+                   row.what, " is written as ", row.ending, "; give a name that ends in ",
+                   row.ending);
   }
 }
 

@@ -28,10 +28,11 @@ int device_index_of(nb::handle tensor);
 /// What memory alone does not say are a lazy sign and a derivative that a tensor carries along.
 TensorLook look_at(nb::handle tensor, const char* name);
 
-/// Whether values are the negatives of what memory holds (torch._neg_view): 60 to 80 ns, and the GIL
-/// is given away for it.
+/// Whether values are the negatives of what memory holds (torch._neg_view): 60 to 80 ns, and the
+/// GIL is given away for it.
 bool is_negated(nb::handle tensor);
-/// The same of a tensor that lives from call to call, a buffer: asked once of each. So are parameters.
+/// The same of a tensor that lives from call to call, a buffer: asked once of each. So are
+/// parameters.
 bool is_negated_once(nb::handle tensor);
 /// Whether a level of forward-mode differentiation is open, in which tensors may carry derivatives.
 bool differentiates_forward();

@@ -148,8 +148,8 @@ void validate(const KernelWindow& window) {
                    ": must be at least 1");
     PUMICE_EXPECTS(window.dilation[at] >= 1, "dilation[", axis, "] = ", window.dilation[at],
                    ": must be at least 1");
-    PUMICE_EXPECTS(window.output_padding[at] >= 0, "output_padding[", axis, "] = ",
-                   window.output_padding[at], ": must be at least 0");
+    PUMICE_EXPECTS(window.output_padding[at] >= 0, "output_padding[", axis,
+                   "] = ", window.output_padding[at], ": must be at least 0");
   }
   if (window.shape == KernelShape::custom) {
     validate_custom(window);

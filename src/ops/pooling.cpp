@@ -33,7 +33,8 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
 /// Of equal inputs the first offset's wins, and sums are added in the order of offsets, as on the
 /// CPU.
 const TileMapRef& tiles_of(const KernelMapView& map) {
-  return map.map->structures()->tiles(map, {.tile_rows = cuda::kPoolTileRows}, cuda::OffsetOrder::ascending);
+  return map.map->structures()->tiles(map, {.tile_rows = cuda::kPoolTileRows},
+                                      cuda::OffsetOrder::ascending);
 }
 
 Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average,

@@ -17,7 +17,8 @@ std::string advice(Bytes bytes, const RawLayout& given) {
     return "; no usual layout fits either, so this may not be a point cloud or may be truncated";
   }
   const std::string text = to_string(*likely);
-  return "; it looks like " + text + ": give layout = " + text + ", in the program --layout " + text;
+  return "; it looks like " + text + ": give layout = " + text + ", in the program --layout " +
+         text;
 }
 
 /// The layout that makes much more sense of the order of values than the given one, if any.

@@ -61,9 +61,10 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   PUMICE_EXPECTS(!std::filesystem::is_directory(path, absent), printable_path(path),
                  " is a folder, and a scan is a file; name one of the files in it");
   if (const Ending* ending = ending_of(path)) return ending->format;
-  PUMICE_EXPECTS(!options.layout.empty(), printable_path(path),
-                 ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
-                 ".npz; for raw numbers give their layout, as f32x4 (in the program --layout f32x4)");
+  PUMICE_EXPECTS(
+      !options.layout.empty(), printable_path(path),
+      ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "
+      ".npz; for raw numbers give their layout, as f32x4 (in the program --layout f32x4)");
   return PointFormat::raw;
 }
 

@@ -66,10 +66,9 @@ TEST_F(InfoTest, ARangeLeavesPointsOutAndMovesTheOrigin) {
 }
 
 TEST_F(InfoTest, ARangeThatHoldsNoPointLeavesZeroVoxels) {
-  const nlohmann::json info =
-      run_warned({"info", scan_, "--voxel", "1", "--range", "50", "50", "0", "60", "60", "1",
-                  "--levels", "2"},
-                 "none of 5 points is in the range, so there are no voxels; give another --range");
+  const nlohmann::json info = run_warned(
+      {"info", scan_, "--voxel", "1", "--range", "50", "50", "0", "60", "60", "1", "--levels", "2"},
+      "none of 5 points is in the range, so there are no voxels; give another --range");
   EXPECT_EQ(info.at("voxels"), nlohmann::json({0, 0}));
   EXPECT_EQ(info.at("pairs"), nlohmann::json({0, 0}));
 }

@@ -43,7 +43,8 @@ TEST_F(RefusalTest, ArgumentsThatSayNothing) {
   expect_nothing_written({"--frobnicate"}, {"no command", "--frobnicate", "info, run, tune"});
   expect_nothing_written({"info"}, {"SCAN", "`pumice info --help`"});
   expect_nothing_written({"info", scan_, "--colour", "red"}, {"--colour", "`pumice info --help`"});
-  expect_nothing_written({"info", scan_, "--level", "3"}, {"no option --level of info", "--levels"});
+  expect_nothing_written({"info", scan_, "--level", "3"},
+                         {"no option --level of info", "--levels"});
   expect_nothing_written({"info", scan_, "--jsn"}, {"no option --jsn of info; is --json meant?"});
   expect_nothing_written({"simulate"}, {"--out", "`pumice simulate --help`"});
   expect_nothing_written({"info", scan_, "--levels", "many"}, {"many", "`pumice info --help`"});

@@ -235,7 +235,8 @@ TEST(CoordinateSet, NamesTheRowThatIsOutside) {
   EXPECT_EQ(message_of([] {
               make({{0, 1}, {-3, 1}}, 1);
             }),
-            "coordinates: batch index -3 in row 1; number batch items from 0 in the first column, and put a column of 0 there where "
+            "coordinates: batch index -3 in row 1; number batch items from 0 in the first column, "
+            "and put a column of 0 there where "
             "coordinates have none");
   EXPECT_EQ(message_of([] {
               make({{0, 1}, {4, 1}}, 1, {.batch_size = 4});

@@ -44,7 +44,8 @@ TEST(UniqueCoordinates, CheckTheirInputAsSetsDo) {
   EXPECT_EQ(message_of([] {
               unique_coordinates(tensor_of({{-1, 0}}, 1));
             }),
-            "coordinates: batch index -1 in row 0; number batch items from 0 in the first column, and put a column of 0 there where "
+            "coordinates: batch index -1 in row 0; number batch items from 0 in the first column, "
+            "and put a column of 0 there where "
             "coordinates have none");
 }
 

@@ -185,9 +185,9 @@ TEST(FetchOnDemand, OfPoisonIsPoison) {
   knows_all(runner);
   const std::int64_t tiles = kPoison;
   cuda::PartialSums added(runner, {.output = output.raw(),
-                                 .type = ElementType::f16,
-                                 .out_rows = {nullptr, map.out_rows},
-                                 .channels = 8});
+                                   .type = ElementType::f16,
+                                   .out_rows = {nullptr, map.out_rows},
+                                   .channels = 8});
   added.finish(runner, {&tiles, 40});
   for (const double value : doubles(output))
     ASSERT_TRUE(std::isnan(value));

@@ -366,7 +366,8 @@ TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_o
       std::vector<DevicePair> expected = pumice::test::pairs_of(view(cpu[ask.map]));
       cuda::MapStructures& structures = *maps[ask.map]->structures();
       if (ask.tile_rows > 0) {
-        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), {.tile_rows = ask.tile_rows}), stream.view()),
+        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), {.tile_rows = ask.tile_rows}),
+                            stream.view()),
                   expected);
         continue;
       }

@@ -58,7 +58,8 @@ PUMICE_LARGE_DEVICE_TEST(DevicePermute, TakesAnyOrderOfAxes) {
   } while (std::next_permutation(order.begin(), order.end()));
   EXPECT_GT(copies.size(), std::size_t{2 * kMostPermutations});
   expect_as_on_the_cpu(make_runner, copies, DType::f32);
-  expect_as_on_the_cpu(make_runner, {{{0, 5}, {1, 0}}, {{}, {}}, {{1, 1}, {1, 0}}, {{7}, {0}}}, DType::f16);
+  expect_as_on_the_cpu(make_runner, {{{0, 5}, {1, 0}}, {{}, {}}, {{1, 1}, {1, 0}}, {{7}, {0}}},
+                       DType::f16);
   expect_as_on_the_cpu(make_runner, {{{65537, 3}, {1, 0}}, {{3, 4100}, {1, 0}}}, DType::f16);
 }
 

@@ -13,13 +13,13 @@
 #include "device/spec_runner.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/gradient_source.hpp"
-#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "kernels/emulated_gradient.hpp"
 #include "kernels/host_tile_map.hpp"
 #include "kernels/problem.hpp"
 #include "kernels/small_specs.hpp"
 #include "kernels/storage_type.hpp"
+#include "plan/space/gradient_table.hpp"
 
 namespace pumice::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <pumice/core/cuda.hpp>
 
 #include "kernels/cuda/gradient_source.hpp"
-#include "plan/space/gradient_table.hpp"
 #include "kernels/cuda_tile_problem.hpp"
+#include "plan/space/gradient_table.hpp"
 
 namespace pumice::test {
 

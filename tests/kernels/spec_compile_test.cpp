@@ -16,9 +16,9 @@
 #include "jit/compile.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/tile_source.hpp"
 #include "plan/space/gradient_table.hpp"
 #include "plan/space/tile_table.hpp"
-#include "kernels/cuda/tile_source.hpp"
 
 namespace pumice {
 namespace {

@@ -7,10 +7,10 @@
 #include <pumice/formats/relation_tiles.hpp>
 
 #include "formats/synthetic_map.hpp"
-#include "plan/cuda_architecture.hpp"
-#include "plan/space/tile_table.hpp"
 #include "kernels/cuda_gradient_problem.hpp"
 #include "kernels/cuda_tile_problem.hpp"
+#include "plan/cuda_architecture.hpp"
+#include "plan/space/tile_table.hpp"
 #include "support/gpu.hpp"
 
 namespace pumice {

@@ -16,8 +16,8 @@ using pumice::test::kGpu;
 using pumice::test::on_emulator;
 
 /// A norm stretches what little a channel varies, hence 2e-3 in f32. In half precision a value that
-/// is nearly 0 may fall on the other side of a ReLU, and then all of one element's gradient is there
-/// or is not: gradients are compared by their norm, in which one of thousands hardly counts.
+/// is nearly 0 may fall on the other side of a ReLU, and then all of one element's gradient is
+/// there or is not: gradients are compared by their norm, in which one of thousands hardly counts.
 struct Kind {
   CaseTypes types;
   Tolerance of_values;

@@ -16,9 +16,9 @@
 
 #include "jit/bundle_file.hpp"
 #include "jit/module.hpp"
+#include "nn/device_networks.hpp"
 #include "plan/cuda_architecture.hpp"
 #include "plan/space/tile_table.hpp"
-#include "nn/device_networks.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -45,8 +45,8 @@ TEST(FoldedNorm, is_the_norm_in_evaluation_of_a_sum) {
 TEST(FoldedNorm, parameters_in_half_precision_are_those_widened) {
   for (const DType type : {DType::f16, DType::bf16}) {
     const Norm norm(5, type, DType::f32, type, 3);
-    const ScaleShift folded = fold_batch_norm(norm.mean, norm.variance, norm.weight, norm.bias,
-                                              norm.before);
+    const ScaleShift folded =
+        fold_batch_norm(norm.mean, norm.variance, norm.weight, norm.bias, norm.before);
     const ScaleShift wide = fold_batch_norm(norm.mean.to(DType::f32), norm.variance.to(DType::f32),
                                             norm.weight, norm.bias, norm.before.to(DType::f32));
     EXPECT_EQ(folded.scale.dtype(), DType::f32);

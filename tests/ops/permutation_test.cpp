@@ -57,8 +57,8 @@ TEST(Permute, goes_through_a_list_of_copies) {
   const Tensor two = chance_tensor({65537, 2}, DType::f32, 2);
   Tensor first({5, 7}, DType::f32);
   Tensor second({2, 65537}, DType::f32);
-  permute(std::array{Permutation{one, {1, 0}, first.view()},
-                     Permutation{two, {1, 0}, second.view()}});
+  permute(
+      std::array{Permutation{one, {1, 0}, first.view()}, Permutation{two, {1, 0}, second.view()}});
   EXPECT_TRUE(same_bits(first, permuted(one, {1, 0}).reshaped({5, 7})));
   EXPECT_TRUE(same_bits(second, permuted(two, {1, 0}).reshaped({2, 65537})));
   permute({});

@@ -72,20 +72,23 @@ TEST(RawScan, OfAnotherSizeIsRefusedWithTheLikelyLayout) {
 TEST(RawScan, OfHalfFloatsAndFloatsAreToldApartBothWays) {
   const std::string halves = raw_bytes<Half>(scan_rows(1000), 4);
   EXPECT_EQ(read_raw_bytes(halves, "f16x4").size(), 1000);
-  EXPECT_TRUE(message_of([&] {
-                read_raw_bytes(halves, "f32x4");
-              }).ends_with("; it looks like f16x4: give layout = f16x4, in the program --layout f16x4"));
+  EXPECT_TRUE(
+      message_of([&] {
+        read_raw_bytes(halves, "f32x4");
+      }).ends_with("; it looks like f16x4: give layout = f16x4, in the program --layout f16x4"));
   const std::string floats = raw_bytes<float>(scan_rows(1000), 4);
-  EXPECT_TRUE(message_of([&] {
-                read_raw_bytes(floats, "f16x4");
-              }).ends_with("; it looks like f32x4: give layout = f32x4, in the program --layout f32x4"));
+  EXPECT_TRUE(
+      message_of([&] {
+        read_raw_bytes(floats, "f16x4");
+      }).ends_with("; it looks like f32x4: give layout = f32x4, in the program --layout f32x4"));
 }
 
 TEST(RawScan, WhoseValuesCannotBeMetresIsRefusedWithTheLikelyLayout) {
   const std::string bytes = raw_bytes<double>(scan_rows(1000), 4);
   const std::string message = message_of([&] { read_raw_bytes(bytes); });
   EXPECT_NE(message.find("scan.bin: read as f32x4, point "), std::string::npos) << message;
-  EXPECT_NE(message.find("), which cannot be metres; it looks like f64x4: give layout = f64x4, in the program --layout f64x4"),
+  EXPECT_NE(message.find("), which cannot be metres; it looks like f64x4: give layout = f64x4, in "
+                         "the program --layout f64x4"),
             std::string::npos)
       << message;
 }

@@ -179,7 +179,9 @@ TEST(RealScans, InAnotherLayoutNameTheirOwn) {
           "it looks like f64x4: give layout = f64x4, in the program --layout f64x4");
   for (const char* layout : {"f32x4", "f32x5", "f64x5"}) {
     const std::string message = message_of([&] { read_points(sweeps, {.layout = layout}); });
-    EXPECT_TRUE(message.ends_with("; it looks like f16x5: give layout = f16x5, in the program --layout f16x5")) << message;
+    EXPECT_TRUE(message.ends_with(
+        "; it looks like f16x5: give layout = f16x5, in the program --layout f16x5"))
+        << message;
   }
 }
 

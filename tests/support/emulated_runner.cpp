@@ -14,8 +14,8 @@
 #include <pumice/coords/encode.h>
 #include <pumice/coords/levels.h>
 #include <pumice/coords/prune.h>
-#include <pumice/coords/reorder.h>
 #include <pumice/coords/rekey.h>
+#include <pumice/coords/reorder.h>
 #include <pumice/coords/voxelize.h>
 #include <pumice/grid/fill.h>
 #include <pumice/grid/radix_sort.h>

@@ -7,7 +7,8 @@
 
 namespace pumice {
 
-PUMICE_KERNEL PUMICE_THREADS(kReorderThreads) void check_order(PUMICE_ARGUMENT(ReorderArguments) a) {
+PUMICE_KERNEL PUMICE_THREADS(kReorderThreads) void check_order(PUMICE_ARGUMENT(ReorderArguments)
+                                                                   a) {
   const int64_t rows = a.rows.rows();
   const int64_t i = global_thread_index();
   if (i >= rows) return;

@@ -10,8 +10,8 @@ inline constexpr int kReorderThreads = 256;
 
 struct ReorderArguments {
   RowCountRef rows{};
-  const int32_t* row = nullptr;    // [rows] as it was given
-  uint32_t* checked = nullptr;     // [rows] the same; its own place for what is no row
+  const int32_t* row = nullptr;   // [rows] as it was given
+  uint32_t* checked = nullptr;    // [rows] the same; its own place for what is no row
   StatusRecord* status = nullptr;
   int32_t site = 0;
 };

@@ -6,9 +6,9 @@
 //   Gray-decoded      sorting by it visits masks in the order of a Gray code, in which
 //                     neighbours differ in one bit
 //
-// One sort serves all maps of a batch that are sorted, side by side. A split has every S-th offset in order of
-// frequency, and an order of its own. Where a split has more than 63 offsets, neighbours in
-// frequency share a bit.
+// One sort serves all maps of a batch that are sorted, side by side. A split has every S-th offset
+// in order of frequency, and an order of its own. Where a split has more than 63 offsets,
+// neighbours in frequency share a bit.
 #pragma once
 
 #include <pumice/maps/map_task.h>

@@ -8,8 +8,7 @@
 namespace pumice {
 
 /// The input row that an output meets through offset `k`, which its mask says it has, looked up.
-PUMICE_DEVICE int32_t look_up_row(const MapBatch& batch, const MapTask& task, int k,
-                                  int32_t rank) {
+PUMICE_DEVICE int32_t look_up_row(const MapBatch& batch, const MapTask& task, int k, int32_t rank) {
   const CoordinateSetRef& in = batch.set[task.in_set];
   const OffsetStep& step = task.step[k];
   if (step.is_zero != 0 && task.in_set == task.out_set) return row_of_rank(in.order, rank);

@@ -47,9 +47,9 @@ struct MapTask {
   int32_t tile_rows = 0;
   int32_t tile_site = 0;   // who is named where tiles or entries need more room
   int32_t entry_site = 0;
-  int64_t* ordered_rows = nullptr;    // how many outputs there are to be ordered
-  void* keys = nullptr;               // u32 or u64 [splits, out capacity], to be sorted
-  uint32_t* unsorted = nullptr;       // [splits, out capacity] to be ranks as they come; then no keys
+  int64_t* ordered_rows = nullptr;   // how many outputs there are to be ordered
+  void* keys = nullptr;              // u32 or u64 [splits, out capacity], to be sorted
+  uint32_t* unsorted = nullptr;   // [splits, out capacity] to be ranks as they come; then no keys
   const uint32_t* sorted = nullptr;   // [splits, out capacity] ranks in the order that tiles have
   uint32_t* block_mask = nullptr;     // [tile_capacity, blocks of a tile, words]
   int32_t* tile_entries = nullptr;    // [tile_capacity] how many

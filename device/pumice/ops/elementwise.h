@@ -119,8 +119,8 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void affine_elements(PUMICE_ARGUME
 }
 
 /// A row of the grid for each norm; in fp64, as the CPU folds: it runs once a network.
-PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norms(
-    PUMICE_ARGUMENT(FoldNormsArguments) arguments) {
+PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norms(PUMICE_ARGUMENT(FoldNormsArguments)
+                                                                  arguments) {
   const FoldArguments& a = arguments.norm[block_index_y()];
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;

@@ -54,7 +54,7 @@ PUMICE_DEVICE void copy_ahead(const TileArguments& arguments) {
   TileWalk<S> walk(arguments, run);
   WarpTile<S> sums(warp, lane_index());
   TileEpilogue<S> epilogue(arguments, start, column_tile, group, warp % S.row_warps * warp_rows(S),
-                       kGroupRows);
+                           kGroupRows);
   constexpr int32_t kAhead = S.stages - 1;
   PUMICE_ROLLED
   for (int32_t s = 0; s < total + kAhead; ++s) {   // copies stage s, multiplies stage s − kAhead

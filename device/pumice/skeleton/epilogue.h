@@ -85,7 +85,7 @@ template <TileSpec S> class TileEpilogue {
  public:
   /// Before the products, so that the output rows are there when they are needed.
   PUMICE_DEVICE TileEpilogue(const TileArguments& arguments, const TileStart& start,
-                         int32_t column_tile, int32_t group, int32_t row, int32_t group_step)
+                             int32_t column_tile, int32_t group, int32_t row, int32_t group_step)
       : arguments_(arguments),
         split_(start.run.split),
         first_column_(column_tile * S.tile_columns),

@@ -180,8 +180,8 @@ template <TileSpec S> PUMICE_DEVICE void tile_wgmma(const TileArguments& argumen
   take_registers<multiply_registers(S)>();
   const int32_t warp = warp_shuffle(warp_index(), 0);
   TileEpilogue<S> epilogue(arguments, start, column_tile, group,
-                       warpgroup * (S.tile_rows / kMultiplying) + warp % 4 * kGroupRows,
-                       kBlockRows);
+                           warpgroup * (S.tile_rows / kMultiplying) + warp % 4 * kGroupRows,
+                           kBlockRows);
   WarpgroupTile<S> tile(warpgroup);
   multiply_stages<S>(arguments, start.run, ring, tile);
 

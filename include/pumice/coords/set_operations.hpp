@@ -28,8 +28,9 @@ struct PrunedSet {
 PrunedSet prune_set(const CoordinateSet& set, ConstTensorView keep);
 
 /// The same sites in other rows: that of row r, where rows come in key order, is in row `row[r]`,
-/// i32 [N], which names every row once. Takes no sort, and on a device does not wait: numbers that are
-/// no rows raise where the stream is next waited for, and a row that is named twice is not noticed.
+/// i32 [N], which names every row once. Takes no sort, and on a device does not wait: numbers that
+/// are no rows raise where the stream is next waited for, and a row that is named twice is not
+/// noticed.
 CoordinateSetPtr reorder(const CoordinateSet& set, ConstTensorView row);
 
 /// Rows [begin[b], begin[b + 1]) hold batch item b when rows come in key order; int64 [batch_size +

@@ -67,8 +67,8 @@ template <bool Const> class BasicTensorView {
 
   /// The elements as `T`, where they are; UserError when the dtype is another.
   template <class T> auto data() const {
-    PUMICE_EXPECTS(dtype_ == dtype_of<T>, "this tensor holds ", name_of(dtype_), ", and is read as ",
-                   name_of(dtype_of<T>), "; read it as ", name_of(dtype_),
+    PUMICE_EXPECTS(dtype_ == dtype_of<T>, "this tensor holds ", name_of(dtype_),
+                   ", and is read as ", name_of(dtype_of<T>), "; read it as ", name_of(dtype_),
                    ", or convert it first with Tensor::to");
     using Element = std::conditional_t<Const, const T, T>;
     return static_cast<Element*>(data_);

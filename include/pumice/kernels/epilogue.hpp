@@ -1,8 +1,8 @@
 // What happens to a sum before it is stored: y = activation(sum · scale + shift + residual).
 #pragma once
 
-#include <pumice/core/tensor.hpp>
 #include <pumice/shared/activation.h>
+#include <pumice/core/tensor.hpp>
 
 namespace pumice {
 

@@ -23,7 +23,8 @@ struct KernelWindow {
   Axes stride{1, 1, 1, 1};
   Axes padding{0, 0, 0, 0};
   Axes dilation{1, 1, 1, 1};
-  Axes output_padding{0, 0, 0, 0};      // cells behind the last that a transposed grid has by its window
+  Axes output_padding{0, 0, 0,
+                      0};   // cells behind the last that a transposed grid has by its window
   std::vector<Axes> custom_offsets{};   // for KernelShape::custom, in weight order
 
   friend bool operator==(const KernelWindow&, const KernelWindow&) = default;

@@ -20,8 +20,8 @@ struct Permutation {
 };
 
 /// All of them, on one device in one launch or few; enqueued, nothing waits. UserError for an order
-/// that does not name each axis once, for types and numbers of elements that differ, and on a device
-/// for elements of other than 2 or 4 bytes.
+/// that does not name each axis once, for types and numbers of elements that differ, and on a
+/// device for elements of other than 2 or 4 bytes.
 void permute(std::span<const Permutation> copies);
 
 }   // namespace pumice

@@ -89,9 +89,10 @@ void check_options(int dimension, const CoordinateOptions& options) {
 
 void check_batch(ConstTensorView coordinates, std::int32_t low, std::int32_t high,
                  const CoordinateOptions& options) {
-  PUMICE_EXPECTS(low >= 0, "coordinates: batch index ", low, " in row ",
-                 row_with(coordinates, 0, low), "; number batch items from 0 in the first column, and put a column of 0 there where "
-                 "coordinates have none");
+  PUMICE_EXPECTS(
+      low >= 0, "coordinates: batch index ", low, " in row ", row_with(coordinates, 0, low),
+      "; number batch items from 0 in the first column, and put a column of 0 there where "
+      "coordinates have none");
   PUMICE_EXPECTS(high < std::numeric_limits<std::int32_t>::max(), "coordinates: batch index ", high,
                  " in row ", row_with(coordinates, 0, high),
                  "; the largest possible is 2147483646");

@@ -6,8 +6,8 @@
 
 #include <pumice/coords/decode_arguments.h>
 #include <pumice/coords/prune_arguments.h>
-#include <pumice/coords/reorder_arguments.h>
 #include <pumice/coords/rekey_arguments.h>
+#include <pumice/coords/reorder_arguments.h>
 #include <pumice/shared/floor_division.h>
 #include <pumice/core/error.hpp>
 

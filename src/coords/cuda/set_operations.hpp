@@ -51,8 +51,8 @@ struct DevicePruned {
 DevicePruned prune_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                        const std::uint8_t* keep, SetCapacity capacity, const std::string& name);
 
-/// The sites of a set in key order, that of rank r in row `row[r]`. A fill and five launches; what is
-/// no row is reported.
+/// The sites of a set in key order, that of rank r in row `row[r]`. A fill and five launches; what
+/// is no row is reported.
 DeviceSet reorder_set(jit::KernelRunner& runner, const CoordinateSetRef& set,
                       const std::int32_t* row, SetCapacity capacity, const std::string& name);
 

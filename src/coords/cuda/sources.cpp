@@ -20,8 +20,8 @@ std::span<const jit::KernelGroup> coords_kernels() {
                 "#include <pumice/coords/prune.h>\n"
                 "#include <pumice/coords/rekey.h>\n"
                 "#include <pumice/coords/reorder.h>\n"},
-       {"check_order", "count_kept", "rekey_sets", "sum_kept", "write_block_cells", "write_kept_ranks",
-        "write_kept_rows"}},
+       {"check_order", "count_kept", "rekey_sets", "sum_kept", "write_block_cells",
+        "write_kept_ranks", "write_kept_rows"}},
       {{.name = "voxelisation", .text = "#include <pumice/coords/voxelize.h>\n"},
        {"quantise_points", "reduce_points"}},
   };

@@ -164,10 +164,10 @@ static_assert(sizeof(LaunchConfig) == 56);
     (int*, FunctionHandle, int threads, std::size_t shared_bytes))
 
 // Those that a driver of CUDA 12.0 may lack, or a later one than 13; null there.
-#define PUMICE_CUDA_DRIVER_EXTRAS(X)                                                             \
-  X(cuKernelGetParamInfo,                                                                        \
-    (KernelHandle, std::size_t index, std::size_t * offset, std::size_t * size))                 \
-  X(cuStreamGetCaptureInfo_v2, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,       \
-                                const GraphNodeHandle**, std::size_t*))                          \
-  X(cuStreamGetCaptureInfo_v3, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*,       \
+#define PUMICE_CUDA_DRIVER_EXTRAS(X)                                                       \
+  X(cuKernelGetParamInfo,                                                                  \
+    (KernelHandle, std::size_t index, std::size_t * offset, std::size_t * size))           \
+  X(cuStreamGetCaptureInfo_v2, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*, \
+                                const GraphNodeHandle**, std::size_t*))                    \
+  X(cuStreamGetCaptureInfo_v3, (StreamHandle, int* state, std::uint64_t* id, GraphHandle*, \
                                 const GraphNodeHandle**, const void** edges, std::size_t*))

@@ -136,9 +136,9 @@ std::string describe(const StatusRecord& record) {
       return detail::concatenate(site, ": ", record.needed, " of ", record.capacity,
                                  " rows have the coordinates of another row: name a reduction");
     case kBadRow:
-      return detail::concatenate(site, record.row < 0 ? "" : detail::concatenate('[', record.row, ']'),
-                                 " = ", record.needed, " is not a row; rows are 0 to ",
-                                 record.capacity - 1, ", or -1 for none");
+      return detail::concatenate(
+          site, record.row < 0 ? "" : detail::concatenate('[', record.row, ']'), " = ",
+          record.needed, " is not a row; rows are 0 to ", record.capacity - 1, ", or -1 for none");
     case kPoisonedInput:
       return site + ": follows from rows of which more were needed than there was room for";
     default:

@@ -1,5 +1,5 @@
-// Norms folded on CUDA, many in a launch. Arguments are checked by the caller; everything is enqueued
-// on the stream of the first mean.
+// Norms folded on CUDA, many in a launch. Arguments are checked by the caller; everything is
+// enqueued on the stream of the first mean.
 #pragma once
 
 #include "ops/folded_into.hpp"
