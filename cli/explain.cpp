@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "commands.hpp"
+#include "plan_file.hpp"
 #include "tuned_network.hpp"
 
 namespace pumice::cli {
@@ -16,6 +17,7 @@ struct ExplainArguments {
 };
 
 void explain(const ExplainArguments& arguments) {
+  const PlansOfFile plans(arguments.network.plans, arguments.network.device);
   TunedNetwork network(arguments.network,
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   const std::vector<ExplainedLayer> layers = explain_network(network.passes(), arguments.measures);
@@ -35,6 +37,7 @@ void add_explain_command(CLI::App& app) {
   const NetworkOptions network = add_tuned_network(*command, arguments->network);
   command->add_flag("--training", arguments->training,
                     "Forward and backward passes of training steps");
+  add_plans(*command, arguments->network.plans);
   command->add_flag("--measure", arguments->measures, "Time every candidate");
   command->callback([arguments, network] {
     network.finish(arguments->network);

@@ -55,6 +55,8 @@ void add_kernels_command(CLI::App& app) {
                                 "a compiler",
                                 arguments);
   building->add_flag("--common", arguments->common, "Beside --channels, those of the networks too");
+  building->add_option("--plans", arguments->plans,
+                       "Also what the plans of this table (JSON, of `pumice tune --out`) ask for");
   arguments->out = "pumice.bundle";
   building->add_option("--out", arguments->out, "Where to write it")->capture_default_str();
   add_compiler(*building, arguments);

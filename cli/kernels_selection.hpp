@@ -15,6 +15,7 @@ struct KernelArguments {
   std::vector<std::string> architectures;
   std::vector<std::string> channels;   // "32x64"
   bool common = false;
+  std::string plans;   // a table
   std::vector<std::string> types;
   std::string nvrtc;
   std::string out;

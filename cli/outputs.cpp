@@ -33,7 +33,8 @@ constexpr std::array kFormats{FormatRow{Format::tensors, ".safetensors", "a file
                               FormatRow{Format::page, ".html", "a page"},
                               FormatRow{Format::labels, ".label", "a file of labels"},
                               FormatRow{Format::table, ".csv", "a table"},
-                              FormatRow{Format::bundle, jit::kBundleSuffix, "a bundle of kernels"}};
+                              FormatRow{Format::bundle, jit::kBundleSuffix, "a bundle of kernels"},
+                              FormatRow{Format::plans, ".json", "a table of plans"}};
 
 const FormatRow& row_of(Format format) {
   const auto* row = std::ranges::find(kFormats, format, &FormatRow::format);

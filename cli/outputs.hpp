@@ -9,9 +9,10 @@
 
 namespace pumice::cli {
 
-enum class Format : std::uint8_t { tensors, sweep, picture, page, labels, table, bundle };
+enum class Format : std::uint8_t { tensors, sweep, picture, page, labels, table, bundle, plans };
 
-/// ".safetensors", ".ply", ".png", ".html", ".label", ".csv", ".pumice bundle"'s suffix.
+/// ".safetensors", ".ply", ".png", ".html", ".label", ".csv", ".pumice bundle"'s suffix,
+/// ".json".
 std::string_view ending_of(Format format);
 
 /// A file to be written, and the option that names it; an empty path stands for one not given.

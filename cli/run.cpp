@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "core/printable.hpp"
 #include "outputs.hpp"
+#include "plan_file.hpp"
 #include "run_arguments.hpp"
 #include "run_batch.hpp"
 #include "run_folder.hpp"
@@ -71,6 +72,7 @@ void run_batch(const RunArguments& arguments) {
 
 void run(const RunArguments& arguments) {
   check_options(arguments);
+  const PlansOfFile plans(arguments.plans, arguments.device);
   if (names_a_folder(arguments)) {
     run_folder(arguments);
   } else {
@@ -100,6 +102,7 @@ void add_run_command(CLI::App& app) {
   command->add_option(
       "--dataflow", arguments->dataflow,
       "gather_gemm_scatter, fetch_on_demand or implicit_gemm; default: plans decide");
+  add_plans(*command, arguments->plans);
   command->add_option("--repeat", arguments->repeat, "Runs; the table shows the last one")
       ->capture_default_str();
   RunResults& results = arguments->results;

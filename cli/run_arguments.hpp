@@ -40,6 +40,7 @@ struct RunArguments {
   bool graph = false;
   bool deterministic = false;
   std::string dataflow;
+  std::string plans;   // a table
   int repeat = 1;
   RunResults results;
   std::vector<int> size{1600, 900};   // of the picture

@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "outputs.hpp"
 #include "terminal.hpp"
 #include "tuned_network.hpp"
 
@@ -17,22 +18,36 @@ struct TuneArguments {
   RunArguments network;
   bool training = false;
   bool keeps_nothing = false;
-  double budget_s = 60;
+  double budget_s = 0;   // 0: kBudgetS
+  std::string out;
 };
 
-void tune_network(const TuneArguments& arguments) {
-  PUMICE_EXPECTS(arguments.budget_s > 0, "--budget-s ", arguments.budget_s,
+/// On two cores a pass of MinkUNet42 takes seconds, on a device milliseconds.
+constexpr double kBudgetS = 60;
+constexpr double kCpuBudgetS = 300;
+
+void tune_network(const TuneArguments& arguments, const CLI::Option& budget) {
+  const bool is_given = budget.count() > 0;
+  PUMICE_EXPECTS(!is_given || arguments.budget_s > 0, "--budget-s ", arguments.budget_s,
                  ": give the seconds that measuring may take, as 60");
+  check_outputs({arguments.network.weights}, {{"--out", arguments.out, Format::plans}});
   TunedNetwork network(arguments.network,
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   tune::Options options;
-  options.budget_s = arguments.budget_s;
+  const bool on_device = parse_device(arguments.network.device).kind == DeviceKind::cuda;
+  options.budget_s = is_given ? arguments.budget_s : on_device ? kBudgetS : kCpuBudgetS;
   NetworkTuning tuning;
   {
     ProgressBar bar("tuning");
     options.progress = [&](double fraction, const std::string&) { bar.show(0, 1, fraction); };
     tuning = pumice::tune_network(network.passes(), options,
                                   arguments.keeps_nothing ? nullptr : &tune::process_plans());
+  }
+  if (!arguments.out.empty()) {
+    PUMICE_EXPECTS(!tuning.plans.empty(), "--out ", printable_path(arguments.out),
+                   ": nothing was measured to the end in ", options.budget_s,
+                   " s; give a larger --budget-s");
+    tune::write_plan_table(arguments.out, tuning.plans);
   }
   if (arguments.network.json) return print_json(nlohmann::ordered_json::parse(tuning.to_json()));
   fmt::print("{} {} {}, {}\n\n{}", arguments.network.network, arguments.network.precision,
@@ -55,14 +70,17 @@ void add_tune_command(CLI::App& app) {
                     "Tune forward and backward passes of training steps");
   command->add_flag("--graph", arguments->network.graph,
                     "On a CUDA device: compare the network as a graph, not layer by layer");
-  command
-      ->add_option("--budget-s", arguments->budget_s,
-                   "Seconds that measuring may take; what was found until then counts")
-      ->capture_default_str();
+  const CLI::Option* budget = command->add_option(
+      "--budget-s", arguments->budget_s,
+      "Seconds that measuring may take (default: 60 on a device, 300 on the CPU); what was found "
+      "until then counts");
+  command->add_option(
+      "--out", arguments->out,
+      "Also write the plans as a table (JSON), for --plans and `pumice plans import`");
   command->add_flag("--no-store", arguments->keeps_nothing, "Report, and keep nothing");
-  command->callback([arguments, network] {
+  command->callback([arguments, network, budget] {
     network.finish(arguments->network);
-    tune_network(*arguments);
+    tune_network(*arguments, *budget);
   });
 }
 

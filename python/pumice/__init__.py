@@ -50,7 +50,7 @@ if _TYPE_CHECKING:
     from .joining import cat, collate
     from .profiling import candidates, explain
     from .tensor import SparseTensor
-    from .tuning import Tuning, tune
+    from .tuning import Tuning, load_plans, tune
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
 
@@ -73,6 +73,7 @@ _WITH_TORCH = {
     "cat": "pumice.joining",
     "collate": "pumice.joining",
     "explain": "pumice.profiling",
+    "load_plans": "pumice.tuning",
     "load_weights": "pumice.weights",
     "model_card": "pumice.weights",
     "read_weights": "pumice.weights",
@@ -98,6 +99,7 @@ __all__ = [
     "convert",
     "data",
     "explain",
+    "load_plans",
     "load_weights",
     "losses",
     "metrics",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -13,6 +14,10 @@ import torch
 
 from . import _C
 from .passes import as_it_was, check_input, fresh, is_input
+
+
+BUDGET_S = 60.0  # a pass takes milliseconds on a GPU
+CPU_BUDGET_S = 300.0  # and about a second on a CPU
 
 
 @dataclasses.dataclass
@@ -46,6 +51,7 @@ class Tuning:
     Args:
         report: the report of the extension, as JSON.
         table: the same in words.
+        plans: what was measured, as a file has it.
     Returns:
         `summary`, `groups`, `layers`, `untuned_ms` and `tuned_ms` of the network where it was compared, `used_s`, and
         how many plans were `stored`.
@@ -60,10 +66,11 @@ class Tuning:
         (0, 1)
     """
 
-    def __init__(self, report: str, table: str) -> None:
+    def __init__(self, report: str, table: str, plans: Any) -> None:
         """The arguments are those of the class."""
         found = json.loads(report)
         self._table = table
+        self._plans = plans
         self.summary: str = found["summary"]
         self.used_s: float = found["used_s"]
         self.stored: int = found["stored"]
@@ -85,6 +92,29 @@ class Tuning:
             for layer in found["layers"]
         ]  # fmt: skip
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was measured as a table, for `load_plans`, `pumice run --plans` and bundles of kernels.
+
+        Args:
+            path: a .json file.
+        Returns:
+            Nothing.
+        Raises:
+            UserError: where nothing was measured to the end, and where the file cannot be written.
+        Waits:
+            Never.
+        Example:
+            >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+            >>> tuning = pumice.tune(nn.SubMConv3d(4, 8, 3).eval(), [x], budget_s=10, store=False)
+            >>> tuning.save("plans.json")
+        """
+        if len(self._plans) == 0:
+            raise _C.UserError(
+                f"{os.fspath(path)}: nothing was measured to the end, so there are no plans to save; give tune a larger "
+                "budget_s"
+            )
+        self._plans.save(os.fspath(path))
+
     def __str__(self) -> str:
         return self._table
 
@@ -97,7 +127,7 @@ def tune(
     loader: Iterable[Any],
     *,
     loss: Callable[[Any, Any], torch.Tensor] | None = None,
-    budget_s: float = 60.0,
+    budget_s: float | None = None,
     scans: int = 4,
     store: bool = True,
     progress: bool = True,
@@ -115,7 +145,8 @@ def tune(
         model: a network of sparse tensors.
         loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; the first `scans` are used.
         loss: a scalar from the output and the item of the loader.
-        budget_s: seconds that measuring may take; what was found until then counts.
+        budget_s: seconds that measuring may take; what was found until then counts. None: 60 on a GPU, 300 on a
+            CPU.
         scans: items that the time is measured over.
         store: whether plans are kept; False: they are only reported.
         progress: whether a line on the terminal grows.
@@ -150,15 +181,48 @@ def tune(
         for parameter in model.parameters():
             parameter.grad = None
 
-    device = str(inputs[0].features.device)
-    line = _line if progress and sys.stderr.isatty() else None
     with as_it_was(model):
-        try:
-            found = _C.tune_network(run, len(items), device, float(budget_s), store, line)
-        finally:
-            if line is not None:
-                sys.stderr.write("\r\x1b[K")
-    return Tuning(*found)
+        return tune_passes(run, len(items), inputs[0].features.device, budget_s, store, progress)
+
+
+def tune_passes(
+    run: Callable[[int], None],
+    scans: int,
+    device: torch.device,
+    budget_s: float | None,
+    store: bool,
+    progress: bool,
+) -> Tuning:
+    """`tune` of passes `run(scan)`, which make coordinates and maps anew and leave nothing behind."""
+    if budget_s is None:
+        budget_s = BUDGET_S if device.type == "cuda" else CPU_BUDGET_S
+    line = _line if progress and sys.stderr.isatty() else None
+    try:
+        return Tuning(*_C.tune_network(run, scans, str(device), float(budget_s), store, line))
+    finally:
+        if line is not None:
+            sys.stderr.write("\r\x1b[K")
+
+
+def load_plans(path: str | os.PathLike[str]) -> int:
+    """Takes the plans of a table into this machine's store, where every later run finds them. Of two plans for one
+    layer that stays which was measured later.
+
+    Args:
+        path: what `Tuning.save`, `pumice tune --out` or `pumice plans export` has written.
+    Returns:
+        How many of them were new.
+    Raises:
+        UserError: for a file that is no such table, and where the store cannot be written.
+    Waits:
+        Never.
+    Example:
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> pumice.tune(nn.SubMConv3d(4, 8, 3).eval(), [x], budget_s=10, store=False).save("plans.json")
+        >>> new = pumice.load_plans("plans.json")
+    """
+    added, replaced, *_ = _C.load_plans(os.fspath(path), "cpu")
+    return int(added + replaced)
 
 
 def _check(model: torch.nn.Module, loss: Any, scans: int) -> None:

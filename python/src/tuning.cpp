@@ -1,13 +1,17 @@
 // Tuning and explaining networks of the framework (pumice/ops/tune_network.hpp).
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nanobind/stl/string.h>
 #include <pumice/core/device.hpp>
 #include <pumice/ops/tune_network.hpp>
+#include <pumice/plan/plan_book.hpp>
 #include <pumice/plan/store.hpp>
+#include <pumice/plan/target.hpp>
 
 #include "arguments.hpp"
 #include "framework.hpp"
@@ -17,6 +21,11 @@ using namespace nanobind::literals;
 
 namespace pumice::python {
 namespace {
+
+/// What a tuning measured, for a file.
+struct PlanTable {
+  std::vector<tune::StoredPlan> plans;
+};
 
 /// Passes that are functions of Python. What the user does to end the process, as Ctrl-C, is no
 /// reason why a candidate cannot be measured: it ends the tuning, and goes on afterwards.
@@ -73,7 +82,18 @@ nb::tuple tune(nb::handle run, int scans, const std::string& device, double budg
   const NetworkTuning tuning =
       tune_network(passes.get(), options, stores ? &tune::process_plans() : nullptr);
   passes.rethrow_end();
-  return nb::make_tuple(tuning.to_json(), tuning.to_text());
+  return nb::make_tuple(tuning.to_json(), tuning.to_text(), PlanTable{tuning.plans});
+}
+
+/// (added, replaced, measured later in the store, dated in the future, for `device`).
+nb::tuple load(const std::string& file, const std::string& device) {
+  const tune::PlanKey here = key_of({}, target_of(parse_device(device)));
+  const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
+  const auto fit = std::count_if(plans.begin(), plans.end(), [&](const tune::StoredPlan& plan) {
+    return plan.key.device == here.device && plan.key.version == here.version;
+  });
+  const tune::Merge merge = tune::process_plans().import_from(file);
+  return nb::make_tuple(merge.added, merge.replaced, merge.outdated, merge.skipped, fit);
 }
 
 nb::tuple explain(nb::handle run, const std::string& device, bool measures) {
@@ -87,8 +107,18 @@ nb::tuple explain(nb::handle run, const std::string& device, bool measures) {
 }   // namespace
 
 void bind_tuning(nb::module_& module) {
+  nb::class_<PlanTable>(module, "PlanTable", "Plans as a file of them has them.")
+      .def("__len__", [](const PlanTable& self) { return self.plans.size(); })
+      .def(
+          "save",
+          [](const PlanTable& self, const std::string& file) {
+            tune::write_plan_table(file, self.plans);
+          },
+          "file"_a, "Writes the table; UserError where it cannot be written.");
+  define(module, "load_plans", &load, "file"_a, "device"_a,
+         "Takes a table into the process's store.");
   define(module, "tune_network", &tune, "run"_a, "scans"_a, "device"_a, "budget_s"_a, "stores"_a,
-         "progress"_a.none(), "(report as JSON, as a table) of passes run(scan).");
+         "progress"_a.none(), "(report as JSON, as a table, PlanTable) of passes run(scan).");
   define(module, "explain_network", &explain, "run"_a, "device"_a, "measures"_a,
          "(candidates as JSON, as a table) of the pass run(0).");
 }

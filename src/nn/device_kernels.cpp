@@ -187,6 +187,15 @@ void DeviceKernels::add(std::int64_t in_channels, std::int64_t out_channels,
       types);
 }
 
+void DeviceKernels::add(const std::vector<tune::StoredPlan>& plans) {
+  for (const tune::StoredPlan& stored : plans) {
+    const ConvolutionProblem problem = parse_problem(stored.key.problem);
+    for (const cuda::PlannedKernel& kernel :
+         cuda::kernels_of(parse_plan(stored.record.plan), problem, architecture_))
+      add(kernel);
+  }
+}
+
 void DeviceKernels::add_tables() {
   for (const TileSpec& spec : cuda::standard_specs(architecture_))
     add(cuda::planned(spec));

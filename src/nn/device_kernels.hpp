@@ -8,6 +8,7 @@
 
 #include <pumice/core/dtype.hpp>
 #include <pumice/nn/module.hpp>
+#include <pumice/plan/store.hpp>
 
 #include "kernels/cuda/planned_kernel.hpp"
 
@@ -46,6 +47,9 @@ class DeviceKernels {
   /// The same of a convolution with a kernel of 3×3×3, with one of 2×2×2 and stride 2, of its
   /// inverse, of one of 1×1×1, and of a linear layer.
   void add(std::int64_t in_channels, std::int64_t out_channels, std::span<const DType> types);
+  /// What measured plans ask for, as far as they are of this architecture. UserError where a text
+  /// in them is no problem or no plan.
+  void add(const std::vector<tune::StoredPlan>& plans);
   /// All specifications of the tables, also those that are not picked unmeasured.
   void add_tables();
 

@@ -33,8 +33,8 @@ Dataflow parse_dataflow(std::string_view name) {
 
 std::string ConvolutionPlan::name() const {
   std::string text(name_of(dataflow));
-  if (tile) text += "/" + tile->name();
-  if (gradient) text += "/" + gradient->name();
+  if (tile) text += fmt::format("/{}", tile->name());
+  if (gradient) text += fmt::format("/{}", gradient->name());
   if (tile_rows > 0) text += fmt::format("/{}", tile_rows);
   if (tile && dataflow == Dataflow::implicit_gemm && !sort_by_mask) text += "/unsorted";
   if (!tile && sort_by_mask) text += "/sorted";

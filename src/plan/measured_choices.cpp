@@ -104,14 +104,17 @@ ConvolutionProblem in_buckets(ConvolutionProblem problem) {
   return problem;
 }
 
+std::string reason_of(const tune::StoredPlan& stored, const char* where) {
+  return fmt::format("measured {}: {:.3g} times the time of the untuned layers on its map", where,
+                     stored.record.tuned_s / stored.record.untuned_s);
+}
+
 PlanPtr plan_in(const tune::StoredPlan& stored, const ConvolutionProblem& problem,
                 const Target& target) {
   try {
     ConvolutionPlan plan = parse_plan(stored.record.plan);
     check(plan, problem, target);
-    plan.reason = fmt::format("measured {}: {:.3g} times the time of the untuned layers on its map",
-                              stored.is_shipped ? "for this release" : "on this machine",
-                              stored.record.tuned_s / stored.record.untuned_s);
+    plan.reason = reason_of(stored, stored.is_shipped ? "for this release" : "on this machine");
     return std::make_shared<const ConvolutionPlan>(std::move(plan));
   } catch (const UserError& error) {
     log(LogTopic::plan, detail::concatenate("a plan that was stored for ", to_text(problem),
@@ -144,6 +147,17 @@ void PlanBook::set(const ConvolutionProblem& problem, const Target& target, Plan
   PUMICE_EXPECTS(plan != nullptr, "plan of a book is null; give one");
   check(*plan, problem, target);
   plans_.insert_or_assign(key_of(problem, target), std::move(plan));
+}
+
+PlanBook PlanBook::of(const std::vector<tune::StoredPlan>& plans) {
+  PlanBook book;
+  for (const tune::StoredPlan& stored : plans) {
+    ConvolutionPlan plan = parse_plan(stored.record.plan);
+    plan.reason = reason_of(stored, "in the table of plans");
+    book.plans_.insert_or_assign(stored.key,
+                                 std::make_shared<const ConvolutionPlan>(std::move(plan)));
+  }
+  return book;
 }
 
 PlanPtr PlanBook::find(const PlanKey& key) const {
@@ -190,6 +204,7 @@ PlanPtr measured_choice(const ConvolutionProblem& problem, const Target& target)
   PlanPtr plan;
   if (answers->book != nullptr) {
     plan = answers->book->find(key_of(problem, target));
+    if (plan != nullptr) check(*plan, problem, target);   // of another bucket, or from a table
   } else if (const auto stored = stored_plan(problem, target)) {
     plan = plan_in(*stored, problem, target);
   }

@@ -66,6 +66,29 @@ TEST_F(KernelsTest, BundlesAreBuiltAndFound) {
   }
 }
 
+TEST_F(KernelsTest, OfMeasuredPlansGoIntoABundle) {
+  PUMICE_NEEDS_COMPILER();
+  const auto kernels_in = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command{"kernels",    "build",           "--arch",      "sm_80",
+                                     "--channels", "16x16",           "--precision", "f16",
+                                     "--out",      path("few.bundle")};
+    command.insert(command.end(), more.begin(), more.end());
+    return run_json(command).at("kernels").get<int>();
+  };
+  write_text(path("plans.json"),
+             R"({"format": "pumice plans", "schema": 1, "plans": [
+{"device":"any","version":"0.1.0","operation":"convolution","direction":"forward",)"
+             R"("problem":"forward f16 32>32 offsets 27","rows_bucket":26,"density_bucket":null,)"
+             R"("plan":"{\"dataflow\":\"implicit_gemm\",\"sort_by_mask\":true,\"splits\":2,)"
+             R"(\"write\":\"slots\",\"tile\":{\"instruction\":\"mma_sync\",\"tile_rows\":128,)"
+             R"(\"tile_columns\":32,\"tile_depth\":32,\"stages\":3,\"row_warps\":4,)"
+             R"(\"column_warps\":1,\"blocks_per_sm\":4,\"resident_offsets\":0}}",)"
+             R"("tuned_s":1,"untuned_s":1,"confidence":0,"samples":1,)"
+             R"("measured":"2026-11-25T07:07:16.775Z"}
+]})");
+  EXPECT_EQ(kernels_in({"--plans", path("plans.json")}), kernels_in({}) + 1);
+}
+
 TEST_F(KernelsTest, AreCheckedForSpills) {
   PUMICE_NEEDS_COMPILER();
   const nlohmann::json said = run_json(

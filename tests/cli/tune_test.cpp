@@ -42,6 +42,58 @@ TEST_F(TuneTest, StoresPlansThatLaterRunsTake) {
   }
 }
 
+TEST_F(TuneTest, WritesATableThatOtherRunsAreGiven) {
+  const std::string table = path("table.json");
+  run_well(with("tune", {"--budget-s", "20", "--no-store", "--out", table}));
+  EXPECT_FALSE(std::filesystem::exists(path("plans.sqlite")));
+  const auto explained = run_json(with("explain", {"--plans", table}));
+  for (const auto& layer : explained["layers"]) {
+    const std::string reason = layer["reason"];
+    EXPECT_NE(reason.find("in the table of plans"), std::string::npos) << reason;
+  }
+  run_well(with("run", {"--plans", table}));
+  EXPECT_NE(run_well({"plans", "import", table}).out.find("plans added and 0 replaced"),
+            std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(path("plans.sqlite")));
+}
+
+TEST_F(TuneTest, ListsExportsAndImportsWhatIsStored) {
+  EXPECT_NE(run_well({"plans", "list"}).out.find("0 plans"), std::string::npos);
+  run_well(with("tune", {"--budget-s", "20"}));
+  const auto listed = run_json({"plans", "list"});
+  EXPECT_GT(listed["plans"].size(), 3u);
+  EXPECT_FALSE(listed["plans"][0]["is_shipped"]);
+  EXPECT_NE(run_well({"plans", "list"}).out.find("forward f32 64>64 offsets 27"),
+            std::string::npos);
+  const std::string table = path("mine.json");
+  run_well({"plans", "export", table});
+  const std::string again = run_well({"plans", "import", table}).out;
+  EXPECT_NE(again.find("0 plans added and 0 replaced"), std::string::npos) << again;
+  EXPECT_NE(run_well({"plans", "clear"}).out.find("0 plans of other versions"), std::string::npos);
+}
+
+TEST_F(TuneTest, RefusesATableOfAnotherMachine) {
+  const std::string table = path("other.json");
+  write_text(table,
+             R"({"format": "pumice plans", "schema": 1, "plans": [
+{"device":"NVIDIA H200","version":"0.1.0","operation":"convolution","direction":"forward",)"
+             R"("problem":"forward f16 4>16 offsets 27","rows_bucket":26,"density_bucket":null,)"
+             R"("plan":"{\"dataflow\":\"fetch_on_demand\"}","tuned_s":1,"untuned_s":1,)"
+             R"("confidence":0,"samples":1,"measured":"2026-11-25T07:07:16.775Z"}
+]})");
+  expect_refusal(with("run", {"--plans", table}), {"--plans", "NVIDIA H200", "pumice tune --out"});
+  expect_refusal(with("run", {"--plans", scan_}), {"it is no table of plans"});
+  expect_refusal(with("tune", {"--out", path("plans.txt")}), {"--out", ".json"});
+  expect_refusal({"plans", "export", path("plans.txt")}, {"FILE", ".json"});
+  expect_refusal({"plans", "import", path("none.json")}, {"none.json"});
+}
+
+TEST_F(TuneTest, NamesFewGroupsWhereTheBudgetEnds) {
+  const Outcome outcome = run_well(with("tune", {"--budget-s", "0.001", "--no-store"}));
+  EXPECT_NE(outcome.out.find(" groups. A larger budget"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find(" 0 %"), std::string::npos) << "what is not known is no share";
+}
+
 TEST_F(TuneTest, KeepsNothingWhereThatIsAskedFor) {
   const Outcome outcome = run_well(with("tune", {"--budget-s", "0.2", "--no-store", "--training"}));
   EXPECT_NE(outcome.out.find("second f32 training steps, with "), std::string::npos) << outcome.out;

@@ -7,17 +7,21 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include <pumice/core/atomic_file.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/jit/support.hpp>
 #include <pumice/nn/captured_network.hpp>
 #include <pumice/nn/tape.hpp>
+#include <pumice/plan/choose.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 #include "jit/bundle_file.hpp"
 #include "jit/module.hpp"
 #include "nn/device_networks.hpp"
 #include "plan/cuda_architecture.hpp"
+#include "plan/space/device_problem.hpp"
 #include "plan/space/tile_table.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
@@ -184,6 +188,32 @@ TEST(DeviceKernelsAhead, HoldWhatIsPickedForAnyNumberOfRows) {
           << rows << " rows for " << architecture.name;
     }
   }
+}
+
+/// What plans of a table ask for, which need not be what the rules would pick.
+TEST(DeviceKernelsAhead, HoldWhatMeasuredPlansAskFor) {
+  const ConvolutionProblem problem{.out_rows = 6000,
+                                   .offsets = 27,
+                                   .in_channels = 256,
+                                   .out_channels = 256,
+                                   .dtype = DType::f16};
+  const Target hopper = usual_target(kSm90a);
+  std::vector<tune::StoredPlan> table;
+  std::set<std::string> wanted;
+  for (const Candidate& one : candidates(problem, hopper)) {
+    if (one.plan.splits == 1) continue;
+    wanted.insert(cuda::planned(cuda::tile_spec(problem, one.plan)).source->name);
+    table.push_back(
+        {.key = key_of(problem, hopper), .record = {.plan = to_text(one.plan), .untuned_s = 1}});
+  }
+  ASSERT_FALSE(wanted.empty());
+  table.push_back({.key = {.problem = "forward f32 4>8 offsets 27"},
+                   .record = {.plan = R"({"dataflow":"fetch_on_demand","tile_rows":512})"}});
+  DeviceKernels kernels(kSm90a);
+  kernels.add(table);
+  EXPECT_EQ(names_of(kernels), wanted) << "a CPU's plan needs no kernel of a device";
+  table[0].record.plan = "wgmma";
+  EXPECT_THROW(DeviceKernels(kSm90a).add(table), UserError);
 }
 
 TEST(DeviceKernelsAhead, AreBoundedForEachArchitecture) {

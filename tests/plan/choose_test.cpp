@@ -81,6 +81,41 @@ TEST(Candidates, have_what_a_tuner_may_decide) {
   EXPECT_TRUE(splits && adds && unsorted && pairs) << splits << adds << unsorted << pairs;
 }
 
+TEST(ProblemText, goes_there_and_back) {
+  const std::vector<ConvolutionProblem> problems{
+      {.offsets = 27, .in_channels = 4, .out_channels = 32, .dtype = DType::f16},
+      {.direction = Direction::input_gradient,
+       .offsets = 8,
+       .in_channels = 64,
+       .out_channels = 64,
+       .groups = 64,
+       .tf32 = true,
+       .deterministic = true},
+      {.direction = Direction::weight_gradient,
+       .offsets = 1,
+       .in_channels = 1,
+       .out_channels = 1,
+       .dtype = DType::bf16,
+       .identity = true},
+      {.offsets = 27,
+       .in_channels = 96,
+       .out_channels = 128,
+       .dtype = DType::f64,
+       .activations = ActivationSet::all,
+       .second_channels = 32,
+       .shortcut_channels = 128,
+       .shortcut_second_channels = 48},
+  };
+  for (const ConvolutionProblem& problem : problems)
+    EXPECT_EQ(parse_problem(to_text(problem)), problem) << to_text(problem);
+  for (const char* text :
+       {"", "forward", "backward f16 4>8 offsets 27", "forward f16 4-8 offsets 27",
+        "forward f16 4>8 offsets", "forward f16 4>8 offsets 27 more", "forward f16 4>8 27",
+        "forward f16 4>-8 offsets 27", "forward f16 4>8 offsets 27identity",
+        "forward f16 4>8 offsets 27 shortcut 8 of"})
+    EXPECT_THROW(parse_problem(text), UserError) << text;
+}
+
 TEST(PlanText, goes_there_and_back) {
   for (const Direction direction : kDirections) {
     for (const Target& target : {target_of(Device{}), usual_target(kSm90a)}) {

@@ -54,6 +54,33 @@ TEST(PlanBookTest, is_asked_before_the_rules_as_long_as_its_scope_lives) {
   EXPECT_TRUE(choose(some_layer(), here())->runs_like(*ruled));
 }
 
+tune::StoredPlan stored_for(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
+  return {.key = key_of(problem, here()),
+          .record = {.plan = to_text(plan), .tuned_s = 1, .untuned_s = 2, .measured_ms = 1}};
+}
+
+TEST(PlanBookTest, of_a_table_has_what_was_written_into_it) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "table.json";
+  tune::write_plan_table(file, {stored_for(some_layer(), *other_plan())});
+  const auto book = std::make_shared<const PlanBook>(PlanBook::of(tune::read_plan_table(file)));
+  EXPECT_EQ(book->size(), 1u);
+  const PlanBookScope scope(book);
+  EXPECT_TRUE(choose(some_layer(), here())->runs_like(*other_plan()));
+  EXPECT_NE(choose(some_layer(), here())->reason.find("0.5 times"), std::string::npos);
+}
+
+TEST(PlanBookTest, of_a_table_refuses_a_plan_that_does_not_fit_when_it_is_asked_for) {
+  ConvolutionPlan split = *other_plan();
+  split.splits = 9;
+  const PlanBookScope scope(
+      std::make_shared<const PlanBook>(PlanBook::of({stored_for(some_layer(), split)})));
+  EXPECT_NE(message_of([] { choose(some_layer(), here()); }).find("splits = 9"), std::string::npos);
+  ConvolutionProblem other = some_layer();
+  other.out_channels = 48;
+  EXPECT_TRUE(choose(other, here())->runs_like(*choose_by_rules(other, here())));
+}
+
 TEST(PlanBookTest, has_plans_for_problems_that_are_near) {
   const PlanBookScope scope(book_with(some_layer(), other_plan()));
   const auto takes_it = [](const ConvolutionProblem& problem) {

@@ -39,7 +39,9 @@ struct TunedLayer {
 struct NetworkTuning {
   tune::Result result;
   std::vector<TunedLayer> layers;
-  std::int64_t stored = 0;    // plans that were written, for the buckets of all scans
+  /// What was measured, for the buckets of all scans: what goes into a store or a table.
+  std::vector<tune::StoredPlan> plans{};
+  std::int64_t stored = 0;    // of them, plans that were written into the store
   std::string not_stored{};   // why they were not; empty where they were, or nothing was to be
 
   /// Times by group, then what changed and why, in a table of words.

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <pumice/plan/convolution_plan.hpp>
 #include <pumice/plan/problem.hpp>
@@ -26,6 +27,10 @@ class PlanBook {
  public:
   /// UserError where the plan does not fit (`check` of pumice/plan/choose.hpp).
   void set(const ConvolutionProblem& problem, const Target& target, PlanPtr plan);
+  /// The plans of a table (pumice/plan/store.hpp), of every device and version in it: `find` takes
+  /// those of its key. UserError where the text of one is no plan; whether it fits its problem is
+  /// checked when a layer asks for it.
+  static PlanBook of(const std::vector<tune::StoredPlan>& plans);
   /// That of the key, else of the nearest buckets, by the rule of PlanStore::find; null: none.
   PlanPtr find(const tune::PlanKey& key) const;
   std::size_t size() const { return plans_.size(); }

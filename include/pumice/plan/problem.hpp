@@ -55,5 +55,7 @@ struct ConvolutionProblem {
 /// version: "forward f16 96>128 offsets 27 …". What measured plans are kept under, beside buckets
 /// of those numbers.
 std::string to_text(const ConvolutionProblem& problem);
+/// The inverse, with no rows and pairs. UserError where the text is no problem.
+ConvolutionProblem parse_problem(std::string_view text);
 
 }   // namespace pumice

@@ -49,6 +49,12 @@ struct StoredPlan {
   friend bool operator==(const StoredPlan&, const StoredPlan&) = default;
 };
 
+/// A table of plans in a file, as JSON with a plan a line: what a store exports and takes in, and
+/// what `pumice tune --out` writes. UserError where it cannot be written.
+void write_plan_table(const std::filesystem::path& file, const std::vector<StoredPlan>& plans);
+/// UserError that names file, entry and field where it is no table of plans.
+std::vector<StoredPlan> read_plan_table(const std::filesystem::path& file);
+
 enum class Put : unsigned char {
   stored,
   outdated,      // what is there was measured later

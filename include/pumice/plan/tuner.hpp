@@ -120,7 +120,7 @@ struct DecisionReport {
 
 struct GroupReport {
   std::string name;
-  double share = 0;       // of the time of all groups, untuned
+  double share = 0;       // of the untuned time of all groups that could be measured
   Estimate untuned_s{};   // both measured in turns
   Estimate tuned_s{};
   Estimate ratio{};   // tuned to untuned, pair by pair

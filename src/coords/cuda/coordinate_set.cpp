@@ -87,6 +87,13 @@ CoordinateSetRef ref_of(const CoordinateSet& set) {
   return ref;
 }
 
+std::int64_t likely_rows(const CoordinateSet& set) {
+  const std::int64_t room = set.rows().capacity();
+  if (set.rows().host_knows() || set.on_device() == nullptr) return room;
+  const std::int64_t likely = set.on_device()->capacity().likely_rows;
+  return likely > 0 ? std::min(likely, room) : room;
+}
+
 CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream) {
   PUMICE_EXPECTS(set.device().kind == DeviceKind::cpu, "a coordinate set is on ",
                  to_string(set.device()), " already; make it from coordinates on ",

@@ -27,6 +27,10 @@ namespace cuda {
 /// What kernels see of a set on a device, with the rows that are there and not the room for them.
 CoordinateSetRef ref_of(const CoordinateSet& set);
 
+/// Rows that plans are chosen for: those that the host knows, those of the scan that a plan of sets
+/// was learned from, or else the room.
+std::int64_t likely_rows(const CoordinateSet& set);
+
 /// From the CPU, and back to it, which waits.
 CoordinateSetPtr upload(const CoordinateSet& set, StreamView stream);
 CoordinateSetPtr download(const CoordinateSet& set);

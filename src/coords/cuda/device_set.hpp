@@ -17,6 +17,7 @@ namespace pumice::cuda {
 struct SetCapacity {
   std::int64_t rows = 0;
   std::int64_t blocks = 0;
+  std::int64_t likely_rows = 0;   // of those, as far as is known; 0: all
 };
 inline SetCapacity capacity_for_rows(std::int64_t rows) {
   return {rows, rows};

@@ -53,14 +53,16 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
                         static_cast<double>(std::max<std::int64_t>(rows, 1));
   const auto room_of = [&](const CoordinateSet& set, double by) {
     const CoordinateSetRef ref = ref_of(set);
-    const std::int64_t all_rows = scaled(read_back(ref.rows, stream), by);
-    return SetCapacity{all_rows, std::min(all_rows, scaled(read_back(ref.blocks, stream), by))};
+    const std::int64_t rows_of_scan = read_back(ref.rows, stream);
+    const std::int64_t all_rows = scaled(rows_of_scan, by);
+    return SetCapacity{all_rows, std::min(all_rows, scaled(read_back(ref.blocks, stream), by)),
+                       rows_of_scan};
   };
   input_ = {.layout = layout_of(input->dimension(), room.bounds, input->batch_size()),
             .bounds = room.bounds,
             .batch_size = input->batch_size(),
             .options = input->options(),
-            .capacities = {{room.rows, std::min(room.rows, room_of(*input, factor).blocks)}}};
+            .capacities = {{room.rows, std::min(room.rows, room_of(*input, factor).blocks), rows}}};
 
   std::unordered_map<const CoordinateSet*, std::size_t> number{{input.get(), 0}};
   for (const MapCache::Entry& entry : maps.entries_) {

@@ -130,10 +130,26 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
   if (problem.is_depthwise()) return {planned_depthwise(type)};
   kernels.push_back(planned_packing());
   const bool fuses = can_fuse_inputs(problem, target, Dataflow::implicit_gemm);
-  for (const TileSpec& spec :
-       pickable_tiles(tile_problem(problem, target, Dataflow::implicit_gemm, Write::store, fuses)))
-    kernels.push_back(planned(spec));
+  const PlanPtr of_few_rows = choose_by_rules(problem, target);
+  for (const Write write : {Write::store, of_few_rows->write}) {   // the same, but where it splits
+    for (const TileSpec& spec :
+         pickable_tiles(tile_problem(problem, target, Dataflow::implicit_gemm, write, fuses)))
+      kernels.push_back(planned(spec));
+  }
+  if (of_few_rows->write != Write::store) kernels.push_back(planned_sums(type));
   return kernels;
+}
+
+std::vector<PlannedKernel> kernels_of(const ConvolutionPlan& plan,
+                                      const ConvolutionProblem& problem,
+                                      std::uint32_t architecture) {
+  const auto of = [&](const auto& spec) -> std::vector<PlannedKernel> {
+    if (why_invalid(spec) != nullptr || (architectures(spec) & architecture) == 0) return {};
+    return {planned(spec)};
+  };
+  if (plan.gradient) return of(gradient_spec(problem, plan));
+  if (plan.tile) return of(tile_spec(problem, plan));
+  return {};
 }
 
 }   // namespace pumice::cuda

@@ -51,5 +51,9 @@ void run_rows(const WeightProduct& product, bool deterministic, bool tf32);
 /// for.
 std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
                                        std::uint32_t architecture);
+/// The products that `plan` asks for; none where it is a plan of a CPU or of other architectures.
+std::vector<PlannedKernel> kernels_of(const ConvolutionPlan& plan,
+                                      const ConvolutionProblem& problem,
+                                      std::uint32_t architecture);
 
 }   // namespace pumice::cuda

@@ -16,9 +16,13 @@ std::string words_of_time(double seconds) {
 
 std::string row_of(const tune::GroupReport& group) {
   const bool has_gain = group.verdict == tune::Verdict::accepted && group.tuned_s.samples > 0;
-  return fmt::format("  {:>4.0f} %  {:>10}  {:>10}  {:<14}  {}\n", 100 * group.share,
-                     group.untuned_s.samples > 0 ? words_of_time(group.untuned_s.median) : "-",
-                     has_gain ? words_of_time(group.tuned_s.median) : "same",
+  const bool is_known = group.untuned_s.samples > 0;
+  return fmt::format("  {:>6}  {:>10}  {:>10}  {:<14}  {}\n",
+                     is_known ? fmt::format("{:.0f} %", 100 * group.share) : "-",
+                     is_known ? words_of_time(group.untuned_s.median) : "-",
+                     has_gain   ? words_of_time(group.tuned_s.median)
+                     : is_known ? "same"
+                                : "-",
                      tune::name_of(group.verdict), group.name);
 }
 

@@ -14,6 +14,7 @@
 #include "ops/tune/group_stopwatch.hpp"
 #include "ops/tune/network_groups.hpp"
 #include "ops/tune/recorded_passes.hpp"
+#include "plan/store/plan_rules.hpp"
 
 namespace pumice {
 namespace {
@@ -66,7 +67,7 @@ tune::PlanRecord record_of(const tune::GroupReport& report, const ConvolutionPla
           .untuned_s = report.untuned_s.median,
           .confidence = gains ? confidence : 0,
           .samples = gains ? report.tuned_s.samples : report.untuned_s.samples,
-          .measured_ms = 0};
+          .measured_ms = tune::now_ms()};
 }
 
 std::vector<tune::StoredPlan> plans_to_store(const std::vector<std::vector<OperatorCall>>& calls,
@@ -129,18 +130,18 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
                       int round) { return network_watch.of(assignment, scan_of(round)); }},
       options);
   tuning.layers = layers_of(network, tuning.result);
+  tuning.plans = plans_to_store(calls, network, tuning.result, target, options.confidence);
   if (store == nullptr) return tuning;
-  const auto plans = plans_to_store(calls, network, tuning.result, target, options.confidence);
-  if (plans.empty()) {
+  if (tuning.plans.empty()) {
     tuning.not_stored = "nothing was measured to the end";
     return tuning;
   }
-  if (store->put_all(plans) == tune::Put::not_written) {
+  if (store->put_all(tuning.plans) == tune::Put::not_written) {
     const std::string problem = store->problem();
     tuning.not_stored =
         problem.empty() ? "PUMICE_PLANS says off, or there is no folder for them" : problem;
   } else {
-    tuning.stored = std::ssize(plans);
+    tuning.stored = std::ssize(tuning.plans);
   }
   return tuning;
 }

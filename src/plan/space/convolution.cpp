@@ -15,9 +15,11 @@ namespace {
 constexpr double kUnsortedWaste = 1.6;      // tiles of 27 offsets that share fewer neighbours
 constexpr double kPairTiles = 1.9;          // products of pairs, added up in memory
 constexpr double kGatheredProducts = 9.0;   // rows gathered, cuBLAS, sums scattered
-constexpr double kSplitWaste = 1.3;         // of what splits are predicted to take
-constexpr double kUnitsOfPass = 2e-5;       // of tile_cost, to write or read one f32 sum
-constexpr double kAtomicSums = 1.3;         // a sum that is added in memory, of one that is stored
+constexpr double kSplitWaste = 1.3;         // of what splits are predicted to take, in 16 bits
+constexpr double kSplitWasteTf32 = 1.0;
+constexpr double kSplitWasteF32 = 0.7;
+constexpr double kUnitsOfPass = 2e-5;   // of tile_cost, to write or read one f32 sum
+constexpr double kAtomicSums = 1.3;     // a sum that is added in memory, of one that is stored
 
 /// Collects plans that differ from each other.
 class Space {
@@ -79,7 +81,10 @@ double cost_in_splits(const TileSpec& spec, const cuda::TileProblem& tiles, int 
   more.rows *= splits;
   const double sums = static_cast<double>(tiles.rows) * spec.out_channels * spec.groups;
   const double passes = write == Write::add ? 2 + splits * kAtomicSums : 2.0 * splits;
-  return kSplitWaste * cuda::tile_cost(spec, more) / splits + kUnitsOfPass * passes * sums;
+  const double waste = spec.operand == ElementType::f32    ? kSplitWasteF32
+                       : spec.operand == ElementType::tf32 ? kSplitWasteTf32
+                                                           : kSplitWaste;
+  return waste * cuda::tile_cost(spec, more) / splits + kUnitsOfPass * passes * sums;
 }
 
 void add_implicit_gemm(Space& space, const ConvolutionProblem& problem, const Target& target) {

@@ -24,6 +24,8 @@ constexpr double kShareOfSearch = 0.75;    // of the budget; the rest compares f
 constexpr int kFirstRounds = 3;            // a median of which no single outlier moves
 constexpr double kMeasuredShares = 0.05;   // of the progress
 
+constexpr std::size_t kMostNamed = 3;   // groups that a sentence has room for
+
 using Search = void (GroupSearch::*)();
 
 void check(const std::vector<Group>& groups, const Measuring& measuring, const Options& options) {
@@ -99,11 +101,16 @@ class Tuning {
         report.reason = "it stays untuned, since that could not be measured: " + sample.refusal;
       }
     }
-    double total_s = 0;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t i = 0; i < groups_.size(); ++i)
       result_.groups[i].untuned_s = estimate_median(seconds[i], options_.confidence);
-      total_s += result_.groups[i].untuned_s.median;
-    }
+    share_time();
+  }
+
+  /// By the untuned times that are known so far.
+  void share_time() {
+    double total_s = 0;
+    for (const GroupReport& report : result_.groups)
+      total_s += report.untuned_s.median;
     for (GroupReport& report : result_.groups)
       report.share = total_s > 0 ? report.untuned_s.median / total_s : 0;
   }
@@ -138,6 +145,7 @@ class Tuning {
 
   void finish() {
     result_.stop = sampler_.stopped();
+    share_time();   // groups that were searched have more samples now
     std::vector<std::string> left;
     int accepted = 0;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -163,9 +171,13 @@ class Tuning {
     text += result_.stop == Stop::cancelled
                 ? " Tuning was cancelled"
                 : fmt::format(" The budget of {} s ended", options_.budget_s);
-    return left.empty()
-               ? text + "."
-               : text + fmt::format("; not all was measured of {}.", fmt::join(left, ", "));
+    if (left.empty()) return text + ".";
+    const std::string named = left.size() <= kMostNamed
+                                  ? fmt::format("{}", fmt::join(left, ", "))
+                                  : fmt::format("{} of {} groups", left.size(), groups_.size());
+    text += fmt::format("; not all was measured of {}.", named);
+    return result_.stop == Stop::out_of_budget ? text + " A larger budget measures the rest."
+                                               : text;
   }
 
   const std::vector<Group>& groups_;

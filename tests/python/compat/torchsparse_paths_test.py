@@ -69,7 +69,7 @@ import pumice.compat.torchsparse.backend
 assert make_ntuple(2, 3) == (2, 2, 2) and F.calc_ti_weights is calc_ti_weights
 assert torchsparse.backend.GPUHashTable is pumice.compat.torchsparse.backend.GPUHashTable
 assert F.conv_config.get_default_conv_config().kmap_mode == "hashmap_on_the_fly"
-assert type(torchsparse.SparseTensor.__init__) and torchsparse.tune(None, []) is None
+assert type(torchsparse.SparseTensor.__init__) and callable(torchsparse.tune)
 """
 
 

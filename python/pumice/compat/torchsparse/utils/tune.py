@@ -1,13 +1,24 @@
-"""Tuning, which is nobody's work here."""
+"""Tuning as TorchSparse has it, by `pumice.tune`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from .... import _C
+from ...._checks import warn_once
+from ....passes import as_it_was
+from ....tuning import tune_passes
 from .. import conventions
+from ..tensor import SparseTensor
+
+_MOST_SAMPLES = 8  # whose maps are kept while layers are measured
 
 _BEFORE = (
     "model", "data_loader", "n_samples", "collect_fn", "enable_fp16", "kmap_mode", "save_dir", "tune_id",
@@ -31,5 +42,80 @@ def tune(
     skip_warning: bool = False,
     kmap_mode: str = "hashmap",
 ) -> None:
-    """Returns at once, and reads no data: Pumice chooses the algorithm of each layer when it runs, and no
-    setting of TorchSparse's kernels, which are what TorchSparse tunes, changes it."""
+    """Measures the plans of Pumice that could run in place of each convolution (`pumice.tune`), and keeps those that
+    are faster in the user's store and in `save_dir/tune_tag.json`. Where that file is there, measured on such a device
+    by this version, its plans are taken and nothing is measured, unless `force_retune` says so.
+
+    `model(collect_fn(item))` is run for the first `n_samples` items, at most 8, under autocast to float16 where
+    `enable_fp16` says so; with `tune_with_bwd` the gradients of the mean of all features it returns are tuned too.
+    TorchSparse's own dataflows are not measured: `dataflow_range`, `dataflow_prune` and `kmap_mode` have no effect."""
+    if len(dataflow_range) > 0 or dataflow_prune:
+        warn_once(
+            "torchsparse tune dataflows",
+            "tune: dataflow_range and dataflow_prune have no effect: Pumice measures the plans of its own kernels",
+        )
+    device = next((value.device for value in model.parameters()), torch.device("cpu"))
+    file = Path(save_dir).expanduser() / f"{tune_tag}.json"
+    if file.exists() and not force_retune:
+        *_, fitting = _C.load_plans(os.fspath(file), str(device))
+        if fitting > 0:
+            _say(verbose, f"tune: {fitting} plans are taken from {file}")
+            return
+    items = list(itertools.islice(data_loader, min(n_samples, _MOST_SAMPLES)))
+    if not items:
+        raise _C.UserError("data_loader has no items: give at least one sample")
+    inputs = [collect_fn(item) for item in items]
+
+    def run(sample: int) -> None:
+        x = _fresh(inputs[sample], device)
+        with (
+            torch.set_grad_enabled(tune_with_bwd),
+            torch.autocast(device.type, torch.float16, enabled=enable_fp16 and device.type == "cuda"),
+        ):
+            result = model(x)
+            if tune_with_bwd:
+                value = sum(feats.float().mean() for feats in _features(result) if feats.requires_grad)
+                if isinstance(value, Tensor):
+                    value.backward()
+                for parameter in model.parameters():
+                    parameter.grad = None
+
+    was_training = model.training
+    model.train(tune_with_bwd)
+    try:
+        with as_it_was(model):
+            tuning = tune_passes(run, len(items), device, None, True, verbose)
+    finally:
+        model.train(was_training)
+    _say(verbose, tuning.summary)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    tuning.save(file)
+
+
+def _say(verbose: bool, text: str) -> None:
+    if verbose:
+        print(text)
+
+
+def _fresh(x: Any, device: torch.device) -> Any:
+    """`x` on `device`, its sparse tensors without the maps that earlier calls have made."""
+    if isinstance(x, SparseTensor):
+        return SparseTensor(x.feats.detach().to(device), x.coords.to(device), x.stride, x.spatial_range)
+    if isinstance(x, Tensor):
+        return x.detach().to(device)
+    if isinstance(x, Mapping):
+        return {key: _fresh(value, device) for key, value in x.items()}
+    if isinstance(x, (list, tuple)):
+        return type(x)(_fresh(value, device) for value in x)
+    return x
+
+
+def _features(x: Any) -> Iterator[Tensor]:
+    """Of all tensors in a result."""
+    if isinstance(x, SparseTensor):
+        yield x.feats
+    elif isinstance(x, Tensor):
+        yield x
+    elif isinstance(x, (Mapping, list, tuple)):
+        for value in x.values() if isinstance(x, Mapping) else x:
+            yield from _features(value)

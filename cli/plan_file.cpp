@@ -1,0 +1,42 @@
+// A book made of a table, and the sentence for a table of another machine.
+#include "plan_file.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <pumice/core/error.hpp>
+
+#include "core/printable.hpp"
+
+namespace pumice::cli {
+
+void add_plans(CLI::App& command, std::string& file) {
+  command.add_option(
+      "--plans", file,
+      "Table of plans (JSON), as `pumice tune --out` and `pumice plans export` write "
+      "it: taken in place of those that this machine keeps");
+}
+
+PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) {
+  if (file.empty()) return;
+  const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
+  const Target& target = target_of(parse_device(device));
+  std::set<std::string> measured_for;
+  for (const tune::StoredPlan& plan : plans)
+    measured_for.insert(printable(plan.key.device) + " by version " + printable(plan.key.version));
+  const bool has_some = std::any_of(plans.begin(), plans.end(), [&](const auto& plan) {
+    return plan.key.device == target.name && plan.key.version == PUMICE_VERSION;
+  });
+  PUMICE_EXPECTS(has_some, "--plans ", printable_path(file), " has no plan for ", target.name,
+                 " by version " PUMICE_VERSION,
+                 measured_for.empty() ? std::string(", but is empty")
+                                      : fmt::format(", but for {}", fmt::join(measured_for, ", ")),
+                 "; tune the network here with `pumice tune --out`");
+  scope_.emplace(std::make_shared<const PlanBook>(PlanBook::of(plans)));
+}
+
+}   // namespace pumice::cli

@@ -1,0 +1,27 @@
+// Tables of plans that a command is given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <pumice/plan/plan_book.hpp>
+
+namespace pumice::cli {
+
+/// `--plans FILE`.
+void add_plans(CLI::App& command, std::string& file);
+
+/// As long as it lives, layers take their plans from the table in `file` and from no store; an
+/// empty path changes nothing. UserError where it has no plan for `device` and this version.
+class PlansOfFile {
+ public:
+  PlansOfFile(const std::string& file, const std::string& device);
+
+ private:
+  std::optional<PlanBookScope> scope_;
+};
+
+}   // namespace pumice::cli
