@@ -86,7 +86,8 @@ TEST_F(KernelsTest, OfMeasuredPlansGoIntoABundle) {
              R"("tuned_s":1,"untuned_s":1,"confidence":0,"samples":1,)"
              R"("measured":"2026-11-25T07:07:16.775Z"}
 ]})");
-  EXPECT_EQ(kernels_in({"--plans", path("plans.json")}), kernels_in({}) + 1);
+  EXPECT_EQ(kernels_in({"--plans", path("plans.json")}), kernels_in({}) + 2)
+      << "tiles, and sums of splits";
 }
 
 TEST_F(KernelsTest, AreCheckedForSpills) {

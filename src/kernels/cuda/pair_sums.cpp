@@ -16,10 +16,6 @@ constexpr int kFinishThreads = 256;
 /// Blocks of a multiprocessor; they walk on.
 constexpr std::int64_t kFinishBlocks = 8;
 
-const jit::Source& source(ElementType type) {
-  return source_for(type, kFinishKernel, finish_source);
-}
-
 jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& target) {
   const std::int64_t elements = target.out_rows.capacity * target.channels;
   const std::int64_t chunk = (target.channels % 4 == 0 ? 4 : 1) * kFinishThreads;
@@ -29,6 +25,10 @@ jit::LaunchShape shape_for(const jit::KernelRunner& runner, const SumTarget& tar
 }
 
 }   // namespace
+
+const jit::Source& finish_source_of(ElementType type) {
+  return source_for(type, kFinishKernel, finish_source);
+}
 
 PartialSums::PartialSums(jit::KernelRunner& runner, const SumTarget& target, Write write,
                          std::int32_t slots)
@@ -40,7 +40,7 @@ PartialSums::PartialSums(jit::KernelRunner& runner, const SumTarget& target, Wri
 }
 
 void PartialSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
-  runner.run({&source(target_.type), kFinishKernel}, shape_for(runner, target_),
+  runner.run({&finish_source_of(target_.type), kFinishKernel}, shape_for(runner, target_),
              FinishArguments{.partial = partial_.data(),
                              .output = target_.output,
                              .tiles = tiles,
@@ -58,7 +58,7 @@ SeparateSums::SeparateSums(jit::KernelRunner& runner, const SumTarget& target, s
       offsets_(offsets) {}
 
 void SeparateSums::finish(jit::KernelRunner& runner, const RowCountRef& tiles) {
-  runner.run({&source(target_.type), kFinishPairsKernel}, shape_for(runner, target_),
+  runner.run({&finish_source_of(target_.type), kFinishPairsKernel}, shape_for(runner, target_),
              FinishPairsArguments{.product = product_.data(),
                                   .pair_of = pair_of_,
                                   .output = target_.output,

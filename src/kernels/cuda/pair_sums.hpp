@@ -16,6 +16,9 @@
 
 namespace pumice::cuda {
 
+/// What makes rows of a type out of sums.
+const jit::Source& finish_source_of(ElementType type);
+
 /// Rows that sums become.
 struct SumTarget {
   void* output = nullptr;                // [out_rows, channels]

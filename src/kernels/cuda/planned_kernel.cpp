@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/packed_tiles.hpp"
+#include "kernels/cuda/pair_sums.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 
 namespace pumice::cuda {
@@ -36,6 +37,10 @@ PlannedKernel planned_packing() {
 
 PlannedKernel planned_sums(ElementType type) {
   return {.source = &sum_slots_source_of(type), .kind = "sums of slots"};
+}
+
+PlannedKernel planned_finish(ElementType type) {
+  return {.source = &finish_source_of(type), .kind = "sums of splits"};
 }
 
 PlannedKernel planned_depthwise(ElementType type) {

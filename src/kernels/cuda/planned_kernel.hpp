@@ -25,5 +25,7 @@ PlannedKernel planned_packing();
 /// What sums the slots of deterministic weight gradients into a type, and depthwise products of it.
 PlannedKernel planned_sums(ElementType type);
 PlannedKernel planned_depthwise(ElementType type);
+/// What makes an output of a type out of products that were added up in memory, as of splits.
+PlannedKernel planned_finish(ElementType type);
 
 }   // namespace pumice::cuda

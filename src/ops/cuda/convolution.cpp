@@ -136,7 +136,7 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
          pickable_tiles(tile_problem(problem, target, Dataflow::implicit_gemm, write, fuses)))
       kernels.push_back(planned(spec));
   }
-  if (of_few_rows->write != Write::store) kernels.push_back(planned_sums(type));
+  if (of_few_rows->write != Write::store) kernels.push_back(planned_finish(type));
   return kernels;
 }
 
@@ -148,8 +148,11 @@ std::vector<PlannedKernel> kernels_of(const ConvolutionPlan& plan,
     return {planned(spec)};
   };
   if (plan.gradient) return of(gradient_spec(problem, plan));
-  if (plan.tile) return of(tile_spec(problem, plan));
-  return {};
+  if (!plan.tile) return {};
+  std::vector<PlannedKernel> kernels = of(tile_spec(problem, plan));
+  if (!kernels.empty() && plan.write != Write::store)
+    kernels.push_back(planned_finish(element_type(problem.dtype, "convolution", "features")));
+  return kernels;
 }
 
 }   // namespace pumice::cuda
