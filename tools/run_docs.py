@@ -101,6 +101,7 @@ class Runner:
             "PATH": os.pathsep.join(search),
             "PYTHONPATH": os.pathsep.join(packages),
             "PUMICE_CACHE": str(self.files.folder / "cache"),
+            "PUMICE_PLANS": "",  # those that the page stores, in that folder
         }
 
     def run(self, command, folder, line):

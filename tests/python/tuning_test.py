@@ -146,6 +146,37 @@ print("|".join(layer["name"] for layer in pumice.candidates(network().eval(), sc
     assert said[0].stdout == said[1].stdout
 
 
+def test_plans_go_to_another_store_in_a_table(tmp_path):
+    program = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+import pumice
+from tuning_test import network, scan
+model, x = network().eval(), scan(1)
+tuning = pumice.tune(model, [x], budget_s=20, store=False)
+assert not any(layer["is_stored"] for layer in pumice.candidates(model, x))
+tuning.save("plans.json")
+assert pumice.load_plans("plans.json") == len(tuning.layers)
+assert pumice.load_plans("plans.json") == 0
+after = pumice.candidates(model, x)
+assert [layer["name"] for layer in after] == [layer.plan for layer in tuning.layers]
+assert all(layer["is_stored"] for layer in after)
+"""
+    environment = {**os.environ, "PUMICE_PLANS": str(tmp_path / "plans.sqlite")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_no_table_is_refused(tmp_path):
+    (tmp_path / "plans.json").write_text("{}")
+    with pytest.raises(pumice.UserError, match="no table of plans"):
+        pumice.load_plans(tmp_path / "plans.json")
+    nothing = pumice.tune(network().eval(), [scan(1)], budget_s=1e-6, store=False)
+    with pytest.raises(pumice.UserError, match="nothing was measured to the end"):
+        nothing.save(tmp_path / "empty.json")
+
+
 def test_candidates_are_measured_when_asked():
     model = network().eval()
     x = scan(1)
