@@ -45,7 +45,7 @@ def parse_resumed(
 def check_device(name: str) -> None:
     """Raises CannotBegin where there is no such device."""
     try:
-        device = torch.device(name)
+        device = torch.device(name if name.split(":")[0] in ("cpu", "cuda") else "")
     except RuntimeError as error:
         raise CannotBegin(f"--device {name}: give cpu, cuda, or cuda:0, cuda:1, …") from error
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():

@@ -15,6 +15,7 @@ With PyTorch there are sparse tensors and layers::
 from __future__ import annotations
 
 import importlib as _importlib
+import re as _re
 from inspect import Parameter as _Parameter
 from inspect import Signature as _Signature
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -41,6 +42,20 @@ for _kind in (Error, UserError, InternalError, Plan):
     _kind.__module__ = "pumice"
 # Of a constructor in C++ Python does not know the arguments.
 Plan.__signature__ = _Signature([_Parameter("text", _Parameter.POSITIONAL_OR_KEYWORD, annotation=str)])  # type: ignore[attr-defined]
+
+# PyTorch puts the traceback of a loader's worker, of many lines, into the text of an error that it raises again. The
+# extension shows an error as one line.
+_shown = UserError.__str__
+
+
+def _shown_in_lines(error: UserError) -> str:
+    text = error.args[0] if len(error.args) == 1 else None
+    if not isinstance(text, str) or not _re.match(r"Caught UserError in [^\n]*\.\nOriginal Traceback ", text):
+        return _shown(error)
+    return "\n".join(_shown(UserError(line)) for line in text.rstrip("\n").split("\n"))
+
+
+UserError.__str__ = _shown_in_lines  # type: ignore[method-assign]
 
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 

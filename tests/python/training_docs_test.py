@@ -99,6 +99,58 @@ def test_the_script_of_the_page_runs_as_it_is(tmp_path: pathlib.Path) -> None:
     assert ran.returncode == 0, ran.stderr
 
 
+@pytest.mark.parametrize(
+    "words, refusal",
+    [
+        (["--out", "nowhere/m.safetensors"], "there is no folder {here}/nowhere: make it first"),
+        (["--out", "m.pth"], "m.pth: weights are written as safetensors"),
+        (["--voxel", "0"], "voxel size along x = 0"),
+        (["--voxel", "nan"], "voxel size along x = nan"),
+        (["--width-factor", "0"], "width_factor = 0.0: it must be above 0"),
+        (["--width-factor", "inf"], "width_factor = inf"),
+        (["--epochs", "0"], "--epochs: '0' is no whole number of at least 1"),
+        (["--batch", "0"], "--batch: '0' is no whole number of at least 1"),
+        (["--workers", "-1"], "--workers: '-1' is no whole number of at least 0"),
+        (["--device", "cuda:99"], "--device: 'cuda:99': PyTorch finds "),
+        (["--device", "gpu"], "--device: 'gpu' is not cpu, cuda"),
+        (["--device", "mps"], "--device: 'mps' is not cpu, cuda"),
+    ],
+)
+def test_what_the_script_of_the_page_cannot_do_is_a_sentence_before_the_first_step(
+    example: Callable[[str], types.ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    refusal: str,
+) -> None:
+    script = example("train_network")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["train_network.py", "--width-factor", "0.05", *words])
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    said, refused = capsys.readouterr()
+    refused += str(ended.value.code)
+    assert refusal.format(here=tmp_path) in refused and said == "", (refused, said)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_scan_without_labels_ends_the_script_of_the_page_in_a_sentence(tmp_path: pathlib.Path, workers: str) -> None:
+    if not EXAMPLES.exists():
+        pytest.skip("the examples are not here")
+    semantic_kitti(tmp_path)
+    (tmp_path / "sequences" / "00" / "labels" / "000001.label").unlink()
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "train_network.py", tmp_path, "--voxel", "0.8", "--width-factor", "0.05",
+         "--device", "cpu", "--workers", workers],
+        cwd=tmp_path, capture_output=True, text=True, env=programs.surroundings(),
+    )  # fmt: skip
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("train_network.py: scans[1] has no labels, since there is no "), done.stderr
+    assert not (tmp_path / "model.safetensors").exists()
+
+
 def test_it_trains_goes_on_and_overwrites_nothing(
     run: Callable[..., tuple[int, str, str]], tmp_path: pathlib.Path
 ) -> None:
@@ -145,6 +197,7 @@ def test_what_it_cannot_begin_with_is_a_sentence(
         (new, ["--widths", "4,wide"], "--widths 4,wide: give a name, or nine numbers"),
         (new, ["--widths", "4,4"], "--widths 4,4: widths = [4, 4]: give nine numbers"),
         (new, ["--device", "gpu"], "--device gpu: give cpu, cuda"),
+        (new, ["--device", "mps"], "--device mps: give cpu, cuda"),
         (new, ["--device", "cuda:99"], "--device cuda:99: PyTorch finds"),
         (new, ["--mix", "2"], "probability = 2.0: give a number from 0 to 1"),
         (new, ["--cache", str(file)], f"--cache {file}: File exists; give another folder"),

@@ -52,6 +52,27 @@ def load(method: str, layer: torch.nn.Module | None = None) -> list[pumice.Spars
     return list(loader)
 
 
+class Refusing(torch.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> None:
+        raise pumice.UserError("scans[0] has no labels,\n\x1b[2Jor so")
+
+
+def test_an_error_of_a_worker_has_lines_and_ends_with_its_sentence() -> None:
+    with pytest.raises(pumice.UserError) as raised:
+        list(torch.utils.data.DataLoader(Refusing(), num_workers=1))
+    lines = str(raised.value).split("\n")
+    assert lines[0] == "Caught UserError in DataLoader worker process 0."
+    assert lines[1] == "Original Traceback (most recent call last):"
+    assert lines[-1] == r"pumice.UserError: scans[0] has no labels,\n\x1b[2Jor so"
+    assert all(line.isprintable() for line in lines)
+    for other in ("a\nb", "Caught UserError in x.\nOriginal", "Caught UserError in\nx.\nOriginal Traceback (m"):
+        assert "\n" not in str(pumice.UserError(other))
+    assert str(pumice.UserError("a", "b")) == "('a', 'b')" and str(pumice.UserError()) == ""
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_batches_made_by_two_workers(method: str) -> None:
     compute()
