@@ -32,13 +32,46 @@ def real_array(name: str, values: Any) -> np.ndarray:
 
 
 def kind_of(value: Any) -> str:
-    """"a list", "an int": what `value` is, for an error."""
+    """"a list", "an int": what `value` is, for an error. Other interfaces have classes of the same names, so theirs
+    are named in full."""
+    if value is None:
+        return "None"
     kind = type(value).__name__
+    if type(value).__module__.startswith("pumice.compat."):
+        return full_kind_of(value)
     return f"an {kind}" if kind[0] in "aeioAEIO" or kind == "ndarray" else f"a {kind}"
 
 
+def full_kind_of(value: Any) -> str:
+    """"a pumice.SparseTensor": `kind_of`, for errors of interfaces that have a class of the same name."""
+    package, *inner = type(value).__module__.split(".")
+    if package != "pumice":
+        return kind_of(value)
+    interface = f"compat.{inner[1]}." if inner[:1] == ["compat"] and len(inner) > 1 else ""
+    return f"a pumice.{interface}{type(value).__name__}"
+
+
+# How to get a sparse tensor from what a user has in its place, by the class's name here.
+_SPARSE_OF = {
+    "TensorVoxels": "give voxels.tensor",
+    "Sample": "give batch.tensor()",
+    "Voxels": "pumice.voxelize(torch.from_numpy(points), size=…).tensor is one",
+    "PointCloud": "pumice.voxelize(torch.from_numpy(scan.positions), torch.from_numpy(scan.features()), size=…).tensor "
+    "is one",
+}
+
+
+def sparse_from(value: Any, otherwise: str = "make one with pumice.SparseTensor(coords, features)") -> str:
+    """What to give where a sparse tensor is taken, and not `value`."""
+    if not type(value).__module__.startswith("pumice."):
+        return otherwise
+    return _SPARSE_OF.get(type(value).__name__, otherwise)
+
+
 def at_least_one(what: str, given: Sized, of: str) -> None:
-    """Raises UserError where `given` is empty. `what` names the function and its argument."""
+    """Raises UserError where `given` is empty, or is no list. `what` names the function and its argument."""
+    if not hasattr(given, "__len__") or hasattr(given, "features") or hasattr(given, "feats"):
+        raise _C.UserError(f"{what} is {kind_of(given)}: give a list, as [x]")
     if len(given) == 0:
         raise _C.UserError(f"{what} is empty: give at least one {of}")
 
@@ -125,6 +158,17 @@ def warn_of_columns(shape: Sequence[int]) -> None:
             f"points have shape {tuple(shape)}: rows are points, and columns x, y, z and features; give points.T "
             "where they are the other way round",
         )
+
+
+def warn_of_no_voxels(points: int, voxels: int, range: Any) -> None:
+    """Warns once where there are points, and none of them is inside `range`, or the spatial shape."""
+    if voxels > 0 or points == 0:
+        return
+    where, remedy = "range", "give another one, x0, y0, z0, x1, y1, z1 in metres"
+    if range is None:
+        where, remedy = "spatial_shape", "cell 0 begins at 0 m, or at the low corner of range: give that too"
+    of = "1 point" if points == 1 else f"{points} points"
+    warn_once("no voxels", f"none of {of} is inside {where}, so there are no voxels: {remedy}")
 
 
 def _passed(file: str, here: str) -> bool:

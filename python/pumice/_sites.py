@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
-from ._checks import kind_of, warn_once, whole_number
+from ._checks import warn_once, whole_number
 from ._registry import define, fake_token, unknown_size
-from ._tensors import check_tensor
+from ._tensors import check_tensor, no_tensor
 
 NO_TRACING = (
     "ONNX and TorchScript have no sparse tensors, so torch.onnx.export, torch.jit.trace and torch.jit.script cannot export them: "
@@ -44,9 +44,7 @@ def make_sites(
 def as_cells(indices: Tensor) -> Tensor:
     """`indices` as contiguous int32 [N, 1 + D]. Raises UserError for other shapes, types and values."""
     if not isinstance(indices, Tensor):
-        raise _C.UserError(
-            f"coords are {kind_of(indices)}: torch.as_tensor(coords) makes a tensor"
-        )
+        raise _C.UserError(no_tensor("coords", indices, "are"))
     check_tensor("coords", indices)
     if indices.dim() != 2 or not 2 <= indices.shape[1] <= 5:
         raise _C.UserError(

@@ -21,7 +21,7 @@ def describe(value: Any) -> str:
     if hasattr(value, "coords") and hasattr(value, "features"):
         return f"{kind}: give x.features, [N, C], and x.coords where sites are asked for"
     if not isinstance(value, torch.Tensor):
-        return f"{kind}: torch.as_tensor() makes a tensor"
+        return f"{kind}: " + ("give a tensor" if value is None else "torch.as_tensor() makes a tensor")
     if value.is_nested:
         return "a nested tensor: torch.cat(list(x.unbind())) makes one of all its parts"
     if value.layout is not torch.strided:
@@ -36,6 +36,14 @@ def describe(value: Any) -> str:
     if type(value).__module__.startswith("torch.masked"):
         return "a masked tensor, whose mask would be lost: .to_tensor(0) makes an ordinary one"
     return ""
+
+
+def no_tensor(name: str, value: Any, verb: str = "is") -> str:
+    """What to say where `value` is given as `name`, and is no tensor."""
+    if hasattr(value, "coords") and hasattr(value, "features"):
+        return f"{name} {verb} {kind_of(value)}: give x.{name}"
+    remedy = "give a tensor" if value is None or isinstance(value, str) else f"torch.as_tensor({name}) makes a tensor"
+    return f"{name} {verb} {kind_of(value)}: {remedy}"
 
 
 def ordinary(tensor: Any) -> Any:

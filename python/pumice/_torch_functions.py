@@ -16,8 +16,11 @@ from ._where import place_of, torch_module
 # By name, since a function has several: torch.relu, torch.nn.functional.relu, torch.Tensor.relu.
 ELEMENTWISE = frozenset(
     (
-        "abs celu clamp dropout elu gelu hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish neg "
-        "prelu relu relu6 selu sigmoid silu softplus softsign sqrt square tanh"
+        "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp "
+        "clamp_max clamp_min clip cos cosh deg2rad digamma dropout elu erf erfc erfinv exp exp2 expm1 fix floor frac "
+        "gelu hardshrink hardsigmoid hardswish hardtanh i0 leaky_relu lgamma log log10 log1p log2 logit log_sigmoid mish "
+        "nan_to_num neg negative positive pow prelu rad2deg reciprocal relu relu6 round rrelu rsqrt selu sgn sigmoid sign "
+        "silu sin sinc sinh softplus softshrink softsign sqrt square tan tanh tanhshrink threshold trunc"
     ).split()
 )
 ARITHMETIC = frozenset("add sub mul div multiply subtract divide true_divide".split())
@@ -45,7 +48,7 @@ def call(kind: type[Fields], function: Callable[..., Any], args: Any, kwargs: An
     if args and isinstance(args[0], kind):
         x = args[0]
         if name in ELEMENTWISE:
-            return kind._of(x.coords, function(x.features, *args[1:], **kwargs))
+            return kind._of(x.coords, _of_each(name, x.features, function(x.features, *args[1:], **kwargs)))
         if name in ARITHMETIC and len(args) == 2 and not kwargs:
             return _arithmetic(name, x, args[1])
     elif name in ("mul", "multiply", "rmul") and len(args) == 2 and isinstance(args[1], kind):
@@ -123,6 +126,16 @@ def given_to(module: torch.nn.Module) -> str:
         "pumice.nn.Sequential, which gives modules of torch.nn the features, in place of torch.nn.Sequential"
         + ("" if own is None else f"; or use pumice.nn.{own}")
     )
+
+
+def _of_each(name: str, features: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """`result`. Raises UserError where another argument made it larger than the features."""
+    if not torch.compiler.is_compiling() and result.shape != features.shape:
+        raise _C.UserError(
+            f"torch's {name} makes {list(result.shape)} of features {list(features.shape)}: give numbers, or tensors that "
+            "broadcast to the features"
+        )
+    return result
 
 
 def _arithmetic(name: str, x: Any, other: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import kind_of
+from ._checks import kind_of, sparse_from
 
 # Names of the variables that hold a layer, and its input, in functions that run one.
 _NAMES = ("self", "layer", "module", "norm")
@@ -71,8 +71,7 @@ def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:
     """The error to raise where a layer got something else than a sparse tensor."""
     kind = kind_of(x)
     error = _C.UserError(
-        f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got {kind}: make one with "
-        "pumice.SparseTensor(coords, features)"
+        f"{place_of(layer, sys._getframe(1))} takes a sparse tensor, and got {kind}: {sparse_from(x)}"
         + (", or apply the layer of torch.nn" if kind == "a Tensor" and _is_rowwise(layer) else "")
     )
     error._pumice_place = ""  # type: ignore[attr-defined]

@@ -9,21 +9,24 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import kind_of, sparse_from
 from .coords import Coordinates
 from .tensor import SparseTensor
 
 
 def is_input(x: Any) -> bool:
-    """Whether `x` is a sparse tensor, or has positions and features, as a `models.PointTensor`."""
-    return isinstance(x, SparseTensor) or (hasattr(x, "positions") and hasattr(x, "features"))
+    """Whether `x` is a sparse tensor, or has tensors of positions and features, as a `models.PointTensor`."""
+    return isinstance(x, SparseTensor) or (
+        hasattr(x, "positions") and isinstance(getattr(x, "features", None), torch.Tensor)
+    )
 
 
 def check_input(name: str, x: Any) -> None:
     """Raises UserError for what is no input of a sparse network."""
     if not is_input(x):
         raise _C.UserError(
-            f"{name} takes a sparse tensor or a PointTensor, and got a {type(x).__name__}: make one with "
-            "pumice.SparseTensor(coords, features)"
+            f"{name} takes a sparse tensor or a PointTensor, and got {kind_of(x)}: "
+            + ("give one of its items" if isinstance(x, (list, tuple)) else sparse_from(x))
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from . import _C
-from ._checks import cell_size, floats, real_array, warn_of_columns, whole_number
+from ._checks import cell_size, floats, kind_of, real_array, warn_of_columns, warn_of_no_voxels, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -186,13 +186,13 @@ def voxelize(
         range: x0, y0, z0, x1, y1, z1; points outside are left out, and cell 0 begins at its low corner.
         reduction: "mean", "first", "max" or "sum" of the points in a cell.
         batch: of tensors, the batch item of each point, integers [P] in any order; default: all 0.
-        batch_size: of tensors, the number of batch items; default: the largest item and one.
+        batch_size: of tensors, the number of batch items, 1 or more; default: the largest item and one.
         spatial_shape: of tensors, cells an axis; points whose cell is outside are left out.
     Returns:
         `Voxels` of arrays; of tensors `TensorVoxels`, made where the tensors are, with gradients to the
         features.
     Raises:
-        UserError: for shapes, sizes and numbers that do not fit, by name.
+        UserError: for shapes, sizes and numbers that do not fit, by name. A warning, once, where no point is inside.
     Waits:
         On a GPU for how many voxels there are; without `range` and `spatial_shape` once more for the extent
         of the points, and without `batch_size` for the largest item.
@@ -219,11 +219,18 @@ def voxelize(
         raise _C.UserError(
             "points are a PointCloud: give its columns, pumice.voxelize(scan.positions, scan.features(), size=…)"
         )
+    if isinstance(points, (str, os.PathLike)):
+        raise _C.UserError(
+            f"points are {kind_of(points)}, {os.fspath(points)!r}: read the file, scan = pumice.read_points(path), and give "
+            "scan.positions, scan.features()"
+        )
     given = _matrix(points, "points")
     warn_of_columns(given.shape)
     values = given if features is None else _matrix(features, "features")
     positions = np.ascontiguousarray(given[:, :3])
-    return Voxels(**_C.voxelize(positions, values, sizes, bounds, reduction))
+    voxels = Voxels(**_C.voxelize(positions, values, sizes, bounds, reduction))
+    warn_of_no_voxels(len(given), len(voxels), bounds)
+    return voxels
 
 
 def _matrix(values: Any, name: str) -> np.ndarray:

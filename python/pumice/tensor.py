@@ -10,7 +10,7 @@ import torch
 from . import _C, _torch_functions, ops
 from ._checks import kind_of, warn_once
 from ._fields import Fields
-from ._tensors import check_floating, ordinary
+from ._tensors import check_floating, no_tensor, ordinary
 from .coords import Coordinates
 from .tensor_values import Values
 from .tensor_values import check_sparse as check_sparse  # theirs to import here
@@ -68,7 +68,7 @@ class SparseTensor(Values):
             )
         if not isinstance(features, torch.Tensor):
             raise _C.UserError(
-                f"features is {kind_of(features)}: torch.as_tensor(features) makes a tensor"
+                no_tensor("features", features)
                 if not isinstance(features, Coordinates)
                 else "features are Coordinates: SparseTensor takes (coords, features), in this order"
             )
@@ -158,9 +158,7 @@ class SparseTensor(Values):
             UserError: other numbers of rows or axes, and types that are not floating.
         """
         if not isinstance(features, torch.Tensor):
-            raise _C.UserError(
-                f"features is {kind_of(features)}: torch.as_tensor(features) makes a tensor"
-            )
+            raise _C.UserError(no_tensor("features", features))
         features = ordinary(features)
         check_floating(features)
         if torch.compiler.is_compiling():
@@ -260,6 +258,14 @@ class SparseTensor(Values):
         """
         return cls._of(*ops.from_dense(dense, mask))
 
+    if not TYPE_CHECKING:  # so that a type checker refuses it
+
+        def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+            raise _C.UserError(
+                "a SparseTensor is no function: leave out the (), since voxels.tensor is no method, and call the layer "
+                "with it, layer(x)"
+            )
+
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in _torch_functions.MISSING]
 
@@ -297,6 +303,15 @@ for _name in _torch_functions.MISSING:
     setattr(SparseTensor, _name, _torch_functions.Missing(_name))
 for _name in _torch_functions.RENAMED:
     setattr(SparseTensor, _name, _torch_functions.Renamed(_name))
+
+
+def of_tensor(name: str, tensor: str) -> str:
+    """The end of a sentence that something has no attribute `name`, where the sparse tensor that `tensor` makes of it
+    has one; else empty."""
+    if name not in ("coords", "features") and not hasattr(SparseTensor, name):
+        return ""
+    held = f"features.{name}" if name in _torch_functions.MISSING else _torch_functions.RENAMED.get(name, name)
+    return f": it is {tensor}.{held}"
 
 
 def _check_order(coords: Any, features: torch.Tensor) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _C
-from ._checks import kind_of
+from ._checks import kind_of, sparse_from
 from ._fields import Fields
 from ._tensors import check_floating
 from .coords import Coordinates
@@ -106,17 +106,25 @@ class Values(Fields):
 
     def __mul__(self, other: Factor) -> Self:
         """The product with a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
-        return self._scaled(self.features * self._factor(other, "*"))
+        return self._of(self.coords, self.features * self._factor(other, "*"))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Factor) -> Self:
         """The quotient by a sparse tensor on the same sites, a number, or a tensor that broadcasts to [N, C]."""
-        return self._scaled(self.features / self._factor(other, "/"))
+        return self._of(self.coords, self.features / self._factor(other, "/"))
 
     def __neg__(self) -> Self:
         """The features with the other sign, on the same sites."""
         return self._of(self.coords, -self.features)
+
+    def __abs__(self) -> Self:
+        """The features without their sign, on the same sites."""
+        return self._of(self.coords, self.features.abs())
+
+    def __pow__(self, exponent: float) -> Self:
+        """The features to the power of a number, on the same sites."""
+        return self._of(self.coords, self.features ** _number(exponent, "**"))
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise _C.UserError("a SparseTensor is no array: x.numpy() gives two, its indices and its features")
@@ -136,18 +144,60 @@ class Values(Fields):
 
     def _factor(self, other: Factor, what: str) -> Any:
         if isinstance(other, Values):
-            return features_on(self.coords, other, what)
+            other = features_on(self.coords, other, what)
         if not isinstance(other, torch.Tensor):
-            return float(other)
+            return _number(other, what)
+        shape, whole = other.shape, self.features.shape
+        if not torch.compiler.is_compiling() and not (
+            len(shape) <= len(whole) and all(n in (1, m) for n, m in zip(shape[::-1], whole[::-1]))
+        ):
+            raise _C.UserError(
+                f"{what}: a tensor of shape {tuple(shape)} for features of {tuple(whole)}: give a number, [N, 1], [C] or [N, C]"
+            )
         return other
 
-    def _scaled(self, features: Tensor) -> Self:
-        if features.shape != self.features.shape:
-            raise _C.UserError(
-                f"the product has shape {tuple(features.shape)} where the features have "
-                f"{tuple(self.features.shape)}: give a number, [N, 1], [C] or [N, C]"
-            )
-        return self._of(self.coords, features)
+
+def _number(value: Any, what: str) -> float:
+    """`value`. Raises UserError, in the name of the operator, for what is no number."""
+    if isinstance(value, (int, float)):
+        return value
+    try:
+        if not isinstance(value, str):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise _C.UserError(f"{what} takes a number, and got {kind_of(value)}")
+
+
+_REMEDIES = {
+    "+": "give a sparse tensor on the same sites, or x.replace(features=x.features + …)",
+    "-": "x.replace(features=… - x.features) is on the same sites",
+    "/": "x.replace(features=… / x.features) is on the same sites",
+}
+
+
+def _refusing(sign: str, reflected: bool) -> Any:
+    """An operator that Python looks for on a sparse tensor, and that it lacks."""
+    remedy = _REMEDIES.get(sign, "give it x.features, and x.replace(features=…) its result")
+    if sign in ("<", "<=", ">", ">="):
+        remedy = f"compare its features, as x[x.features[:, 0] {sign} 0] does, which keeps rows"
+
+    def operator(x: Values, *others: Any) -> NoReturn:
+        other = "".join(type(other).__name__ for other in others)
+        given = f"{other} {sign} x" if reflected else f"x {sign} {other}" if others else f"{sign}x"
+        raise _C.UserError(f"{given}: x is a SparseTensor, which has no such operator: {remedy}")
+
+    return operator
+
+
+# Not in the class, so that type checkers refuse them.
+for _sign, _names in {
+    "+": "radd", "-": "rsub", "/": "rtruediv", "**": "rpow", "//": "floordiv rfloordiv", "%": "mod rmod",
+    "@": "matmul rmatmul", "&": "and rand", "|": "or ror", "^": "xor rxor", "~": "invert", "<": "lt", "<=": "le", ">": "gt",
+    ">=": "ge",
+}.items():  # fmt: skip
+    for _name in _names.split():
+        setattr(Values, f"__{_name}__", _refusing(_sign, _name.startswith("r")))
 
 
 def check_sparse(what: str, x: Any) -> None:
@@ -155,7 +205,7 @@ def check_sparse(what: str, x: Any) -> None:
     if not isinstance(x, Values):
         raise _C.UserError(
             f"{what} takes sparse tensors, and got {kind_of(x)}: "
-            "x.replace(features=…) makes one of features on the sites of x"
+            + sparse_from(x, "x.replace(features=…) makes one of features on the sites of x")
         )
 
 

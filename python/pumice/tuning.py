@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import kind_of, whole_number
 from .passes import as_it_was, check_input, fresh, is_input
 
 
@@ -164,7 +165,7 @@ def tune(
         >>> [(layer.problem, layer.calls) for layer in tuning.layers]
         [('forward f32 4>8 offsets 27', 1)]
     """
-    _check(model, loss, scans)
+    _check(model, loader, loss, scans, budget_s)
     items = list(itertools.islice(loader, scans))
     if not items:
         raise _C.UserError("loader has no items: give at least one scan")
@@ -226,9 +227,13 @@ def load_plans(path: str | os.PathLike[str]) -> int:
     return int(added + replaced)
 
 
-def _check(model: torch.nn.Module, loss: Any, scans: int) -> None:
+def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s: float) -> None:
     if not isinstance(model, torch.nn.Module):
-        raise _C.UserError(f"model is a {type(model).__name__}: give a torch.nn.Module")
+        raise _C.UserError(f"model is {kind_of(model)}: give a torch.nn.Module")
+    if is_input(loader) or not hasattr(loader, "__iter__"):
+        raise _C.UserError(f"loader is {kind_of(loader)}: give a list of inputs, [x], or a DataLoader")
+    if loss is not None and not callable(loss):
+        raise _C.UserError(f"loss is {kind_of(loss)}: give a function, as lambda output, item: …")
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         raise _C.UserError(
             "model is wrapped for several processes, whose gradients wait for each other: tune model.module in one "
@@ -239,8 +244,9 @@ def _check(model: torch.nn.Module, loss: Any, scans: int) -> None:
             "model is in training, and there is no loss: call model.eval() to tune inference, or give "
             "loss=lambda output, item: … to tune the training step"
         )
-    if scans < 1:
-        raise _C.UserError(f"scans = {scans}: measure at least 1")
+    whole_number("scans", scans, 1)
+    if not isinstance(budget_s, (int, float)) or not budget_s >= 0:
+        raise _C.UserError(f"budget_s = {budget_s!r}: give seconds, 0 or more")
 
 
 def _input_of(item: Any) -> Any:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
 from . import _C, ops
-from ._checks import warn_of_columns
+from ._checks import warn_of_columns, warn_of_no_voxels
 from ._sites import axis_numbers
 from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
 from .ops import traced
 from .ops.library.sites import find_voxels
-from .tensor import SparseTensor
+from .tensor import SparseTensor, of_tensor
 
 _MOST_ITEMS = 2**31 - 1
 
@@ -50,6 +51,9 @@ class TensorVoxels:
 
     def __len__(self) -> int:
         return len(self.tensor)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"TensorVoxels have no {name!r}{of_tensor(name, 'voxels.tensor')}")
 
     def at_points(self, features: Tensor | SparseTensor) -> Tensor:
         """For each point the features of its voxel, as a network made them. `ops.interpolate` mixes the features of
@@ -95,6 +99,7 @@ def voxelize_tensor(
     else:
         sites, row_of = find_voxels(*call)
         coords = Coordinates._of(sites).traceable()
+        warn_of_no_voxels(len(points), len(coords), range)
     reduced = ops.reduce_rows(points if features is None else features, row_of, coords.rows, reduction)
     return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 

@@ -107,6 +107,16 @@ def test_numbers_out_of_range(said: str, call: Callable[[], Any]) -> None:
     refused(call, said)
 
 
+@pytest.mark.parametrize("items", [0, -1, -3, 1.5, "2", 2**31])
+def test_batch_sizes(device: torch.device, items: Any) -> None:
+    points = torch.rand(5, 3, device=device)
+    said = f"batch_size = {items!r}: give a whole number from 1 to 2147483647"
+    refused(lambda: pumice.voxelize(points, size=0.1, batch_size=items), said)
+    refused(lambda: pumice.models.PointTensor.of(points, size=0.1).voxels(items), said)
+    if items != 0:  # of no sites there may be no item
+        refused(lambda: pumice.SparseTensor(torch.zeros(0, 4).int(), torch.ones(0, 1), batch_size=items), "batch_size = ")
+
+
 def test_whole_numbers_of_any_type_make_windows() -> None:
     window = nn.Conv3d(4, 8, 2, 2).window
     for two in (np.int64(2), [2.0] * 3, torch.tensor([2, 2, 2])):

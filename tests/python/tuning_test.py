@@ -73,6 +73,12 @@ def test_what_it_cannot_tune_is_a_sentence():
         (network().eval(), [x], {"scans": 0}, "scans = 0"),
         (network().eval(), [x], {"budget_s": -1}, "budget_s = -1"),
         ("net", [x], {}, "model is a str"),
+        (network().eval(), x, {}, r"loader is a SparseTensor: give a list of inputs, \[x\]"),
+        (network().eval(), 3, {}, r"loader is an int: give a list of inputs, \[x\], or a DataLoader"),
+        (network().eval(), [x], {"budget_s": "a"}, "budget_s = 'a': give seconds"),
+        (network().eval(), [x], {"budget_s": float("nan")}, "budget_s = nan: give seconds"),
+        (network().eval(), [x], {"scans": 1.5}, "scans = 1.5: give a whole number of at least 1"),
+        (network(), [x], {"loss": 3}, "loss is an int: give a function"),
         (nn.Sequential(nn.ReLU()).eval(), [x], {}, "nothing to tune"),
         (network().eval(), [scan(1, channels=5)], {}, "5 channels"),
     ]:

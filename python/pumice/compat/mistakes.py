@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import full_kind_of
 from .._where import explained, place_of, torch_module
 
 def has_fractions(coords: Tensor) -> bool:
@@ -51,8 +52,8 @@ def explaining(kind: type, make: str) -> Callable[[Forward], Forward]:
                 given = args[0] if args else next(iter(kwargs.values()), None)
                 if not isinstance(given, kind) and not isinstance(error, _C.UserError):
                     raise PeerTypeError(
-                        f"{place_of(self, sys._getframe(1))} takes a SparseTensor, and got a "
-                        f"{type(given).__name__}: make one with {make}"
+                        f"{place_of(self, sys._getframe(1))} takes a SparseTensor, and got "
+                        f"{full_kind_of(given)}: make one with {make}"
                     ) from None
                 better = explained(error)
                 if better is error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from .. import _C
 from .._checks import at_least_one, cell_size, kind_of, whole_number
 from ..points import PointCloud, voxelize
-from ..tensor import SparseTensor
+from ..tensor import SparseTensor, of_tensor
 from .augment import Augmentation, Scans, check_augmentation, check_scan, check_scans
 from .labels import IGNORED, LabelMap
 
@@ -51,6 +52,9 @@ class Sample:
     def pin_memory(self) -> Sample:
         """Called by torch.utils.data.DataLoader."""
         return self._each(lambda value: value.pin_memory())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Sample has no {name!r}{of_tensor(name, 'batch.tensor()')}")
 
     def tensor(self) -> SparseTensor:
         """The voxels, in a batch of `items`. On a GPU waits for it, as SparseTensor does."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, nn
-from .._checks import kind_of
+from .._checks import kind_of, sparse_from
 from ..tensor import SparseTensor
 from .minkunet import WIDTHS, UNet
 from .point_voxel import PointTensor
@@ -90,8 +90,12 @@ class SPVCNN(UNet):
             return SparseTensor._of(x.coords, self._scores(PointTensor.at_sites(x), x))
         if not isinstance(x, PointTensor):
             raise _C.UserError(
-                f"SPVCNN takes a PointTensor or a SparseTensor, and got {kind_of(x)}: make one with "
-                "pumice.models.PointTensor.of(points, size=…) or pumice.SparseTensor(coords, features)"
+                f"SPVCNN takes a PointTensor or a SparseTensor, and got {kind_of(x)}: "
+                + sparse_from(
+                    x,
+                    "make one with pumice.models.PointTensor.of(points, size=…) or "
+                    "pumice.SparseTensor(coords, features)",
+                )
             )
         return self._scores(x, x.voxels(batch_size))
 

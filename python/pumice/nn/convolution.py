@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, ops
+from .._checks import kind_of
 from .._sites import NO_TRACING
 from .._where import explained, not_sparse
 from ..coords import Coordinates
@@ -201,7 +202,7 @@ def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:
     """The sites that `like` names: its own, or those of a sparse tensor."""
     if like is not None and not isinstance(like, (SparseTensor, Coordinates)):
         raise _C.UserError(
-            f"like is a {type(like).__name__}: give the sparse tensor, or the Coordinates, to go to"
+            f"like is {kind_of(like)}: give the sparse tensor, or the Coordinates, to go to"
         )
     return like.coords if isinstance(like, SparseTensor) else like
 

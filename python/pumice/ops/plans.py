@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Union
 
 from .. import _C
+from .._checks import kind_of
 
 # What an argument `plan` may be: one plan, or those of several directions; a text stands for a plan.
 Plan = Union[_C.Plan, str, Mapping[str, Union[_C.Plan, str, None]], _C.Plans]
@@ -24,7 +25,7 @@ def as_plans(plan: Plan | None, direction: str = "forward") -> _C.Plans | None:
         return _C.Plans(*(plan if one == direction else None for one in DIRECTIONS))
     if not isinstance(plan, Mapping):
         raise _C.UserError(
-            f"plan is a {type(plan).__name__}: give a pumice.Plan, its text, or a mapping of "
+            f"plan is {kind_of(plan)}: give a pumice.Plan, its text, or a mapping of "
             f"{', '.join(DIRECTIONS)} to plans"
         )
     for name in plan:
@@ -40,7 +41,7 @@ def _one(direction: str, plan: Any) -> _C.Plan | None:
     if plan is None or isinstance(plan, _C.Plan):
         return plan
     raise _C.UserError(
-        f"plan of the {direction} is a {type(plan).__name__}: give a pumice.Plan, or its text"
+        f"plan of the {direction} is {kind_of(plan)}: give a pumice.Plan, or its text"
     )
 
 

@@ -71,9 +71,9 @@ def voxel_sites(
     """(sites, int32 [P] row of each point); see `library.sites.find_voxels`."""
     shape = None if spatial_shape is None else list(spatial_shape)
     bounds = None if range is None else list(range)
-    batch_size = None if batch_size is None else max(batch_size, 1)  # as the engine has it
     made = _ops.voxel_sites(positions, batch, list(size), bounds, shape, batch_size)
     token, cells, row_of, items = made
+    batch_size = None if batch_size is None else max(batch_size, 1)  # the operator refuses less when it runs
     known = known_of(items, batch_size, [1, 1, 1], shape)
     return TracedCoordinates.of(token, cells, known), row_of
 

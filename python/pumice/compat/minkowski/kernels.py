@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _C, ops
+from ..._checks import full_kind_of
 from ...coords import Coordinates
 from ...window import Window
 from ..foreign import ForeignWeight, PeerAssertionError
@@ -31,7 +32,10 @@ def needed_dimension(dimension: Any) -> int:
 def check_dimension(dimension: int, input: Any) -> None:
     """Raises PeerAssertionError for an input of another dimension than the layer's."""
     if not hasattr(input, "D"):
-        raise PeerAssertionError(f"a layer takes a SparseTensor, and got a {type(input).__name__}")
+        raise PeerAssertionError(
+            f"a layer takes a SparseTensor, and got {full_kind_of(input)}: make one with "
+            "ME.SparseTensor(features, coordinates)"
+        )
     if input.D != dimension:
         raise PeerAssertionError(
             f"the layer has dimension {dimension}, and its input {input.D}: give dimension={input.D}, or coordinates "

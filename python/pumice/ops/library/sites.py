@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
+from ..._checks import whole_number
 from ..._registry import define, differentiate, fake_token, unknown_size
 from ..._sites import items_of
 
@@ -48,11 +49,14 @@ def find_voxels(
         batch_size = 1 if batch is None or len(batch) == 0 else int(batch.max()) + 1
         if batch_size > 2**31 - 1:
             raise _C.UserError("batch holds items of 2^31 - 1 or more: count them from 0")
+        batch_size = max(batch_size, 1)  # so that the engine looks at the items
+    else:
+        batch_size = whole_number("batch_size", batch_size, 1, 2**31 - 1)
     bounds = None
     if positions.is_cuda and range is None and spatial_shape is None and len(positions) > 0:
         bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
     return _C.voxel_sites(
-        positions, batch, size, range, spatial_shape, max(batch_size, 1), bounds
+        positions, batch, size, range, spatial_shape, batch_size, bounds
     )
 
 
@@ -76,7 +80,7 @@ def _fake_voxel_sites(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     cells = positions.new_empty((unknown_size(), 4), dtype=torch.int32)
     row_of = positions.new_empty((positions.shape[0],), dtype=torch.int32)
-    items = items_of(cells, unknown_size() if batch_size is None else batch_size)
+    items = items_of(cells, unknown_size() if batch_size is None else torch.sym_max(batch_size, 1))
     return fake_token(positions), cells, row_of, items
 
 

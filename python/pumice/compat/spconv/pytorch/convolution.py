@@ -113,9 +113,7 @@ class SparseConvolution(WindowedModule):
         self, input: SparseConvTensor, add_input: SparseConvTensor | None = None
     ) -> SparseConvTensor:
         if not isinstance(input, SparseConvTensor):
-            raise PeerAssertionError(
-                f"{self.describe()} takes a SparseConvTensor, and got a {type(input).__name__}"
-            )
+            raise self._not_sparse(input)
         if len(input.spatial_shape) != self.ndim:
             self._check_dimension(input)
         use = None

@@ -10,6 +10,7 @@ from typing import Any, Union
 import torch
 
 from .... import _C
+from ...._checks import full_kind_of
 from ...._where import place_of
 from ....window import Window
 from ...foreign import PeerAssertionError
@@ -31,12 +32,11 @@ class SparseModule(torch.nn.Module):
         self._sparse_unique_name = ""
 
     def describe(self) -> str:
-        """For errors: its name where it has one, its path in the network that runs, or else its numbers."""
+        """For errors: its name where it has one, else its path in the network that runs."""
         name = self._sparse_unique_name or self.name
         if name:
             return f"{type(self).__name__} {name!r}"
-        place = place_of(self, sys._getframe(1))
-        return place if place != type(self).__name__ else repr(self).replace("\n", "")
+        return place_of(self, sys._getframe(1))
 
 
 class WindowedModule(SparseModule):
@@ -93,9 +93,15 @@ class WindowedModule(SparseModule):
         if self._counts_voxels():
             self.max_num_voxels_during_training.clamp_min_(rows)
 
+    def _not_sparse(self, x: Any) -> PeerAssertionError:
+        return PeerAssertionError(
+            f"{self.describe()} takes a SparseConvTensor, and got {full_kind_of(x)}: make one with "
+            "spconv.SparseConvTensor(features, indices, spatial_shape, batch_size)"
+        )
+
     def _check_dimension(self, x: SparseConvTensor) -> None:
         if not isinstance(x, SparseConvTensor):
-            raise PeerAssertionError(f"{self.describe()} takes a SparseConvTensor, and got a {type(x).__name__}")
+            raise self._not_sparse(x)
         if len(x.spatial_shape) != self.ndim:
             raise PeerAssertionError(
                 f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"
