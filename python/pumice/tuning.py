@@ -227,7 +227,7 @@ def load_plans(path: str | os.PathLike[str]) -> int:
     return int(added + replaced)
 
 
-def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s: float) -> None:
+def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s: float | None) -> None:
     if not isinstance(model, torch.nn.Module):
         raise _C.UserError(f"model is {kind_of(model)}: give a torch.nn.Module")
     if is_input(loader) or not hasattr(loader, "__iter__"):
@@ -245,7 +245,7 @@ def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s:
             "loss=lambda output, item: … to tune the training step"
         )
     whole_number("scans", scans, 1)
-    if not isinstance(budget_s, (int, float)) or not budget_s >= 0:
+    if budget_s is not None and (not isinstance(budget_s, (int, float)) or not budget_s >= 0):
         raise _C.UserError(f"budget_s = {budget_s!r}: give seconds, 0 or more")
 
 
