@@ -27,8 +27,10 @@ constexpr std::size_t kShown = 200;   // characters of a text that is no plan
 /// Reads fields by name, and knows which of them nobody asked for.
 class Fields {
  public:
-  Fields(std::string_view text, const Json& object) : text_(text), left_(object) {
-    if (!left_.is_object()) refuse(text_, "it is no JSON object");
+  /// `name`: what an error calls the object.
+  Fields(std::string_view text, const Json& object, const std::string& name = "it")
+      : text_(text), left_(object) {
+    if (!left_.is_object()) refuse(text_, name + " is no JSON object");
   }
 
   template <class Value> void read(const char* name, Value& value) {
@@ -45,6 +47,14 @@ class Fields {
       value = static_cast<Value>(number);
     }
     left_.erase(found);
+  }
+
+  /// The same of a number that is at least `least`.
+  template <class Value> void read(const char* name, Value& value, std::int64_t least) {
+    read(name, value);
+    if (value < least)
+      refuse(text_, std::string(name) + " = " + std::to_string(value) + " is less than " +
+                        std::to_string(least));
   }
 
   /// One of `choices` by its name.
@@ -129,18 +139,18 @@ ConvolutionPlan parse_plan(std::string_view text) {
   Fields fields(text, object);
   if (!object.contains("dataflow")) refuse(text, "it names no dataflow");
   fields.read("dataflow", plan.dataflow, kAllDataflows, [](Dataflow one) { return name_of(one); });
-  fields.read("tile_rows", plan.tile_rows);
+  fields.read("tile_rows", plan.tile_rows, 0);
   fields.read("sort_by_mask", plan.sort_by_mask);
-  fields.read("splits", plan.splits);
+  fields.read("splits", plan.splits, 1);
   fields.read("write", plan.write, kWrites, [](Write one) { return cuda::name_of(one); });
   fields.read("fuses_inputs", plan.fuses_inputs);
   if (const Json tile = fields.take("tile"); !tile.is_null()) {
-    Fields of_tile(text, tile);
+    Fields of_tile(text, tile, "tile");
     plan.tile = schedule_in(of_tile, kTileFields);
     of_tile.end();
   }
   if (const Json gradient = fields.take("gradient"); !gradient.is_null()) {
-    Fields of_gradient(text, gradient);
+    Fields of_gradient(text, gradient, "gradient");
     plan.gradient = schedule_in(of_gradient, kGradientFields);
     of_gradient.read("share_blocks", plan.gradient->share_blocks);
     of_gradient.end();

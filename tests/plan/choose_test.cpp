@@ -148,8 +148,18 @@ TEST(PlanText, of_something_else_is_refused) {
   EXPECT_NE(
       said(R"({"dataflow":"implicit_gemm","colour":1})").find("\"colour\" is no part of a plan"),
       std::string::npos);
-  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","tile":7})").find("it is no JSON object"),
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","tile":7})").find(": tile is no JSON object; give"),
             std::string::npos);
+  EXPECT_NE(
+      said(R"({"dataflow":"sum_over_pairs","gradient":[1]})").find(": gradient is no JSON object"),
+      std::string::npos);
+  // Numbers that the text of a plan leaves out where they are what there is without them.
+  EXPECT_NE(said(R"({"dataflow":"fetch_on_demand","tile_rows":-1})")
+                .find(": tile_rows = -1 is less than 0; give"),
+            std::string::npos);
+  EXPECT_NE(said(R"({"dataflow":"implicit_gemm","splits":0})").find(": splits = 0 is less than 1"),
+            std::string::npos);
+  EXPECT_EQ(parse_plan(R"({"dataflow":"fetch_on_demand","tile_rows":0,"splits":1})").splits, 1);
 }
 
 TEST(Choices, are_remembered_until_they_are_forgotten) {
