@@ -133,6 +133,7 @@ def test_names_of_arguments_before_2_1() -> None:
         assert torch.equal(F.spdownsample(coords=cells), F.spdownsample(cells, 2, 2, 1))
         with pytest.raises(pumice.UserError, match="_coords is no argument before TorchSparse 2.1"):
             F.spdownsample(_coords=cells)
-        pumice.compat.torchsparse.tune(
-            spnn.ReLU(), [], 1, lambda data: data, False, "hashmap", save_dir="folder", tune_id="one"
-        )
+        with pytest.raises(pumice.UserError, match="data_loader has no items"):
+            pumice.compat.torchsparse.tune(
+                spnn.ReLU(), [], 1, lambda data: data, False, "hashmap", save_dir="folder", tune_id="one"
+            )
