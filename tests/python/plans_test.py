@@ -108,9 +108,9 @@ def test_what_is_no_plan_is_a_sentence() -> None:
         Plan(3)
     layer = nn.SubMConv3d(4, 8, 3, plan=Plan(TILES))
     for wrong, said in (
-        (7, "plan is a int: give a pumice.Plan, its text, or a mapping"),
+        (7, "plan is an int: give a pumice.Plan, its text, or a mapping"),
         ({"back": Plan(TILES)}, "plan names the direction 'back': there are forward, input_gradient"),
-        ({"forward": 7}, "plan of the forward is a int: give a pumice.Plan"),
+        ({"forward": 7}, "plan of the forward is an int: give a pumice.Plan"),
         ({"forward": "{}"}, "it names no dataflow"),
     ):
         with pytest.raises(UserError, match=said):
