@@ -55,13 +55,15 @@ void add_kernels_command(CLI::App& app) {
                                 "a compiler",
                                 arguments);
   building->add_flag("--common", arguments->common, "Beside --channels, those of the networks too");
-  building->add_option("--plans", arguments->plans,
+  const auto table = std::make_shared<std::string>();
+  building->add_option("--plans", *table,
                        "Also what the plans of this table (JSON, of `pumice tune --out`) ask for");
   arguments->out = "pumice.bundle";
   building->add_option("--out", arguments->out, "Where to write it")->capture_default_str();
   add_compiler(*building, arguments);
-  building->callback([arguments] {
+  building->callback([arguments, table] {
     choose_compiler(*arguments);
+    if (!table->empty()) arguments->plans = tune::read_plan_table(*table);
     build_bundle(*arguments);
   });
 

@@ -83,7 +83,7 @@ nn::DeviceKernels selection(const KernelArguments& arguments, std::uint32_t arch
   }
   for (const auto& [in, out] : pairs)
     kernels.add(in, out, types);
-  if (!arguments.plans.empty()) kernels.add(tune::read_plan_table(arguments.plans));
+  kernels.add(arguments.plans);
   return kernels;
 }
 

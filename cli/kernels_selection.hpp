@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <pumice/plan/store.hpp>
+
 #include "nn/device_kernels.hpp"
 #include "plan/cuda_architecture.hpp"
 
@@ -15,7 +17,7 @@ struct KernelArguments {
   std::vector<std::string> architectures;
   std::vector<std::string> channels;   // "32x64"
   bool common = false;
-  std::string plans;   // a table
+  std::vector<tune::StoredPlan> plans;   // whose kernels are asked for too
   std::vector<std::string> types;
   std::string nvrtc;
   std::string out;

@@ -29,7 +29,7 @@ PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) {
   for (const tune::StoredPlan& plan : plans)
     measured_for.insert(printable(plan.key.device) + " by version " + printable(plan.key.version));
   const bool has_some = std::any_of(plans.begin(), plans.end(), [&](const auto& plan) {
-    return plan.key.device == target.name && plan.key.version == PUMICE_VERSION;
+    return was_measured_for(plan.key, target);
   });
   PUMICE_EXPECTS(has_some, "--plans ", printable_path(file), " has no plan for ", target.name,
                  " by version " PUMICE_VERSION,

@@ -44,7 +44,7 @@ std::string name_of_plan(const std::string& text) {
 }
 
 std::string words_of_rows(int bucket) {
-  return fmt::format("{}", with_commas(static_cast<std::int64_t>(std::exp2(bucket / 2.0) + 0.5)));
+  return with_commas(std::llround(std::exp2(bucket / 2.0)));   // of half octaves
 }
 
 void list_plans(const PlansArguments& arguments) {
@@ -64,11 +64,12 @@ void list_plans(const PlansArguments& arguments) {
     return print_json(
         nlohmann::ordered_json{{"database", store.database().string()}, {"plans", std::move(all)}});
   }
+  const Table empty({"<problem", "rows, about", "<plan", "time"});
+  Table table = empty;
   std::string device;
-  Table table({"<problem", "rows, about", "<plan", "time"});
   const auto print = [&] {
     if (!device.empty()) fmt::print("{}\n{}\n", device, table.text());
-    table = Table({"<problem", "rows, about", "<plan", "time"});
+    table = empty;
   };
   for (const StoredPlan& plan : plans) {
     const std::string of = printable(plan.key.device) + ", version " + printable(plan.key.version) +

@@ -1,5 +1,6 @@
 // `pumice tune`: measures what could run in place of each layer, and keeps the winners.
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,24 +19,19 @@ struct TuneArguments {
   RunArguments network;
   bool training = false;
   bool keeps_nothing = false;
-  double budget_s = 0;   // 0: kBudgetS
+  std::optional<double> budget_s;
   std::string out;
 };
 
-/// On two cores a pass of MinkUNet42 takes seconds, on a device milliseconds.
-constexpr double kBudgetS = 60;
-constexpr double kCpuBudgetS = 300;
-
-void tune_network(const TuneArguments& arguments, const CLI::Option& budget) {
-  const bool is_given = budget.count() > 0;
-  PUMICE_EXPECTS(!is_given || arguments.budget_s > 0, "--budget-s ", arguments.budget_s,
+void tune_network(const TuneArguments& arguments) {
+  tune::Options options;
+  options.budget_s =
+      arguments.budget_s.value_or(usual_budget_s(parse_device(arguments.network.device)));
+  PUMICE_EXPECTS(options.budget_s > 0, "--budget-s ", options.budget_s,
                  ": give the seconds that measuring may take, as 60");
   check_outputs({arguments.network.weights}, {{"--out", arguments.out, Format::plans}});
   TunedNetwork network(arguments.network,
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
-  tune::Options options;
-  const bool on_device = parse_device(arguments.network.device).kind == DeviceKind::cuda;
-  options.budget_s = is_given ? arguments.budget_s : on_device ? kBudgetS : kCpuBudgetS;
   NetworkTuning tuning;
   {
     ProgressBar bar("tuning");
@@ -70,7 +66,7 @@ void add_tune_command(CLI::App& app) {
                     "Tune forward and backward passes of training steps");
   command->add_flag("--graph", arguments->network.graph,
                     "On a CUDA device: compare the network as a graph, not layer by layer");
-  const CLI::Option* budget = command->add_option(
+  command->add_option(
       "--budget-s", arguments->budget_s,
       "Seconds that measuring may take (default: 60 on a device, 300 on the CPU); what was found "
       "until then counts");
@@ -78,9 +74,9 @@ void add_tune_command(CLI::App& app) {
       "--out", arguments->out,
       "Also write the plans as a table (JSON), for --plans and `pumice plans import`");
   command->add_flag("--no-store", arguments->keeps_nothing, "Report, and keep nothing");
-  command->callback([arguments, network, budget] {
+  command->callback([arguments, network] {
     network.finish(arguments->network);
-    tune_network(*arguments, *budget);
+    tune_network(*arguments);
   });
 }
 

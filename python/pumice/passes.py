@@ -42,8 +42,9 @@ def fresh(x: Any) -> Any:
 
 @contextmanager
 def as_it_was(model: torch.nn.Module) -> Iterator[None]:
-    """Puts back, at the end, the buffers of `model` (statistics of norms), the gradients of its parameters, and the
-    state of random numbers."""
+    """Puts back, at the end, which modules of `model` are in training, its buffers (statistics of norms), the
+    gradients of its parameters, and the state of random numbers."""
+    modes = [(module, module.training) for module in model.modules()]
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
     devices = [value.device for value in model.parameters() if value.is_cuda][:1]
@@ -58,3 +59,5 @@ def as_it_was(model: torch.nn.Module) -> Iterator[None]:
                     value.copy_(buffers[name])
             for parameter, gradient in gradients:
                 parameter.grad = gradient
+            for module, training in modes:
+                module.training = training

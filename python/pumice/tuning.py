@@ -17,10 +17,6 @@ from ._checks import kind_of, whole_number
 from .passes import as_it_was, check_input, fresh, is_input
 
 
-BUDGET_S = 60.0  # a pass takes milliseconds on a GPU
-CPU_BUDGET_S = 300.0  # and about a second on a CPU
-
-
 @dataclasses.dataclass
 class TunedGroup:
     """Layers that were tuned together: on a GPU those on one kernel map, which share what is cut of it."""
@@ -195,11 +191,9 @@ def tune_passes(
     progress: bool,
 ) -> Tuning:
     """`tune` of passes `run(scan)`, which make coordinates and maps anew and leave nothing behind."""
-    if budget_s is None:
-        budget_s = BUDGET_S if device.type == "cuda" else CPU_BUDGET_S
     line = _line if progress and sys.stderr.isatty() else None
     try:
-        return Tuning(*_C.tune_network(run, scans, str(device), float(budget_s), store, line))
+        return Tuning(*_C.tune_network(run, scans, str(device), budget_s, store, line))
     finally:
         if line is not None:
             sys.stderr.write("\r\x1b[K")
@@ -223,8 +217,7 @@ def load_plans(path: str | os.PathLike[str]) -> int:
         >>> pumice.load_plans("plans.json")  # doctest: +SKIP
         2
     """
-    added, replaced, *_ = _C.load_plans(os.fspath(path), "cpu")
-    return int(added + replaced)
+    return _C.load_plans(os.fspath(path))
 
 
 def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s: float | None) -> None:

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <pumice/core/device.hpp>
 #include <pumice/ops/tune_network.hpp>
@@ -67,12 +68,12 @@ class PythonPasses {
 };
 
 /// The GIL is kept: passes need it, and what runs between them asks the framework for memory.
-nb::tuple tune(nb::handle run, int scans, const std::string& device, double budget_s, bool stores,
-               nb::handle progress) {
+nb::tuple tune(nb::handle run, int scans, const std::string& device, std::optional<double> budget_s,
+               bool stores, nb::handle progress) {
   const Call call(parse_device(device));
   PythonPasses passes(run, scans, call.stream());
   tune::Options options;
-  options.budget_s = budget_s;
+  options.budget_s = budget_s.value_or(usual_budget_s(call.stream().device));
   options.is_cancelled = [&] { return passes.is_cancelled(); };
   if (!progress.is_none()) {
     options.progress = [progress](double fraction, const std::string& text) {
@@ -85,15 +86,18 @@ nb::tuple tune(nb::handle run, int scans, const std::string& device, double budg
   return nb::make_tuple(tuning.to_json(), tuning.to_text(), PlanTable{tuning.plans});
 }
 
-/// (added, replaced, measured later in the store, dated in the future, for `device`).
-nb::tuple load(const std::string& file, const std::string& device) {
-  const tune::PlanKey here = key_of({}, target_of(parse_device(device)));
-  const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
-  const auto fit = std::count_if(plans.begin(), plans.end(), [&](const tune::StoredPlan& plan) {
-    return plan.key.device == here.device && plan.key.version == here.version;
-  });
+std::int64_t load(const std::string& file) {
+  (void)tune::read_plan_table(file);   // what is no table is refused before a store that is off
   const tune::Merge merge = tune::process_plans().import_from(file);
-  return nb::make_tuple(merge.added, merge.replaced, merge.outdated, merge.skipped, fit);
+  return merge.added + merge.replaced;
+}
+
+std::int64_t count_for(const std::string& file, const std::string& device) {
+  const Target& target = target_of(parse_device(device));
+  const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
+  return std::count_if(plans.begin(), plans.end(), [&](const tune::StoredPlan& plan) {
+    return was_measured_for(plan.key, target);
+  });
 }
 
 nb::tuple explain(nb::handle run, const std::string& device, bool measures) {
@@ -115,10 +119,13 @@ void bind_tuning(nb::module_& module) {
             tune::write_plan_table(file, self.plans);
           },
           "file"_a, "Writes the table; UserError where it cannot be written.");
-  define(module, "load_plans", &load, "file"_a, "device"_a,
-         "Takes a table into the process's store.");
-  define(module, "tune_network", &tune, "run"_a, "scans"_a, "device"_a, "budget_s"_a, "stores"_a,
-         "progress"_a.none(), "(report as JSON, as a table, PlanTable) of passes run(scan).");
+  define(module, "load_plans", &load, "file"_a,
+         "Takes a table into the process's store; how many plans were new.");
+  define(module, "count_plans_for", &count_for, "file"_a, "device"_a,
+         "How many plans of a table were measured on such a device by this version.");
+  define(module, "tune_network", &tune, "run"_a, "scans"_a, "device"_a, "budget_s"_a.none(),
+         "stores"_a, "progress"_a.none(),
+         "(report as JSON, as a table, PlanTable) of passes run(scan).");
   define(module, "explain_network", &explain, "run"_a, "device"_a, "measures"_a,
          "(candidates as JSON, as a table) of the pass run(0).");
 }

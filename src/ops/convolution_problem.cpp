@@ -1,6 +1,4 @@
 // The one description of a convolution, and its plan.
-#include <algorithm>
-
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
 #include <pumice/ops/convolution.hpp>
@@ -20,8 +18,7 @@ ConvolutionProblem describe(Direction direction, const KernelMapView& map,
   // on an H200, and 1.59 with the plans of the scan.
   const KernelMap* own = map.map;
   const auto rows = [&](bool of_output, std::int64_t room) {
-    if (!on_device || own == nullptr) return room;
-    return std::min(room, cuda::likely_rows(of_output ? *own->out() : *own->in()));
+    return own == nullptr ? room : cuda::likely_rows(of_output ? *own->out() : *own->in());
   };
   return {.direction = direction,
           .in_rows = rows(map.is_transposed, map.in_rows),

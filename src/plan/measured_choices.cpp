@@ -139,6 +139,10 @@ PlanKey key_of(const ConvolutionProblem& problem, const Target& target) {
   return key;
 }
 
+bool was_measured_for(const PlanKey& key, const Target& target) {
+  return key.device == target.name && key.version == PUMICE_VERSION;
+}
+
 bool PlanBook::Before::operator()(const PlanKey& a, const PlanKey& b) const {
   return tune::comes_before(a, b);
 }

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/atomic_file.hpp>
@@ -207,8 +208,10 @@ TEST(DeviceKernelsAhead, HoldWhatMeasuredPlansAskFor) {
         {.key = key_of(problem, hopper), .record = {.plan = to_text(one.plan), .untuned_s = 1}});
   }
   ASSERT_GT(wanted.size(), 1u);
-  table.push_back({.key = {.problem = "forward f32 4>8 offsets 27"},
-                   .record = {.plan = R"({"dataflow":"fetch_on_demand","tile_rows":512})"}});
+  tune::StoredPlan of_cpu;
+  of_cpu.key.problem = "forward f32 4>8 offsets 27";
+  of_cpu.record.plan = R"({"dataflow":"fetch_on_demand","tile_rows":512})";
+  table.push_back(std::move(of_cpu));
   DeviceKernels kernels(kSm90a);
   kernels.add(table);
   EXPECT_EQ(names_of(kernels), wanted) << "a CPU's plan needs no kernel of a device";

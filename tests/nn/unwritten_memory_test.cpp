@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -18,6 +20,7 @@
 #include <pumice/nn/pooling.hpp>
 #include <pumice/nn/sequential.hpp>
 #include <pumice/ops/activation.hpp>
+#include <pumice/ops/convolution.hpp>
 
 #include "maps/cuda/map_plan.hpp"
 #include "nn/device_networks.hpp"
@@ -81,6 +84,19 @@ class EveryLayer final : public Module {
   Activate silu_{Activation::silu};
 };
 
+/// Plans are chosen for the scan that was learned from, not for the room.
+void expect_plans_for_the_same_rows(const SparseTensor& x, const cuda::MapPlan::Made& made) {
+  const Tensor weight({1, x.channels(), x.channels()}, x.features.dtype(), x.features.stream());
+  const auto rows_of = [&](const KernelMap& map) {
+    const ConvolutionProblem problem = convolution_problem(x.features, weight, map.view(), {});
+    return std::pair(problem.in_rows, problem.out_rows);
+  };
+  const std::vector<KernelMapPtr> learned = x.maps->maps(), planned = made.maps->maps();
+  ASSERT_EQ(planned.size(), learned.size());
+  for (std::size_t i = 0; i < learned.size(); ++i)
+    EXPECT_EQ(rows_of(*planned[i]), rows_of(*learned[i])) << "map " << i;
+}
+
 /// As a graph runs it, without being one: the allocator gives other memory every time.
 /// `stream` has to live as long as the network, whose weights are in its memory then.
 void expect_right_in_much_room(Module& network, const SparseTensor& on_host, DType type,
@@ -108,6 +124,7 @@ void expect_right_in_much_room(Module& network, const SparseTensor& on_host, DTy
     const cuda::MapPlan::Made made = plan.make(
         coordinates,
         RowCount::on_device(std::shared_ptr<std::int64_t>(count, count->data()), room, kGpu));
+    expect_plans_for_the_same_rows(x, made);
     SparseTensor y(made.input, features, made.maps);
     y.has_open_tail = true;
     y = network.forward(std::move(y), context);

@@ -2,6 +2,7 @@
 #include <pumice/plan/choose.hpp>
 
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -79,6 +80,43 @@ TEST(Candidates, have_what_a_tuner_may_decide) {
     pairs |= one.plan.dataflow == Dataflow::fetch_on_demand;
   }
   EXPECT_TRUE(splits && adds && unsorted && pairs) << splits << adds << unsorted << pairs;
+}
+
+int splits_of(DType type, bool tf32, std::int64_t channels, std::int64_t rows,
+              std::int64_t offsets = 27) {
+  ConvolutionProblem problem = layer(Direction::forward, type);
+  problem.tf32 = tf32;
+  problem.in_channels = problem.out_channels = channels;
+  problem.in_rows = problem.out_rows = rows;
+  problem.offsets = offsets;
+  const PlanPtr plan = choose_by_rules(problem, usual_target(kSm90a));
+  EXPECT_EQ(plan->write == Write::slots, plan->splits > 1) << plan->name();
+  return plan->splits;
+}
+
+TEST(Rules, split_the_offsets_where_a_sum_has_many_products) {
+  EXPECT_EQ(splits_of(DType::f32, false, 256, 6000), 4);
+  EXPECT_EQ(splits_of(DType::f32, false, 64, 6000), 4);
+  EXPECT_EQ(splits_of(DType::f32, false, 32, 6000), 1) << "sums would take longer";
+  EXPECT_EQ(splits_of(DType::f32, false, 256, 6000, 8), 1) << "few offsets";
+  EXPECT_EQ(splits_of(DType::f32, false, 96, 91767), 3) << "128 MiB of sums";
+  EXPECT_EQ(splits_of(DType::f32, false, 256, 5'000'000), 1);
+  EXPECT_EQ(splits_of(DType::f32, true, 256, 6000), 4);
+  EXPECT_EQ(splits_of(DType::f32, true, 256, 21222), 1) << "CenterPoint was slower by it";
+  EXPECT_EQ(splits_of(DType::f16, false, 256, 6000), 1);
+}
+
+TEST(Rules, take_whole_tiles_for_the_gradients_of_96_channels_in_tf32) {
+  ConvolutionProblem problem = layer(Direction::weight_gradient, DType::f32);
+  problem.tf32 = true;
+  problem.out_channels = 96;
+  const auto tile = [&] {
+    const PlanPtr plan = choose_by_rules(problem, usual_target(kSm90a));
+    return std::pair(plan->gradient->tile_in, plan->gradient->tile_out);
+  };
+  EXPECT_EQ(tile(), std::pair(96, 96));
+  problem.in_channels = 128;
+  EXPECT_EQ(tile(), std::pair(64, 96));
 }
 
 TEST(ProblemText, goes_there_and_back) {

@@ -5,32 +5,17 @@ from __future__ import annotations
 import copy
 import pathlib
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
-from mistakes_test import said
+from mistake_cases import CELLS, ROWS, said, warned_of_nothing_yet, x  # noqa: F401  (two are fixtures)
 
 import pumice
 import pumice.compat.minkowski as minkowski
 import pumice.compat.spconv.pytorch as spconv
 import pumice.compat.torchsparse as torchsparse
 from pumice import _checks, models, nn
-
-CELLS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]], dtype=torch.int32)
-ROWS = torch.ones(2, 4)
-
-
-@pytest.fixture(autouse=True)
-def _warned_of_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_checks, "_warned", set())
-    yield
-
-
-@pytest.fixture
-def x() -> pumice.SparseTensor:
-    return pumice.SparseTensor(CELLS, ROWS)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pathlib
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from conftest import random_sites, random_tensor
+from mistake_cases import CELLS, ROWS, said, warned_of_nothing_yet, x  # noqa: F401  (two are fixtures)
 
 import pumice
 import pumice.compat.minkowski as minkowski
@@ -21,31 +21,11 @@ import pumice.compat.spconv.pytorch as spconv
 import pumice.compat.torchsparse as torchsparse
 from pumice import _checks, models, nn
 
-CELLS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 6]], dtype=torch.int32)
-ROWS = torch.ones(2, 4)
-
-
-@pytest.fixture(autouse=True)
-def _warned_of_nothing_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(_checks, "_warned", set())
-    yield
-
-
-@pytest.fixture
-def x() -> pumice.SparseTensor:
-    return pumice.SparseTensor(CELLS, ROWS)
-
 
 @pytest.fixture
 def flat() -> pumice.SparseTensor:
     """Of sites whose batch column somebody forgot."""
     return pumice.SparseTensor(CELLS[:, 1:], ROWS)
-
-
-def said(call: Callable[[], Any], kind: type[Exception] = pumice.UserError) -> str:
-    with pytest.raises(kind) as raised:
-        call()
-    return str(raised.value)
 
 
 class Net(torch.nn.Module):

@@ -50,6 +50,10 @@ struct NetworkTuning {
   std::string to_json() const;
 };
 
+/// Seconds that tuning may take where nobody says: 60 on a device, whose passes take milliseconds,
+/// and 300 on the CPU, where one of MinkUNet42 takes seconds on two cores.
+double usual_budget_s(Device device);
+
 /// Measures the candidates of each layer and stores the winners, which every later run on such a
 /// machine uses. What is stored now is not used while it measures: untuned means by rules alone.
 /// Nothing else should run on the device in the meantime.

@@ -22,6 +22,9 @@ namespace pumice {
 /// buckets. Problems of one key share their plan.
 tune::PlanKey key_of(const ConvolutionProblem& problem, const Target& target);
 
+/// Whether a plan of this key was measured on such a machine, by this version.
+bool was_measured_for(const tune::PlanKey& key, const Target& target);
+
 /// A plan for each of some keys.
 class PlanBook {
  public:

@@ -130,13 +130,17 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
   if (problem.is_depthwise()) return {planned_depthwise(type)};
   kernels.push_back(planned_packing());
   const bool fuses = can_fuse_inputs(problem, target, Dataflow::implicit_gemm);
-  const PlanPtr of_few_rows = choose_by_rules(problem, target);
-  for (const Write write : {Write::store, of_few_rows->write}) {   // the same, but where it splits
+  const auto add_tiles = [&](Write write) {
     for (const TileSpec& spec :
          pickable_tiles(tile_problem(problem, target, Dataflow::implicit_gemm, write, fuses)))
       kernels.push_back(planned(spec));
+  };
+  add_tiles(Write::store);
+  const PlanPtr of_few_rows = choose_by_rules(problem, target);
+  if (of_few_rows->write != Write::store) {   // offsets are split, as long as there is room
+    add_tiles(of_few_rows->write);
+    kernels.push_back(planned_finish(type));
   }
-  if (of_few_rows->write != Write::store) kernels.push_back(planned_finish(type));
   return kernels;
 }
 

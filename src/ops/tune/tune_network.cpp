@@ -111,6 +111,10 @@ std::vector<TunedLayer> layers_of(const NetworkGroups& network, const tune::Resu
 
 }   // namespace
 
+double usual_budget_s(Device device) {
+  return device.kind == DeviceKind::cuda ? 60 : 300;
+}
+
 NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& options,
                            tune::PlanStore* store) {
   check_can_wait(passes.stream);

@@ -19,6 +19,7 @@ from pumice.compat.torchsparse import nn as spnn
 torch.manual_seed(0)
 net = torch.nn.Sequential(spnn.Conv3d(4, 8, 3), spnn.BatchNorm(8), spnn.ReLU(), spnn.Conv3d(8, 8, 2, 2))
 net.train()
+net[1].eval()  # frozen
 before = {name: value.clone() for name, value in net.state_dict().items()}
 cells = torch.unique(torch.randint(0, 12, (400, 3)), dim=0).int()
 cells = torch.cat([torch.zeros_like(cells[:, :1]), cells], 1)
@@ -28,7 +29,8 @@ def collect(item):
     calls.append(1)
     return item["input"]
 torchsparse.tune(net, items, collect_fn=collect, save_dir=sys.argv[1], tune_tag="mine", **json.loads(sys.argv[2]))
-assert net.training and all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+assert net.training and net[3].training and not net[1].training
+assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
 assert all(parameter.grad is None for parameter in net.parameters())
 x = torchsparse.SparseTensor(torch.randn(len(cells), 4), cells)
 pumice._C.record_plans(True)
@@ -61,6 +63,18 @@ def test_what_was_tuned_is_used_and_taken_from_the_file_the_next_time(tmp_path: 
     assert reasons["forward"].startswith("measured on this machine")
     calls, _ = run(tmp_path, str(tmp_path / "second.sqlite"), tune_with_bwd=with_backward, force_retune=True)
     assert calls == 2
+
+
+def test_inputs_keep_their_types() -> None:
+    import collections
+
+    import torch
+
+    from pumice.compat.torchsparse.utils.tune import _fresh
+
+    pair = collections.namedtuple("pair", "x labels")
+    moved = _fresh({"a": pair(torch.ones(2), "name"), "b": [1, (2,)]}, torch.device("cpu"))
+    assert type(moved["a"]) is pair and moved["a"].labels == "name" and moved["b"] == [1, (2,)]
 
 
 def test_a_loader_without_samples_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,8 @@ def tune(
     device = next((value.device for value in model.parameters()), torch.device("cpu"))
     file = Path(save_dir).expanduser() / f"{tune_tag}.json"
     if file.exists() and not force_retune:
-        *_, fitting = _C.load_plans(os.fspath(file), str(device))
+        _C.load_plans(os.fspath(file))
+        fitting = _C.count_plans_for(os.fspath(file), str(device))
         if fitting > 0:
             _say(verbose, f"tune: {fitting} plans are taken from {file}")
             return
@@ -80,13 +81,10 @@ def tune(
                 for parameter in model.parameters():
                     parameter.grad = None
 
-    was_training = model.training
-    model.train(tune_with_bwd)
-    try:
-        with as_it_was(model):
-            tuning = tune_passes(run, len(items), device, None, True, verbose)
-    finally:
-        model.train(was_training)
+    with as_it_was(model):
+        if model.training != tune_with_bwd:  # else parts that are frozen stay so
+            model.train(tune_with_bwd)
+        tuning = tune_passes(run, len(items), device, None, True, verbose)
     _say(verbose, tuning.summary)
     file.parent.mkdir(parents=True, exist_ok=True)
     tuning.save(file)
@@ -106,7 +104,8 @@ def _fresh(x: Any, device: torch.device) -> Any:
     if isinstance(x, Mapping):
         return {key: _fresh(value, device) for key, value in x.items()}
     if isinstance(x, (list, tuple)):
-        return type(x)(_fresh(value, device) for value in x)
+        values = [_fresh(value, device) for value in x]
+        return type(x)(*values) if hasattr(x, "_fields") else type(x)(values)
     return x
 
 
