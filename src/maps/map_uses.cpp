@@ -44,30 +44,27 @@ void MapUses::prepare(std::span<const KernelMap* const> maps) const {
   if (uses == nullptr || uses->size() != maps.size() || maps.empty()) return;
   const StreamView stream = maps.front()->in()->stream();
   if (stream.device.kind == DeviceKind::cpu) return;
-  // The second time for what is made from what the first time found.
-  for (int round = 0; round < 2; ++round) {
-    std::vector<cuda::MapRequest> requests;
-    std::vector<std::pair<std::size_t, std::size_t>> of_map;   // place, how many
-    for (std::size_t i = 0; i < maps.size(); ++i) {
-      cuda::MapStructures* structures = structures_at(maps, i);
-      if (structures == nullptr) continue;
-      PUMICE_ENSURES(maps[i]->in()->stream().native == stream.native,
-                     "maps of several streams are prepared together");
-      const std::size_t before = requests.size();
-      cuda::MapStructures& those = structures->here(stream);
-      for (cuda::MapRequest& request : those.missing(*maps[i], (*uses)[i].of_map))
-        requests.push_back(std::move(request));
-      if (requests.size() > before) of_map.emplace_back(i, requests.size() - before);
-    }
-    if (requests.empty()) return;
-    jit::DeviceRunner runner(stream, default_allocator(stream.device));
-    std::vector<cuda::DeviceMap> made = cuda::build_maps(runner, requests);
-    std::size_t next = 0;
-    for (const auto& [place, count] : of_map) {
-      for (std::size_t n = 0; n < count; ++n, ++next)
-        maps[place]->structures()->here(stream).keep(*maps[place], requests[next],
-                                                     std::move(made[next]));
-    }
+  std::vector<cuda::MapRequest> requests;
+  std::vector<std::pair<std::size_t, std::size_t>> of_map;   // place, how many
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    cuda::MapStructures* structures = structures_at(maps, i);
+    if (structures == nullptr) continue;
+    PUMICE_ENSURES(maps[i]->in()->stream().native == stream.native,
+                   "maps of several streams are prepared together");
+    const std::size_t before = requests.size();
+    cuda::MapStructures& those = structures->here(stream);
+    for (cuda::MapRequest& request : those.missing(*maps[i], (*uses)[i].of_map))
+      requests.push_back(std::move(request));
+    if (requests.size() > before) of_map.emplace_back(i, requests.size() - before);
+  }
+  if (requests.empty()) return;
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  std::vector<cuda::DeviceMap> made = cuda::build_maps(runner, requests);
+  std::size_t next = 0;
+  for (const auto& [place, count] : of_map) {
+    for (std::size_t n = 0; n < count; ++n, ++next)
+      maps[place]->structures()->here(stream).keep(*maps[place], requests[next],
+                                                   std::move(made[next]));
   }
 }
 

@@ -210,6 +210,80 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, KernelsOfSeveralWordsAreMatchedOnceToo) {
   expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
 }
 
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, RequestsOfOneMapShareASearchAndAnOrder) {
+  const auto set = random_set(3, 700, 12, 3);
+  const auto cpu = submanifold_map(set, kCube);
+  const auto runner = make_runner();
+  const Mirror mirror(*runner, set);
+  const cuda::DeviceWindow window(*runner, kCube);
+  const cuda::MapRequest map{
+      .in = mirror.ref(), .out = mirror.ref(), .window = &window, .is_centred = true};
+  cuda::MapRequest unsorted = tiles_of(map, 128);
+  unsorted.tiles->sort_by_mask = false;
+  cuda::MapRequest unsorted_lower = unsorted;
+  unsorted_lower.tiles->tile_rows = 64;
+  cuda::MapRequest split = tiles_of(map, 128);
+  split.tiles->splits = 3;
+  cuda::MapRequest split_higher = split;
+  split_higher.tiles->tile_rows = 256;
+
+  Since since(*runner);
+  const std::vector<cuda::MapRequest> alike{tiles_of(map, 128), tiles_of(map, 64),
+                                            tiles_of(map, 256), pairs_of(map)};
+  const auto shared = cuda::build_maps(*runner, alike);
+  EXPECT_EQ(
+      since.launches(),
+      Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut + kList);
+  // Another order is made for itself; it is sorted together with the first.
+  const std::vector<cuda::MapRequest> mixed{tiles_of(map, 128), unsorted,     split,
+                                            unsorted_lower,     split_higher, tiles_of(map, 64),
+                                            pairs_of(map)};
+  const auto of_mixed = cuda::build_maps(*runner, mixed);
+  EXPECT_EQ(
+      since.launches(),
+      Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut + kList);
+  EXPECT_EQ(runner->record().code, kFine);
+
+  const auto expect_as_alone = [&](const std::vector<cuda::MapRequest>& requests,
+                                   const std::vector<cuda::DeviceMap>& made) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      SCOPED_TRACE(i);
+      const cuda::DeviceMap alone = build(*runner, requests[i]);
+      if (!requests[i].tiles) {
+        expect_same_pairs(made[i].pairs(), cpu->view());
+        continue;
+      }
+      expect_equal(made[i].tiles(), alone.tiles());
+      expect_equal(made[i].mirrored_tiles(), alone.mirrored_tiles());
+      expect_same_map(made[i], cpu->view(), requests[i].tiles->splits);
+    }
+  };
+  expect_as_alone(alike, shared);
+  expect_as_alone(mixed, of_mixed);
+}
+
+PUMICE_DEVICE_TEST(DeviceMatchedMaps, ABatchTakesWhatAnEarlierOneFoundOfTheSameMap) {
+  const auto set = random_set(3, 300, 9, 4);
+  const auto cpu = submanifold_map(set, kCube);
+  const auto runner = make_runner();
+  const Mirror mirror(*runner, set);
+  const cuda::DeviceWindow window(*runner, kCube);
+  const cuda::MapRequest map{.in = mirror.ref(), .out = mirror.ref(), .window = &window};
+  std::vector<cuda::MapRequest> requests;
+  for (int i = 0; i < kMaxTasks + 1; ++i)
+    requests.push_back(tiles_of(map, i % 2 == 0 ? 128 : 64));
+  requests.push_back(pairs_of(map));
+  Since since(*runner);
+  const auto made = cuda::build_maps(*runner, requests);
+  EXPECT_EQ(since.launches(),
+            Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut +
+                kCut + kList);
+  EXPECT_EQ(runner->record().code, kFine);
+  expect_same_map(made[kMaxTasks - 1], cpu->view(), 1);
+  expect_same_map(made[kMaxTasks], cpu->view(), 1);
+  expect_same_pairs(made.back().pairs(), cpu->view());
+}
+
 /// The pairs that are in memory of a device.
 std::vector<DevicePair> read_back(const PairListRef& pairs, StreamView stream) {
   const auto begin = copy_to_host(pairs.offset_begin, std::int64_t{pairs.offsets} + 1, stream);

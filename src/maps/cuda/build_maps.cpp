@@ -7,6 +7,7 @@
 #include <pumice/core/error.hpp>
 
 #include "maps/cuda/map_batch.hpp"
+#include "maps/cuda/searched_map.hpp"
 
 namespace pumice::cuda {
 namespace {
@@ -19,6 +20,15 @@ void check(const MapRequest& request) {
       request.name, ": sets of dimension ", request.in.layout.dimension, " and ",
       request.out.layout.dimension, ", a kernel of dimension ", dimension, "; make them equal");
   PUMICE_ENSURES(request.tiles || request.pairs, request.name, ": nothing is asked for");
+}
+
+/// The request, cut from what an earlier batch found of the same map.
+MapRequest with_match(MapRequest request, std::span<const MapRequest> earlier,
+                      std::span<const std::shared_ptr<MatchedMap>> matches) {
+  for (std::size_t i = 0; i < earlier.size() && request.matched == nullptr; ++i) {
+    if (SearchedMap::of(earlier[i]).serves(request)) request.matched = matches[i];
+  }
+  return request;
 }
 
 }   // namespace
@@ -45,10 +55,12 @@ std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const Map
   for (const MapRequest& request : requests)
     check(request);
   std::vector<DeviceMap> maps;
+  std::vector<std::shared_ptr<MatchedMap>> matches;   // of the requests so far
   for (std::size_t next = 0; next < requests.size();) {
     MapBatchBuilder batch(runner);
+    const std::span<const MapRequest> earlier = requests.first(next);
     for (; next < requests.size() && batch.takes(requests[next]); ++next)
-      batch.add(requests[next]);
+      matches.push_back(batch.add(with_match(requests[next], earlier, matches)));
     for (DeviceMap& map : batch.build())
       maps.push_back(std::move(map));
   }

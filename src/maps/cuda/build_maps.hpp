@@ -105,7 +105,8 @@ class DeviceMap {
 /// Maps in the order of the requests. Those with kernels of like size are built together, up to
 /// eight at once: a fill, one or two launches to match, then for tiles a launch for keys, a launch
 /// a sort pass (4 for 27 offsets, 2 for 8) and 3, for pairs 3. Of maps that were matched before,
-/// tiles and pairs are 3 launches each.
+/// tiles and pairs are 3 launches each. Requests of one map that differ in the height of tiles, or
+/// want pairs, share a search and an order: put them one after another, tiles first.
 std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests);
 
 /// How the keys of the sets of a request hang together.

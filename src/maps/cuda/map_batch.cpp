@@ -20,10 +20,6 @@ std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
   return (size + part - 1) / part;
 }
 
-bool same_set(const CoordinateSetRef& a, const CoordinateSetRef& b) {
-  return a.keys == b.keys && a.rows.count == b.rows.count && a.rows.capacity == b.rows.capacity;
-}
-
 /// Which kernel finds the inputs of a task; see maps/match.h.
 enum class Matching { blocks, children, parities, rows };
 
@@ -60,46 +56,72 @@ int MapBatchBuilder::add_set(const CoordinateSetRef& set) {
   return sets_++;
 }
 
+const MapTask* MapBatchBuilder::find_shared(const MapRequest& request) const {
+  for (std::size_t i = 0; i < scratch_.size(); ++i) {
+    const Scratch& those = scratch_[i];
+    if (those.searched.serves(request))
+      return those.shared != nullptr ? those.shared : batch_.task + i;
+  }
+  return nullptr;
+}
+
 bool MapBatchBuilder::takes(const MapRequest& request) const {
   const bool one_set = same_set(request.in, request.out);
   const int new_sets =
       (find_set(request.in) < 0 ? 1 : 0) + (find_set(request.out) < 0 && !one_set ? 1 : 0);
-  const int splits = request.tiles && request.tiles->sort_by_mask ? request.tiles->splits : 0;
+  const bool sorts = request.tiles && request.tiles->sort_by_mask && request.matched == nullptr &&
+                     find_shared(request) == nullptr;
+  const int splits = sorts ? request.tiles->splits : 0;
   return tasks() < kMaxTasks && sets_ + new_sets <= kMaxTaskSets &&
          static_cast<int>(orders_.size()) + splits <= kMostSortSegments;
 }
 
-void MapBatchBuilder::add(const MapRequest& request) {
-  PUMICE_ENSURES(takes(request), "a map too many in a batch");
-  MapTask& task = batch_.task[batch_.tasks++];
-  DeviceMap map;
-  Scratch scratch;
-  task.relation = relation_of(request);
-  task.in_set = add_set(request.in);
-  task.out_set = add_set(request.out);
-  const std::int64_t volume = request.window->volume();
-  task.words = static_cast<std::int32_t>(ceil_of(volume, kWarpThreads));
-  scratch.was_matched = request.matched != nullptr;
-  scratch.match = scratch.was_matched ? request.matched : std::make_shared<MatchedMap>();
+/// Memory for what is found of the map, unless it is there or another task of the batch finds it.
+void MapBatchBuilder::take_match(const MapRequest& request, MapTask& task, Scratch& scratch) {
+  scratch.searched = SearchedMap::of(request);
+  scratch.shared = find_shared(request);
+  scratch.was_matched = scratch.shared != nullptr || request.matched != nullptr;
+  if (scratch.shared != nullptr) {
+    scratch.match = scratch_[static_cast<std::size_t>(scratch.shared - batch_.task)].match;
+    task.found = scratch.shared->found;
+  } else {
+    scratch.match = scratch.was_matched ? request.matched : std::make_shared<MatchedMap>();
+  }
   MatchedMap& match = *scratch.match;
   if (!scratch.was_matched) {
+    const std::int64_t volume = request.window->volume();
     match.mask = runner_.make<std::uint32_t>(request.out.rows.capacity * task.words);
     match.offset_count = runner_.make<std::uint32_t>(volume);
     match.step = runner_.make<OffsetStep>(volume);
-    if (task.words == 1)
+    if (task.words == 1) {
       scratch.found = runner_.make<std::int32_t>(request.out.rows.capacity * volume);
+      task.found = scratch.found.data();
+    }
   }
   task.mask = match.mask.data();
-  task.found = scratch.found.data();
   task.offset_count = match.offset_count.data();
   task.step = match.step.data();
+}
+
+std::shared_ptr<MatchedMap> MapBatchBuilder::add(const MapRequest& request) {
+  PUMICE_ENSURES(takes(request), "a map too many in a batch");
+  Scratch scratch;
+  MapTask task;
+  DeviceMap map;
+  task.relation = relation_of(request);
+  task.in_set = add_set(request.in);
+  task.out_set = add_set(request.out);
+  task.words = static_cast<std::int32_t>(ceil_of(request.window->volume(), kWarpThreads));
+  take_match(request, task, scratch);
   if (request.keeps_match) map.matched_ = scratch.match;
   map.counts_ = runner_.make<std::int64_t>(3);
   task.splits = 0;
   if (request.tiles) add_tiles(request, task, map, scratch);
   if (request.pairs) add_pairs(request, task, map, scratch);
+  batch_.task[batch_.tasks++] = task;
   maps_.push_back(std::move(map));
   scratch_.push_back(std::move(scratch));
+  return scratch_.back().match;
 }
 
 void MapBatchBuilder::add_tiles(const MapRequest& request, MapTask& task, DeviceMap& map,
@@ -272,6 +294,10 @@ template <class Key> void MapBatchBuilder::match_and_order(FillList& fill) {
     MatchedMap& match = *scratch_[static_cast<std::size_t>(&task - batch_.task)].match;
     match.sorts = sorts;
     match.sorted = task.sorted;
+  }
+  for (MapTask& task : all_tasks()) {
+    const MapTask* const shared = scratch_[static_cast<std::size_t>(&task - batch_.task)].shared;
+    if (shared != nullptr) task.sorted = shared->sorted;
   }
 }
 

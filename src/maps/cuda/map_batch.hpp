@@ -11,6 +11,7 @@
 #include "coords/cuda/fill_list.hpp"
 #include "coords/cuda/radix_sort.hpp"
 #include "maps/cuda/build_maps.hpp"
+#include "maps/cuda/searched_map.hpp"
 
 namespace pumice::cuda {
 
@@ -20,7 +21,9 @@ class MapBatchBuilder {
 
   /// Whether there is room for another request's task and sets.
   bool takes(const MapRequest& request) const;
-  void add(const MapRequest& request);
+  /// A request of a map that is in the batch already takes what that one finds. Returns what this
+  /// one is cut from, which is complete once the batch is built.
+  std::shared_ptr<MatchedMap> add(const MapRequest& request);
   bool empty() const { return tasks() == 0; }
   /// Enqueues everything; maps in the order in which they were added.
   std::vector<DeviceMap> build();
@@ -29,7 +32,9 @@ class MapBatchBuilder {
   /// What only the build needs.
   struct Scratch {
     std::shared_ptr<MatchedMap> match;   // found here, or before
-    bool was_matched = false;
+    bool was_matched = false;            // before, or by the task that it is shared with
+    const MapTask* shared = nullptr;     // of this batch; null: this task's own
+    SearchedMap searched{};
     Buffer<std::int32_t> found;
     Buffer<std::uint32_t> block_mask;
     Buffer<std::int32_t> tile_entries;
@@ -43,6 +48,9 @@ class MapBatchBuilder {
   const CoordinateSetRef& out_of(const MapTask& task) const { return batch_.set[task.out_set]; }
   int find_set(const CoordinateSetRef& set) const;
   int add_set(const CoordinateSetRef& set);
+  /// The task that finds what `request` needs; null: there is none in this batch.
+  const MapTask* find_shared(const MapRequest& request) const;
+  void take_match(const MapRequest& request, MapTask& task, Scratch& scratch);
   void add_tiles(const MapRequest& request, MapTask& task, DeviceMap& map, Scratch& scratch);
   void add_pairs(const MapRequest& request, MapTask& task, DeviceMap& map, Scratch& scratch);
   /// A launch in which each task has `blocks(task)` blocks.

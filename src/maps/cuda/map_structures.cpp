@@ -272,17 +272,12 @@ std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses&
   const DeviceWindow* window = window_of(map);
   const std::scoped_lock lock(mutex_);
   std::vector<MapRequest> requests;
-  std::array<bool, 2> searches{};   // a direction, in one of these requests
   for (const TilesWanted& wanted : tiles) {
-    const std::size_t direction = wanted.is_transposed ? 1 : 0;
-    if (searches[direction]) continue;
     MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
     request.keeps_match = true;
-    const std::shared_ptr<MatchedMap>& matched = matched_[direction];
+    const std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
     if (matched != nullptr && matched->is_ordered_for(wanted.cut.splits, wanted.cut.sort_by_mask))
       request.matched = matched;
-    else
-      searches[direction] = true;
     if (lists_pairs && wanted.is_transposed == lists_from_inputs(map)) {
       request.pairs = PairOptions{};
       lists_pairs = false;

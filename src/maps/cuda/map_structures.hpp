@@ -93,8 +93,7 @@ class MapStructures {
     bool pairs = false;
   };
   Uses uses();
-  /// Requests for those of `uses` that are not there, of the map that owns this. Where a direction
-  /// was not searched yet there is one of it, which the others are made from afterwards.
+  /// Requests for those of `uses` that are not there, of the map that owns this.
   std::vector<MapRequest> missing(const KernelMap& map, const Uses& uses);
   /// Takes what such a request, or one of `request`, led to.
   void keep(const KernelMap& map, const MapRequest& request, DeviceMap made);
