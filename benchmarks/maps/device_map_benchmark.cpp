@@ -19,8 +19,8 @@
 #include "../points/scans.hpp"
 #include "coords/cuda/create_sets.hpp"
 #include "core/cuda/graph.hpp"
+#include "formats/cuda/cut_maps.hpp"
 #include "jit/module.hpp"
-#include "maps/cuda/build_maps.hpp"
 
 namespace pumice::bench {
 namespace {
@@ -70,7 +70,7 @@ class TimingRunner final : public jit::KernelRunner {
 
 struct Network {
   cuda::CreatedSets sets;
-  std::vector<cuda::DeviceMap> maps;
+  std::vector<cuda::CutMap> maps;
 };
 
 struct Problem {
@@ -95,13 +95,13 @@ void make_sets(jit::KernelRunner& runner, const Problem& problem, Network& netwo
       runner, {problem.coordinates.data(), {problem.count.data(), capacity}}, problem.options);
 }
 
-using Requests = std::vector<cuda::MapRequest>;
+using Requests = std::vector<cuda::CutRequest>;
 
 Requests submanifold_requests(const Problem& problem, const Network& network) {
   Requests requests;
   for (std::size_t k = 0; k < kLevels; ++k) {
     const auto set = network.sets.sets[k].ref();
-    requests.push_back({set, set, problem.cube.get(), Reach::out_to_in,
+    requests.push_back({{set, set, problem.cube.get(), Reach::out_to_in},
                         cuda::TileOptions{.entry_capacity = problem.entries[k]}});
     requests.back().is_centred = true;
   }
@@ -113,8 +113,8 @@ Requests strided_requests(const Problem& problem, const Network& network) {
   for (std::size_t k = 0; k + 1 < kLevels; ++k) {
     const auto fine = network.sets.sets[k].ref();
     const auto coarse = network.sets.sets[k + 1].ref();
-    requests.push_back({fine, coarse, problem.half.get(), Reach::out_to_in, cuda::TileOptions{}});
-    requests.push_back({coarse, fine, problem.half.get(), Reach::in_to_out, cuda::TileOptions{}});
+    requests.push_back({{fine, coarse, problem.half.get(), Reach::out_to_in}, cuda::TileOptions{}});
+    requests.push_back({{coarse, fine, problem.half.get(), Reach::in_to_out}, cuda::TileOptions{}});
   }
   return requests;
 }
@@ -132,7 +132,7 @@ Requests all_requests(const Problem& problem, const Network& network) {
 Requests more_requests(const Problem& problem, const Network& network, bool pairs, bool matched) {
   Requests requests = submanifold_requests(problem, network);
   for (std::size_t k = 0; k < kLevels; ++k) {
-    if (matched) requests[k].matched = network.maps[k].matched();
+    if (matched) requests[k].earlier = network.maps[k].ordered();
     if (pairs) {
       requests[k].tiles.reset();
       requests[k].pairs = cuda::PairOptions{};
@@ -204,7 +204,7 @@ void print_launches(StreamView stream, const Problem& problem, StatusRecord* sta
     timing = std::make_unique<TimingRunner>(stream, arena, status);
     Network network;
     make_sets(*timing, problem, network);
-    network.maps = cuda::build_maps(*timing, all_requests(problem, network));
+    network.maps = cuda::cut_maps(*timing, all_requests(problem, network));
     wait(stream);
     runs.push_back(timing->milliseconds());
   }
@@ -217,13 +217,13 @@ void print_launches(StreamView stream, const Problem& problem, StatusRecord* sta
 void time_matched(StreamView stream, jit::KernelRunner& runner, const Problem& problem,
                   Network& network) {
   Requests tiles = submanifold_requests(problem, network);
-  for (cuda::MapRequest& request : tiles)
-    request.keeps_match = true;
-  network.maps = cuda::build_maps(runner, tiles);
-  std::vector<cuda::DeviceMap> made;
+  for (cuda::CutRequest& request : tiles)
+    request.keeps_order = true;
+  network.maps = cuda::cut_maps(runner, tiles);
+  std::vector<cuda::CutMap> made;
   const auto time_more = [&](const char* what, bool pairs, bool matched) {
     time_graph(what, stream, [&] {
-      made = cuda::build_maps(runner, more_requests(problem, network, pairs, matched));
+      made = cuda::cut_maps(runner, more_requests(problem, network, pairs, matched));
     });
   };
   time_more("their pairs, searched for", true, false);
@@ -247,7 +247,7 @@ void run(double margin) {
   Network network;
   Network scratch;
   make_sets(runner, problem, network);
-  network.maps = cuda::build_maps(runner, submanifold_requests(problem, network));
+  network.maps = cuda::cut_maps(runner, submanifold_requests(problem, network));
   wait(stream);
   for (std::size_t k = 0; k < kLevels; ++k) {
     const auto& map = network.maps[k];
@@ -263,7 +263,7 @@ void run(double margin) {
   const auto time_maps = [&](const char* what,
                              Requests (*requests)(const Problem&, const Network&)) {
     time_graph(what, stream,
-               [&] { network.maps = cuda::build_maps(runner, requests(problem, network)); });
+               [&] { network.maps = cuda::cut_maps(runner, requests(problem, network)); });
   };
   time_maps("five submanifold maps", submanifold_requests);
   time_matched(stream, runner, problem, network);
@@ -271,7 +271,7 @@ void run(double margin) {
   time_maps("these thirteen together", all_requests);
   time_graph("all of MinkUNet42's", stream, [&] {
     make_sets(runner, problem, network);
-    network.maps = cuda::build_maps(runner, all_requests(problem, network));
+    network.maps = cuda::cut_maps(runner, all_requests(problem, network));
   });
   print_launches(stream, problem, runner.status());
 }

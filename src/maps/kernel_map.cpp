@@ -7,8 +7,6 @@
 
 #include <pumice/core/error.hpp>
 
-#include "maps/cuda/map_structures.hpp"
-
 namespace pumice {
 namespace {
 
@@ -166,23 +164,21 @@ KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr 
 
 KernelMapPtr KernelMap::on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
                                   bool outputs_are_finer, bool has_identity_offset) {
-  return on_device(std::move(window), std::move(in), std::move(out),
-                   std::make_shared<cuda::MapStructures>(outputs_are_finer), has_identity_offset);
-}
-
-KernelMapPtr KernelMap::on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
-                                  std::shared_ptr<cuda::MapStructures> structures,
-                                  bool has_identity_offset) {
   PUMICE_ENSURES(in != nullptr && out != nullptr && in->device() == out->device(),
                  "a kernel map between sets on two devices");
   auto map = std::shared_ptr<KernelMap>(
       new KernelMap(std::move(window), std::move(in), std::move(out), has_identity_offset));
-  map->structures_ = std::move(structures);
+  map->outputs_are_finer_ = outputs_are_finer;
   return map;
 }
 
+KeptWithMap& KernelMap::kept(const std::function<std::unique_ptr<KeptWithMap>()>& make) const {
+  std::call_once(kept_once_, [&] { kept_ = make(); });
+  return *kept_;
+}
+
 KernelMapView KernelMap::view() const {
-  if (structures_ != nullptr) {
+  if (device().kind == DeviceKind::cuda) {
     return {.offsets = window_.volume(),
             .in_rows = in_->rows().capacity(),
             .out_rows = out_->rows().capacity(),

@@ -12,7 +12,7 @@
 
 #include "coords/cpu/key_list.hpp"
 #include "core/cuda/graph.hpp"
-#include "maps/cuda/map_plan.hpp"
+#include "formats/cuda/map_plan.hpp"
 
 namespace pumice::nn {
 namespace {

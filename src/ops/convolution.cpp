@@ -7,7 +7,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/ops/plan_record.hpp>
 
-#include "maps/cuda/map_structures.hpp"
+#include "formats/cuda/device_formats.hpp"
 #include "ops/checks.hpp"
 #include "ops/convolution_checks.hpp"
 #include "ops/convolution_steps.hpp"
@@ -56,9 +56,10 @@ void check_on_host(const KernelMapView& map, const ConvolutionOptions& options) 
 }
 
 /// Of a product without a map.
-std::optional<RowCountRef> used_rows(const KernelMapView& map, const ConvolutionProblem& problem) {
+std::optional<RowCountRef> used_rows(const RelationView& relation,
+                                     const ConvolutionProblem& problem) {
   if (!problem.identity) return std::nullopt;
-  return cuda::MapStructures::output_rows(map);
+  return cuda::output_rows_of(relation);
 }
 
 void check_device(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
@@ -95,6 +96,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                 const ConvolutionOptions& options, const Place& place) {
   const bool transposes = problem.direction == Direction::input_gradient;
   PlanRecord::add(problem.direction, plan);
+  const RelationView relation = relation_of(map);
   Tensor output = place.make({map.out_rows, problem.out_channels}, input.dtype(), input.stream());
   if (checks::on_cuda(input)) {
     cuda::run({.input = input,
@@ -105,8 +107,8 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                .shortcut = options.shortcut,
                .epilogue = options.epilogue,
                .output = output.view(),
-               .rows = used_rows(map, problem)},
-              &map, problem, plan);
+               .rows = used_rows(relation, problem)},
+              &relation, problem, plan);
   } else {
     cpu::run({.input = input,
               .weight = weight,
@@ -115,7 +117,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
               .packed = options.packed,
               .epilogue = options.epilogue,
               .output = output.view()},
-             map, plan);
+             relation, plan);
   }
   return output;
 }
@@ -206,11 +208,12 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   const Shape shape = weight_shape(problem, map.offsets);
   if (checks::on_cuda(features)) {
     Tensor result = place.make(shape, result_type, features.stream());
+    const RelationView relation = relation_of(map);
     cuda::run({.features = features,
                .grad_output = grad_output,
                .result = result.view(),
                .is_zero = place.is_zeroed()},
-              &map, problem, *plan);
+              &relation, problem, *plan);
     return result;
   }
   if (result_type == features.dtype())

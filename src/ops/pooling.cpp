@@ -1,7 +1,7 @@
 // Checks the arguments of pooling, makes its results and hands both to the back end.
 #include <pumice/ops/pooling.hpp>
 
-#include "maps/cuda/map_structures.hpp"
+#include "formats/cuda/device_formats.hpp"
 #include "ops/checks.hpp"
 #include "ops/cpu/pooling.hpp"
 #include "ops/cuda/pooling.hpp"
@@ -33,8 +33,8 @@ void check_gradient(ConstTensorView grad_output, const KernelMapView& map, const
 /// Of equal inputs the first offset's wins, and sums are added in the order of offsets, as on the
 /// CPU.
 const TileMapRef& tiles_of(const KernelMapView& map) {
-  return map.map->structures()->tiles(map, {.tile_rows = cuda::kPoolTileRows},
-                                      cuda::OffsetOrder::ascending);
+  return cuda::tiles_of(relation_of(map), {.tile_rows = cuda::kPoolTileRows},
+                        cuda::OffsetOrder::ascending);
 }
 
 Tensor sum_pool(ConstTensorView features, const KernelMapView& map, bool average,

@@ -1,7 +1,7 @@
 // What the heuristic, the explanation and the space of candidates know alike.
 #pragma once
 
-#include <pumice/maps/map_arguments.h>
+#include <pumice/formats/cut_arguments.h>
 #include <pumice/plan/choose.hpp>
 
 namespace pumice {

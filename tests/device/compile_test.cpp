@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "coords/cuda/sources.hpp"
+#include "formats/cuda/sources.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "maps/cuda/sources.hpp"
 #include "ops/cuda/sources.hpp"
@@ -40,6 +41,7 @@ TEST(DeviceKernelsCompile, OfCoordinates) {
 TEST(DeviceKernelsCompile, OfMaps) {
   PUMICE_NEEDS_NVRTC();
   expect_compiles(cuda::maps_kernels());
+  expect_compiles(cuda::formats_kernels());
 }
 
 TEST(DeviceKernelsCompile, OfOperators) {

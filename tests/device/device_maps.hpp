@@ -10,7 +10,7 @@
 
 #include <pumice/maps/kernel_map.hpp>
 
-#include "maps/cuda/build_maps.hpp"
+#include "formats/cuda/cut_maps.hpp"
 
 namespace pumice::test {
 
@@ -103,7 +103,7 @@ inline void expect_same_pairs(const PairListRef& device, const KernelMapView& cp
   EXPECT_TRUE(std::equal(cpu.out.begin(), cpu.out.end(), device.out));
 }
 
-inline void expect_same_map(const cuda::DeviceMap& device, const KernelMapView& cpu, int splits) {
+inline void expect_same_map(const cuda::CutMap& device, const KernelMapView& cpu, int splits) {
   ASSERT_FALSE(device.tiles().tiles.poisoned());
   ASSERT_FALSE(device.entries().poisoned());
   EXPECT_EQ(check_tiles(device.tiles(), device.entries().rows(), splits), pairs_of(cpu));

@@ -6,18 +6,18 @@
 
 #include <gtest/gtest.h>
 
-#include <pumice/maps/pair_tiles.h>
+#include <pumice/formats/pair_tiles.h>
 #include <pumice/skeleton/depthwise.h>
 #include <pumice/skeleton/finish_pairs.h>
 #include <pumice/skeleton/finish_partial.h>
 
 #include "device/spec_runner.hpp"
+#include "formats/cuda/pair_tiles.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "kernels/emulated_tile.hpp"
 #include "kernels/small_specs.hpp"
-#include "maps/cuda/pair_tiles.hpp"
 
 namespace pumice::test {
 namespace {

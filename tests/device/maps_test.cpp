@@ -1,6 +1,6 @@
 // Kernel maps built by device code beside those of the CPU.
-// Covers build_maps of src/maps/cuda.
-#include "maps/cuda/build_maps.hpp"
+// Covers cut_maps and match_batch of src/formats/cuda and src/maps/cuda.
+#include "formats/cuda/cut_maps.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,23 +14,20 @@ namespace pumice::test {
 namespace {
 
 /// For tiles of the usual height and pairs.
-cuda::MapRequest request_of(const CoordinateSetRef& in, const CoordinateSetRef& out,
+cuda::CutRequest request_of(const CoordinateSetRef& in, const CoordinateSetRef& out,
                             const cuda::DeviceWindow& window, Reach reach = Reach::out_to_in) {
-  return {.in = in,
-          .out = out,
-          .window = &window,
-          .reach = reach,
+  return {.map = {.in = in, .out = out, .window = &window, .reach = reach},
           .tiles = cuda::TileOptions{},
           .pairs = cuda::PairOptions{}};
 }
 
 /// From a set to itself.
-cuda::MapRequest request_of(const Mirror& set, const cuda::DeviceWindow& window) {
+cuda::CutRequest request_of(const Mirror& set, const cuda::DeviceWindow& window) {
   return request_of(set.ref(), set.ref(), window);
 }
 
-cuda::DeviceMap build(TestRunner& runner, const cuda::MapRequest& request) {
-  return std::move(cuda::build_maps(runner, std::span(&request, 1)).front());
+cuda::CutMap build(TestRunner& runner, const cuda::CutRequest& request) {
+  return std::move(cuda::cut_maps(runner, std::span(&request, 1)).front());
 }
 
 struct SubmanifoldCase {
@@ -87,7 +84,7 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, TilesOfAnyHeightAndSplitHoldTheSamePairs) {
     const auto runner = make_runner();
     const Mirror mirror(*runner, set);
     const cuda::DeviceWindow on_device(*runner, window);
-    cuda::MapRequest request = request_of(mirror, on_device);
+    cuda::CutRequest request = request_of(mirror, on_device);
     request.tiles = cuda::TileOptions{.tile_rows = tile_rows, .splits = splits};
     expect_same_map(build(*runner, request), cpu->view(), splits);
   }
@@ -143,10 +140,10 @@ PUMICE_DEVICE_TEST(DeviceMaps, StridedMapsAndTheirTransposesAreThoseOfTheCpu) {
     const Mirror in(*runner, fine);
     const Mirror out(*runner, cpu->out());
     const cuda::DeviceWindow on_device(*runner, window);
-    cuda::MapRequest requests[] = {request_of(in.ref(), out.ref(), on_device),
+    cuda::CutRequest requests[] = {request_of(in.ref(), out.ref(), on_device),
                                    request_of(out.ref(), in.ref(), on_device, Reach::in_to_out)};
     requests[1].tiles->tile_rows = 64;
-    const auto maps = cuda::build_maps(*runner, requests);
+    const auto maps = cuda::cut_maps(*runner, requests);
     expect_same_map(maps[0], cpu->view(), 1);
     expect_same_map(maps[1], transpose->view(), 1);
   }
@@ -162,11 +159,11 @@ PUMICE_DEVICE_TEST(DeviceMaps, HalvedKeysAreNotTakenApart) {
   const Mirror in(*runner, fine);
   const Mirror out(*runner, coarse);
   const cuda::DeviceWindow on_device(*runner, window);
-  cuda::MapRequest request{.in = in.ref(), .out = out.ref(), .window = &on_device};
-  EXPECT_EQ(cuda::key_relation(request), KeyRelation::in_is_finer);
-  std::swap(request.in, request.out);
-  request.reach = Reach::in_to_out;
-  EXPECT_EQ(cuda::key_relation(request), KeyRelation::out_is_finer);
+  cuda::MapSearch map{.in = in.ref(), .out = out.ref(), .window = &on_device};
+  EXPECT_EQ(cuda::key_relation(map), KeyRelation::in_is_finer);
+  std::swap(map.in, map.out);
+  map.reach = Reach::in_to_out;
+  EXPECT_EQ(cuda::key_relation(map), KeyRelation::out_is_finer);
 }
 
 PUMICE_DEVICE_TEST(DeviceMaps, ANetworkOfMapsIsBuiltTogether) {
@@ -181,21 +178,21 @@ PUMICE_DEVICE_TEST(DeviceMaps, ANetworkOfMapsIsBuiltTogether) {
   half.stride = axes(3, 2);
   const cuda::DeviceWindow cube_on_device(*runner, cube);
   const cuda::DeviceWindow half_on_device(*runner, half);
-  std::vector<cuda::MapRequest> requests;
+  std::vector<cuda::CutRequest> requests;
   std::vector<KernelMapPtr> cpu;
   for (std::size_t k = 0; k < 5; ++k) {
     const auto here = created.sets[k].ref();
-    requests.push_back({here, here, &cube_on_device, Reach::out_to_in, cuda::TileOptions{}});
+    requests.push_back({{here, here, &cube_on_device, Reach::out_to_in}, cuda::TileOptions{}});
     cpu.push_back(submanifold_map(levels[k], cube));
     if (k == 4) break;
     const auto next = created.sets[k + 1].ref();
-    requests.push_back({here, next, &half_on_device, Reach::out_to_in, cuda::TileOptions{}});
+    requests.push_back({{here, next, &half_on_device, Reach::out_to_in}, cuda::TileOptions{}});
     cpu.push_back(map_between(levels[k], levels[k + 1], half));
-    requests.push_back({next, here, &half_on_device, Reach::in_to_out, cuda::TileOptions{}});
+    requests.push_back({{next, here, &half_on_device, Reach::in_to_out}, cuda::TileOptions{}});
     cpu.push_back(transposed_map(levels[k + 1], levels[k], half));
   }
   const std::size_t before = runner->launches().size();
-  const auto maps = cuda::build_maps(*runner, requests);
+  const auto maps = cuda::cut_maps(*runner, requests);
   // A fill, a launch for each way to match, keys, a sort of few rows, 3 for the tiles.
   EXPECT_EQ(runner->launches().size() - before, 1u + 3u + 1u + 1u + 3u);
   for (std::size_t i = 0; i < maps.size(); ++i) {
@@ -211,7 +208,7 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, LargeKernelsTakeSeveralWords) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow on_device(*runner, window);
-  cuda::MapRequest request = request_of(mirror, on_device);
+  cuda::CutRequest request = request_of(mirror, on_device);
   request.tiles->splits = 2;
   expect_same_map(build(*runner, request), cpu->view(), 2);
 }
@@ -226,11 +223,11 @@ PUMICE_LARGE_DEVICE_TEST(DeviceMaps, ALargeMapIsThatOfTheCpu) {
   expect_same_map(build(*runner, request_of(mirror, on_device)), cpu->view(), 1);
 }
 
-cuda::DeviceMap with_room_for(TestRunner& runner, const CoordinateSetPtr& set, std::int64_t entries,
-                              std::int64_t pairs) {
+cuda::CutMap with_room_for(TestRunner& runner, const CoordinateSetPtr& set, std::int64_t entries,
+                           std::int64_t pairs) {
   const Mirror mirror(runner, set);
   const cuda::DeviceWindow window(runner, submanifold_window(3, axes(3, 3), axes(3, 1)));
-  cuda::MapRequest request = request_of(mirror, window);
+  cuda::CutRequest request = request_of(mirror, window);
   request.tiles->entry_capacity = entries;
   request.pairs->pair_capacity = pairs;
   return build(runner, request);
@@ -272,10 +269,10 @@ PUMICE_DEVICE_TEST(DeviceMaps, APoisonedSetPoisonsItsMaps) {
   const auto poison = runner->count(kPoison);
   poisoned.rows.count = poison.data();
   const cuda::DeviceWindow window(*runner, submanifold_window(3, axes(3, 3), axes(3, 1)));
-  const cuda::MapRequest requests[] = {request_of(mirror.ref(), poisoned, window),
+  const cuda::CutRequest requests[] = {request_of(mirror.ref(), poisoned, window),
                                        request_of(poisoned, mirror.ref(), window),
                                        request_of(mirror, window)};
-  const auto maps = cuda::build_maps(*runner, requests);
+  const auto maps = cuda::cut_maps(*runner, requests);
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(*maps[i].tiles().tiles.count, kPoison);
     EXPECT_EQ(*maps[i].entries().count, kPoison);

@@ -1,6 +1,6 @@
 // Tiles of pairs and the pairs of each output row, beside the lists they are cut from.
 // Covers pair_tiles of src/maps/cuda.
-#include "maps/cuda/pair_tiles.hpp"
+#include "formats/cuda/pair_tiles.hpp"
 
 #include <gtest/gtest.h>
 
@@ -147,11 +147,9 @@ PUMICE_DEVICE_TEST(PairTiles, CutTheListsOfADeviceMap) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow on_device(*runner, window);
-  const cuda::MapRequest requests[] = {{.in = mirror.ref(),
-                                        .out = mirror.ref(),
-                                        .window = &on_device,
-                                        .pairs = cuda::PairOptions{}}};
-  const auto maps = cuda::build_maps(*runner, requests);
+  const cuda::CutRequest requests[] = {
+      {.map = {mirror.ref(), mirror.ref(), &on_device}, .pairs = cuda::PairOptions{}}};
+  const auto maps = cuda::cut_maps(*runner, requests);
   const cuda::PairTiles tiles(*runner, maps[0].pairs(), {mirror.ref().rows, mirror.ref().rows},
                               {.tile_rows = 256});
   EXPECT_EQ(pairs_of_tiles(tiles.ref(), cpu->view(), false), pairs_of(cpu->view()));

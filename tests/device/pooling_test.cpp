@@ -11,7 +11,7 @@
 
 #include "device/device_mirror.hpp"
 #include "device/device_tensors.hpp"
-#include "maps/cuda/build_maps.hpp"
+#include "formats/cuda/cut_maps.hpp"
 #include "ops/cuda/columns.hpp"
 #include "ops/cuda/items.hpp"
 #include "ops/cuda/pooling.hpp"
@@ -37,14 +37,10 @@ Tensor values_with_ties(const Shape& shape, DType type, std::uint64_t seed) {
 struct Tiles {
   Tiles(TestRunner& runner, const KernelMap& map)
       : in(runner, map.in()), out(runner, map.out()), window(runner, map.window()) {
-    const cuda::MapRequest requests[] = {
-        {.in = in.ref(), .out = out.ref(), .window = &window, .tiles = cuda::TileOptions{}},
-        {.in = out.ref(),
-         .out = in.ref(),
-         .window = &window,
-         .reach = Reach::in_to_out,
-         .tiles = cuda::TileOptions{}}};
-    maps = cuda::build_maps(runner, requests);
+    const cuda::CutRequest requests[] = {
+        {{in.ref(), out.ref(), &window, Reach::out_to_in}, cuda::TileOptions{}},
+        {{out.ref(), in.ref(), &window, Reach::in_to_out}, cuda::TileOptions{}}};
+    maps = cuda::cut_maps(runner, requests);
   }
   TileMapRef forward() const { return exact(maps[0].tiles(), in, out); }
   TileMapRef backward() const { return exact(maps[1].tiles(), out, in); }
@@ -57,7 +53,7 @@ struct Tiles {
 
   Mirror in, out;
   cuda::DeviceWindow window;
-  std::vector<cuda::DeviceMap> maps;
+  std::vector<cuda::CutMap> maps;
 };
 
 void expect_pooling(TestRunner& runner, const KernelMap& map, std::int64_t channels, DType type) {

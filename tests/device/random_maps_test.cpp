@@ -1,7 +1,7 @@
 // Random kernel map problems: sets of any size, place and order, windows of any shape, stride and
 // dilation. The device's pairs and tiles beside the CPU's, which the brute-force reference checks.
 // PUMICE_RANDOM_PROBLEMS says how many; by default 150 in the emulator and 20,000 on a GPU.
-// Covers build_maps of src/maps/cuda.
+// Covers cut_maps of src/formats/cuda.
 #include <cstdlib>
 #include <string>
 
@@ -65,10 +65,10 @@ void check(TestRunner& runner, const Problem& problem, Random& random) {
   const int splits = static_cast<int>(random.integer(1, std::min<std::int64_t>(volume, 3)));
   const cuda::TileOptions tiles{.tile_rows = static_cast<std::int32_t>(64 * random.integer(1, 4)),
                                 .splits = splits};
-  const cuda::MapRequest requests[] = {
-      {fine.ref(), coarse.ref(), &window, Reach::out_to_in, tiles, cuda::PairOptions{}},
-      {coarse.ref(), fine.ref(), &window, Reach::in_to_out, tiles, cuda::PairOptions{}}};
-  const auto maps = cuda::build_maps(runner, requests);
+  const cuda::CutRequest requests[] = {
+      {{fine.ref(), coarse.ref(), &window, Reach::out_to_in}, tiles, cuda::PairOptions{}},
+      {{coarse.ref(), fine.ref(), &window, Reach::in_to_out}, tiles, cuda::PairOptions{}}};
+  const auto maps = cuda::cut_maps(runner, requests);
   ASSERT_EQ(runner.record().code, kFine);
   expect_same_map(maps[0], map_between(problem.fine, problem.coarse, problem.window)->view(),
                   splits);

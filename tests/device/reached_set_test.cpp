@@ -7,8 +7,8 @@
 #include <pumice/maps/build.hpp>
 
 #include "device/device_sets.hpp"
+#include "formats/cuda/cut_maps.hpp"
 #include "maps/cpu/reached_cells.hpp"
-#include "maps/cuda/build_maps.hpp"
 
 namespace pumice::test {
 namespace {

@@ -1,6 +1,6 @@
 // A real scan: levels and maps of a whole network, voxel for voxel and pair for pair those of the
 // CPU.
-// Covers create_sets, set_operations and build_maps on a recorded scan.
+// Covers create_sets, set_operations and cut_maps on a recorded scan.
 #include <gtest/gtest.h>
 
 #include <pumice/coords/set_operations.hpp>
@@ -34,22 +34,23 @@ PUMICE_LARGE_DEVICE_TEST(DeviceRealScan, ANetworksMapsAreThoseOfTheCpu) {
   half.stride = axes(3, 2);
   const cuda::DeviceWindow cube_on_device(*runner, cube);
   const cuda::DeviceWindow half_on_device(*runner, half);
-  std::vector<cuda::MapRequest> requests;
+  std::vector<cuda::CutRequest> requests;
   std::vector<KernelMapPtr> cpu;
   for (std::size_t k = 0; k < kLevels; ++k) {
     expect_same_set(created.sets[k].ref(), *levels[k]);
     const auto here = created.sets[k].ref();
-    requests.push_back(
-        {here, here, &cube_on_device, Reach::out_to_in, cuda::TileOptions{}, cuda::PairOptions{}});
+    requests.push_back({{here, here, &cube_on_device, Reach::out_to_in},
+                        cuda::TileOptions{},
+                        cuda::PairOptions{}});
     cpu.push_back(submanifold_map(levels[k], cube));
     if (k + 1 == kLevels) break;
     const auto next = created.sets[k + 1].ref();
-    requests.push_back({here, next, &half_on_device, Reach::out_to_in, cuda::TileOptions{}});
+    requests.push_back({{here, next, &half_on_device, Reach::out_to_in}, cuda::TileOptions{}});
     cpu.push_back(map_between(levels[k], levels[k + 1], half));
-    requests.push_back({next, here, &half_on_device, Reach::in_to_out, cuda::TileOptions{}});
+    requests.push_back({{next, here, &half_on_device, Reach::in_to_out}, cuda::TileOptions{}});
     cpu.push_back(transposed_map(levels[k + 1], levels[k], half));
   }
-  const auto maps = cuda::build_maps(*runner, requests);
+  const auto maps = cuda::cut_maps(*runner, requests);
   EXPECT_EQ(runner->record().code, kFine);
   for (std::size_t i = 0; i < maps.size(); ++i) {
     SCOPED_TRACE(i);

@@ -13,7 +13,7 @@
 #include "core/cuda/status.hpp"
 #include "device/device_mirror.hpp"
 #include "device/device_tensors.hpp"
-#include "maps/cuda/identity_pairs.hpp"
+#include "formats/cuda/identity_pairs.hpp"
 #include "ops/cuda/columns.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"

@@ -22,7 +22,7 @@
 #include <pumice/ops/activation.hpp>
 #include <pumice/ops/convolution.hpp>
 
-#include "maps/cuda/map_plan.hpp"
+#include "formats/cuda/map_plan.hpp"
 #include "nn/device_networks.hpp"
 
 namespace pumice::nn {

@@ -25,7 +25,7 @@
 #pragma once
 
 #include <pumice/coords/block_table.h>
-#include <pumice/maps/map_task.h>
+#include <pumice/maps/batch_task.h>
 #include <pumice/maps/neighbour_key.h>
 #include <pumice/maps/parity.h>
 
@@ -79,8 +79,8 @@ struct NeighbourBlock {
 };
 
 /// Notes the input that an output of one word of offsets meets through offset `k`.
-PUMICE_DEVICE void note_found(const MapTask& task, const CoordinateSetRef& in, int64_t rank, int k,
-                              int32_t input_rank) {
+PUMICE_DEVICE void note_found(const MatchTask& task, const CoordinateSetRef& in, int64_t rank,
+                              int k, int32_t input_rank) {
   if (task.found == nullptr) return;
   task.found[rank * task.relation.window.volume + k] = row_of_rank(in.order, input_rank);
 }
@@ -92,7 +92,7 @@ PUMICE_DEVICE int match_block_groups(const CoordinateSetRef& out) {
 }
 
 /// Adds what the warps of a block counted for a word of offsets to the task's counts.
-PUMICE_DEVICE void add_counts(const MapTask& task, int word, uint32_t count) {
+PUMICE_DEVICE void add_counts(const MatchTask& task, int word, uint32_t count) {
   using Counts = uint32_t[kWarpThreads];
   PUMICE_BLOCK_SHARED(Counts, counts);
   if (warp_index() == 0) counts[lane_index()] = 0;
@@ -118,7 +118,8 @@ struct alignas(16) CellMoves {
   }
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_blocks(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads,
+                             4) void match_blocks(PUMICE_ARGUMENT(MatchBatch) batch) {
   using Neighbourhoods = HalfBlocks[kMatchWarps][kMostNeighbours + 1];
   PUMICE_BLOCK_SHARED(Neighbourhoods, neighbourhoods);
   PUMICE_BLOCK_SHARED(CellMoves, moves);
@@ -189,7 +190,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads, 4) void match_blocks(PUMICE_ARGUMENT
   add_counts(task, word, count);
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MatchBatch) batch) {
   const auto [task, number] = task_of_block(batch);
   const CoordinateSetRef& in = batch.set[task.in_set];
   const CoordinateSetRef& out = batch.set[task.out_set];
@@ -206,7 +207,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_rows(PUMICE_ARGUMENT(MapB
   const OffsetStep step = make_step(task.relation, in.layout, out.layout, has_offset ? k : 0);
   if (group == 0 && thread_index() < lanes && has_offset) task.step[k] = step;
 
-  const int64_t rows = rows_of(batch, task);
+  const int64_t rows = rows_of(batch.set, task);
   const int64_t first = int64_t{group} * group_rows;
   if (first >= rows) return;
   uint32_t count = 0;
@@ -235,7 +236,7 @@ struct ParityWord {
   uint32_t count[kWarpThreads];
 };
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(MatchBatch) batch) {
   PUMICE_BLOCK_SHARED(ParityWord, word);
   const auto [task, number] = task_of_block(batch);
   const WindowRef& window = task.relation.window;
@@ -243,7 +244,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(
   const CoordinateSetRef& out = batch.set[task.out_set];
   const int lanes = window.parity_lanes;
   const int rows_at_once = kMatchThreads / lanes;
-  const int64_t rows = rows_of(batch, task);
+  const int64_t rows = rows_of(batch.set, task);
   const int64_t group = number;
   const int64_t first = group * rows_at_once * kParityRowsPerLane;
   if (thread_index() < window.volume) {
@@ -280,7 +281,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_parities(PUMICE_ARGUMENT(
     atomic_add(&task.offset_count[thread_index()], word.count[thread_index()]);
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(MatchBatch) batch) {
   using Counts = uint32_t[1 << kMaxDimension];
   PUMICE_BLOCK_SHARED(Counts, counts);   // how many outputs of the block have each offset
   const auto [task, number] = task_of_block(batch);
@@ -290,7 +291,7 @@ PUMICE_KERNEL PUMICE_THREADS(kMatchThreads) void match_children(PUMICE_ARGUMENT(
   const int children = 1 << out.layout.dimension;
   if (number == 0 && thread_index() < window.volume)
     task.step[thread_index()] = make_step(task.relation, in.layout, out.layout, thread_index());
-  const int64_t rows = rows_of(batch, task);
+  const int64_t rows = rows_of(batch.set, task);
   const int64_t first = int64_t{number} * kMatchThreads;
   if (first >= rows) return;
   if (thread_index() < children) counts[thread_index()] = 0;

@@ -7,7 +7,6 @@
 
 #include <pumice/core/buffer.hpp>
 #include <pumice/formats/relation_tiles.hpp>
-#include <pumice/maps/kernel_map.hpp>
 
 namespace pumice {
 
@@ -15,7 +14,10 @@ class OutputTable {
  public:
   /// Any number of offsets: masks take (offsets + 63) / 64 words. `splits` cuts the offsets into
   /// that many ranges of equal length (within one), each sorted by its own part of the mask.
-  /// Unsorted positions are the map's output ranks.
+  /// Unsorted positions are output ranks.
+  /// UserError for a relation in which rows repeat within an offset: a column holds one input.
+  OutputTable(const RelationView& relation, bool sort_by_mask, int splits);
+  /// Of a kernel map, or a caller's own lists, which are checked.
   OutputTable(const KernelMapView& map, bool sort_by_mask, int splits);
 
   std::int64_t offsets() const { return offsets_; }

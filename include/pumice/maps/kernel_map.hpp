@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include <pumice/coords/coordinate_set.hpp>
@@ -11,10 +13,6 @@
 namespace pumice {
 
 class KernelMap;
-
-namespace cuda {
-class MapStructures;
-}
 
 /// Looks at a kernel map, in either direction. Pairs are grouped by offset: those of offset k are
 /// [offset_begin[k], offset_begin[k + 1]). Within an offset no output row and no input row repeats.
@@ -69,6 +67,16 @@ struct KernelPairs {
   bool sorted_by_in = false;
 };
 
+/// What a later stage makes of a map and keeps with it: on a device, the formats that operators run
+/// on.
+class KeptWithMap {
+ public:
+  KeptWithMap() = default;
+  KeptWithMap(const KeptWithMap&) = delete;
+  KeptWithMap& operator=(const KeptWithMap&) = delete;
+  virtual ~KeptWithMap() = default;
+};
+
 class KernelMap : public std::enable_shared_from_this<KernelMap> {
  public:
   /// On the CPU. UserError for pairs of rows that there are not (see check_lists).
@@ -82,10 +90,6 @@ class KernelMap : public std::enable_shared_from_this<KernelMap> {
   /// convolution.
   static KernelMapPtr on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
                                 bool outputs_are_finer, bool has_identity_offset);
-  /// The same, with `structures` that may hold something already.
-  static KernelMapPtr on_device(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
-                                std::shared_ptr<cuda::MapStructures> structures,
-                                bool has_identity_offset);
 
   const KernelWindow& window() const { return window_; }
   const CoordinateSetPtr& in() const { return in_; }
@@ -93,10 +97,14 @@ class KernelMap : public std::enable_shared_from_this<KernelMap> {
   const RowCount& pair_count() const { return pairs_.count; }
   std::int64_t pairs() const { return pairs_.count.host(); }
   Device device() const { return in_->device(); }
+  /// On a device: whether outputs lie on the finer of the two sets, as those of a transposed
+  /// convolution.
+  bool outputs_are_finer() const { return outputs_are_finer_; }
   /// Valid as long as this map.
   KernelMapView view() const;
-  /// For the back end: what was made on the device; null on the CPU.
-  cuda::MapStructures* structures() const { return structures_.get(); }
+  /// What a later stage keeps with this map: made by whoever asks first, once, whatever threads
+  /// ask.
+  KeptWithMap& kept(const std::function<std::unique_ptr<KeptWithMap>()>& make) const;
 
  private:
   KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
@@ -108,8 +116,10 @@ class KernelMap : public std::enable_shared_from_this<KernelMap> {
   CoordinateSetPtr in_;
   CoordinateSetPtr out_;
   KernelPairs pairs_{};
-  std::shared_ptr<cuda::MapStructures> structures_{};
   bool has_identity_offset_;
+  bool outputs_are_finer_ = false;
+  mutable std::once_flag kept_once_;
+  mutable std::unique_ptr<KeptWithMap> kept_;
 };
 
 }   // namespace pumice

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <pumice/core/results.hpp>
+#include <pumice/formats/map_uses.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
-#include <pumice/maps/map_uses.hpp>
 #include <pumice/nn/weight_layout.hpp>
 #include <pumice/ops/folded_norm.hpp>
 #include <pumice/plan/layer_plans.hpp>

@@ -163,6 +163,10 @@ void check(const TileMmaArguments& arguments) {
                  " input channels; give [rows, ", weight.in_channels(), "]");
   PUMICE_EXPECTS(input.dtype() == weight.dtype(), "features are ", name_of(input.dtype()),
                  ", weights ", name_of(weight.dtype()), "; convert one of them");
+  PUMICE_EXPECTS(
+      arguments.tiles.unique_rows,
+      "tile_mma keeps the sums of several outputs in registers, and rows of this relation "
+      "repeat within an offset; use gather_gemm_scatter");
   PUMICE_EXPECTS(arguments.tiles.offsets == weight.offsets(), "weight has ", weight.offsets(),
                  " offsets, the kernel map ", arguments.tiles.offsets,
                  "; both must come from one kernel size");

@@ -36,13 +36,14 @@ struct Chunk {
   std::int64_t offset, begin, end;
 };
 
-/// Depends on the map alone, never on threads.
-std::vector<Chunk> cut(const KernelMapView& map) {
-  const std::int64_t length = std::max(kShortestChunk, round_up(map.pairs() / kMostChunks, kBlock));
+/// Depends on the relation alone, never on threads.
+std::vector<Chunk> cut(const RelationView& relation) {
+  const std::int64_t length =
+      std::max(kShortestChunk, round_up(relation.pairs() / kMostChunks, kBlock));
   std::vector<Chunk> chunks;
-  for (std::int64_t k = 0; k < map.offsets; ++k) {
-    const std::int64_t first = map.offset_begin[static_cast<std::size_t>(k)];
-    const std::int64_t last = first + map.pairs_of(k);
+  for (std::int64_t k = 0; k < relation.offsets; ++k) {
+    const std::int64_t first = relation.offset_begin[static_cast<std::size_t>(k)];
+    const std::int64_t last = first + relation.pairs_of(k);
     for (std::int64_t p = first; p < last; p += length) {
       chunks.push_back({k, p, std::min(p + length, last)});
     }
@@ -191,17 +192,17 @@ void add_up(const Job& job, const std::vector<Chunk>& chunks, const T* matrices,
 
 }   // namespace
 
-Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
-                       std::int64_t groups, const Place& place) {
-  check_lists(map, "weight_gradient");
+Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output,
+                       const RelationView& relation, std::int64_t groups, const Place& place) {
   PUMICE_EXPECTS(input.rank() == 2 && grad_output.rank() == 2, "weight gradient of features ",
                  to_string(input.shape()), " and grad_output ", to_string(grad_output.shape()),
                  "; both must be [rows, channels]");
   PUMICE_EXPECTS(input.dtype() == grad_output.dtype(), "features are ", name_of(input.dtype()),
                  ", grad_output ", name_of(grad_output.dtype()), "; convert one of them");
-  PUMICE_EXPECTS(input.rows() == map.in_rows && grad_output.rows() == map.out_rows, "features of ",
-                 input.rows(), " rows and grad_output of ", grad_output.rows(),
-                 " rows meet a kernel map from ", map.in_rows, " to ", map.out_rows, " rows");
+  PUMICE_EXPECTS(input.rows() == relation.in_rows && grad_output.rows() == relation.out_rows,
+                 "features of ", input.rows(), " rows and grad_output of ", grad_output.rows(),
+                 " rows meet a relation from ", relation.in_rows, " to ", relation.out_rows,
+                 " rows");
   const std::int64_t in_channels = input.extent(1), out_channels = grad_output.extent(1);
   PUMICE_EXPECTS(groups >= 1 && in_channels % groups == 0 && out_channels % groups == 0,
                  "groups = ", groups, " does not divide ", in_channels, " input and ", out_channels,
@@ -209,15 +210,15 @@ Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const
   const Job job{&cpu::micro_kernels(input.dtype()),
                 static_cast<const std::byte*>(input.raw()),
                 static_cast<const std::byte*>(grad_output.raw()),
-                map.in.data(),
-                map.out.data(),
+                relation.in.data(),
+                relation.out.data(),
                 static_cast<std::int64_t>(size_of(input.dtype())),
                 groups,
                 in_channels,
                 out_channels};
-  const std::vector<Chunk> chunks = cut(map);
-  Tensor result =
-      place.make({map.offsets, in_channels / groups, out_channels}, input.dtype(), input.stream());
+  const std::vector<Chunk> chunks = cut(relation);
+  Tensor result = place.make({relation.offsets, in_channels / groups, out_channels}, input.dtype(),
+                             input.stream());
   if (result.elements() == 0) return result;
   dispatch_floating(input.dtype(), "weight_gradient", [&](auto zero) {
     using S = decltype(zero);
@@ -229,9 +230,15 @@ Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const
         sum_chunk(job, chunks[static_cast<std::size_t>(i)], matrices.data() + i * job.matrix());
       }
     });
-    add_up(job, chunks, matrices.data(), map.offsets, result.data<S>());
+    add_up(job, chunks, matrices.data(), relation.offsets, result.data<S>());
   });
   return result;
+}
+
+Tensor weight_gradient(ConstTensorView input, ConstTensorView grad_output, const KernelMapView& map,
+                       std::int64_t groups, const Place& place) {
+  check_lists(map, "weight_gradient");
+  return weight_gradient(input, grad_output, relation_of(map), groups, place);
 }
 
 }   // namespace pumice

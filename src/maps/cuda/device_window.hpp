@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include <pumice/maps/map_arguments.h>
+#include <pumice/maps/cell_relation.h>
 #include <pumice/maps/kernel_window.hpp>
 
 #include "jit/kernel_runner.hpp"

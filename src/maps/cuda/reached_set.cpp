@@ -11,7 +11,7 @@
 #include "coords/cpu/key_list.hpp"
 #include "coords/cuda/marked_set.hpp"
 #include "maps/cpu/offset_axes.hpp"
-#include "maps/cuda/build_maps.hpp"
+#include "maps/cuda/match_batch.hpp"
 #include "maps/cuda/sources.hpp"
 
 namespace pumice::cuda {

@@ -7,7 +7,7 @@
 
 namespace pumice::cuda {
 
-/// Tile maps; tiles of pairs; pair lists, which training asks for; sites that convolutions make.
+/// Searches for maps; sites that convolutions make.
 std::span<const jit::KernelGroup> maps_kernels();
 
 /// "match_blocks" and its like.

@@ -13,9 +13,9 @@
 namespace pumice::cpu {
 namespace {
 
-void run_gather_gemm_scatter(const SparseProduct& product, const KernelMapView& map,
+void run_gather_gemm_scatter(const SparseProduct& product, const RelationView& relation,
                              const ConvolutionPlan& plan) {
-  const RelationTiles tiles(map, plan.tile_rows);
+  const RelationTiles tiles(relation, plan.tile_rows);
   gather_gemm_scatter({.input = product.input,
                        .weight = product.weight,
                        .groups = product.groups,
@@ -26,8 +26,8 @@ void run_gather_gemm_scatter(const SparseProduct& product, const KernelMapView& 
 }
 
 void run_fetch_on_demand(const SparseProduct& product, const PackedWeight& weight,
-                         const KernelMapView& map, const ConvolutionPlan& plan) {
-  const RelationTiles tiles(map, plan.tile_rows);
+                         const RelationView& relation, const ConvolutionPlan& plan) {
+  const RelationTiles tiles(relation, plan.tile_rows);
   tile_mma({.input = product.input,
             .weight = &weight,
             .tiles = tiles.view(),
@@ -36,8 +36,8 @@ void run_fetch_on_demand(const SparseProduct& product, const PackedWeight& weigh
 }
 
 void run_implicit_gemm(const SparseProduct& product, const PackedWeight& weight,
-                       const KernelMapView& map, const ConvolutionPlan& plan) {
-  const OutputTable table(map, plan.sort_by_mask, plan.splits);
+                       const RelationView& relation, const ConvolutionPlan& plan) {
+  const OutputTable table(relation, plan.sort_by_mask, plan.splits);
   if (table.splits() == 1) {
     const RelationTiles tiles = table.tiles(0, plan.tile_rows);
     tile_mma({.input = product.input,
@@ -62,9 +62,9 @@ void run_implicit_gemm(const SparseProduct& product, const PackedWeight& weight,
 
 }   // namespace
 
-void run(const SparseProduct& product, const KernelMapView& map, const ConvolutionPlan& plan) {
+void run(const SparseProduct& product, const RelationView& relation, const ConvolutionPlan& plan) {
   if (plan.dataflow == Dataflow::gather_gemm_scatter) {
-    return run_gather_gemm_scatter(product, map, plan);
+    return run_gather_gemm_scatter(product, relation, plan);
   }
   std::optional<PackedWeight> packed_here;
   if (product.packed == nullptr) {
@@ -72,10 +72,10 @@ void run(const SparseProduct& product, const KernelMapView& map, const Convoluti
   }
   const PackedWeight& weight = packed_here ? *packed_here : *product.packed;
   if (plan.dataflow == Dataflow::implicit_gemm) {
-    return run_implicit_gemm(product, weight, map, plan);
+    return run_implicit_gemm(product, weight, relation, plan);
   }
   PUMICE_ENSURES(plan.dataflow == Dataflow::fetch_on_demand, "a dataflow that is not known");
-  run_fetch_on_demand(product, weight, map, plan);
+  run_fetch_on_demand(product, weight, relation, plan);
 }
 
 }   // namespace pumice::cpu

@@ -2,13 +2,14 @@
 // skeleton.
 #pragma once
 
+#include <pumice/formats/relation.hpp>
 #include <pumice/kernels/tile_mma.hpp>
-#include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
 namespace pumice::cpu {
 
-/// output[out] = epilogue(Σ input[in] · W[k]) over the pairs of `map`; with `transpose_weight`, Wᵀ.
+/// output[out] = epilogue(Σ input[in] · W[k]) over the pairs of a relation; with
+/// `transpose_weight`, Wᵀ.
 struct SparseProduct {
   ConstTensorView input;
   ConstTensorView weight;   // [K, C_in / groups, C_out] of the forward convolution
@@ -20,6 +21,6 @@ struct SparseProduct {
 };
 
 /// By the plan's dataflow.
-void run(const SparseProduct& product, const KernelMapView& map, const ConvolutionPlan& plan);
+void run(const SparseProduct& product, const RelationView& relation, const ConvolutionPlan& plan);
 
 }   // namespace pumice::cpu

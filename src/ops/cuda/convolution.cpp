@@ -4,10 +4,10 @@
 #include <pumice/shared/tile_limits.h>
 #include <pumice/core/error.hpp>
 
+#include "formats/cuda/device_formats.hpp"
+#include "formats/cuda/identity_pairs.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/gradient_source.hpp"
-#include "maps/cuda/identity_pairs.hpp"
-#include "maps/cuda/map_structures.hpp"
 #include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/product_steps.hpp"
 #include "ops/cuda/sources.hpp"
@@ -59,28 +59,28 @@ void sum_over(jit::KernelRunner& runner, const WeightProduct& product, const Pai
 
 }   // namespace
 
-void run(const TileProduct& product, const KernelMapView* map, const ConvolutionProblem& problem,
-         const ConvolutionPlan& plan) {
+void run(const TileProduct& product, const RelationView* relation,
+         const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   // Depthwise kernels go through a map, and so does what multiplies pair by pair; of an identity
   // every output has one product, so that there is nothing to add up.
-  const KernelMapView* const walked = problem.identity && !problem.is_depthwise() ? nullptr : map;
+  const RelationView* const walked =
+      problem.identity && !problem.is_depthwise() ? nullptr : relation;
   switch (plan.dataflow) {
     case Dataflow::implicit_gemm: return implicit_gemm(product, walked, problem, plan);
     case Dataflow::fetch_on_demand:
       return walked == nullptr ? implicit_gemm(product, nullptr, problem, plan)
                                : fetch_on_demand(product, *walked, problem, plan);
     case Dataflow::gather_gemm_scatter:
-      return gather_gemm_scatter(product, problem.identity ? nullptr : map, problem);
+      return gather_gemm_scatter(product, problem.identity ? nullptr : relation, problem);
     case Dataflow::sum_over_pairs: break;
   }
   PUMICE_ENSURES(false, "dataflow ", name_of(plan.dataflow), " of a product");
 }
 
-void run(const WeightProduct& product, const KernelMapView* map, const ConvolutionProblem& problem,
-         const ConvolutionPlan& plan) {
+void run(const WeightProduct& product, const RelationView* relation,
+         const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   jit::DeviceRunner runner = runner_for(product.features);
-  if (map != nullptr)
-    return sum_over(runner, product, map->map->structures()->pairs(*map), problem, plan);
+  if (relation != nullptr) return sum_over(runner, product, pairs_of(*relation), problem, plan);
   const IdentityPairs pairs(runner, {nullptr, product.features.rows()});
   sum_over(runner, product, pairs.ref(), problem, plan);
 }

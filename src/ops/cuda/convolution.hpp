@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <pumice/formats/relation.hpp>
 #include <pumice/ops/convolution.hpp>
 
 #include "kernels/cuda/planned_kernel.hpp"
@@ -25,10 +26,10 @@ struct TileProduct {
   std::optional<RowCountRef> rows{};
 };
 
-/// Enqueues the product on the stream of its input. `map` null: position = row, which depthwise
-/// products do not take.
-void run(const TileProduct& product, const KernelMapView* map, const ConvolutionProblem& problem,
-         const ConvolutionPlan& plan);
+/// Enqueues the product on the stream of its input. `relation` null: position = row, which
+/// depthwise products do not take.
+void run(const TileProduct& product, const RelationView* relation,
+         const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 
 struct WeightProduct {
   ConstTensorView features;      // [in rows, C_in]
@@ -37,10 +38,10 @@ struct WeightProduct {
   bool is_zero = false;   // the result, when the product starts
 };
 
-/// Enqueues a weight gradient on the stream of its features. `map` null: every row meets itself,
-/// which depthwise products do not take.
-void run(const WeightProduct& product, const KernelMapView* map, const ConvolutionProblem& problem,
-         const ConvolutionPlan& plan);
+/// Enqueues a weight gradient on the stream of its features. `relation` null: every row meets
+/// itself, which depthwise products do not take.
+void run(const WeightProduct& product, const RelationView* relation,
+         const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 
 /// The same of rows that meet themselves, as in linear layers: described and planned here.
 void run_rows(const TileProduct& product, bool tf32);

@@ -2,11 +2,11 @@
 // what splits of the offsets left behind.
 #include <utility>
 
+#include "formats/cuda/device_formats.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/packed_tiles.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
-#include "maps/cuda/map_structures.hpp"
 #include "ops/cuda/product_steps.hpp"
 #include "ops/cuda/sources.hpp"
 #include "plan/space/device_problem.hpp"
@@ -14,12 +14,12 @@
 namespace pumice::cuda {
 namespace {
 
-void depthwise(const TileProduct& product, const KernelMapView& map) {
+void depthwise(const TileProduct& product, const RelationView& relation) {
   const ElementType type = element_type(product.output.dtype(), "convolution", "features");
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
   launch_depthwise(runner, type,
-                   {.map = map.map->structures()->tiles(map, {.tile_rows = kDepthwiseTileRows}),
+                   {.map = tiles_of(relation, {.tile_rows = kDepthwiseTileRows}),
                     .input = product.input.raw(),
                     .weight = product.weight.raw(),
                     .output = product.output.raw(),
@@ -67,17 +67,17 @@ SumTarget target_of(const TileProduct& product, const RowCountRef& out_rows) {
           .epilogue = epilogue_of(product.epilogue)};
 }
 
-void implicit_gemm(const TileProduct& product, const KernelMapView* map,
+void implicit_gemm(const TileProduct& product, const RelationView* relation,
                    const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
-  if (problem.is_depthwise()) return depthwise(product, *map);
+  if (problem.is_depthwise()) return depthwise(product, *relation);
   const TileSpec spec = tile_spec(problem, plan);
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  TileArguments arguments{.map = map == nullptr ? identity_map(product)
-                                                : map->map->structures()->tiles(
-                                                      *map, {.tile_rows = spec.tile_rows,
-                                                             .splits = plan.splits,
-                                                             .sort_by_mask = plan.sort_by_mask}),
+  TileArguments arguments{.map = relation == nullptr
+                                     ? identity_map(product)
+                                     : tiles_of(*relation, {.tile_rows = spec.tile_rows,
+                                                            .splits = plan.splits,
+                                                            .sort_by_mask = plan.sort_by_mask}),
                           .input = product.input.raw(),
                           .second = product.second.raw(),
                           .output = product.output.raw(),

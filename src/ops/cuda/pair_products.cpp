@@ -2,12 +2,12 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 
+#include "formats/cuda/device_formats.hpp"
 #include "kernels/cuda/gather_gemm_scatter.hpp"
 #include "kernels/cuda/gradient_launch.hpp"
 #include "kernels/cuda/packed_tiles.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
-#include "maps/cuda/map_structures.hpp"
 #include "ops/cuda/product_steps.hpp"
 #include "ops/cuda/sources.hpp"
 #include "plan/space/device_problem.hpp"
@@ -17,13 +17,12 @@ namespace {
 
 /// Hands `multiply` the partial result to write, f32, and finishes it.
 template <class Multiply>
-void add_up(jit::KernelRunner& runner, const TileProduct& product, const KernelMapView& map,
+void add_up(jit::KernelRunner& runner, const TileProduct& product, const RelationView& relation,
             const TileMapRef& tiles, Write write, Multiply&& multiply) {
   const SumTarget target = target_of(product, tiles.out_rows);
-  MapStructures& structures = *map.map->structures();
   if (write == Write::slots) {
-    SeparateSums sums(runner, target, structures.pairs(map).pairs.capacity,
-                      structures.pair_index(map), tiles.offsets);
+    SeparateSums sums(runner, target, pairs_of(relation).pairs.capacity, pair_index_of(relation),
+                      tiles.offsets);
     multiply(sums.data());
     sums.finish(runner, tiles.tiles);
   } else {
@@ -33,13 +32,13 @@ void add_up(jit::KernelRunner& runner, const TileProduct& product, const KernelM
   }
 }
 
-void depthwise_on_demand(const TileProduct& product, const KernelMapView& map, Write write) {
+void depthwise_on_demand(const TileProduct& product, const RelationView& relation, Write write) {
   const ElementType type = element_type(product.output.dtype(), "convolution", "features");
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  const TileMapRef& tiles = map.map->structures()->pair_tiles(
-      map, {.tile_rows = kDepthwiseTileRows, .own_rows = write == Write::slots});
-  add_up(runner, product, map, tiles, write, [&](float* partial) {
+  const TileMapRef& tiles =
+      pair_tiles_of(relation, {.tile_rows = kDepthwiseTileRows, .own_rows = write == Write::slots});
+  add_up(runner, product, relation, tiles, write, [&](float* partial) {
     launch_depthwise(runner, type,
                      {.map = tiles,
                       .input = product.input.raw(),
@@ -52,27 +51,27 @@ void depthwise_on_demand(const TileProduct& product, const KernelMapView& map, W
 
 }   // namespace
 
-void fetch_on_demand(const TileProduct& product, const KernelMapView& map,
+void fetch_on_demand(const TileProduct& product, const RelationView& relation,
                      const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
-  if (problem.is_depthwise()) return depthwise_on_demand(product, map, plan.write);
+  if (problem.is_depthwise()) return depthwise_on_demand(product, relation, plan.write);
   const TileSpec spec = tile_spec(problem, plan);
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
   TileWeights for_this_call;
   TileWeights& weights = product.kept == nullptr ? for_this_call : *product.kept;
-  const TileMapRef& tiles = map.map->structures()->pair_tiles(
-      map, {.tile_rows = spec.tile_rows, .own_rows = plan.write == Write::slots});
+  const TileMapRef& tiles = pair_tiles_of(
+      relation, {.tile_rows = spec.tile_rows, .own_rows = plan.write == Write::slots});
   const auto offsets = static_cast<std::int32_t>(problem.offsets);
   const void* const weight =
       weights.packed().get(runner, weight_layout(spec, offsets), product.weight,
                            {.transpose = product.transpose_weight});
-  add_up(runner, product, map, tiles, plan.write, [&](float* partial) {
+  add_up(runner, product, relation, tiles, plan.write, [&](float* partial) {
     launch_tiles(runner, spec,
                  {.map = tiles, .input = product.input.raw(), .weight = weight, .output = partial});
   });
 }
 
-void gather_gemm_scatter(const TileProduct& product, const KernelMapView* map,
+void gather_gemm_scatter(const TileProduct& product, const RelationView* relation,
                          const ConvolutionProblem& problem) {
   const StreamView stream = product.input.stream();
   PUMICE_EXPECTS(!is_capturing(stream),
@@ -88,7 +87,7 @@ void gather_gemm_scatter(const TileProduct& product, const KernelMapView* map,
                           .transpose_weight = product.transpose_weight};
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  if (map == nullptr) {
+  if (relation == nullptr) {
     multiply_rows(runner, products,
                   {.rows = product.input.rows(),
                    .shape = shape,
@@ -97,14 +96,14 @@ void gather_gemm_scatter(const TileProduct& product, const KernelMapView* map,
                   target_of(product, {nullptr, product.output.rows()}));
     return;
   }
-  MapStructures& structures = *map->map->structures();
+  PUMICE_ENSURES(relation->formats != nullptr, "a relation that nothing is cut of");
   cuda::gather_gemm_scatter(runner, products,
-                            {.pairs = structures.pairs(*map),
-                             .offset_begin = structures.wait_for_pair_counts(*map),
+                            {.pairs = pairs_of(*relation),
+                             .offset_begin = relation->formats->wait_for_pair_counts(),
                              .shape = shape,
                              .input = product.input.raw(),
                              .weight = product.weight.raw(),
-                             .target = target_of(product, structures.output_rows(*map))});
+                             .target = target_of(product, output_rows_of(*relation))});
 }
 
 }   // namespace pumice::cuda

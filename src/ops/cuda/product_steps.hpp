@@ -17,15 +17,15 @@ TileMapRef identity_map(const TileProduct& product);
 /// Where sums in memory become rows of the output.
 SumTarget target_of(const TileProduct& product, const RowCountRef& out_rows);
 
-/// The dataflows, of plans that name them. `map` null: position = row.
-void implicit_gemm(const TileProduct& product, const KernelMapView* map,
+/// The dataflows, of plans that name them. `relation` null: position = row.
+void implicit_gemm(const TileProduct& product, const RelationView* relation,
                    const ConvolutionProblem& problem, const ConvolutionPlan& plan);
-void fetch_on_demand(const TileProduct& product, const KernelMapView& map,
+void fetch_on_demand(const TileProduct& product, const RelationView& relation,
                      const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 /// With products by cuBLAS, of rows gathered into a buffer. Waits once for each map, for its
 /// numbers of pairs; UserError while a graph is recorded, and where there is no cuBLAS. The same
 /// bits every time.
-void gather_gemm_scatter(const TileProduct& product, const KernelMapView* map,
+void gather_gemm_scatter(const TileProduct& product, const RelationView* relation,
                          const ConvolutionProblem& problem);
 
 /// Rows of a tile of depthwise products.

@@ -8,8 +8,6 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
-#include "maps/cuda/map_structures.hpp"
-
 namespace pumice {
 namespace {
 
@@ -127,9 +125,8 @@ void ReplayedCall::run_weight_gradient(ConvolutionOptions options, const KernelM
 }
 
 KernelMapPtr uncut(const KernelMapPtr& map) {
-  if (map->structures() == nullptr) return map;
-  return KernelMap::on_device(map->window(), map->in(), map->out(),
-                              map->structures()->outputs_are_finer(),
+  if (map->device().kind == DeviceKind::cpu) return map;
+  return KernelMap::on_device(map->window(), map->in(), map->out(), map->outputs_are_finer(),
                               map->view().has_identity_offset);
 }
 

@@ -1,49 +1,30 @@
-// What the kernels that build maps are launched with: up to 16 maps at once, because a launch costs
-// as much as the map of a small level.
+// What the kernels that cut maps are launched with: up to 16 cuts at once, of as many maps or of
+// fewer.
 #pragma once
 
-#include <pumice/grid/sort_arguments.h>
-#include <pumice/maps/cell_relation.h>
-#include <pumice/shared/coordinate_set_ref.h>
+#include <pumice/maps/match_arguments.h>
 #include <pumice/shared/status.h>
 #include <pumice/shared/tile_map.h>
 
 namespace pumice {
 
-inline constexpr int kMaxTasks = 16;
-inline constexpr int kMaxTaskSets = 16;
 inline constexpr int kMaxSplits = 4;
 /// Kernels of more offsets are sorted by the order in which the offsets come, not by how rare they
 /// are: finding that out takes volume² comparisons.
 inline constexpr int kMostRankedOffsets = 1024;
 inline constexpr int kMaskKeyBits = 63;   // seven passes of a sort
 
-inline constexpr int kMatchThreads = 256;
-inline constexpr int kMatchWarps = kMatchThreads / 32;
-inline constexpr int kBlocksPerWarp = 4;   // blocks of cells that a warp of `match_blocks` takes
-inline constexpr int kRowsPerLane = 1;     // rows that a lane of `match_rows` takes
-inline constexpr int kParityRowsPerLane = 1;   // and one of `match_parities`
 inline constexpr int kOrderThreads = 256;
 inline constexpr int kTileThreads = 256;
 inline constexpr int kPlanThreads = 1024;
 inline constexpr int kPairThreads = 256;   // and rows of a tile of pairs
 
-/// One map on its way from two sets to tiles or pair lists. Null where nobody wants it.
-struct MapTask {
-  CellRelation relation{};
-  int32_t in_set = 0;
-  int32_t out_set = 0;
-  int32_t words = 0;   // 32 offsets each
-
-  uint32_t* mask = nullptr;           // [out rows, words] bit k: rank has offset k
-  uint32_t* offset_count = nullptr;   // [volume] zeroed
-  OffsetStep* step = nullptr;         // [volume]
-  /// [out rows, volume] for each rank and each of its offsets the input row; what it has not, is
-  /// not written. Null where masks take several words: inputs are then looked up again.
-  int32_t* found = nullptr;
+/// One map on its way from what was found to tiles or pair lists. Null where nobody wants it.
+struct CutTask {
+  MatchTask map{};
   uint16_t* label = nullptr;   // [volume] place among the offsets, the most frequent first
 
-  int32_t splits = 1;   // 0: no tiles are wanted
+  int32_t splits = 0;   // 0: no tiles are wanted
   int32_t tile_rows = 0;
   int32_t tile_site = 0;   // who is named where tiles or entries need more room
   int32_t entry_site = 0;
@@ -73,9 +54,10 @@ struct MapTask {
   int32_t pair_site = 0;
 };
 
-struct MapBatch {
+struct CutBatch {
+  using Task = CutTask;
   CoordinateSetRef set[kMaxTaskSets];
-  MapTask task[kMaxTasks];
+  CutTask task[kMaxTasks];
   int32_t first_block[kMaxTasks] = {};   // blocks of a launch from here on are the task's
   int32_t tasks = 0;
   StatusRecord* status = nullptr;

@@ -1,7 +1,7 @@
 // What is made of a map that was matched before, beside what is made of it afresh, and how many
 // launches that takes.
-// Covers map_structures and map_batch of src/maps/cuda.
-#include "maps/cuda/map_structures.hpp"
+// Covers map_formats and cut_batch of src/formats/cuda.
+#include "formats/cuda/map_formats.hpp"
 
 #include <algorithm>
 #include <span>
@@ -11,8 +11,8 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/formats/map_uses.hpp>
 #include <pumice/maps/build.hpp>
-#include <pumice/maps/map_uses.hpp>
 
 #include "device/device_maps.hpp"
 #include "device/device_sets.hpp"
@@ -44,17 +44,17 @@ class Since {
   std::size_t seen_;
 };
 
-cuda::DeviceMap build(TestRunner& runner, const cuda::MapRequest& request) {
-  return std::move(cuda::build_maps(runner, std::span(&request, 1)).front());
+cuda::CutMap build(TestRunner& runner, const cuda::CutRequest& request) {
+  return std::move(cuda::cut_maps(runner, std::span(&request, 1)).front());
 }
 
-cuda::MapRequest tiles_of(cuda::MapRequest request, std::int32_t tile_rows) {
+cuda::CutRequest tiles_of(cuda::CutRequest request, std::int32_t tile_rows) {
   request.tiles = cuda::TileOptions{.tile_rows = tile_rows};
   request.pairs.reset();
   return request;
 }
 
-cuda::MapRequest pairs_of(cuda::MapRequest request) {
+cuda::CutRequest pairs_of(cuda::CutRequest request) {
   request.tiles.reset();
   request.pairs = cuda::PairOptions{};
   return request;
@@ -93,18 +93,15 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, ACentredMapIsMatchedOnceForTilesOfAnyHeigh
     const Mirror mirror(*runner, set);
     const cuda::DeviceWindow window(*runner, kCube);
     Since since(*runner);
-    cuda::MapRequest request{.in = mirror.ref(),
-                             .out = mirror.ref(),
-                             .window = &window,
-                             .is_centred = true,
-                             .keeps_match = true};
+    cuda::CutRequest request{
+        .map = {mirror.ref(), mirror.ref(), &window}, .is_centred = true, .keeps_order = true};
     const auto first = build(*runner, tiles_of(request, 128));
     const Launches sort = large ? Launches{"sort_count_u32", "sort_scatter_u32", "sort_scatter_u32",
                                            "sort_scatter_u32"}
                                 : Launches{"sort_small_u32"};
     EXPECT_EQ(since.launches(),
               Launches({"fill_ranges", "match_blocks", "gray_keys_u32"}) + sort + kCut);
-    request.matched = first.matched();
+    request.earlier = first.ordered();
     const auto pairs = build(*runner, pairs_of(request));
     EXPECT_EQ(since.launches(), kList);
     const auto lower = build(*runner, tiles_of(request, 64));
@@ -115,7 +112,7 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, ACentredMapIsMatchedOnceForTilesOfAnyHeigh
 
     expect_same_pairs(pairs.pairs(), cpu->view());
     expect_same_map(first, cpu->view(), 1);
-    request.matched.reset();
+    request.earlier.reset();
     expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
     expect_equal(higher.tiles(), build(*runner, tiles_of(request, 256)).tiles());
   }
@@ -162,23 +159,19 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, AStridedMapIsMatchedOnceForEachDirection) 
   const Mirror out(*runner, cpu->out());
   const cuda::DeviceWindow window(*runner, shape);
   Since since(*runner);
-  cuda::MapRequest request{
-      .in = in.ref(), .out = out.ref(), .window = &window, .keeps_match = true};
+  cuda::CutRequest request{.map = {in.ref(), out.ref(), &window}, .keeps_order = true};
   const auto tiles = build(*runner, tiles_of(request, 128));
   EXPECT_EQ(since.launches(),
             Launches({"fill_ranges", "match_children", "gray_keys_u32", "sort_small_u32"}) + kCut);
-  cuda::MapRequest back{.in = out.ref(),
-                        .out = in.ref(),
-                        .window = &window,
-                        .reach = Reach::in_to_out,
-                        .keeps_match = true};
+  cuda::CutRequest back{.map = {out.ref(), in.ref(), &window, Reach::in_to_out},
+                        .keeps_order = true};
   const auto tiles_back = build(*runner, tiles_of(back, 128));
   EXPECT_EQ(since.launches(),
             Launches({"fill_ranges", "match_parities", "gray_keys_u32", "sort_small_u32"}) + kCut);
-  request.matched = tiles.matched();
+  request.earlier = tiles.ordered();
   const auto pairs = build(*runner, pairs_of(request));
   EXPECT_EQ(since.launches(), kList);
-  back.matched = tiles_back.matched();
+  back.earlier = tiles_back.ordered();
   const auto pairs_back = build(*runner, pairs_of(back));
   const auto lower_back = build(*runner, tiles_of(back, 64));
   EXPECT_EQ(since.launches(), kList + kCut);
@@ -189,7 +182,7 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, AStridedMapIsMatchedOnceForEachDirection) 
   const auto cpu_back = transposed_map(cpu->out(), fine, shape);
   expect_same_map(tiles_back, cpu_back->view(), 1);
   expect_same_pairs(pairs_back.pairs(), cpu_back->view());
-  back.matched.reset();
+  back.earlier.reset();
   expect_equal(lower_back.tiles(), build(*runner, tiles_of(back, 64)).tiles());
 }
 
@@ -199,14 +192,13 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, KernelsOfSeveralWordsAreMatchedOnceToo) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow window(*runner, shape);
-  cuda::MapRequest request{
-      .in = mirror.ref(), .out = mirror.ref(), .window = &window, .keeps_match = true};
+  cuda::CutRequest request{.map = {mirror.ref(), mirror.ref(), &window}, .keeps_order = true};
   const auto first = build(*runner, tiles_of(request, 128));
-  request.matched = first.matched();
+  request.earlier = first.ordered();
   const auto lower = build(*runner, tiles_of(request, 64));
   const auto pairs = build(*runner, pairs_of(request));
   expect_same_pairs(pairs.pairs(), submanifold_map(set, shape)->view());
-  request.matched.reset();
+  request.earlier.reset();
   expect_equal(lower.tiles(), build(*runner, tiles_of(request, 64)).tiles());
 }
 
@@ -216,39 +208,38 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, RequestsOfOneMapShareASearchAndAnOrder) {
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow window(*runner, kCube);
-  const cuda::MapRequest map{
-      .in = mirror.ref(), .out = mirror.ref(), .window = &window, .is_centred = true};
-  cuda::MapRequest unsorted = tiles_of(map, 128);
+  const cuda::CutRequest map{.map = {mirror.ref(), mirror.ref(), &window}, .is_centred = true};
+  cuda::CutRequest unsorted = tiles_of(map, 128);
   unsorted.tiles->sort_by_mask = false;
-  cuda::MapRequest unsorted_lower = unsorted;
+  cuda::CutRequest unsorted_lower = unsorted;
   unsorted_lower.tiles->tile_rows = 64;
-  cuda::MapRequest split = tiles_of(map, 128);
+  cuda::CutRequest split = tiles_of(map, 128);
   split.tiles->splits = 3;
-  cuda::MapRequest split_higher = split;
+  cuda::CutRequest split_higher = split;
   split_higher.tiles->tile_rows = 256;
 
   Since since(*runner);
-  const std::vector<cuda::MapRequest> alike{tiles_of(map, 128), tiles_of(map, 64),
+  const std::vector<cuda::CutRequest> alike{tiles_of(map, 128), tiles_of(map, 64),
                                             tiles_of(map, 256), pairs_of(map)};
-  const auto shared = cuda::build_maps(*runner, alike);
+  const auto shared = cuda::cut_maps(*runner, alike);
   EXPECT_EQ(
       since.launches(),
       Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut + kList);
   // Another order is made for itself; it is sorted together with the first.
-  const std::vector<cuda::MapRequest> mixed{tiles_of(map, 128), unsorted,     split,
+  const std::vector<cuda::CutRequest> mixed{tiles_of(map, 128), unsorted,     split,
                                             unsorted_lower,     split_higher, tiles_of(map, 64),
                                             pairs_of(map)};
-  const auto of_mixed = cuda::build_maps(*runner, mixed);
+  const auto of_mixed = cuda::cut_maps(*runner, mixed);
   EXPECT_EQ(
       since.launches(),
       Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut + kList);
   EXPECT_EQ(runner->record().code, kFine);
 
-  const auto expect_as_alone = [&](const std::vector<cuda::MapRequest>& requests,
-                                   const std::vector<cuda::DeviceMap>& made) {
+  const auto expect_as_alone = [&](const std::vector<cuda::CutRequest>& requests,
+                                   const std::vector<cuda::CutMap>& made) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       SCOPED_TRACE(i);
-      const cuda::DeviceMap alone = build(*runner, requests[i]);
+      const cuda::CutMap alone = build(*runner, requests[i]);
       if (!requests[i].tiles) {
         expect_same_pairs(made[i].pairs(), cpu->view());
         continue;
@@ -268,13 +259,13 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, ABatchTakesWhatAnEarlierOneFoundOfTheSameM
   const auto runner = make_runner();
   const Mirror mirror(*runner, set);
   const cuda::DeviceWindow window(*runner, kCube);
-  const cuda::MapRequest map{.in = mirror.ref(), .out = mirror.ref(), .window = &window};
-  std::vector<cuda::MapRequest> requests;
+  const cuda::CutRequest map{.map = {mirror.ref(), mirror.ref(), &window}};
+  std::vector<cuda::CutRequest> requests;
   for (int i = 0; i < kMaxTasks + 1; ++i)
     requests.push_back(tiles_of(map, i % 2 == 0 ? 128 : 64));
   requests.push_back(pairs_of(map));
   Since since(*runner);
-  const auto made = cuda::build_maps(*runner, requests);
+  const auto made = cuda::cut_maps(*runner, requests);
   EXPECT_EQ(since.launches(),
             Launches({"fill_ranges", "match_blocks", "gray_keys_u32", "sort_small_u32"}) + kCut +
                 kCut + kList);
@@ -309,7 +300,7 @@ std::vector<DevicePair> in_order(const KernelMapView& map) {
   return result;
 }
 
-TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before) {
+TEST(MapFormatsGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   const auto fine = random_set(3, 900, 14, 8);
@@ -317,17 +308,19 @@ TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before)
   const KernelWindow point = submanifold_window(3, axes(3, 1), axes(3, 1));
   for (const bool tiles_first : {false, true}) {
     const auto check = [&](const KernelMapPtr& map, const KernelMapPtr& cpu) {
-      cuda::MapStructures& structures = *map->structures();
-      const KernelMapView view = map->view();
+      cuda::MapFormats& formats = cuda::MapFormats::of(*map);
+      const auto tiles = [&](bool is_transposed, const cuda::TileCut& cut) -> const TileMapRef& {
+        return formats.tiles(is_transposed, cut, cuda::OffsetOrder::any);
+      };
       if (tiles_first) {
-        const TileMapRef& tiles = structures.tiles(view, {.tile_rows = 128});
-        EXPECT_EQ(&structures.tiles(view, {.tile_rows = 128}), &tiles);
-        EXPECT_EQ(structures.tiles(view, {.tile_rows = 64}).tile_rows, 64);
-        structures.tiles(transposed(view), {.tile_rows = 64});
+        const TileMapRef& first = tiles(false, {.tile_rows = 128});
+        EXPECT_EQ(&tiles(false, {.tile_rows = 128}), &first);
+        EXPECT_EQ(tiles(false, {.tile_rows = 64}).tile_rows, 64);
+        tiles(true, {.tile_rows = 64});
       }
-      EXPECT_EQ(read_back(structures.pairs(view), stream.view()), in_order(cpu->view()));
-      const PairListRef back = structures.pairs(transposed(view));
-      EXPECT_EQ(back.in, structures.pairs(view).out);
+      EXPECT_EQ(read_back(formats.pairs(false), stream.view()), in_order(cpu->view()));
+      const PairListRef back = formats.pairs(true);
+      EXPECT_EQ(back.in, formats.pairs(false).out);
     };
     check(submanifold_map(on_device, kCube), submanifold_map(fine, kCube));
     check(submanifold_map(on_device, point), submanifold_map(fine, point));
@@ -336,7 +329,7 @@ TEST(MapStructuresGpu, pairs_are_those_of_the_cpu_whatever_was_asked_for_before)
   }
 }
 
-TEST(MapStructuresGpu, a_window_is_on_a_device_once) {
+TEST(MapFormatsGpu, a_window_is_on_a_device_once) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   const Stream other(Device{DeviceKind::cuda, 0});
@@ -346,28 +339,28 @@ TEST(MapStructuresGpu, a_window_is_on_a_device_once) {
   EXPECT_NE(cuda::DeviceWindow::on(stream.view(), halving()), window);
   const auto fine = random_set(3, 500, 10, 4);
   const KernelMapPtr map = submanifold_map(CoordinateSet::copy_to(fine, other.view()), kCube);
-  EXPECT_EQ(read_back(map->structures()->pairs(map->view()), other.view()),
+  EXPECT_EQ(read_back(cuda::MapFormats::of(*map).pairs(false), other.view()),
             in_order(submanifold_map(fine, kCube)->view()));
 }
 
-TEST(MapStructuresGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
+TEST(MapFormatsGpu, a_centred_map_has_one_set_of_tiles_for_both_directions) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   const auto set = CoordinateSet::copy_to(random_set(3, 700, 12, 2), stream.view());
   const KernelMapPtr map = submanifold_map(set, kCube);
-  cuda::MapStructures& structures = *map->structures();
-  const TileMapRef back = structures.tiles(transposed(map->view()), {.tile_rows = 128});
-  const TileMapRef forward = structures.tiles(map->view(), {.tile_rows = 128});
+  cuda::MapFormats& formats = cuda::MapFormats::of(*map);
+  const TileMapRef back = formats.tiles(true, {.tile_rows = 128}, cuda::OffsetOrder::any);
+  const TileMapRef forward = formats.tiles(false, {.tile_rows = 128}, cuda::OffsetOrder::any);
   EXPECT_EQ(forward.in_row, back.in_row);
   EXPECT_NE(forward.entry, back.entry);
-  const auto asked = structures.asked();
+  const auto asked = formats.asked();
   ASSERT_EQ(asked.size(), 1u);
   EXPECT_FALSE(asked.front().wanted.is_transposed);
 
   const TileMapRef ascending =
-      structures.tiles(transposed(map->view()), {.tile_rows = 128}, cuda::OffsetOrder::ascending);
+      formats.tiles(true, {.tile_rows = 128}, cuda::OffsetOrder::ascending);
   EXPECT_NE(ascending.in_row, back.in_row);
-  EXPECT_EQ(structures.asked().size(), 2u);
+  EXPECT_EQ(formats.asked().size(), 2u);
   const TileRun run = copy_to_host(ascending.tile_order, 1, stream.view()).front();
   const auto entries = copy_to_host(ascending.entry, run.entry_end, stream.view());
   for (auto e = static_cast<std::size_t>(run.entry_begin) + 1; e < entries.size(); ++e)
@@ -405,7 +398,7 @@ std::vector<DevicePair> read_back(const TileMapRef& tiles, StreamView stream) {
   return result;
 }
 
-TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once) {
+TEST(MapFormatsGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   const KernelWindow point = submanifold_window(3, axes(3, 1), axes(3, 1));
@@ -438,15 +431,15 @@ TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_o
         return ask.is_transposed ? transposed(map->view()) : map->view();
       };
       std::vector<DevicePair> expected = pumice::test::pairs_of(view(cpu[ask.map]));
-      cuda::MapStructures& structures = *maps[ask.map]->structures();
+      cuda::MapFormats& formats = cuda::MapFormats::of(*maps[ask.map]);
       if (ask.tile_rows > 0) {
-        EXPECT_EQ(read_back(structures.tiles(view(maps[ask.map]), {.tile_rows = ask.tile_rows}),
+        EXPECT_EQ(read_back(formats.tiles(ask.is_transposed, {.tile_rows = ask.tile_rows},
+                                          cuda::OffsetOrder::any),
                             stream.view()),
                   expected);
         continue;
       }
-      std::vector<DevicePair> pairs =
-          read_back(structures.pairs(view(maps[ask.map])), stream.view());
+      std::vector<DevicePair> pairs = read_back(formats.pairs(ask.is_transposed), stream.view());
       std::sort(pairs.begin(), pairs.end());
       EXPECT_EQ(pairs, expected);
     }
@@ -457,18 +450,18 @@ TEST(MapStructuresGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_o
     const auto maps = maps_of(CoordinateSet::copy_to(fine, stream.view()));
     uses.prepare(looked_at(maps));   // the first time it knows nothing
     for (const KernelMapPtr& map : maps) {
-      cuda::MapStructures& structures = *map->structures();
-      EXPECT_TRUE(structures.asked().empty());
+      cuda::MapFormats& formats = cuda::MapFormats::of(*map);
+      EXPECT_TRUE(formats.asked().empty());
       if (seed == 8 || map == maps.back()) continue;
       const bool is_cube = map == maps.front();
       const bool halves = map == maps[1];
-      const cuda::MapStructures::Uses all{
+      const cuda::MapFormats::Uses all{
           is_cube  ? std::vector<cuda::TilesWanted>{{false, {128}}, {false, {64}}}
           : halves ? std::vector<cuda::TilesWanted>{{false, {128}}, {true, {64}}}
                    : std::vector<cuda::TilesWanted>{{false, {64}}},
           is_cube || halves};
-      EXPECT_TRUE(structures.missing(*map, all).empty());
-      EXPECT_EQ(structures.missing(*map, {{{false, 192, 1}}, true}).size(), 1u);
+      EXPECT_TRUE(formats.missing(all).empty());
+      EXPECT_EQ(formats.missing({{{false, 192, 1}}, true}).size(), 1u);
     }
     check(maps, maps_of(fine));
     uses.learn(looked_at(maps));

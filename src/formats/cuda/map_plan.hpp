@@ -16,7 +16,7 @@
 
 #include "coords/cuda/coordinate_set.hpp"
 #include "coords/cuda/device_set.hpp"
-#include "maps/cuda/map_structures.hpp"
+#include "formats/cuda/map_formats.hpp"
 
 namespace pumice::cuda {
 

@@ -1,5 +1,5 @@
 // Requests for what is not there yet.
-#include "maps/cuda/map_structures.hpp"
+#include "formats/cuda/map_formats.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,11 +15,12 @@
 namespace pumice::cuda {
 namespace {
 
-/// Rows of the sets that a view lies between.
-PairRows rows_of(const KernelMapView& view) {
-  const CoordinateSet& in = view.is_transposed ? *view.map->out() : *view.map->in();
-  const CoordinateSet& out = view.is_transposed ? *view.map->in() : *view.map->out();
-  return {.in = ref_of(in).rows, .out = ref_of(out).rows};
+const CoordinateSet& input_of(const KernelMap& map, bool is_transposed) {
+  return is_transposed ? *map.out() : *map.in();
+}
+
+const CoordinateSet& output_of(const KernelMap& map, bool is_transposed) {
+  return is_transposed ? *map.in() : *map.out();
 }
 
 /// Pairs are listed from the side of fewer rows, for there is room for all its rows times the
@@ -35,72 +36,76 @@ bool is_centred(const KernelMap& map) {
 
 }   // namespace
 
-MapStructures& MapStructures::here(StreamView stream) {
+MapFormats& MapFormats::of(const KernelMap& map) {
+  return static_cast<MapFormats&>(map.kept(
+      [&]() -> std::unique_ptr<KeptWithMap> { return std::make_unique<MapFormats>(map); }));
+}
+
+MapFormats& MapFormats::here(StreamView stream) {
   const std::uint64_t recording = older_ != nullptr ? 0 : capture_of(stream);
   if (recording == 0) return *this;
   const std::scoped_lock lock(mutex_);
   for (const auto& those : recorded_) {
     if (those->recording_ == recording) return *those;
   }
-  recorded_.push_back(std::unique_ptr<MapStructures>(new MapStructures(*this, recording, window_)));
+  recorded_.push_back(std::unique_ptr<MapFormats>(new MapFormats(*this, recording, window_)));
   return *recorded_.back();
 }
 
-const DeviceWindow* MapStructures::window_of(const KernelMap& map) {
+const DeviceWindow* MapFormats::window() {
   {
     const std::scoped_lock lock(mutex_);
     if (window_ != nullptr) return window_.get();
   }
-  if (MapStructures& those = here(map.in()->stream()); &those != this) return those.window_of(map);
-  std::shared_ptr<const DeviceWindow> made = DeviceWindow::on(map.in()->stream(), map.window());
+  const StreamView stream = map_.in()->stream();
+  if (MapFormats& those = here(stream); &those != this) return those.window();
+  keep_window(DeviceWindow::on(stream, map_.window()));
   const std::scoped_lock lock(mutex_);
-  if (window_ == nullptr) window_ = std::move(made);
   return window_.get();
 }
 
-MapRequest MapStructures::request_through(const DeviceWindow* window, const KernelMap& map,
-                                          const TilesWanted& wanted,
-                                          std::int64_t entry_capacity) const {
-  const CoordinateSet& in = wanted.is_transposed ? *map.out() : *map.in();
-  const CoordinateSet& out = wanted.is_transposed ? *map.in() : *map.out();
-  const bool to_finer = outputs_are_finer_ != wanted.is_transposed;
-  return {.in = ref_of(in),
-          .out = ref_of(out),
-          .window = window,
-          .reach = to_finer ? Reach::in_to_out : Reach::out_to_in,
+void MapFormats::keep_window(std::shared_ptr<const DeviceWindow> window) {
+  const std::scoped_lock lock(mutex_);
+  if (window_ == nullptr) window_ = std::move(window);
+}
+
+CutRequest MapFormats::request_through(const DeviceWindow* window, const TilesWanted& wanted,
+                                       std::int64_t entry_capacity) const {
+  const bool to_finer = map_.outputs_are_finer() != wanted.is_transposed;
+  return {.map = {.in = ref_of(input_of(map_, wanted.is_transposed)),
+                  .out = ref_of(output_of(map_, wanted.is_transposed)),
+                  .window = window,
+                  .reach = to_finer ? Reach::in_to_out : Reach::out_to_in,
+                  .name = "map of " + to_string(map_.window())},
           .tiles = TileOptions{.tile_rows = wanted.cut.tile_rows,
                                .splits = wanted.cut.splits,
                                .sort_by_mask = wanted.cut.sort_by_mask,
                                .entry_capacity = entry_capacity},
-          .is_centred = is_centred(map),
-          .name = "map of " + to_string(map.window())};
+          .is_centred = is_centred(map_)};
 }
 
-MapRequest MapStructures::request(const KernelMap& map, const TilesWanted& wanted,
-                                  std::int64_t entry_capacity) {
-  return request_through(window_of(map), map, wanted, entry_capacity);
+CutRequest MapFormats::request(const TilesWanted& wanted, std::int64_t entry_capacity) {
+  return request_through(window(), wanted, entry_capacity);
 }
 
-MapRequest MapStructures::pair_request(const DeviceWindow* window, const KernelMap& map) const {
-  const bool from_inputs = lists_from_inputs(map);
-  MapRequest request = request_through(window, map, {.is_transposed = from_inputs});
+CutRequest MapFormats::pair_request(const DeviceWindow* window) const {
+  const bool from_inputs = lists_from_inputs(map_);
+  CutRequest request = request_through(window, {.is_transposed = from_inputs});
   request.tiles.reset();
   request.pairs = PairOptions{};
-  request.matched = matched_[from_inputs ? 1 : 0];
+  request.earlier = ordered_[from_inputs ? 1 : 0];
   return request;
 }
 
-MapStructures::Tiles* MapStructures::made_tiles(const TilesWanted& wanted) const {
+MapFormats::Tiles* MapFormats::made_tiles(const TilesWanted& wanted) const {
   const auto found = std::find_if(tiles_.begin(), tiles_.end(),
                                   [&](const auto& made) { return made->wanted == wanted; });
   return found == tiles_.end() ? nullptr : found->get();
 }
 
-const TileMapRef& MapStructures::tiles(const KernelMapView& view, const TileCut& cut,
-                                       OffsetOrder order) {
-  const KernelMap& map = *view.map;
-  const bool mirrors = view.is_transposed && order == OffsetOrder::any && is_centred(map);
-  const TilesWanted wanted{view.is_transposed && !mirrors, cut};
+const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, OffsetOrder order) {
+  const bool mirrors = is_transposed && order == OffsetOrder::any && is_centred(map_);
+  const TilesWanted wanted{is_transposed && !mirrors, cut};
   const auto find = [&]() -> const TileMapRef* {
     Tiles* made = made_tiles(wanted);
     if (made == nullptr) return nullptr;
@@ -111,50 +116,48 @@ const TileMapRef& MapStructures::tiles(const KernelMapView& view, const TileCut&
     const std::scoped_lock lock(mutex_);
     if (const TileMapRef* made = find()) return *made;
   }
-  const StreamView stream = map.in()->stream();
-  if (MapStructures& those = here(stream); &those != this) return those.tiles(view, cut, order);
-  std::array<MapRequest, 1> requests{};
-  const DeviceWindow* window = window_of(map);
+  const StreamView stream = map_.in()->stream();
+  if (MapFormats& those = here(stream); &those != this)
+    return those.tiles(is_transposed, cut, order);
+  std::array<CutRequest, 1> requests{};
+  const DeviceWindow* const on_device = window();
   {
     const std::scoped_lock lock(mutex_);
     if (const TileMapRef* made = find()) return *made;
-    requests[0] = request_through(window, map, wanted);
-    const std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
-    if (matched != nullptr && matched->is_ordered_for(cut.splits, cut.sort_by_mask))
-      requests[0].matched = matched;
+    requests[0] = request_through(on_device, wanted);
+    requests[0].earlier = ordered_[wanted.is_transposed ? 1 : 0];
   }
-  requests[0].keeps_match = true;
+  requests[0].keeps_order = true;
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  keep(map, requests[0], std::move(build_maps(runner, requests).front()));
+  keep(requests[0], std::move(cut_maps(runner, requests).front()));
   const std::scoped_lock lock(mutex_);
   return *find();
 }
 
-PairListRef MapStructures::pairs(const KernelMapView& view) {
-  const KernelMap& map = *view.map;
-  const bool is_identity = view.offsets == 1 && is_centred(map);
+PairListRef MapFormats::pairs(bool is_transposed) {
+  const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
   const auto find = [&] {
     pairs_asked_ = true;
     PairListRef result = pairs_;
-    if (view.is_transposed) std::swap(result.in, result.out);
+    if (is_transposed) std::swap(result.in, result.out);
     return result;
   };
   {
     const std::scoped_lock lock(mutex_);
     if (pairs_.offset_begin != nullptr) return find();
   }
-  const StreamView stream = map.in()->stream();
-  if (MapStructures& those = here(stream); &those != this) return those.pairs(view);
-  const DeviceWindow* window = is_identity ? nullptr : window_of(map);
-  std::array<MapRequest, 1> requests{};
+  const StreamView stream = map_.in()->stream();
+  if (MapFormats& those = here(stream); &those != this) return those.pairs(is_transposed);
+  const DeviceWindow* const on_device = is_identity ? nullptr : window();
+  std::array<CutRequest, 1> requests{};
   {
     const std::scoped_lock lock(mutex_);
     if (pairs_.offset_begin != nullptr) return find();
-    if (!is_identity) requests[0] = pair_request(window, map);
+    if (!is_identity) requests[0] = pair_request(on_device);
   }
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   if (is_identity) {
-    const CoordinateSetRef set = ref_of(*map.out());
+    const CoordinateSetRef set = ref_of(*map_.out());
     auto made = std::make_unique<IdentityPairs>(runner, set.rows, set.order);
     const std::scoped_lock lock(mutex_);
     if (identity_ == nullptr) {
@@ -163,17 +166,15 @@ PairListRef MapStructures::pairs(const KernelMapView& view) {
     }
     return find();
   }
-  keep(map, requests[0], std::move(build_maps(runner, requests).front()));
+  keep(requests[0], std::move(cut_maps(runner, requests).front()));
   const std::scoped_lock lock(mutex_);
   return find();
 }
 
-const TileMapRef& MapStructures::pair_tiles(const KernelMapView& view,
-                                            const PairTileOptions& options) {
+const TileMapRef& MapFormats::pair_tiles(bool is_transposed, const PairTileOptions& options) {
   const auto find = [&]() -> const TileMapRef* {
     for (const auto& made : pair_tiles_) {
-      if (made->is_transposed == view.is_transposed &&
-          made->options.tile_rows == options.tile_rows &&
+      if (made->is_transposed == is_transposed && made->options.tile_rows == options.tile_rows &&
           made->options.own_rows == options.own_rows)
         return &made->tiles.ref();
     }
@@ -183,47 +184,50 @@ const TileMapRef& MapStructures::pair_tiles(const KernelMapView& view,
     const std::scoped_lock lock(mutex_);
     if (const TileMapRef* made = find()) return *made;
   }
-  const StreamView stream = view.map->in()->stream();
-  if (MapStructures& those = here(stream); &those != this) return those.pair_tiles(view, options);
-  const PairListRef pairs_of_view = (older_ != nullptr ? *older_ : *this).pairs(view);
+  const StreamView stream = map_.in()->stream();
+  if (MapFormats& those = here(stream); &those != this)
+    return those.pair_tiles(is_transposed, options);
+  const PairListRef list = (older_ != nullptr ? *older_ : *this).pairs(is_transposed);
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  auto made = std::make_unique<TilesOfPairs>(TilesOfPairs{
-      view.is_transposed, options, PairTiles(runner, pairs_of_view, rows_of(view), options)});
+  const PairRows rows{.in = ref_of(input_of(map_, is_transposed)).rows,
+                      .out = output_rows(is_transposed)};
+  auto made = std::make_unique<TilesOfPairs>(
+      TilesOfPairs{is_transposed, options, PairTiles(runner, list, rows, options)});
   const std::scoped_lock lock(mutex_);
   if (find() == nullptr) pair_tiles_.push_back(std::move(made));
   return *find();
 }
 
-const std::int32_t* MapStructures::pair_index(const KernelMapView& view) {
-  Buffer<std::int32_t>& index = pair_index_[view.is_transposed ? 1 : 0];
+const std::int32_t* MapFormats::pair_index(bool is_transposed) {
+  Buffer<std::int32_t>& index = pair_index_[is_transposed ? 1 : 0];
   {
     const std::scoped_lock lock(mutex_);
     if (index.data() != nullptr) return index.data();
   }
-  const StreamView stream = view.map->in()->stream();
-  if (MapStructures& those = here(stream); &those != this) return those.pair_index(view);
-  const PairListRef pairs_of_view = (older_ != nullptr ? *older_ : *this).pairs(view);
+  const StreamView stream = map_.in()->stream();
+  if (MapFormats& those = here(stream); &those != this) return those.pair_index(is_transposed);
+  const PairListRef list = (older_ != nullptr ? *older_ : *this).pairs(is_transposed);
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  Buffer<std::int32_t> made = index_pairs(runner, pairs_of_view, rows_of(view).out.capacity);
+  Buffer<std::int32_t> made = index_pairs(runner, list, output_rows(is_transposed).capacity);
   const std::scoped_lock lock(mutex_);
   if (index.data() == nullptr) std::swap(index, made);
   return index.data();
 }
 
-RowCountRef MapStructures::output_rows(const KernelMapView& view) {
-  return rows_of(view).out;
+RowCountRef MapFormats::output_rows(bool is_transposed) const {
+  return ref_of(output_of(map_, is_transposed)).rows;
 }
 
-const std::vector<std::int64_t>& MapStructures::wait_for_pair_counts(const KernelMapView& view) {
+const std::vector<std::int64_t>& MapFormats::wait_for_pair_counts() {
   {
     const std::scoped_lock lock(mutex_);
     if (!pair_begin_.empty()) return pair_begin_;
   }
-  const StreamView stream = view.map->in()->stream();
+  const StreamView stream = map_.in()->stream();
   PUMICE_EXPECTS(!is_capturing(stream),
                  "the numbers of pairs of a kernel map are needed on the host, which cannot wait "
                  "for them while a graph is recorded");
-  const PairListRef list = pairs(view);
+  const PairListRef list = pairs(false);
   std::vector<std::int64_t> begin =
       copy_to_host(list.offset_begin, std::int64_t{list.offsets} + 1, stream);
   const std::scoped_lock lock(mutex_);
@@ -231,7 +235,7 @@ const std::vector<std::int64_t>& MapStructures::wait_for_pair_counts(const Kerne
   return pair_begin_;
 }
 
-std::vector<MapStructures::Asked> MapStructures::asked() {
+std::vector<MapFormats::Asked> MapFormats::asked() {
   const std::scoped_lock lock(mutex_);
   std::vector<Asked> result;
   for (const auto& made : tiles_) {
@@ -240,7 +244,7 @@ std::vector<MapStructures::Asked> MapStructures::asked() {
   return result;
 }
 
-MapStructures::Uses MapStructures::uses() {
+MapFormats::Uses MapFormats::uses() {
   Uses result = older_ == nullptr ? Uses{} : older_->uses();
   const std::scoped_lock lock(mutex_);
   result.pairs |= pairs_asked_ && identity_ == nullptr;   // an identity's cost next to nothing
@@ -250,57 +254,55 @@ MapStructures::Uses MapStructures::uses() {
   return result;
 }
 
-bool MapStructures::has_tiles(const TilesWanted& wanted) {
+bool MapFormats::has_tiles(const TilesWanted& wanted) {
   if (older_ != nullptr && older_->has_tiles(wanted)) return true;
   const std::scoped_lock lock(mutex_);
   return made_tiles(wanted) != nullptr;
 }
 
-bool MapStructures::has_pairs() {
+bool MapFormats::has_pairs() {
   if (older_ != nullptr && older_->has_pairs()) return true;
   const std::scoped_lock lock(mutex_);
   return pairs_.offset_begin != nullptr;
 }
 
-std::vector<MapRequest> MapStructures::missing(const KernelMap& map, const Uses& uses) {
+std::vector<CutRequest> MapFormats::missing(const Uses& uses) {
   if (uses.tiles.empty() && !uses.pairs) return {};
   std::vector<TilesWanted> tiles;
   std::copy_if(uses.tiles.begin(), uses.tiles.end(), std::back_inserter(tiles),
                [this](const TilesWanted& wanted) { return !has_tiles(wanted); });
-  const bool is_identity = map.view().offsets == 1 && is_centred(map);
+  const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
   bool lists_pairs = uses.pairs && !is_identity && !has_pairs();
-  const DeviceWindow* window = window_of(map);
+  const DeviceWindow* const on_device = window();
   const std::scoped_lock lock(mutex_);
-  std::vector<MapRequest> requests;
+  std::vector<CutRequest> requests;
   for (const TilesWanted& wanted : tiles) {
-    MapRequest& request = requests.emplace_back(request_through(window, map, wanted));
-    request.keeps_match = true;
-    const std::shared_ptr<MatchedMap>& matched = matched_[wanted.is_transposed ? 1 : 0];
-    if (matched != nullptr && matched->is_ordered_for(wanted.cut.splits, wanted.cut.sort_by_mask))
-      request.matched = matched;
-    if (lists_pairs && wanted.is_transposed == lists_from_inputs(map)) {
+    CutRequest& request = requests.emplace_back(request_through(on_device, wanted));
+    request.keeps_order = true;
+    request.earlier = ordered_[wanted.is_transposed ? 1 : 0];
+    if (lists_pairs && wanted.is_transposed == lists_from_inputs(map_)) {
       request.pairs = PairOptions{};
       lists_pairs = false;
     }
   }
-  if (lists_pairs) requests.push_back(pair_request(window, map));
+  if (lists_pairs) requests.push_back(pair_request(on_device));
   return requests;
 }
 
-void MapStructures::keep(const KernelMap& map, const MapRequest& request, DeviceMap made) {
+void MapFormats::keep(const CutRequest& request, CutMap made) {
   // What another thread made in the meantime stays, for somebody may be using it; `made` is given
   // back behind the lock then.
   const std::scoped_lock lock(mutex_);
-  const bool to_finer = request.reach == Reach::in_to_out;
-  const bool is_transposed = to_finer != outputs_are_finer_;
-  if (request.keeps_match) matched_[is_transposed ? 1 : 0] = made.matched();
+  const bool to_finer = request.map.reach == Reach::in_to_out;
+  const bool is_transposed = to_finer != map_.outputs_are_finer();
+  if (request.keeps_order) ordered_[is_transposed ? 1 : 0] = made.ordered();
   const bool lists_pairs = request.pairs && pairs_.offset_begin == nullptr;
   if (lists_pairs) {
     pairs_ = made.pairs();
-    if (lists_from_inputs(map)) std::swap(pairs_.in, pairs_.out);
+    if (lists_from_inputs(map_)) std::swap(pairs_.in, pairs_.out);
   }
   if (!request.tiles) {
-    if (lists_pairs) pairs_map_ = std::move(made);
+    if (lists_pairs) pairs_cut_ = std::move(made);
     return;
   }
   const TilesWanted wanted{

@@ -23,12 +23,12 @@ std::int64_t tiles_of(std::int64_t rows, std::int64_t tile_rows) {
 /// The bit of every offset in [begin, end): the rarest highest, so that outputs with the same rare
 /// offsets stand together and most tiles skip those. On 3³ maps of LiDAR scans this order wastes
 /// the fewest multiplies of those tried.
-std::vector<std::int64_t> bit_of_offset(const KernelMapView& map, std::int64_t begin,
+std::vector<std::int64_t> bit_of_offset(const RelationView& relation, std::int64_t begin,
                                         std::int64_t end) {
   std::vector<std::int64_t> by_count(static_cast<std::size_t>(end - begin));
   std::iota(by_count.begin(), by_count.end(), begin);
   std::stable_sort(by_count.begin(), by_count.end(), [&](std::int64_t a, std::int64_t b) {
-    return map.pairs_of(a) > map.pairs_of(b);
+    return relation.pairs_of(a) > relation.pairs_of(b);
   });
   std::vector<std::int64_t> bit(by_count.size());
   for (std::size_t i = 0; i < by_count.size(); ++i) {
@@ -38,15 +38,16 @@ std::vector<std::int64_t> bit_of_offset(const KernelMapView& map, std::int64_t b
 }
 
 /// Ranks sorted by descending mask over the offsets [begin, end); equal masks keep rank order,
-/// which is the order of memory. `pieces` are the map's pairs in tiles of ranks.
-std::vector<std::int32_t> ranks_by_mask(const KernelMapView& map, const RelationTilesView& pieces,
-                                        std::int64_t begin, std::int64_t end) {
-  const std::vector<std::int64_t> bit = bit_of_offset(map, begin, end);
+/// which is the order of memory. `pieces` are its pairs in tiles of ranks.
+std::vector<std::int32_t> ranks_by_mask(const RelationView& relation,
+                                        const RelationTilesView& pieces, std::int64_t begin,
+                                        std::int64_t end) {
+  const std::vector<std::int64_t> bit = bit_of_offset(relation, begin, end);
   const std::int64_t words = (end - begin + 63) / 64;
-  Buffer<std::uint64_t> mask(map.out_rows * words);   // complemented: ascending is descending
+  Buffer<std::uint64_t> mask(relation.out_rows * words);   // complemented: ascending is descending
   parallel_for(pieces.tiles, 1, [&](std::int64_t tile, std::int64_t) {
     const std::int64_t first = tile * pieces.tile_rows;
-    const std::int64_t rows = std::min(pieces.tile_rows, map.out_rows - first);
+    const std::int64_t rows = std::min(pieces.tile_rows, relation.out_rows - first);
     std::fill_n(mask.data() + first * words, rows * words, ~std::uint64_t{0});
     for (std::int64_t k = begin; k < end; ++k) {
       const std::int64_t at = bit[static_cast<std::size_t>(k - begin)];
@@ -57,13 +58,13 @@ std::vector<std::int32_t> ranks_by_mask(const KernelMapView& map, const Relation
     }
   });
 
-  std::vector<std::int32_t> ranks(static_cast<std::size_t>(map.out_rows));
+  std::vector<std::int32_t> ranks(static_cast<std::size_t>(relation.out_rows));
   std::iota(ranks.begin(), ranks.end(), 0);
-  Buffer<std::uint64_t> keys(map.out_rows);
+  Buffer<std::uint64_t> keys(relation.out_rows);
   for (std::int64_t word = 0; word < words; ++word) {   // least significant first, each stable
     const std::int64_t bits = std::min<std::int64_t>(64, end - begin - word * 64);
     const std::uint64_t used = bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-    parallel_for(map.out_rows, kGrain, [&](std::int64_t from, std::int64_t to) {
+    parallel_for(relation.out_rows, kGrain, [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t i = from; i < to; ++i) {
         keys[i] = mask[ranks[static_cast<std::size_t>(i)] * words + word] & used;
       }
@@ -75,13 +76,20 @@ std::vector<std::int32_t> ranks_by_mask(const KernelMapView& map, const Relation
 
 }   // namespace
 
-OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits)
-    : offsets_(map.offsets), out_rows_(map.out_rows), pairs_(map.pairs()), splits_(splits) {
+OutputTable::OutputTable(const RelationView& relation, bool sort_by_mask, int splits)
+    : offsets_(relation.offsets),
+      out_rows_(relation.out_rows),
+      pairs_(relation.pairs()),
+      splits_(splits) {
   PUMICE_EXPECTS(splits >= 1 && splits <= std::max<std::int64_t>(offsets_, 1), "splits = ", splits,
-                 ": a kernel of ", offsets_, " offsets can be cut into 1 to ", offsets_, " parts");
+                 ": a relation of ", offsets_, " offsets can be cut into 1 to ", offsets_,
+                 " parts");
+  PUMICE_EXPECTS(relation.unique_rows,
+                 "OutputTable: rows of this relation repeat within an offset, and a column holds "
+                 "one input; cut RelationTiles instead");
   table_ = Buffer<std::int32_t>(out_rows_ * offsets_);
   order_ = Buffer<std::int32_t>(out_rows_ * splits_);
-  const RelationTiles tiles(map, kFillRows);
+  const RelationTiles tiles(relation, kFillRows);
   const RelationTilesView pieces = tiles.view();
 
   parallel_for(table_.size(), kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -91,7 +99,7 @@ OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits
   for (int split = 0; split < splits_; ++split) {
     std::vector<std::int32_t> ranks;
     if (sort_by_mask) {
-      ranks = ranks_by_mask(map, pieces, first_offset(split), first_offset(split + 1));
+      ranks = ranks_by_mask(relation, pieces, first_offset(split), first_offset(split + 1));
     }
     parallel_for(out_rows_, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
@@ -113,6 +121,9 @@ OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits
     });
   }
 }
+
+OutputTable::OutputTable(const KernelMapView& map, bool sort_by_mask, int splits)
+    : OutputTable((check_lists(map, "OutputTable"), relation_of(map)), sort_by_mask, splits) {}
 
 bool OutputTable::any_in_tile(std::int64_t tile, std::int64_t tile_rows, std::int64_t k) const {
   const std::int64_t end = std::min((tile + 1) * tile_rows, out_rows_);

@@ -1,5 +1,5 @@
 // Learning what a pass made, and making it again.
-#include "maps/cuda/map_plan.hpp"
+#include "formats/cuda/map_plan.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -85,9 +85,9 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
                  .key_names_out = entry.key.out != nullptr,
                  .window = map.window(),
                  .on_device = DeviceWindow::on(stream, map.window()),
-                 .outputs_are_finer = map.structures()->outputs_are_finer(),
+                 .outputs_are_finer = map.outputs_are_finer(),
                  .has_identity_offset = map.view().has_identity_offset};
-    for (const MapStructures::Asked& asked : map.structures()->asked())
+    for (const MapFormats::Asked& asked : MapFormats::of(map).asked())
       step.tiles.push_back({asked.wanted, scaled(read_back(asked.entries, stream), factor)});
     maps_.push_back(std::move(step));
   }
@@ -139,26 +139,26 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   }
 
   Made made{sets.front(), std::make_shared<MapCache>()};
-  std::vector<MapRequest> requests;
+  std::vector<CutRequest> requests;
   for (const MapStep& step : maps_) {
-    KernelMapPtr map = KernelMap::on_device(
-        step.window, sets[step.in], sets[step.out],
-        std::make_shared<MapStructures>(step.outputs_are_finer, step.on_device),
-        step.has_identity_offset);
+    KernelMapPtr map = KernelMap::on_device(step.window, sets[step.in], sets[step.out],
+                                            step.outputs_are_finer, step.has_identity_offset);
+    MapFormats& formats = MapFormats::of(*map);
+    formats.keep_window(step.on_device);
     for (const TilesStep& tiles : step.tiles)
-      requests.push_back(map->structures()->request(*map, tiles.wanted, tiles.entry_capacity));
+      requests.push_back(formats.request(tiles.wanted, tiles.entry_capacity));
     made.maps->entries_.push_back(
         {{step.kind, sets[step.in], step.key_names_out ? sets[step.out] : nullptr, step.window},
          std::move(map)});
   }
   const StreamView stream = coordinates.stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  std::vector<DeviceMap> built = build_maps(runner, requests);
+  std::vector<CutMap> built = cut_maps(runner, requests);
   std::size_t next = 0;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     const KernelMap& map = *made.maps->entries_[i].map;
     for (std::size_t n = 0; n < maps_[i].tiles.size(); ++n, ++next)
-      map.structures()->keep(map, requests[next], std::move(built[next]));
+      MapFormats::of(map).keep(requests[next], std::move(built[next]));
   }
   return made;
 }

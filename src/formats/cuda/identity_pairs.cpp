@@ -1,11 +1,11 @@
 // Memory and launch of pairs of rows with themselves.
-#include "maps/cuda/identity_pairs.hpp"
+#include "formats/cuda/identity_pairs.hpp"
 
 #include <algorithm>
 
-#include <pumice/maps/identity_arguments.h>
+#include <pumice/formats/identity_arguments.h>
 
-#include "maps/cuda/sources.hpp"
+#include "formats/cuda/sources.hpp"
 
 namespace pumice::cuda {
 
@@ -16,7 +16,7 @@ IdentityPairs::IdentityPairs(jit::KernelRunner& runner, RowCountRef rows, const 
   // Also where there is no row: somebody has to write the bounds.
   const std::int64_t blocks = (rows.capacity + kIdentityThreads - 1) / kIdentityThreads;
   runner.run(
-      maps_kernel("identity_pairs"),
+      formats_kernel("identity_pairs"),
       {.blocks = std::max<std::int64_t>(blocks, 1), .threads = kIdentityThreads},
       IdentityArguments{.rows = rows, .order = order, .row = row_.data(), .begin = begin_.data()});
 }

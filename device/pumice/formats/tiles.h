@@ -12,6 +12,7 @@
 
 #include <pumice/block/digit_ranks.h>
 #include <pumice/block/scan.h>
+#include <pumice/formats/cut_arguments.h>
 #include <pumice/maps/input_row.h>
 #include <pumice/thread/report.h>
 
@@ -29,17 +30,17 @@ struct TileSlice {
 };
 
 /// Rows and tiles are int32: 32-bit divisions, which take no call.
-PUMICE_DEVICE int32_t tiles_of_split(const MapTask& task) {
+PUMICE_DEVICE int32_t tiles_of_split(const CutTask& task) {
   const auto rows = static_cast<uint32_t>(*task.ordered_rows);
   const auto tile_rows = static_cast<uint32_t>(task.tile_rows);
   return static_cast<int32_t>((rows + tile_rows - 1) / tile_rows);
 }
 
-PUMICE_DEVICE TileSlice tile_slice(const MapBatch& batch, const MapTask& task, int32_t tile) {
+PUMICE_DEVICE TileSlice tile_slice(const CutBatch& batch, const CutTask& task, int32_t tile) {
   const int32_t tiles = tiles_of_split(task);
   if (tile >= tiles * task.splits) return {tile, 0, nullptr, 0};
   const int split = tile / tiles;
-  const int64_t capacity = batch.set[task.out_set].rows.capacity;
+  const int64_t capacity = batch.set[task.map.out_set].rows.capacity;
   const int64_t first = int64_t{tile - split * tiles} * task.tile_rows;
   const int64_t left = *task.ordered_rows - first;
   return {tile, split, task.sorted + split * capacity + first,
@@ -47,32 +48,32 @@ PUMICE_DEVICE TileSlice tile_slice(const MapBatch& batch, const MapTask& task, i
 }
 
 /// The offsets of a word that belong to a split, one bit each. For a whole warp.
-PUMICE_DEVICE uint32_t split_mask(const MapTask& task, int split, int word) {
+PUMICE_DEVICE uint32_t split_mask(const CutTask& task, int split, int word) {
   const int k = word * kWarpThreads + lane_index();
-  return warp_ballot(k < task.relation.window.volume && task.label[k] % task.splits == split);
+  return warp_ballot(k < task.map.relation.window.volume && task.label[k] % task.splits == split);
 }
 
 /// What the rows of one 64-row block have, for a whole warp.
-PUMICE_DEVICE uint32_t or_of_block(const MapTask& task, const TileSlice& tile, int block,
+PUMICE_DEVICE uint32_t or_of_block(const CutTask& task, const TileSlice& tile, int block,
                                    int word) {
   uint32_t bits = 0;
   for (int row = block * kBlockRows + lane_index(); row < (block + 1) * kBlockRows;
        row += kWarpThreads) {
-    if (row < tile.rows) bits |= task.mask[int64_t{tile.ranks[row]} * task.words + word];
+    if (row < tile.rows) bits |= task.map.mask[int64_t{tile.ranks[row]} * task.map.words + word];
   }
   return warp_or(bits);
 }
 
-PUMICE_DEVICE void write_out_rows(const MapBatch& batch, const MapTask& task,
+PUMICE_DEVICE void write_out_rows(const CutBatch& batch, const CutTask& task,
                                   const TileSlice& tile) {
-  const int32_t* const order = batch.set[task.out_set].order;
+  const int32_t* const order = batch.set[task.map.out_set].order;
   for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
     const int32_t rank = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
     task.out_row[int64_t{tile.tile} * task.tile_rows + row] = row_of_rank(order, rank);
   }
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
   using Blocks = uint32_t[kMaxTileBlocks];
   PUMICE_BLOCK_SHARED(Blocks, of_block);
   const auto [task, number] = task_of_block(batch);
@@ -80,13 +81,13 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBa
   if (tile.rows == 0 || tile.tile >= task.tile_capacity) return;
   const int blocks = task.tile_rows / kBlockRows;
   int entries = 0;
-  for (int word = 0; word < task.words; ++word) {
+  for (int word = 0; word < task.map.words; ++word) {
     const uint32_t mine = split_mask(task, tile.split, word);
     for (int block = warp_index(); block < blocks; block += kTileThreads / kWarpThreads) {
       const uint32_t bits = or_of_block(task, tile, block, word) & mine;
       if (lane_index() != 0) continue;
       of_block[block] = bits;
-      task.block_mask[(int64_t{tile.tile} * blocks + block) * task.words + word] = bits;
+      task.block_mask[(int64_t{tile.tile} * blocks + block) * task.map.words + word] = bits;
     }
     block_sync();
     uint32_t of_tile = 0;
@@ -102,14 +103,14 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads) void mask_tiles(PUMICE_ARGUMENT(MapBa
 inline constexpr int kLengths = 256;   // that are told apart
 
 /// Tiles with more entries have a smaller digit: longest first.
-PUMICE_DEVICE uint32_t length_digit(const MapTask& task, int32_t entries) {
-  const auto most = static_cast<uint32_t>(task.relation.window.volume);
+PUMICE_DEVICE uint32_t length_digit(const CutTask& task, int32_t entries) {
+  const auto most = static_cast<uint32_t>(task.map.relation.window.volume);
   const auto length = static_cast<uint32_t>(entries);
   return kLengths - 1 - (most < kLengths ? length : length * (kLengths - 1) / most);
 }
 
 /// Where the entries of each tile begin; returns how many there are in all.
-PUMICE_DEVICE int64_t place_entries(const MapTask& task, int32_t tiles) {
+PUMICE_DEVICE int64_t place_entries(const CutTask& task, int32_t tiles) {
   int64_t before = 0;
   for (int32_t first = 0; first < tiles; first += kPlanThreads) {
     const int32_t tile = first + thread_index();
@@ -123,7 +124,7 @@ PUMICE_DEVICE int64_t place_entries(const MapTask& task, int32_t tiles) {
 }
 
 /// A stable counting sort of the tiles by how many entries they have.
-PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles_of_split) {
+PUMICE_DEVICE void order_tiles(const CutTask& task, int32_t tiles, int32_t tiles_of_split) {
   using Positions = uint32_t[kLengths];
   PUMICE_BLOCK_SHARED(Positions, position);
   if (thread_index() < kLengths) position[thread_index()] = 0;
@@ -153,18 +154,18 @@ PUMICE_DEVICE void order_tiles(const MapTask& task, int32_t tiles, int32_t tiles
 
 /// Every block of a launch asks for its run before it knows the count of tiles (tile_walk.h): past
 /// the last one it gets a run without entries instead of what lay there before.
-PUMICE_DEVICE void clear_runs(const MapTask& task, int64_t from) {
+PUMICE_DEVICE void clear_runs(const CutTask& task, int64_t from) {
   for (int64_t tile = from + thread_index(); tile < task.tile_capacity; tile += kPlanThreads)
     task.tile_order[tile] = {0, 0, 0, 0};
 }
 
 /// One block a task.
-PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
-  const MapTask& task = batch.task[block_index()];
+PUMICE_KERNEL PUMICE_THREADS(kPlanThreads) void plan_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
+  const CutTask& task = batch.task[block_index()];
   if (task.splits == 0) return;
   const int32_t of_split = tiles_of_split(task);
   const int32_t tiles = of_split * task.splits;
-  const bool poisoned = poisoned_sets(batch, task);
+  const bool poisoned = poisoned_sets(batch.set, task.map);
   const bool fits = tiles <= task.tile_capacity;
   const int64_t entries = poisoned || !fits ? 0 : place_entries(task, tiles);
   if (thread_index() == 0) {
@@ -196,12 +197,12 @@ struct WordOffsets {
   uint16_t blocks[kWarpThreads];
 
   /// For a whole warp.
-  PUMICE_DEVICE void find(const MapTask& task, int32_t tile, int word) {
+  PUMICE_DEVICE void find(const CutTask& task, int32_t tile, int word) {
     const int tile_blocks = task.tile_rows / kBlockRows;
     uint32_t in_blocks = 0;
     for (int block = 0; block < tile_blocks; ++block) {
       const uint32_t bits =
-          task.block_mask[(int64_t{tile} * tile_blocks + block) * task.words + word];
+          task.block_mask[(int64_t{tile} * tile_blocks + block) * task.map.words + word];
       in_blocks |= (bits >> lane_index() & 1) << block;
     }
     const uint32_t lanes = warp_ballot(in_blocks != 0);
@@ -220,29 +221,30 @@ struct alignas(16) FourRows {
 
 /// The input rows of an entry, from where they were noted when they were matched, four a lane; for
 /// one warp.
-PUMICE_DEVICE void copy_found(const MapTask& task, const TileRows& rows, int bit, int32_t* to) {
-  const int volume = task.relation.window.volume;
+PUMICE_DEVICE void copy_found(const CutTask& task, const TileRows& rows, int bit, int32_t* to) {
+  const int volume = task.map.relation.window.volume;
   for (int first = 4 * lane_index(); first < task.tile_rows; first += 4 * kWarpThreads) {
     FourRows in;
     PUMICE_UNROLL
     for (int i = 0; i < 4; ++i) {
       const bool has = (rows.mask[first + i] >> bit & 1) != 0;
-      in.row[i] = has ? task.found[int64_t{rows.rank[first + i]} * volume + bit] : -1;
+      in.row[i] = has ? task.map.found[int64_t{rows.rank[first + i]} * volume + bit] : -1;
     }
     *reinterpret_cast<FourRows*>(to + first) = in;
   }
 }
 
 /// The same, looked up again.
-PUMICE_DEVICE void look_up_entry(const MapBatch& batch, const MapTask& task, const TileRows& rows,
+PUMICE_DEVICE void look_up_entry(const CutBatch& batch, const CutTask& task, const TileRows& rows,
                                  int word, int bit, int32_t* to) {
   for (int row = lane_index(); row < task.tile_rows; row += kWarpThreads) {
     const bool has = (rows.mask[row] >> bit & 1) != 0;
-    to[row] = has ? look_up_row(batch, task, word * kWarpThreads + bit, rows.rank[row]) : -1;
+    to[row] =
+        has ? look_up_row(batch.set, task.map, word * kWarpThreads + bit, rows.rank[row]) : -1;
   }
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(CutBatch) batch) {
   PUMICE_BLOCK_SHARED(TileRows, rows);
   PUMICE_BLOCK_SHARED(WordOffsets, offsets);
   const auto [task, number] = task_of_block(batch);
@@ -253,12 +255,12 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(Ma
     rows.rank[row] = row < tile.rows ? static_cast<int32_t>(tile.ranks[row]) : -1;
   }
   int64_t entry = task.entry_begin[tile.tile];
-  for (int word = 0; word < task.words; ++word) {
+  for (int word = 0; word < task.map.words; ++word) {
     block_sync();   // the word before has been worked off
     if (warp_index() == 0) offsets.find(task, tile.tile, word);
     for (int row = thread_index(); row < task.tile_rows; row += kTileThreads) {
       rows.mask[row] =
-          row < tile.rows ? task.mask[int64_t{tile.ranks[row]} * task.words + word] : 0;
+          row < tile.rows ? task.map.mask[int64_t{tile.ranks[row]} * task.map.words + word] : 0;
     }
     block_sync();
     if (thread_index() < offsets.count) {
@@ -266,13 +268,13 @@ PUMICE_KERNEL PUMICE_THREADS(kTileThreads, 5) void fill_tiles(PUMICE_ARGUMENT(Ma
       const uint16_t blocks = offsets.blocks[thread_index()];
       task.entry[entry + thread_index()] = {static_cast<uint16_t>(k), blocks};
       if (task.mirrored != nullptr) {
-        const int mirrored = task.relation.window.volume - 1 - k;
+        const int mirrored = task.map.relation.window.volume - 1 - k;
         task.mirrored[entry + thread_index()] = {static_cast<uint16_t>(mirrored), blocks};
       }
     }
     for (int i = warp_index(); i < offsets.count; i += kTileThreads / kWarpThreads) {
       int32_t* const to = task.in_row + (entry + i) * task.tile_rows;
-      if (task.found != nullptr) {
+      if (task.map.found != nullptr) {
         copy_found(task, rows, offsets.bit[i], to);
       } else {
         look_up_entry(batch, task, rows, word, offsets.bit[i], to);

@@ -1,13 +1,13 @@
 // Memory and launches of tiles of pairs.
-#include "maps/cuda/pair_tiles.hpp"
+#include "formats/cuda/pair_tiles.hpp"
 
 #include <limits>
 
-#include <pumice/maps/pair_tile_arguments.h>
+#include <pumice/formats/pair_tile_arguments.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
-#include "maps/cuda/sources.hpp"
+#include "formats/cuda/sources.hpp"
 
 namespace pumice::cuda {
 
@@ -39,8 +39,9 @@ PairTiles::PairTiles(jit::KernelRunner& runner, const PairListRef& pairs, const 
                                      .in_row = in_row_.data(),
                                      .out_row = out_row_.data(),
                                      .tile_count = tile_begin_.data() + pairs.offsets + 1};
-  runner.run(maps_kernel("plan_pair_tiles"), {.blocks = 1, .threads = kPairPlanThreads}, arguments);
-  runner.run(maps_kernel("fill_pair_tiles"), {.blocks = tiles, .threads = kPairTileThreads},
+  runner.run(formats_kernel("plan_pair_tiles"), {.blocks = 1, .threads = kPairPlanThreads},
+             arguments);
+  runner.run(formats_kernel("fill_pair_tiles"), {.blocks = tiles, .threads = kPairTileThreads},
              arguments);
   ref_ = {.tile_order = arguments.tile_order,
           .entry = arguments.entry,
@@ -58,7 +59,7 @@ Buffer<std::int32_t> index_pairs(jit::KernelRunner& runner, const PairListRef& p
   auto pair_of = runner.make<std::int32_t>(out_rows * pairs.offsets);
   if (pair_of.size() == 0) return pair_of;
   fill_bytes_async(pair_of.data(), std::byte{0xff}, pair_of.bytes(), runner.stream());   // -1
-  runner.run(maps_kernel("index_pairs"),
+  runner.run(formats_kernel("index_pairs"),
              {.blocks = (pairs.pairs.capacity + kPairTileThreads - 1) / kPairTileThreads,
               .threads = kPairTileThreads},
              PairIndexArguments{.pairs = pairs, .pair_of = pair_of.data()});

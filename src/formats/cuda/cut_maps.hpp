@@ -1,4 +1,9 @@
-// Kernel maps on the device: the structures that convolutions and their gradients run on.
+// Kernel maps on the device, cut: the tiles and lists of pairs that convolutions and their
+// gradients run on.
+//
+//   tiles of 128 rows ──┐
+//   tiles of 256 rows ──┼──► one search, one order of the outputs, then a cut for each
+//   pairs             ──┘
 #pragma once
 
 #include <array>
@@ -6,15 +11,14 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include <pumice/maps/map_arguments.h>
+#include <pumice/formats/cut_arguments.h>
 #include <pumice/shared/pair_list_ref.h>
 #include <pumice/shared/tile_map.h>
 
 #include "jit/kernel_runner.hpp"
-#include "maps/cuda/device_window.hpp"
+#include "maps/cuda/match_batch.hpp"
 
 namespace pumice::cuda {
 
@@ -30,12 +34,10 @@ struct PairOptions {
   std::int64_t pair_capacity = 0;   // 0: as many as there could be
 };
 
-/// Which outputs have which offsets, and their order in tiles: what tiles of another height and
-/// lists of pairs are made from without a search, in 8 bytes a row for up to 32 offsets.
-struct MatchedMap {
-  Buffer<std::uint32_t> mask;
-  Buffer<std::uint32_t> offset_count;
-  Buffer<OffsetStep> step;
+/// A map that was searched, and its outputs in an order: what tiles of another height and lists of
+/// pairs are made from without a search, in 8 bytes a row for up to 32 offsets.
+struct OrderedMap {
+  std::shared_ptr<MatchedMap> match;
   std::int32_t splits = 0;   // 0: outputs have not been ordered
   bool sorted_by_mask = true;
   Buffer<std::uint16_t> label;
@@ -44,31 +46,27 @@ struct MatchedMap {
   Buffer<std::uint32_t> unsorted;          // where outputs stay as they are, the numbers of all
   const std::uint32_t* sorted = nullptr;   // in one of them
 
-  /// Whether tiles can be cut from it without ordering outputs again.
-  bool is_ordered_for(std::int32_t wanted_splits, bool by_mask) const {
-    return splits == wanted_splits && sorted_by_mask == by_mask;
+  /// Whether these tiles can be cut from it without ordering outputs again.
+  bool is_ordered_for(const TileOptions& tiles) const {
+    return splits == tiles.splits && sorted_by_mask == tiles.sort_by_mask;
   }
 };
 
-/// A map from `in` to `out` through `window`; the sets and the window outlive the build.
-struct MapRequest {
-  CoordinateSetRef in{};
-  CoordinateSetRef out{};
-  const DeviceWindow* window = nullptr;
-  Reach reach = Reach::out_to_in;
+/// What is to be cut from a map.
+struct CutRequest {
+  MapSearch map{};
   std::optional<TileOptions> tiles{};
   std::optional<PairOptions> pairs{};
   /// Offset K - 1 - k leads back from where offset k leads to, so that the tiles are those of the
   /// transposed map too.
   bool is_centred = false;
-  /// What was found when the same map was built for something else; null: it is searched for.
-  std::shared_ptr<MatchedMap> matched{};
-  bool keeps_match = false;   // for others of the same map
-  std::string name = "map";   // who is named when the room does not suffice
+  /// What was found when the same map was cut before; null: it is searched.
+  std::shared_ptr<OrderedMap> earlier{};
+  bool keeps_order = false;   // for other cuts of the same map
 };
 
 /// What a request led to. Everything in it is counted on the device.
-class DeviceMap {
+class CutMap {
  public:
   TileMapRef tiles() const { return tiles_; }
   /// Of a centred map, those of its transpose.
@@ -78,15 +76,15 @@ class DeviceMap {
     return tiles;
   }
   PairListRef pairs() const { return pairs_; }
-  /// Null unless the request keeps it.
-  const std::shared_ptr<MatchedMap>& matched() const { return matched_; }
+  /// What other cuts of the same map can be made from; null unless the request keeps it.
+  const std::shared_ptr<OrderedMap>& ordered() const { return ordered_; }
   /// How many entries the tiles have; the word keeps the number that was needed.
   RowCountRef entries() const { return entries_; }
   /// Bytes of everything that stays after the build.
   std::int64_t bytes() const;
 
  private:
-  friend class MapBatchBuilder;
+  friend class CutBatchBuilder;
   TileMapRef tiles_{};
   PairListRef pairs_{};
   RowCountRef entries_{};
@@ -99,17 +97,13 @@ class DeviceMap {
   Buffer<std::int32_t> pair_in_;
   Buffer<std::int32_t> pair_out_;
   Buffer<std::int64_t> counts_;   // tiles, entries, pairs
-  std::shared_ptr<MatchedMap> matched_;
+  std::shared_ptr<OrderedMap> ordered_;
 };
 
-/// Maps in the order of the requests. Those with kernels of like size are built together, up to
-/// eight at once: a fill, one or two launches to match, then for tiles a launch for keys, a launch
-/// a sort pass (4 for 27 offsets, 2 for 8) and 3, for pairs 3. Of maps that were matched before,
-/// tiles and pairs are 3 launches each. Requests of one map that differ in the height of tiles, or
-/// want pairs, share a search and an order: put them one after another, tiles first.
-std::vector<DeviceMap> build_maps(jit::KernelRunner& runner, std::span<const MapRequest> requests);
-
-/// How the keys of the sets of a request hang together.
-KeyRelation key_relation(const MapRequest& request);
+/// Cuts in the order of the requests, up to 16 at once: a fill, one or two launches to search, then
+/// for tiles a launch for keys, a launch a sort pass (4 for 27 offsets, 2 for 8) and 3, for
+/// pairs 3. Requests of one map that differ in the height of tiles, or want pairs, share a search
+/// and an order, and so do later ones that are given it; then tiles and pairs are 3 launches each.
+std::vector<CutMap> cut_maps(jit::KernelRunner& runner, std::span<const CutRequest> requests);
 
 }   // namespace pumice::cuda

@@ -11,16 +11,17 @@
 // neighbours in frequency share a bit.
 #pragma once
 
-#include <pumice/maps/map_task.h>
+#include <pumice/formats/cut_arguments.h>
+#include <pumice/maps/batch_task.h>
 
 namespace pumice {
 
 /// Label of each offset: how many are more frequent. For one warp or more of a block; the counts
 /// are complete.
-PUMICE_DEVICE void rank_offsets(const MapTask& task, uint32_t* counts, uint16_t* labels) {
-  const int volume = task.relation.window.volume;
+PUMICE_DEVICE void rank_offsets(const CutTask& task, uint32_t* counts, uint16_t* labels) {
+  const int volume = task.map.relation.window.volume;
   for (int k = thread_index(); k < volume; k += kOrderThreads)
-    counts[k] = task.offset_count[k];
+    counts[k] = task.map.offset_count[k];
   block_sync();
   for (int k = thread_index(); k < volume; k += kOrderThreads) {
     int before = 0;
@@ -34,12 +35,12 @@ PUMICE_DEVICE void rank_offsets(const MapTask& task, uint32_t* counts, uint16_t*
 }
 
 /// Offsets of each split: as many, within one.
-PUMICE_DEVICE int split_offsets(const MapTask& task) {
-  return (task.relation.window.volume + task.splits - 1) / task.splits;
+PUMICE_DEVICE int split_offsets(const CutTask& task) {
+  return (task.map.relation.window.volume + task.splits - 1) / task.splits;
 }
 
 /// Bit of an offset in the keys of its split.
-PUMICE_DEVICE int key_bit(const MapTask& task, int label) {
+PUMICE_DEVICE int key_bit(const CutTask& task, int label) {
   const int place = label / task.splits;
   const int offsets = split_offsets(task);
   return offsets <= kMaskKeyBits ? place : place * kMaskKeyBits / offsets;
@@ -53,10 +54,10 @@ template <class Code> PUMICE_DEVICE Code gray_decode(Code code) {
 }
 
 /// The key of a row in one split. Without labels, offsets are their own.
-PUMICE_DEVICE uint64_t split_key(const MapTask& task, const uint16_t* labels, const uint32_t* mask,
+PUMICE_DEVICE uint64_t split_key(const CutTask& task, const uint16_t* labels, const uint32_t* mask,
                                  int split) {
   uint64_t code = 0;
-  for (int word = 0; word < task.words; ++word) {
+  for (int word = 0; word < task.map.words; ++word) {
     for (uint32_t left = mask[word]; left != 0; left &= left - 1) {
       const int k = word * kWarpThreads + lowest_bit(left);
       const int label = labels == nullptr ? k : labels[k];
@@ -75,14 +76,14 @@ template <class Key> PUMICE_DEVICE Key short_key(const uint16_t* labels, uint32_
 }
 
 /// One thread a row; each writes a key for each split.
-template <class Key> PUMICE_DEVICE void write_gray_keys(const MapBatch& batch) {
+template <class Key> PUMICE_DEVICE void write_gray_keys(const CutBatch& batch) {
   using Counts = uint32_t[kMostRankedOffsets];
   using Labels = uint16_t[kMostRankedOffsets];
   PUMICE_BLOCK_SHARED(Counts, counts);
   PUMICE_BLOCK_SHARED(Labels, ranked);
   const auto [task, chunk] = task_of_block(batch);
-  const int volume = task.relation.window.volume;
-  const int64_t rows = rows_of(batch, task);
+  const int volume = task.map.relation.window.volume;
+  const int64_t rows = rows_of(batch.set, task.map);
   if (chunk == 0 && thread_index() == 0) *task.ordered_rows = rows;
   const bool ranks = volume <= kMostRankedOffsets;
   if (ranks) rank_offsets(task, counts, ranked);
@@ -90,27 +91,27 @@ template <class Key> PUMICE_DEVICE void write_gray_keys(const MapBatch& batch) {
     task.label[k] = ranks ? ranked[k] : static_cast<uint16_t>(k);
   const int64_t rank = int64_t{chunk} * kOrderThreads + thread_index();
   if (rank >= rows) return;
-  const int64_t capacity = batch.set[task.out_set].rows.capacity;
+  const int64_t capacity = batch.set[task.map.out_set].rows.capacity;
   if (task.unsorted != nullptr) {
     for (int split = 0; split < task.splits; ++split)
       task.unsorted[split * capacity + rank] = static_cast<uint32_t>(rank);
     return;
   }
   Key* const keys = static_cast<Key*>(task.keys) + rank;
-  if (task.splits == 1 && task.words == 1) {
-    *keys = short_key<Key>(ranked, task.mask[rank]);
+  if (task.splits == 1 && task.map.words == 1) {
+    *keys = short_key<Key>(ranked, task.map.mask[rank]);
     return;
   }
   for (int split = 0; split < task.splits; ++split) {
     keys[split * capacity] = static_cast<Key>(
-        split_key(task, ranks ? ranked : nullptr, task.mask + rank * task.words, split));
+        split_key(task, ranks ? ranked : nullptr, task.map.mask + rank * task.map.words, split));
   }
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u32(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u32(PUMICE_ARGUMENT(CutBatch) batch) {
   write_gray_keys<uint32_t>(batch);
 }
-PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u64(PUMICE_ARGUMENT(MapBatch) batch) {
+PUMICE_KERNEL PUMICE_THREADS(kOrderThreads) void gray_keys_u64(PUMICE_ARGUMENT(CutBatch) batch) {
   write_gray_keys<uint64_t>(batch);
 }
 

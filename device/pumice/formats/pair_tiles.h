@@ -10,7 +10,7 @@
 #pragma once
 
 #include <pumice/block/scan.h>
-#include <pumice/maps/pair_tile_arguments.h>
+#include <pumice/formats/pair_tile_arguments.h>
 
 namespace pumice {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <pumice/coords/block_table.h>
-#include <pumice/maps/identity_arguments.h>
+#include <pumice/formats/identity_arguments.h>
 #include <pumice/platform.h>
 
 namespace pumice {

@@ -1,0 +1,281 @@
+// Tasks, memory and launches of a batch of cuts.
+#include "formats/cuda/cut_batch.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <pumice/shared/tile_map.h>
+#include <pumice/core/error.hpp>
+
+#include "core/cuda/status.hpp"
+#include "formats/cuda/sources.hpp"
+#include "maps/cuda/batch_launch.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
+  return (size + part - 1) / part;
+}
+
+int split_key_bits(std::int64_t volume, int splits) {
+  return static_cast<int>(std::min<std::int64_t>(ceil_of(volume, splits), kMaskKeyBits));
+}
+
+}   // namespace
+
+int CutBatchBuilder::find_map(const MapSearch& map) const {
+  for (std::size_t i = 0; i < scratch_.size(); ++i) {
+    if (same_map(scratch_[i].map, map)) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::shared_ptr<OrderedMap> CutBatchBuilder::find_order(const CutRequest& request) const {
+  const auto fits = [&](const OrderedMap& order) { return order.is_ordered_for(*request.tiles); };
+  for (const Scratch& other : scratch_) {
+    if (fits(*other.order) && same_map(other.map, request.map)) return other.order;
+  }
+  return request.earlier != nullptr && fits(*request.earlier) ? request.earlier : nullptr;
+}
+
+bool CutBatchBuilder::sorts(const CutRequest& request) const {
+  return request.tiles && request.tiles->sort_by_mask && find_order(request) == nullptr;
+}
+
+bool CutBatchBuilder::takes(const CutRequest& request) const {
+  const auto rooms =
+      rooms_.size() + static_cast<std::size_t>(sorts(request) ? request.tiles->splits : 0);
+  return tasks() < kMaxTasks && rooms <= kMostSortSegments && search_.takes(request.map);
+}
+
+/// The map as it was searched before, as another task of the batch has it, or to be searched.
+void CutBatchBuilder::take_map(const CutRequest& request, CutTask& task, Scratch& scratch) {
+  const int other = find_map(request.map);
+  if (other >= 0) {
+    task.map = batch_.task[other].map;
+    scratch.order->match = scratch_[static_cast<std::size_t>(other)].order->match;
+  } else if (request.earlier != nullptr) {
+    scratch.order->match = request.earlier->match;
+    task.map = search_.searched_before(request.map, *scratch.order->match);
+  } else {
+    scratch.order->match = std::make_shared<MatchedMap>();
+    task.map = search_.add(request.map, *scratch.order->match);
+  }
+}
+
+/// An order that there is, or one that is made here.
+void CutBatchBuilder::take_order(const CutRequest& request, CutTask& task, Scratch& scratch) {
+  if (std::shared_ptr<OrderedMap> there = find_order(request)) {
+    scratch.order = std::move(there);
+  } else {
+    scratch.is_ordered_here = true;
+    add_order(request, task, *scratch.order);
+  }
+  task.label = scratch.order->label.data();
+  task.ordered_rows = scratch.order->ordered_rows.data();
+  task.sorted = scratch.order->sorted;   // where it is sorted here, known after the sort
+}
+
+void CutBatchBuilder::add_order(const CutRequest& request, CutTask& task, OrderedMap& order) {
+  const TileOptions& options = *request.tiles;
+  const std::int64_t volume = request.map.window->volume();
+  const std::int64_t capacity = request.map.out.rows.capacity;
+  order.splits = options.splits;
+  order.sorted_by_mask = options.sort_by_mask;
+  order.label = runner_.make<std::uint16_t>(volume);
+  order.ordered_rows = runner_.make<std::int64_t>(1);
+  if (options.sort_by_mask) {
+    rooms_.insert(rooms_.end(), static_cast<std::size_t>(options.splits),
+                  {capacity, split_key_bits(volume, options.splits)});
+  } else {
+    order.unsorted = runner_.make<std::uint32_t>(capacity * options.splits);
+    order.sorted = task.unsorted = order.unsorted.data();
+  }
+}
+
+std::shared_ptr<OrderedMap> CutBatchBuilder::add(const CutRequest& request) {
+  PUMICE_ENSURES(takes(request), "a map too many in a batch");
+  Scratch scratch{.map = request.map, .order = std::make_shared<OrderedMap>()};
+  CutTask task;
+  CutMap cut;
+  take_map(request, task, scratch);
+  cut.counts_ = runner_.make<std::int64_t>(3);
+  if (request.tiles) add_tiles(request, task, cut, scratch);
+  if (request.pairs) add_pairs(request, task, cut, scratch);
+  if (request.keeps_order) cut.ordered_ = scratch.order;
+  batch_.task[batch_.tasks++] = task;
+  cuts_.push_back(std::move(cut));
+  scratch_.push_back(std::move(scratch));
+  return scratch_.back().order;
+}
+
+void CutBatchBuilder::add_tiles(const CutRequest& request, CutTask& task, CutMap& cut,
+                                Scratch& scratch) {
+  const TileOptions& options = *request.tiles;
+  PUMICE_ENSURES(options.tile_rows > 0 && options.tile_rows % kBlockRows == 0 &&
+                     options.tile_rows <= kBlockRows * kMaxTileBlocks,
+                 request.map.name, ": tiles of ", options.tile_rows, " rows");
+  PUMICE_ENSURES(options.splits >= 1 && options.splits <= kMaxSplits, request.map.name, ": ",
+                 options.splits, " splits");
+  const std::int64_t volume = request.map.window->volume();
+  PUMICE_EXPECTS(volume <= kMostTileOffsets, request.map.name, ": a kernel of ", volume,
+                 " offsets; on a device the most is ", kMostTileOffsets,
+                 ", so take a smaller kernel");
+  const std::int64_t tiles =
+      options.splits * ceil_of(request.map.out.rows.capacity, options.tile_rows);
+  const std::int64_t entries =
+      options.entry_capacity > 0 ? options.entry_capacity : tiles * ceil_of(volume, options.splits);
+  PUMICE_EXPECTS(entries <= std::numeric_limits<std::int32_t>::max(), request.map.name,
+                 ": room for ", entries,
+                 " entries of tiles; the most is 2147483647, so give a smaller capacity");
+  const std::int64_t blocks = options.tile_rows / kBlockRows;
+  task.splits = options.splits;
+  task.tile_rows = options.tile_rows;
+  take_order(request, task, scratch);
+  task.tile_capacity = tiles;
+  task.entry_capacity = entries;
+  task.tile_site = status_site(request.map.name + ": tiles");
+  task.entry_site = status_site(request.map.name + ": entries of tiles");
+
+  scratch.block_mask = runner_.make<std::uint32_t>(tiles * blocks * task.map.words);
+  scratch.tile_entries = runner_.make<std::int32_t>(tiles);
+  scratch.entry_begin = runner_.make<std::int32_t>(tiles);
+  task.block_mask = scratch.block_mask.data();
+  task.tile_entries = scratch.tile_entries.data();
+  task.entry_begin = scratch.entry_begin.data();
+
+  cut.tile_order_ = runner_.make<TileRun>(tiles);
+  cut.entry_ = runner_.make<TileEntry>(entries);
+  cut.mirrored_ = runner_.make<TileEntry>(request.is_centred ? entries : 0);
+  cut.in_row_ = runner_.make<std::int32_t>(entries * options.tile_rows);
+  cut.out_row_ = runner_.make<std::int32_t>(tiles * options.tile_rows);
+  task.tile_order = cut.tile_order_.data();
+  task.entry = cut.entry_.data();
+  task.mirrored = cut.mirrored_.data();
+  task.in_row = cut.in_row_.data();
+  task.out_row = cut.out_row_.data();
+  task.tile_count = cut.counts_.data();
+  task.entry_count = cut.counts_.data() + 1;
+  cut.entries_ = {task.entry_count, entries};
+  cut.tiles_ = {.tile_order = task.tile_order,
+                .entry = task.entry,
+                .in_row = task.in_row,
+                .out_row = task.out_row,
+                .tiles = {task.tile_count, tiles},
+                .in_rows = request.map.in.rows,
+                .out_rows = request.map.out.rows,
+                .tile_rows = task.tile_rows,
+                .offsets = task.map.relation.window.volume};
+}
+
+void CutBatchBuilder::add_pairs(const CutRequest& request, CutTask& task, CutMap& cut,
+                                Scratch& scratch) {
+  const std::int64_t volume = request.map.window->volume();
+  const std::int64_t rows = request.map.out.rows.capacity;
+  const std::int64_t pairs =
+      request.pairs->pair_capacity > 0 ? request.pairs->pair_capacity : rows * volume;
+  scratch.tile_pairs = runner_.make<std::uint32_t>(volume * ceil_of(rows, kPairThreads));
+  cut.offset_begin_ = runner_.make<std::int64_t>(volume + 1);
+  cut.pair_in_ = runner_.make<std::int32_t>(pairs);
+  cut.pair_out_ = runner_.make<std::int32_t>(pairs);
+  task.tile_pairs = scratch.tile_pairs.data();
+  task.offset_begin = cut.offset_begin_.data();
+  task.pair_in = cut.pair_in_.data();
+  task.pair_out = cut.pair_out_.data();
+  task.pair_count = cut.counts_.data() + 2;
+  task.pair_capacity = pairs;
+  task.pair_site = status_site(request.map.name + ": pairs");
+  cut.pairs_ = {.offset_begin = task.offset_begin,
+                .in = task.pair_in,
+                .out = task.pair_out,
+                .pairs = {task.pair_count, pairs},
+                .offsets = task.map.relation.window.volume};
+}
+
+void CutBatchBuilder::launch(const char* kernel, int threads, const BlocksOf& blocks) {
+  launch_batch(runner_, formats_kernel(kernel), threads, batch_, blocks);
+}
+
+void CutBatchBuilder::write_keys(const char* kernel) {
+  launch(kernel, kOrderThreads, [&](const CutTask& task) {
+    // Also where there is no row: somebody has to say so.
+    const std::int64_t capacity = std::max<std::int64_t>(out_of(task).rows.capacity, 1);
+    return scratch_of(task).is_ordered_here ? ceil_of(capacity, kOrderThreads) : 0;
+  });
+}
+
+template <class Key> void CutBatchBuilder::sort(RadixSort<Key>& sort) {
+  std::vector<RowCountRef> rows;
+  for (CutTask& task : tasks_of(batch_)) {
+    if (!is_sorted_here(task)) continue;
+    task.keys = sort.keys(rows.size());
+    task.sorted = sort.sorted_values(rows.size());
+    rows.insert(rows.end(), static_cast<std::size_t>(task.splits),
+                {task.ordered_rows, out_of(task).rows.capacity});
+  }
+  write_keys(sizeof(Key) == 4 ? "gray_keys_u32" : "gray_keys_u64");
+  sort.run(runner_, rows);
+}
+
+template <class Key> void CutBatchBuilder::search_and_sort(FillList& fill) {
+  RadixSort<Key> sorting(runner_, rooms_, fill);
+  fill.run(runner_);
+  search_.launch();
+  sort(sorting);
+  const auto sorts =
+      std::make_shared<std::array<Buffer<std::uint32_t>, 2>>(sorting.take_all_sorted_values());
+  for (CutTask& task : tasks_of(batch_)) {
+    if (!is_sorted_here(task)) continue;
+    OrderedMap& order = *scratch_of(task).order;
+    order.sorts = sorts;
+    order.sorted = task.sorted;
+  }
+  for (CutTask& task : tasks_of(batch_))
+    task.sorted = scratch_of(task).order->sorted;
+}
+
+void CutBatchBuilder::make_tiles() {
+  const auto tiles = [](const CutTask& task) { return task.splits == 0 ? 0 : task.tile_capacity; };
+  launch("mask_tiles", kTileThreads, tiles);
+  runner_.run(formats_kernel("plan_tiles"), {.blocks = tasks(), .threads = kPlanThreads}, batch_);
+  launch("fill_tiles", kTileThreads, tiles);
+}
+
+void CutBatchBuilder::make_pairs() {
+  const auto tiles = [&](const CutTask& task) {
+    return task.pair_count == nullptr ? 0 : ceil_of(out_of(task).rows.capacity, kPairThreads);
+  };
+  launch("count_pairs", kPairThreads, tiles);
+  launch("sum_pairs", kPairThreads, [](const CutTask& task) {
+    return task.pair_count == nullptr ? 0 : std::int64_t{task.map.relation.window.volume};
+  });
+  launch("write_pairs", kPairThreads, tiles);
+}
+
+std::vector<CutMap> CutBatchBuilder::build() {
+  batch_.status = runner_.status();
+  std::ranges::copy(search_.sets(), batch_.set);
+  FillList fill;
+  search_.zero(fill);
+  const auto any = [&](const auto& wanted) {
+    return std::ranges::any_of(tasks_of(batch_), wanted);
+  };
+  const bool has_short_keys =
+      std::ranges::all_of(rooms_, [](const SortRoom& room) { return room.bits <= 32; });
+  if (rooms_.empty()) {
+    fill.run(runner_);
+    search_.launch();
+    write_keys("gray_keys_u32");   // of maps whose outputs stay as they are, if any
+  } else if (has_short_keys) {
+    search_and_sort<std::uint32_t>(fill);
+  } else {
+    search_and_sort<std::uint64_t>(fill);
+  }
+  if (any([](const CutTask& task) { return task.splits > 0; })) make_tiles();
+  if (any([](const CutTask& task) { return task.pair_count != nullptr; })) make_pairs();
+  return std::move(cuts_);
+}
+
+}   // namespace pumice::cuda

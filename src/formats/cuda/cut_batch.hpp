@@ -1,0 +1,79 @@
+// Up to 16 cuts that are made together: their tasks, their memory, their launches.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "coords/cuda/fill_list.hpp"
+#include "coords/cuda/radix_sort.hpp"
+#include "formats/cuda/cut_maps.hpp"
+
+namespace pumice::cuda {
+
+class CutBatchBuilder {
+ public:
+  explicit CutBatchBuilder(jit::KernelRunner& runner) : runner_(runner), search_(runner) {}
+
+  /// Whether there is room for another request's task, sets and sort.
+  bool takes(const CutRequest& request) const;
+  /// A request of a map that is in the batch already takes what is found for that one. Returns what
+  /// this one is cut from, which is complete once the batch is built.
+  std::shared_ptr<OrderedMap> add(const CutRequest& request);
+  /// Enqueues everything; cuts in the order in which they were added.
+  std::vector<CutMap> build();
+
+ private:
+  /// What only the build needs.
+  struct Scratch {
+    MapSearch map;
+    std::shared_ptr<OrderedMap> order;   // may be that of another task, or of an earlier cut
+    bool is_ordered_here = false;
+    Buffer<std::uint32_t> block_mask;
+    Buffer<std::int32_t> tile_entries;
+    Buffer<std::int32_t> entry_begin;
+    Buffer<std::uint32_t> tile_pairs;
+  };
+  using BlocksOf = std::function<std::int64_t(const CutTask&)>;
+
+  int tasks() const { return batch_.tasks; }
+  const CoordinateSetRef& out_of(const CutTask& task) const {
+    return search_.sets()[static_cast<std::size_t>(task.map.out_set)];
+  }
+  Scratch& scratch_of(const CutTask& task) {
+    return scratch_[static_cast<std::size_t>(&task - batch_.task)];
+  }
+  /// The number of a task of the same map; -1: there is none.
+  int find_map(const MapSearch& map) const;
+  /// The order that the request wants, of a task of the same map or an earlier cut; null: there is
+  /// none.
+  std::shared_ptr<OrderedMap> find_order(const CutRequest& request) const;
+  bool sorts(const CutRequest& request) const;
+  void take_map(const CutRequest& request, CutTask& task, Scratch& scratch);
+  void take_order(const CutRequest& request, CutTask& task, Scratch& scratch);
+  void add_order(const CutRequest& request, CutTask& task, OrderedMap& order);
+  void add_tiles(const CutRequest& request, CutTask& task, CutMap& cut, Scratch& scratch);
+  void add_pairs(const CutRequest& request, CutTask& task, CutMap& cut, Scratch& scratch);
+  bool is_sorted_here(const CutTask& task) {
+    return scratch_of(task).is_ordered_here && task.unsorted == nullptr;
+  }
+  /// A launch in which each task has `blocks(task)` blocks.
+  void launch(const char* kernel, int threads, const BlocksOf& blocks);
+  /// For each row what it is sorted by, or its place where it stays.
+  void write_keys(const char* kernel);
+  template <class Key> void search_and_sort(FillList& fill);
+  template <class Key> void sort(RadixSort<Key>& sort);
+  void make_tiles();
+  void make_pairs();
+
+  jit::KernelRunner& runner_;
+  MatchBatchBuilder search_;
+  CutBatch batch_{};
+  std::vector<SortRoom> rooms_;   // a segment of the sort for each split of each order
+  std::vector<CutMap> cuts_;
+  std::vector<Scratch> scratch_;
+};
+
+}   // namespace pumice::cuda

@@ -1,0 +1,26 @@
+// Kernels that are used together are compiled together.
+#include "formats/cuda/sources.hpp"
+
+namespace pumice::cuda {
+
+std::span<const jit::KernelGroup> formats_kernels() {
+  static const std::vector<jit::KernelGroup> groups = {
+      {{.name = "tile maps",
+        .text = "#include <pumice/formats/gray_order.h>\n"
+                "#include <pumice/formats/tiles.h>\n"},
+       {"fill_tiles", "gray_keys_u32", "gray_keys_u64", "mask_tiles", "plan_tiles"}},
+      {{.name = "pair tiles", .text = "#include <pumice/formats/pair_tiles.h>\n"},
+       {"fill_pair_tiles", "index_pairs", "plan_pair_tiles"}},
+      {{.name = "pair lists",
+        .text = "#include <pumice/formats/identity_pairs.h>\n"
+                "#include <pumice/formats/pair_lists.h>\n"},
+       {"count_pairs", "identity_pairs", "sum_pairs", "write_pairs"}},
+  };
+  return groups;
+}
+
+jit::KernelName formats_kernel(const char* name) {
+  return jit::find_kernel(formats_kernels(), name);
+}
+
+}   // namespace pumice::cuda
