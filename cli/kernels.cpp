@@ -1,7 +1,11 @@
 // `pumice kernels`: what kernels there are, whether all compile as they should, and a bundle of
 // them compiled ahead. None of it needs a device.
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "arguments.hpp"
 #include "commands.hpp"
@@ -55,15 +59,16 @@ void add_kernels_command(CLI::App& app) {
                                 "a compiler",
                                 arguments);
   building->add_flag("--common", arguments->common, "Beside --channels, those of the networks too");
-  const auto table = std::make_shared<std::string>();
-  building->add_option("--plans", *table,
-                       "Also what the plans of this table (JSON, of `pumice tune --out`) ask for");
+  const auto tables = std::make_shared<std::vector<std::string>>();
+  building->add_option("--plans", *tables,
+                       "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
   arguments->out = "pumice.bundle";
   building->add_option("--out", arguments->out, "Where to write it")->capture_default_str();
   add_compiler(*building, arguments);
-  building->callback([arguments, table] {
+  building->callback([arguments, tables] {
     choose_compiler(*arguments);
-    if (!table->empty()) arguments->plans = tune::read_plan_table(*table);
+    for (const std::string& table : *tables)
+      std::ranges::move(tune::read_plan_table(table), std::back_inserter(arguments->plans));
     build_bundle(*arguments);
   });
 

@@ -125,9 +125,7 @@ PUMICE_DEVICE_TEST(DeviceMatchedMaps, TheTilesOfACentredMapAreThoseOfItsTranspos
     const auto runner = make_runner();
     const Mirror mirror(*runner, set);
     const cuda::DeviceWindow window(*runner, shape);
-    const auto map = build(*runner, {.in = mirror.ref(),
-                                     .out = mirror.ref(),
-                                     .window = &window,
+    const auto map = build(*runner, {.map = {mirror.ref(), mirror.ref(), &window},
                                      .tiles = cuda::TileOptions{},
                                      .is_centred = true});
     const TileMapRef tiles = map.tiles();

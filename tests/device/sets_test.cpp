@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <pumice/grid/sort_arguments.h>
 #include <pumice/coords/set_operations.hpp>
 #include <pumice/coords/unique.hpp>
 

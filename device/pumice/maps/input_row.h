@@ -2,7 +2,7 @@
 #pragma once
 
 #include <pumice/coords/block_table.h>
-#include <pumice/maps/batch_map.h>
+#include <pumice/maps/batch_task.h>
 #include <pumice/maps/neighbour_key.h>
 
 namespace pumice {

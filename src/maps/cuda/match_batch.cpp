@@ -75,7 +75,7 @@ bool MatchBatchBuilder::takes(const MapSearch& map) const {
   return batch_.tasks < kMaxTasks && sets_ + new_sets <= kMaxTaskSets;
 }
 
-MatchTask MatchBatchBuilder::searched_before(const MapSearch& map, const MatchedMap& match) {
+MatchTask MatchBatchBuilder::searched_before(const MapSearch& map, MatchedMap& match) {
   MatchTask task;
   task.relation = relation_of(map);
   task.in_set = add_set(map.in);

@@ -46,7 +46,7 @@ class MatchBatchBuilder {
   /// A map to be searched; its memory goes to `match`, and what is found of inputs stays here.
   MatchTask add(const MapSearch& map, MatchedMap& match);
   /// A map that was searched before, with its sets among those of this batch.
-  MatchTask searched_before(const MapSearch& map, const MatchedMap& match);
+  MatchTask searched_before(const MapSearch& map, MatchedMap& match);
   /// Tasks name their sets by these.
   std::span<const CoordinateSetRef> sets() const {
     return {batch_.set, static_cast<std::size_t>(sets_)};
