@@ -42,6 +42,13 @@ def kind_of(value: Any) -> str:
     return f"an {kind}" if kind[0] in "aeioAEIO" or kind == "ndarray" else f"a {kind}"
 
 
+def shown(value: Any) -> str:
+    """"= 'x'" of numbers and texts, "is a Tensor" of others, whose text may be long."""
+    if value is None or isinstance(value, (int, float, str)):
+        return f"= {value!r}"
+    return f"is {kind_of(value)}"
+
+
 def full_kind_of(value: Any) -> str:
     """"a pumice.SparseTensor": `kind_of`, for errors of interfaces that have a class of the same name."""
     package, *inner = type(value).__module__.split(".")
@@ -68,9 +75,27 @@ def sparse_from(value: Any, otherwise: str = "make one with pumice.SparseTensor(
     return _SPARSE_OF.get(type(value).__name__, otherwise)
 
 
+def check_path(name: str, path: Any) -> None:
+    """Raises UserError, naming the argument, unless `path` may be the name of a file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise _C.UserError(f"{name} is {kind_of(path)}: give the name of a file")
+
+
+def check_file(path: Any) -> None:
+    """Raises UserError unless there is a file at `path`: a folder is none, and opening a pipe would wait for its other
+    end."""
+    if not os.path.exists(path):
+        raise _C.UserError(f"{path}: there is no such file")
+    if os.path.isdir(path):
+        raise _C.UserError(f"{path}: is a folder; give the name of a file in it")
+    if not os.path.isfile(path):
+        raise _C.UserError(f"{path}: is not a regular file")
+
+
 def at_least_one(what: str, given: Sized, of: str) -> None:
     """Raises UserError where `given` is empty, or is no list. `what` names the function and its argument."""
-    if not hasattr(given, "__len__") or hasattr(given, "features") or hasattr(given, "feats"):
+    is_list = hasattr(given, "__len__") and hasattr(given, "__getitem__") and getattr(given, "ndim", 1) > 0
+    if not is_list or hasattr(given, "features") or hasattr(given, "feats"):
         raise _C.UserError(f"{what} is {kind_of(given)}: give a list, as [x]")
     if len(given) == 0:
         raise _C.UserError(f"{what} is empty: give at least one {of}")
@@ -80,12 +105,33 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
     """`value` as an int. Raises UserError, naming it, unless it is a whole number in these bounds."""
     try:
         number = operator.index(value)
-    except TypeError:
+    except (TypeError, ValueError, RuntimeError):  # of tensors, ValueError and RuntimeError too
         number = None
     if number is None or number < least or (most is not None and number > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise _C.UserError(f"{name} = {value!r}: give a whole number {bounds}")
+        given = shown(value if number is None else number)
+        raise _C.UserError(f"{name} {given}: give a whole number{_bounds(number, least, most)}")
     return number
+
+
+# The ends of the types that hold numbers, which nobody has to know whose number is no number, or is negative.
+_ENDS = {2**31 - 1: "2^31", 2**63 - 1: "2^63", 2**64 - 1: "2^64"}
+
+
+def _bounds(number: int | None, least: int, most: int | None) -> str:
+    """" from 1 to 5", " of at least 0" or " below 2^31": what a number has to be, after a number that is not."""
+    if most not in _ENDS and most is not None:
+        return f" from {least} to {most}"
+    if number is not None and most is not None and number > most:
+        return f" below {_ENDS[most]}"
+    if least < -(2**30):
+        return "" if number is None else " that is nearer to 0"
+    return f" of at least {least}"
+
+
+def true_or_false(name: str, value: Any) -> None:
+    """Raises UserError, naming it, unless `value` is True or False, of Python or of NumPy."""
+    if value is not True and value is not False and not isinstance(value, np.bool_):
+        raise _C.UserError(f"{name} {shown(value)}: give True or False")
 
 
 def number_from(name: str, value: float, least: float, most: float) -> float:
@@ -93,6 +139,12 @@ def number_from(name: str, value: float, least: float, most: float) -> float:
     if not _is_number(value) or not least <= value <= most:
         raise _C.UserError(f"{name} = {value!r}: give a number from {least:g} to {most:g}")
     return value
+
+
+def check_eps(eps: Any) -> None:
+    """Raises UserError unless `eps` is a number that a norm may add to a variance."""
+    if not _is_number(eps) or not 0 <= eps < float("inf"):
+        raise _C.UserError(f"eps {shown(eps)}: give a small number that is not negative, as 1e-5")
 
 
 def floats(name: str, values: Any, remedy: str) -> list[float]:

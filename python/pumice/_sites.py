@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
-from ._checks import warn_once, whole_number
+from ._checks import shown, warn_once, whole_number
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor, no_tensor
 
@@ -94,8 +94,9 @@ def axis_numbers(name: str, values: Sequence[int] | None, dimension: int) -> lis
     """`values`, one whole number for each axis. Raises UserError, naming them, for anything else but None."""
     if values is None:
         return None
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise _C.UserError(f"{name} = {values!r}: give {dimension} numbers, one for each axis, as {[values] * dimension}")
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or getattr(values, "ndim", 1) == 0:
+        example = [values] * dimension if isinstance(values, int) else [64] * dimension
+        raise _C.UserError(f"{name} {shown(values)}: give {dimension} numbers, one for each axis, as {example}")
     numbers = [whole_number(name, value, -(2**31), 2**31 - 1) for value in values]
     if len(numbers) != dimension:
         raise _C.UserError(

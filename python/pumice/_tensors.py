@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import kind_of
+from ._checks import kind_of, shown
 
 _ORDINARY = (torch.Tensor, torch.nn.Parameter)
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -44,6 +44,14 @@ def no_tensor(name: str, value: Any, verb: str = "is") -> str:
         return f"{name} {verb} {kind_of(value)}: give x.{name}"
     remedy = "give a tensor" if value is None or isinstance(value, str) else f"torch.as_tensor({name}) makes a tensor"
     return f"{name} {verb} {kind_of(value)}: {remedy}"
+
+
+def as_device(value: Any) -> torch.device:
+    """The device that `value` names. Raises UserError where it names none."""
+    try:
+        return torch.device(value)
+    except (TypeError, RuntimeError):
+        raise _C.UserError(f"device {shown(value)}: give a device, as 'cpu', 'cuda' or 'cuda:1'") from None
 
 
 def ordinary(tensor: Any) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 import torch
 
 from . import _C, window
+from ._checks import kind_of
 from ._sites import as_cells, make_sites, site_options, trace_sites
+from ._tensors import as_device
 
 
 class Coordinates:
@@ -179,13 +181,15 @@ class Coordinates:
         """Whether both are the same sites in the same rows, by identity. Inside a graph: whether that is certain."""
         if self is other:
             return True
+        if not isinstance(other, Coordinates):
+            raise _C.UserError(f"other is {kind_of(other)}: give Coordinates, as x.coords of a sparse tensor x")
         if torch.compiler.is_compiling():
             return self.token is other.token
         return self.sites.is_same(other.sites)
 
     def to(self, device: torch.device | str) -> Coordinates:
         """The same sites on another device, without their maps; itself where it is there already."""
-        device = torch.device(device)
+        device = as_device(device)
         if device.type == "cuda":
             torch.cuda.init()
             index = torch.cuda.current_device() if device.index is None else device.index

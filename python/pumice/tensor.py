@@ -10,10 +10,10 @@ import torch
 from . import _C, _torch_functions, ops
 from ._checks import kind_of, warn_once
 from ._fields import Fields
+from ._objects import check_sparse as check_sparse  # theirs to import here
 from ._tensors import check_floating, no_tensor, ordinary
 from .coords import Coordinates
 from .tensor_values import Values
-from .tensor_values import check_sparse as check_sparse  # theirs to import here
 from .tensor_values import features_on as features_on
 
 if TYPE_CHECKING:

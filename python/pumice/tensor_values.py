@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from . import _C
-from ._checks import kind_of, sparse_from
+from ._checks import kind_of, true_or_false
 from ._fields import Fields
-from ._tensors import check_floating
+from ._objects import check_sparse
+from ._tensors import as_device, check_floating
 from .coords import Coordinates
 from .ops import prune, traced
 
@@ -34,7 +35,11 @@ class Values(Fields):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Takes what torch.Tensor.to takes: the features change to another floating type, features and sites move."""
-        features = self.features.to(*args, **kwargs)
+        try:
+            features = self.features.to(*args, **kwargs)
+        except (TypeError, RuntimeError) as error:
+            _refuse_target(error, args, kwargs)
+            raise
         if features is self.features:
             return self
         check_floating(features)
@@ -46,8 +51,7 @@ class Values(Fields):
 
     def cuda(self, device: int | torch.device | None = None) -> Self:
         """Both on a GPU, the current one by default."""
-        return self.to(torch.device("cuda") if device is None else torch.device("cuda", device)
-                       if isinstance(device, int) else device)
+        return self.to(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device))
 
     def detach(self) -> Self:
         """The same values, through which no gradient goes back."""
@@ -71,6 +75,7 @@ class Values(Fields):
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Gradients of the features are wanted: those of x.features.grad. Returns itself."""
+        true_or_false("requires_grad", requires_grad)
         self.features.requires_grad_(requires_grad)
         return self
 
@@ -157,6 +162,15 @@ class Values(Fields):
         return other
 
 
+def _refuse_target(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises UserError in place of an error of torch.Tensor.to, where the arguments are to blame."""
+    given = ", ".join([*map(str, args), *(f"{name}={value}" for name, value in kwargs.items())])
+    if isinstance(error, TypeError) or "device string" in str(error):
+        raise _C.UserError(
+            f"to({given[:80]}): give a device, a type or both, as 'cuda:0' or torch.float16, or a tensor that has them"
+        ) from None
+
+
 def _number(value: Any, what: str) -> float:
     """`value`. Raises UserError, in the name of the operator, for what is no number."""
     if isinstance(value, (int, float)):
@@ -198,15 +212,6 @@ for _sign, _names in {
 }.items():  # fmt: skip
     for _name in _names.split():
         setattr(Values, f"__{_name}__", _refusing(_sign, _name.startswith("r")))
-
-
-def check_sparse(what: str, x: Any) -> None:
-    """Raises UserError, in the name of `what`, unless `x` is a SparseTensor."""
-    if not isinstance(x, Values):
-        raise _C.UserError(
-            f"{what} takes sparse tensors, and got {kind_of(x)}: "
-            + sparse_from(x, "x.replace(features=…) makes one of features on the sites of x")
-        )
 
 
 def features_on(coords: Coordinates, x: Any, what: str) -> torch.Tensor:

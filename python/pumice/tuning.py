@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import kind_of, whole_number
+from ._checks import check_path, kind_of, whole_number
 from .passes import as_it_was, check_input, fresh, is_input
 
 
@@ -105,6 +105,7 @@ class Tuning:
             >>> tuning = pumice.tune(nn.SubMConv3d(4, 8, 3).eval(), [x], budget_s=10, store=False)
             >>> tuning.save("plans.json")
         """
+        check_path("path", path)
         if len(self._plans) == 0:
             raise _C.UserError(
                 f"{os.fspath(path)}: nothing was measured to the end, so there are no plans to save; give tune a larger "
@@ -217,6 +218,7 @@ def load_plans(path: str | os.PathLike[str]) -> int:
         >>> pumice.load_plans("plans.json")  # doctest: +SKIP
         2
     """
+    check_path("path", path)
     return _C.load_plans(os.fspath(path))
 
 

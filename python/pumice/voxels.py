@@ -70,6 +70,9 @@ class TensorVoxels:
         """
         if isinstance(features, SparseTensor):
             features = features.features
+        check_tensor("features", features)
+        if features.dim() != 2:
+            raise _C.UserError(f"features have shape {tuple(features.shape)}: give [voxels, channels]")
         if not torch.compiler.is_compiling() and features.shape[0] != len(self):
             raise _C.UserError(
                 f"features have {features.shape[0]} rows, and there are {len(self)} voxels: give what a network made of "
@@ -130,6 +133,8 @@ def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> Non
                 f"{name} are on {values.device} and points on {points.device}: .to() brings one "
                 "to the other"
             )
+        if values.dim() == 0:
+            raise _C.UserError(f"{name} are a single number: give a row for each of {len(points)} points")
         if values.shape[0] != points.shape[0]:
             raise _C.UserError(f"{name} have {len(values)} rows: give one for each of {len(points)} points")
     if features is not None and features.dim() != 2:

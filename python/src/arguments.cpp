@@ -15,6 +15,13 @@ bool is_number_or_text(nb::handle value) {
 
 }   // namespace
 
+std::string described_object(const std::string& type) {
+  if (type == "Map") return "a map, as pumice.ops.submanifold_map and its like make";
+  if (type == "Sites") return "Coordinates, as x.coords of a sparse tensor x";
+  if (type == "Window") return "the window of a layer, as layer.window";
+  return "a " + type + " of the extension";
+}
+
 void refuse_argument(const char* name, nb::handle value, const std::string& wanted) {
   if (!is_number_or_text(value)) {
     const std::string type = nb::str(nb::handle(Py_TYPE(value.ptr())).attr("__name__")).c_str();

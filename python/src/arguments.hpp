@@ -37,17 +37,28 @@ struct Argument {
 template <class T> struct IsOptional : std::false_type {};
 template <class T> struct IsOptional<std::optional<T>> : std::true_type {};
 
-/// What an argument of this type is, for the sentence.
-template <class T> std::string wanted() {
+/// "a map, as pumice.ops.submanifold_map makes": what an object of the extension is for a user.
+std::string described_object(const std::string& type);
+
+/// " from -2^31 to 2^31 - 1": what numbers a type holds, for a number that it does not hold. Where
+/// something else was given, a user need not know; then empty, or " of at least 0".
+template <class Integer> std::string bounds_after(nb::handle given) {
+  using Limits = std::numeric_limits<Integer>;
+  const std::string end = "2^" + std::to_string(Limits::digits);
+  const bool holds_numbers = PyLong_Check(given.ptr()) || PyList_Check(given.ptr());
+  if (!holds_numbers) return Limits::is_signed ? "" : " of at least 0";
+  return " from " + (Limits::is_signed ? "-" + end : std::string("0")) + " to " + end + " - 1";
+}
+
+/// What an argument of this type is, for the sentence that refuses `given`.
+template <class T> std::string wanted(nb::handle given) {
   using Plain = nb::detail::intrinsic_t<T>;
   if constexpr (IsOptional<Plain>::value) {
-    return wanted<typename Plain::value_type>() + ", or None";
+    return wanted<typename Plain::value_type>(given) + ", or None";
   } else if constexpr (std::is_same_v<Plain, bool>) {
     return "True or False";
   } else if constexpr (std::is_integral_v<Plain>) {
-    using Limits = std::numeric_limits<Plain>;
-    return "a whole number from " + std::to_string(Limits::min()) + " to " +
-           std::to_string(Limits::max());
+    return "a whole number" + bounds_after<Plain>(given);
   } else if constexpr (std::is_floating_point_v<Plain>) {
     return "a number";
   } else if constexpr (std::is_same_v<Plain, std::string>) {
@@ -55,14 +66,11 @@ template <class T> std::string wanted() {
   } else if constexpr (std::is_same_v<Plain, std::filesystem::path>) {
     return "a path";
   } else if constexpr (std::is_same_v<Plain, std::vector<std::int32_t>>) {
-    using Limits = std::numeric_limits<std::int32_t>;
-    return "whole numbers from " + std::to_string(Limits::min()) + " to " +
-           std::to_string(Limits::max());
+    return "whole numbers" + bounds_after<std::int32_t>(given);
   } else if constexpr (requires { std::tuple_size<Plain>::value; }) {
     return std::to_string(std::tuple_size_v<Plain>) + " numbers";
   } else if constexpr (nb::detail::is_base_caster_v<nb::detail::make_caster<T>>) {
-    return "a " + std::string(nb::str(nb::type<Plain>().attr("__name__")).c_str()) +
-           " of the extension";
+    return described_object(nb::str(nb::type<Plain>().attr("__name__")).c_str());
   } else {
     return "a tensor";
   }
@@ -71,7 +79,7 @@ template <class T> std::string wanted() {
 template <class T> void expect_fitting(const Given<T>& given, const Argument& argument) {
   const bool takes_none = argument.takes_none || IsOptional<nb::detail::intrinsic_t<T>>::value;
   if (given.fits && (takes_none || !given.source.is_none())) return;
-  refuse_argument(argument.name, given.source, wanted<T>());
+  refuse_argument(argument.name, given.source, wanted<T>(given.source));
 }
 
 /// `function` with arguments that are looked at under these names.

@@ -65,24 +65,40 @@ TensorView view_of_look(const TensorLook& look, const char* name, StreamView str
   return {look.data, look.dtype, look.shape, stream};
 }
 
-}   // namespace
-
-ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
-  if (tensor.is_none()) return {};
-  return view_of_look(look_at(tensor, name), name, stream);
+/// A view without axes stands for no tensor, so that a number in one would be left out.
+void expect_axes(const TensorLook& look, const char* name) {
+  PUMICE_EXPECTS(look.shape.rank() > 0, name,
+                 " is a tensor without axes, a single number: give one with axes");
 }
 
-TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
-  if (tensor.is_none()) return {};
-  const TensorView view = view_of_look(look_at(tensor, name), name, stream);
+TensorView writable_view_of(nb::handle tensor, const TensorLook& look, const char* name,
+                            StreamView stream) {
+  const TensorView view = view_of_look(look, name, stream);
   PUMICE_EXPECTS(!is_negated_once(tensor), name,
                  " is a negated view, which kernels cannot write into: call .resolve_neg() on it");
   return view;
 }
 
+}   // namespace
+
+ConstTensorView view_of(nb::handle tensor, const char* name, StreamView stream) {
+  if (tensor.is_none()) return {};
+  const TensorLook look = look_at(tensor, name);
+  expect_axes(look, name);
+  return view_of_look(look, name, stream);
+}
+
+TensorView mutable_view_of(nb::handle tensor, const char* name, StreamView stream) {
+  if (tensor.is_none()) return {};
+  const TensorLook look = look_at(tensor, name);
+  expect_axes(look, name);
+  return writable_view_of(tensor, look, name, stream);
+}
+
 ConstTensorView Call::view(nb::handle tensor, const char* name) const {
   if (tensor.is_none()) return {};
   TensorLook look = look_at(tensor, name);
+  expect_axes(look, name);
   if (differentiates_forward_) expect_no_derivative(tensor, name);
   if (!look.is_contiguous || is_negated(tensor)) {
     resolved_.push_back(resolved(tensor));
@@ -94,7 +110,7 @@ ConstTensorView Call::view(nb::handle tensor, const char* name) const {
 
 TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream) {
   if (tensor.is_none()) return {};
-  const TensorView view = mutable_view_of(tensor, name, stream);
+  const TensorView view = writable_view_of(tensor, look_at(tensor, name), name, stream);
   PUMICE_EXPECTS(view.rank() == 0 || view.elements() == 1, name, " has shape ",
                  to_string(view.shape()), ": give one element");
   return {view.raw(), view.dtype(), Shape({1}), stream};

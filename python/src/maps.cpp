@@ -124,6 +124,10 @@ Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
   });
 }
 
+bool is_same_map(const Map& a, const Map& b) {
+  return a.map == b.map && a.transposed == b.transposed;
+}
+
 nb::list all_maps(const Sites& sites) {
   nb::list result;
   sites.family->locked(true, [&](MapCache& maps) {
@@ -184,10 +188,8 @@ void bind_maps(nb::module_& module) {
           "pairs", [](const Map& map) { return map.view().pairs(); },
           "0 on a device, where only the device knows.")
       .def_prop_ro("window", [](const Map& map) { return map.map->window(); })
-      .def(
-          "is_same",
-          [](const Map& a, const Map& b) { return a.map == b.map && a.transposed == b.transposed; },
-          "other"_a)
+      .def("is_same", by_name(&is_same_map, {Argument{"self"}, Argument{"other"}}),
+           "other"_a.none())
       .def("transposed", [](const Map& map) {
         return Map{map.map, map.family, !map.transposed};
       });

@@ -524,7 +524,8 @@ def test_the_size_of_voxels_is_an_argument(device: torch.device, size) -> None:
 
 
 def test_the_dataflow_asked_for_is_in_the_graph() -> None:
-    layer = nn.SubMConv3d(4, 6, 3, dataflow="no such").double()
+    layer = nn.SubMConv3d(4, 6, 3).double()
+    layer.dataflow = "no such"
     torch._dynamo.reset()
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=True)
     x = random_tensor()

@@ -181,6 +181,9 @@ def test_what_is_no_table_is_refused(tmp_path):
     nothing = pumice.tune(network().eval(), [scan(1)], budget_s=1e-6, store=False)
     with pytest.raises(pumice.UserError, match="nothing was measured to the end"):
         nothing.save(tmp_path / "empty.json")
+    for call in (nothing.save, pumice.load_plans):
+        with pytest.raises(pumice.UserError, match="path is an int: give the name of a file"):
+            call(3)
 
 
 def test_candidates_are_measured_when_asked():

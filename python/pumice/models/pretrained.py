@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from .. import _C
+from .._checks import check_path
 from ..weights import load_from
 from .minkunet import MinkUNet42
 
@@ -66,6 +67,7 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
         >>> trained.classes[:2], trained.voxel_size
         (('car', 'bicycle'), (0.1, 0.1, 0.1))
     """
+    check_path("source", source)
     file = _C.SafetensorsFile.open(_C.find_weights(os.fspath(source)))
     card = file.card()
     if card["network"] not in ("", "minkunet42"):

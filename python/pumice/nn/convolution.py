@@ -13,7 +13,7 @@ from .._checks import kind_of
 from .._sites import NO_TRACING
 from .._where import explained, not_sparse
 from ..coords import Coordinates
-from ..ops.plans import DIRECTIONS, Plan, as_plans, refuse_both
+from ..ops.plans import DIRECTIONS, Plan, as_plans, check_dataflow, refuse_both
 from ..tensor import SparseTensor
 from ..window import Numbers, Window, per_axis
 from .fan_in import know_weight_of
@@ -76,6 +76,7 @@ class Convolution(torch.nn.Module):
         self.out_channels = out_channels
         self.groups = groups
         self.window = window
+        check_dataflow(dataflow)
         self.dataflow = dataflow
         refuse_both(plan, dataflow)
         self.plan = plan
@@ -196,6 +197,15 @@ def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
             f"groups = {groups} does not divide in_channels = {in_channels} and "
             f"out_channels = {out_channels}: choose a divisor of both"
         )
+
+
+def sites_in(layer: Convolution, x: SparseTensor, like: Any = None) -> Coordinates:
+    """Those of the input. Raises UserError where `find` of the layer got something else than a sparse tensor, or `like`
+    is nothing that names sites."""
+    if not isinstance(x, SparseTensor):
+        raise not_sparse(layer, x)
+    sites_of(like)
+    return x.coords
 
 
 def sites_of(like: SparseTensor | Coordinates | None) -> Coordinates | None:

@@ -11,7 +11,7 @@ from ..coords import Coordinates
 from ..ops.plans import Plan
 from ..tensor import SparseTensor
 from ..window import Numbers
-from .convolution import Convolution, make_window, no_indice_key
+from .convolution import Convolution, make_window, no_indice_key, sites_in
 
 
 class Windowed(Convolution):
@@ -107,7 +107,7 @@ class Conv(Windowed):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map to the sites that it makes, and these."""
-        return ops.strided_map(x.coords, self.window, self.outputs == "cell")
+        return ops.strided_map(sites_in(self, x, like), self.window, self.outputs == "cell")
 
 
 class Conv1d(Conv):

@@ -12,7 +12,7 @@ from ..coords import Coordinates
 from ..ops.plans import Plan
 from ..tensor import SparseTensor
 from ..window import Numbers, Window, per_axis
-from .convolution import Convolution, no_indice_key
+from .convolution import Convolution, no_indice_key, sites_in
 
 
 class SubMConv(Convolution):
@@ -76,7 +76,8 @@ class SubMConv(Convolution):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map from the sites of `x` to themselves."""
-        return ops.submanifold_map(x.coords, self.window), x.coords
+        coords = sites_in(self, x, like)
+        return ops.submanifold_map(coords, self.window), coords
 
 
 def keeps_sites(layer: Convolution) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C, ops
 from ..coords import Coordinates
 from ..tensor import SparseTensor
-from .convolution import sites_of
+from .convolution import sites_in, sites_of
 from .strided import Windowed
 
 
@@ -47,7 +47,7 @@ class InverseConv(Windowed):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map of the strided layer from the other side, and the sites that it took."""
-        return ops.inverse_map(x.coords, self.window, sites_of(like))
+        return ops.inverse_map(sites_in(self, x), self.window, sites_of(like))
 
 
 class ConvTranspose(Windowed):
@@ -86,14 +86,15 @@ class ConvTranspose(Windowed):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map to the sites of `like`, and these."""
-        fine = ops.finer_sites(x.coords, self.window) if like is None else sites_of(like)
+        coords = sites_in(self, x)
+        fine = ops.finer_sites(coords, self.window) if like is None else sites_of(like)
         if fine is None:
             raise _C.UserError(
                 f"{type(self).__name__}: no layer of stride {self.window.stride} led to the sites of "
                 "its input: pass the tensor that has the sites to go to, or use "
                 "GenerativeConvTranspose for every site it reaches"
             )
-        return ops.transposed_map(x.coords, fine, self.window), fine
+        return ops.transposed_map(coords, fine, self.window), fine
 
 
 class GenerativeConvTranspose(Windowed):
@@ -128,7 +129,7 @@ class GenerativeConvTranspose(Windowed):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map to the sites that it makes, and these."""
-        return ops.generative_map(x.coords, self.window)
+        return ops.generative_map(sites_in(self, x, like), self.window)
 
 
 class InverseConv1d(InverseConv):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._tensors import check_tensor
 from . import modes
 from .maps import Map
 
@@ -90,8 +91,8 @@ def _problem(
     features: Tensor, weight: Tensor, map: Map, direction: str, groups: int,
     deterministic: bool | None, tf32: bool | None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    modes.look("features", features)
-    modes.look("weight", weight)
+    check_tensor("features", features)
+    check_tensor("weight", weight)
     dtype = modes.autocast_dtype(features)
     if dtype is not None and features.dtype != dtype:
         features = torch.empty_like(features, dtype=dtype)

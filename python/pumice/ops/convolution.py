@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import kind_of
 from . import modes
 from .library import flops
 from .maps import Map, TracedMap, as_traced
@@ -83,7 +84,7 @@ def _convolve(
     """`dtype`: the type that the weight is cast to; None: it stays as it is."""
     traced = modes.traced(features)
     modes.look("weight", weight)
-    modes.look("bias", bias)
+    modes.look("bias", bias, optional=True)
     if dtype is None:
         modes.check_weight(features, weight)
     if plan is not None:
@@ -99,6 +100,7 @@ def _convolve(
     plans = None if plan is None else as_plans(plan)
     if modes.wants_gradient(features, weight, bias):
         if kept is not None:
+            _check_kept(kept)
             kept.clear()  # an optimiser may change the weight without changing its version
         return _apply(features, weight, bias, map, groups, dtype, dataflow, plans)
     version = 0 if kept is None else modes.version_of(weight)
@@ -106,6 +108,11 @@ def _convolve(
     if used is not weight:
         weight, kept = used, None
     return _run(features, weight, map, bias, groups, dataflow, plans, kept, version)
+
+
+def _check_kept(kept: Any) -> None:
+    if not isinstance(kept, _C.PackedWeights):
+        raise _C.UserError(f"kept is {kind_of(kept)}: give a PackedWeights, which keeps them from call to call, or None")
 
 
 def _cast(

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import whole_number
+from .._objects import check_sites
+from .._sites import axis_numbers
 from .._tensors import check_tensor
 from ..coords import Coordinates
 from . import modes, traced
@@ -43,6 +46,7 @@ def to_dense(
         >>> ops.to_dense(x.features, x.coords, shape=[2, 4, 5]).shape
         torch.Size([1, 4, 2, 4, 5])
     """
+    check_sites("coords", coords)
     box = _box(coords, shape, low)
     if modes.traced(features):
         low, shape = box
@@ -89,8 +93,11 @@ def to_bev(
         >>> ops.to_bev(x.features, x.coords, shape=[2, 4, 5]).shape
         torch.Size([1, 20, 2, 4])
     """
+    check_sites("coords", coords)
     dimension = coords.dimension
     modes.look("features", features)
+    if type(axis) is not int:
+        axis = whole_number("axis", axis, -dimension, dimension - 1)
     if not -dimension <= axis < dimension:
         raise _C.UserError(f"axis = {axis}: the sites have axes 0 to {dimension - 1}")
     axis %= dimension
@@ -138,6 +145,10 @@ def from_dense(dense: Tensor, mask: Tensor | None = None) -> tuple[Coordinates, 
         raise _C.UserError(f"dense has shape {tuple(dense.shape)}: give [B, C, shape…]")
     if mask is None:
         mask = (dense.detach() != 0).any(1)
+    elif mask.shape != (dense.shape[0], *dense.shape[2:]):
+        raise _C.UserError(
+            f"mask has shape {tuple(mask.shape)}: give {[dense.shape[0], *dense.shape[2:]]}, one value for each cell of dense"
+        )
     mask = (mask != 0).to(torch.uint8).contiguous()
     if modes.traced(dense):
         coords = traced.from_mask(mask)
@@ -152,15 +163,7 @@ def _box(
     coords: Coordinates, shape: Sequence[int] | None, low: Sequence[int] | None
 ) -> tuple[list[int] | None, list[int] | None]:
     """(low, shape), a number for each axis."""
-    for name, numbers in (("shape", shape), ("low", low)):
-        if numbers is not None and len(numbers) != coords.dimension:
-            raise _C.UserError(
-                f"{name} = {tuple(numbers)}: give one number for each of {coords.dimension} axes"
-            )
-    return (
-        None if low is None else [int(value) for value in low],
-        None if shape is None else [int(value) for value in shape],
-    )
+    return axis_numbers("low", low, coords.dimension), axis_numbers("shape", shape, coords.dimension)
 
 
 class _Linear(torch.autograd.Function):

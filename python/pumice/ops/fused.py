@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import true_or_false
 from . import modes
 from .library import flops
 from .maps import Map, TracedMap, as_traced
@@ -58,6 +59,7 @@ def fused_convolution(
         "fused_convolution", features=features, weight=weight, scale=scale, shift=shift, residual=residual
     )
     modes.look("weight", weight)
+    true_or_false("relu", relu)
     if modes.traced(features) or type(map) is TracedMap:
         flops.announce()
         traced = as_traced(map)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import true_or_false
+from .._objects import check_sites
 from .._tensors import check_floating, check_tensor
 from ..coords import Coordinates
 from . import modes
@@ -56,6 +58,7 @@ def interpolation_map(
         >>> ops.interpolation_map(x.coords, torch.tensor([[0, 1.0, 2.0, 3.0]]), nearest=True).rows
         tensor([[0]], dtype=torch.int32)
     """
+    check_sites("coords", coords)
     check_tensor("points", points)
     points = points.detach()
     if torch.compiler.is_compiling():
@@ -93,6 +96,8 @@ def interpolate(
         torch.Size([1, 4])
     """
     check_floating(features)
+    true_or_false("nearest", nearest)
+    true_or_false("renormalize", renormalize)
     if isinstance(coords, InterpolationMap):
         if points is not None or nearest or renormalize:
             raise _C.UserError("points, nearest and renormalize are those of the map: give it alone")

@@ -10,6 +10,8 @@ from typing import Union
 import torch
 
 from .. import _C
+from .._checks import kind_of
+from .._objects import check_sites, check_window
 from ..coords import Coordinates
 from ..window import Window
 from . import traced
@@ -21,6 +23,8 @@ Map = Union[_C.Map, TracedMap]
 def as_traced(map: Map) -> TracedMap:
     if isinstance(map, TracedMap):
         return map
+    if not isinstance(map, _C.Map):
+        raise _C.UserError(f"map is {kind_of(map)}: give a map, as ops.submanifold_map and its like make")
     return TracedMap(_C.map_token(map), map.in_rows, map.out_rows, map.offsets)
 
 
@@ -41,6 +45,8 @@ def submanifold_map(coords: Coordinates, window: Window) -> Map:
         >>> ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window).pairs
         4
     """
+    check_sites("coords", coords)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.submanifold_map(coords, window)
     return _C.submanifold_map(coords.sites, window.c)
@@ -66,6 +72,8 @@ def strided_map(coords: Coordinates, window: Window, cell: bool) -> tuple[Map, C
         >>> map.pairs, coarse.stride
         (2, (2, 2, 2))
     """
+    check_sites("coords", coords)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.strided_map(coords, window, cell)
     map = _C.strided_map(coords.sites, window.c, cell)
@@ -92,6 +100,9 @@ def transposed_map(coords: Coordinates, fine: Coordinates, window: Window) -> Ma
         >>> ops.transposed_map(coarse, x.coords, window).out_rows
         2
     """
+    check_sites("coords", coords)
+    check_sites("fine", fine)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.transposed_map(coords, fine, window)
     return _C.transposed_map(coords.sites, fine.sites, window.c)
@@ -114,6 +125,8 @@ def generative_map(coords: Coordinates, window: Window) -> tuple[Map, Coordinate
         >>> len(ops.generative_map(coarse, nn.Conv3d(4, 8, 2, stride=2).window)[1])
         8
     """
+    check_sites("coords", coords)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.generative_map(coords, window)
     map = _C.generative_map(coords.sites, window.c)
@@ -142,6 +155,10 @@ def inverse_map(
         >>> ops.inverse_map(coarse, window)[1].is_same(x.coords)
         True
     """
+    check_sites("coords", coords)
+    if fine is not None:
+        check_sites("fine", fine)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.inverse_map(coords, window, fine)
     map = _C.inverse_map(coords.sites, window.c, None if fine is None else fine.sites)
@@ -167,6 +184,8 @@ def finer_sites(coords: Coordinates, window: Window) -> Coordinates | None:
         >>> ops.finer_sites(coarse, window).is_same(x.coords)
         True
     """
+    check_sites("coords", coords)
+    check_window("window", window)
     if torch.compiler.is_compiling():
         return traced.finer_sites(coords, window)
     found = _C.finer_sites(coords.sites, window.stride)

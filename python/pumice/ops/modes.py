@@ -28,6 +28,7 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
     """The type in which autocast computes with `features`; None where it is off or leaves them alone."""
     if not torch._C._is_any_autocast_enabled():  # a quarter of the time of asking for one kind
         return None
+    look("features", features)
     kind = "cuda" if features.is_cuda else "cpu"
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
@@ -69,7 +70,7 @@ def refuse_gradient(name: str, **tensors: Tensor | None) -> None:
         wanted = wants_gradient(*tensors.values())
     except AttributeError:
         for argument, tensor in tensors.items():
-            look(argument, tensor)
+            look(argument, tensor, optional=True)
         raise
     if wanted:
         raise _C.UserError(
@@ -143,9 +144,9 @@ def bias_for(bias: Tensor | None, features: Tensor) -> Tensor | None:
     return bias.to(wanted)
 
 
-def look(name: str, tensor: Any) -> None:
-    """Raises UserError, naming it, where an object of another class than Tensor and Parameter is no dense tensor.
-    The extension checks tensors of these two classes."""
+def look(name: str, tensor: Any, optional: bool = False) -> None:
+    """Raises UserError, naming it, where an object of another class than Tensor and Parameter is no dense tensor, nor
+    None where it is `optional`. The extension checks tensors of these two classes."""
     kind = type(tensor)
-    if kind is not Tensor and kind is not torch.nn.Parameter and tensor is not None:
+    if kind is not Tensor and kind is not torch.nn.Parameter and not (optional and tensor is None):
         check_tensor(name, tensor)

@@ -9,10 +9,14 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import check_eps, kind_of, number_from, true_or_false
 from .._tensors import check_floating, check_real, check_tensor
 from . import modes
 from .library.normalization import NormArguments
 from .recomputed import gradients_of
+
+
+_NAMES = ("weight", "bias", "running_mean", "running_var")  # of what is [C], in the order of the arguments
 
 
 def batch_norm(
@@ -56,10 +60,27 @@ def batch_norm(
     """
     if not torch.compiler.is_compiling():
         check_floating(features)
+        if features.dim() < 2:
+            raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
         if residual is not None:
             check_tensor("residual", residual)
+            if residual.shape != features.shape:
+                raise _C.UserError(
+                    f"residual has shape {tuple(residual.shape)}: give that of the features, {tuple(features.shape)}"
+                )
+        true_or_false("training", training)
+        true_or_false("relu", relu)
+        if type(eps) is not float or not 0 <= eps:
+            check_eps(eps)
+        if batches is not None and not _is_count(batches):
+            given = f"{batches.dtype} {list(batches.shape)}" if isinstance(batches, Tensor) else kind_of(batches)
+            raise _C.UserError(f"batches is {given}: give an int64 tensor of one element, or None")
     kinds = ((weight, bias), (running_mean, running_variance))
-    by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)
+    try:
+        by_kernels = training and not modes.traced(features) and _fits(features, residual, kinds)
+    except AttributeError:
+        _check_types(weight, bias, running_mean, running_variance)
+        raise
     if batches is not None and not (by_kernels and _counts(batches, features)):
         if training:
             batches.add_(min(features.size(0), 1))
@@ -85,19 +106,37 @@ def _explained(given: NormArguments, training: bool) -> Tensor:
     for values in (given.weight, given.bias, given.running_mean, given.running_variance):
         kind = type(values)
         if kind is not Tensor and kind is not torch.nn.Parameter and values is not None:
-            _check_all(given)
+            _check_types(given.weight, given.bias, given.running_mean, given.running_variance)
     try:
         return _step_by_step(given, training)
-    except (RuntimeError, TypeError):
-        _check_all(given)
+    except (RuntimeError, TypeError, ValueError, AttributeError):
+        _check_all(given, training)
         raise
 
 
-def _check_all(given: NormArguments) -> None:
-    check_real("weight", given.weight)
-    check_real("bias", given.bias)
-    check_real("running_mean", given.running_mean)
-    check_real("running_var", given.running_variance)
+def _check_types(*tensors: Any) -> None:
+    for name, tensor in zip(_NAMES, tensors):
+        check_real(name, tensor)
+
+
+def _check_all(given: NormArguments, training: bool) -> None:
+    _check_types(given.weight, given.bias, given.running_mean, given.running_variance)
+    number_from("momentum", given.momentum, 0, 1)
+    check_eps(given.eps)
+    features = given.features
+    if features.dim() != 2:
+        raise _C.UserError(f"features have shape {tuple(features.shape)}: give [rows, channels]")
+    for name, tensor in zip(_NAMES, (given.weight, given.bias, given.running_mean, given.running_variance)):
+        if tensor is None and not training and name.startswith("running"):
+            raise _C.UserError(f"{name} is None: give [{features.shape[1]}], since evaluation computes with it")
+        if tensor is not None and tensor.shape != features.shape[1:]:
+            raise _C.UserError(
+                f"{name} has shape {tuple(tensor.shape)}: give [{features.shape[1]}], one number for each channel"
+            )
+
+
+def _is_count(batches: Any) -> bool:
+    return isinstance(batches, Tensor) and batches.numel() == 1 and not batches.is_floating_point()
 
 
 def _counts(batches: Tensor, features: Tensor) -> bool:

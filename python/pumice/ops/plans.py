@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Union
 
 from .. import _C
-from .._checks import kind_of
+from .._checks import kind_of, shown
 
 # What an argument `plan` may be: one plan, or those of several directions; a text stands for a plan.
 Plan = Union[_C.Plan, str, Mapping[str, Union[_C.Plan, str, None]], _C.Plans]
+DATAFLOWS = ("implicit_gemm", "fetch_on_demand", "gather_gemm_scatter")
 DIRECTIONS = ("forward", "input_gradient", "weight_gradient")
 
 
@@ -57,6 +58,12 @@ def text_of(plan: Plan | None, direction: str = "forward") -> str | None:
         return plan
     plans = as_plans(plan, direction)
     return None if plans is None else plans.text
+
+
+def check_dataflow(dataflow: Any) -> None:
+    """Raises UserError unless `dataflow` is the name of one that a convolution can run in, or None."""
+    if dataflow is not None and not (isinstance(dataflow, str) and dataflow in DATAFLOWS):
+        raise _C.UserError(f"dataflow {shown(dataflow)}: choose {', '.join(DATAFLOWS[:-1])} or {DATAFLOWS[-1]}, or None")
 
 
 def refuse_both(plan: Any, dataflow: Any) -> None:

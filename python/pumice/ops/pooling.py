@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._objects import check_sites
 from ..coords import Coordinates
 from . import modes
 from .library.pooling import MAXIMA, SUMS, at_maxima
@@ -59,6 +60,7 @@ def global_pool(features: Tensor, coords: Coordinates, kind: str) -> Tensor:
         >>> ops.global_pool(x.features, x.coords, "sum")
         tensor([[2., 2., 2., 2.]])
     """
+    check_sites("coords", coords)
     if modes.traced(features):
         return _in_graph(features, coords.token, coords.rows, coords.batch_size, kind, True)
     return _run(features, coords.sites, kind, True)
@@ -73,7 +75,7 @@ def spread_items(items: Tensor, coords: Coordinates) -> Tensor:
 
 
 def _run(features: Tensor, over: Any, kind: str, items: bool) -> Tensor:
-    if kind == "max":
+    if isinstance(kind, str) and kind == "max":
         return _max_pool(features, over, MAXIMA[items])
     _check(kind)
     return _sum_pool(features, over, SUMS[kind, items])
@@ -82,14 +84,14 @@ def _run(features: Tensor, over: Any, kind: str, items: bool) -> Tensor:
 def _in_graph(
     features: Tensor, over: Tensor, in_rows: int, out_rows: int, kind: str, items: bool
 ) -> Tensor:
-    if kind == "max":
+    if isinstance(kind, str) and kind == "max":
         return _ops.max_pool(features, over, in_rows, out_rows, items)[0]
     _check(kind)
     return _ops.sum_pool(features, over, in_rows, out_rows, kind, items, False)
 
 
 def _check(kind: str) -> None:
-    if kind not in ("average", "sum"):
+    if not isinstance(kind, str) or kind not in ("average", "sum"):
         raise _C.UserError(f"pooling {kind!r}: there are 'max', 'average' and 'sum'")
 
 

@@ -57,7 +57,7 @@ def reduce_rows(features: Tensor, row_of: Tensor, rows: int, reduction: str = "m
         >>> ops.reduce_rows(torch.tensor([[1.0], [3.0]]), torch.tensor([0, 0]), 1)
         tensor([[2.]])
     """
-    if reduction not in _REDUCTIONS:
+    if not isinstance(reduction, str) or reduction not in _REDUCTIONS:
         raise _C.UserError(f"reduction = {reduction!r}: choose {', '.join(_REDUCTIONS)}")
     if modes.traced(features):
         return _ops.reduce_rows(features, row_of, rows, reduction)[0]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import _C
 from .._fields import Sparse
+from .._objects import check_sparse
 from .._tensors import check_tensor
 from ..coords import Coordinates
 from . import traced
@@ -29,6 +30,7 @@ def prune(x: Sparse, keep: Tensor) -> Sparse:
         >>> ops.prune(x, torch.tensor([True, False])).indices
         tensor([[0, 1, 2, 3]], dtype=torch.int32)
     """
+    check_sparse("prune", x)
     check_tensor("keep", keep)
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
@@ -58,6 +60,8 @@ def union_add(left: Sparse, right: Sparse) -> Sparse:
         >>> ops.union_add(x, y).features[:, 0]
         tensor([2., 1.])
     """
+    check_sparse("union_add", left)
+    check_sparse("union_add", right)
     if left.coords.is_same(right.coords):
         return left + right  # type: ignore[operator]
     if left.features.shape[1] != right.features.shape[1]:
