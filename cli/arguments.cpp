@@ -153,21 +153,27 @@ std::vector<std::string> readable_words(int argc, const char* const* argv) {
   return words;
 }
 
-std::string similar_option(const CLI::App& command, const std::string& name) {
+std::string similar_word(const std::vector<std::string>& known, const std::string& given) {
   constexpr std::size_t kTypos = 2;   // letters that are missing, wrong or too many
   std::string best;
   std::size_t fewest = kTypos + 1;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& known : option->get_lnames()) {
-      const std::string word = "--" + known;
-      const std::size_t distance = edits_between(name, word);
-      if (distance < fewest) {
-        fewest = distance;
-        best = word;
-      }
+  for (const std::string& word : known) {
+    const std::size_t distance = edits_between(given, word);
+    if (distance < fewest) {
+      fewest = distance;
+      best = word;
     }
   }
   return best;
+}
+
+std::string similar_option(const CLI::App& command, const std::string& name) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& word : option->get_lnames())
+      known.push_back("--" + word);
+  }
+  return similar_word(known, name);
 }
 
 void warn_of_no_voxels(std::int64_t points, std::int64_t voxels) {

@@ -63,6 +63,10 @@ CLI::Option* take_numbers(CLI::Option* option, const std::string& example);
 /// The words of a command line as CLI11 understands them, which takes -.5 for an option: -0.5.
 std::vector<std::string> readable_words(int argc, const char* const* argv);
 
+/// The one of `known` that is spelt most like `given`, as in "doctor" for "doctr"; empty where none
+/// is.
+std::string similar_word(const std::vector<std::string>& known, const std::string& given);
+
 /// The option of `command` that is spelt most like `name`, as in "--levels" for "--level"; empty
 /// where none is.
 std::string similar_option(const CLI::App& command, const std::string& name);

@@ -33,8 +33,9 @@ std::string other_candidates(const ConvolutionProblem& problem, const Target& ta
   std::string text;
   for (const Candidate& other : candidates(problem, target)) {
     if (other.plan.runs_like(plan)) continue;
-    text += fmt::format("  {:<60} {:.2f} times the time, by prediction\n", other.plan.name(),
-                        other.cost);
+    const std::string times = fmt::format("{:.2f}", other.cost);
+    text += fmt::format("  {:<60} {}, by prediction\n", other.plan.name(),
+                        times == "1.00" ? "the same time" : times + " times the time");
   }
   return text;
 }

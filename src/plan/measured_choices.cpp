@@ -105,8 +105,9 @@ ConvolutionProblem in_buckets(ConvolutionProblem problem) {
 }
 
 std::string reason_of(const tune::StoredPlan& stored, const char* where) {
-  return fmt::format("measured {}: {:.3g} times the time of the untuned layers on its map", where,
-                     stored.record.tuned_s / stored.record.untuned_s);
+  const std::string times = fmt::format("{:.3g}", stored.record.tuned_s / stored.record.untuned_s);
+  return fmt::format("measured {}: {} the untuned layers on its map", where,
+                     times == "1" ? "the same time as" : times + " times the time of");
 }
 
 PlanPtr plan_in(const tune::StoredPlan& stored, const ConvolutionProblem& problem,

@@ -46,23 +46,46 @@ TEST_F(RefusalTest, ArgumentsThatSayNothing) {
   expect_nothing_written({"info", scan_, "--level", "3"},
                          {"no option --level of info", "--levels"});
   expect_nothing_written({"info", scan_, "--jsn"}, {"no option --jsn of info; is --json meant?"});
+  expect_nothing_written({"doctr"}, {"no command \"doctr\"; is doctor meant?"});
+  expect_nothing_written({"kernels", "biuld"},
+                         {"no command \"biuld\" of kernels; is build meant?"});
   expect_nothing_written({"simulate"}, {"--out", "`pumice simulate --help`"});
-  expect_nothing_written({"info", scan_, "--levels", "many"}, {"many", "`pumice info --help`"});
+  expect_nothing_written({"info", scan_, "--levels", "many"},
+                         {"--levels many: give a whole number"});
   expect_nothing_written({"conv", scan_, path("out.safetensors"), "--kernel", "99999999999"},
                          {"--kernel", "99999999999", "`pumice conv --help`"});
+}
+
+TEST_F(RefusalTest, WhatTheParserFindsIsASentenceWithARemedy) {
+  expect_nothing_written({"run"}, {"NETWORK is missing: `pumice run NETWORK SCAN", "--help"});
+  expect_nothing_written({"simulate"}, {"--out is missing: `pumice simulate --out …`"});
+  expect_nothing_written({"info", scan_, scan_},
+                         {scan_, "one argument too many: `pumice info SCAN`"});
+  expect_nothing_written({"info", scan_, "-q"}, {"no option -q of info; `pumice info --help`"});
+  expect_nothing_written({"info", scan_, "--threads"},
+                         {"--threads has no value behind it; give a whole number"});
+  expect_nothing_written({"info", scan_, "--threads", "all"},
+                         {"--threads all: give a whole number"});
+  expect_nothing_written({"info", scan_, "--json=maybe"},
+                         {"--json takes no value: write it alone"});
+  expect_nothing_written({"simulate", "--beams", "many", "--out", path("out.ply")},
+                         {"--beams many: choose 32 or 64"});
+  expect_nothing_written(run_with({"--precision", "f8"}),
+                         {"--precision f8: choose f32, tf32, f64, f16 or bf16"});
+  expect_nothing_written(run_with({"--device", "gpu"}), {"--device \"gpu\": it is cpu, cuda"});
 }
 
 TEST_F(RefusalTest, NumbersOutOfReach) {
   for (const char* size : {"0", "-1", "nan"}) {
     expect_nothing_written({"info", scan_, "--voxel", size},
-                           {"voxel size along x = " + std::string(size)});
+                           {"--voxel: the size along x = " + std::string(size)});
     expect_nothing_written(run_with({"--voxel", size}),
-                           {"voxel size along x = " + std::string(size)});
+                           {"--voxel: the size along x = " + std::string(size)});
   }
   expect_nothing_written({"info", scan_, "--range", "-inf", "0", "0", "5", "5", "5"},
-                         {"range along x = [-inf, 5), which is not finite"});
+                         {"--range: the range along x = [-inf, 5), which is not finite"});
   expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "-5", "5", "5"},
-                         {"range along x = [5, -5), which is empty"});
+                         {"--range: the range along x = [5, -5), which is empty"});
   expect_nothing_written({"info", scan_, "--voxel", "0.1", "0.1"}, {"--voxel"});
   expect_nothing_written({"info", scan_, "--voxel", "1e-9"}, {"1e-09"});
   expect_nothing_written({"info", scan_, "--range", "5", "0", "0", "1", "1", "1"}, {"range"});
@@ -71,7 +94,7 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   for (const char* threads : {"-1", "1025"}) {
     expect_nothing_written(
         {"info", scan_, "--threads", threads},
-        {"threads = " + std::string(threads), "1 to 1024", "0 for all processors"});
+        {"--threads " + std::string(threads) + ": ", "1 to 1024", "0 for all processors"});
   }
   expect_nothing_written({"simulate", "--seed", "18446744073709551616", "--out", path("out.ply")},
                          {"18446744073709551616"});
@@ -79,7 +102,7 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written({"run", "second", scan_, "--seed", "-1", "--out", path("out.safetensors")},
                          {"--seed"});
   expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "-1"},
-                         {"width factor = -1"});
+                         {"--width-factor -1"});
   expect_nothing_written(run_with({"--widths", "huge"}), {"huge", "spvnas", "nine numbers"});
   expect_nothing_written(run_with({"--widths", "8,8,8,8,x,8,8,8,8"}), {"widths", "\"x\""});
   expect_nothing_written({"run", "minkunet42", scan_, "--width-factor", "1000"},
@@ -95,11 +118,11 @@ TEST_F(RefusalTest, NumbersOutOfReach) {
   expect_nothing_written(run_with({"--reduction", "median"}), {"median"});
   expect_nothing_written({"simulate", "--beams", "16", "--out", path("out.ply")},
                          {"--beams", "16"});
-  expect_nothing_written({"simulate", "--sweeps", "0", "--out", path("out.ply")}, {"sweeps = 0"});
+  expect_nothing_written({"simulate", "--sweeps", "0", "--out", path("out.ply")}, {"--sweeps 0: "});
   expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--colour", "label"},
                          {"label"});
   expect_nothing_written({"view", scan_, "--picture", path("out.png"), "--size", "0", "100"},
-                         {"width = 0"});
+                         {"--size: the picture's width = 0"});
   expect_nothing_written({"bench", "layers", "--repeat", "0"}, {"--repeat"});
   expect_nothing_written({"bench", "layers", "--levels", "0"}, {"--levels = 0"});
   expect_nothing_written({"bench", "layers", "--channels", "8", "0"}, {"--channels 0"});
@@ -135,9 +158,9 @@ TEST_F(RefusalTest, ListsOfNumbers) {
       {"conv", path("in.safetensors"), path("out.safetensors"), "--kernel", "3x3x1"},
       {"--kernel", "3x3x1", form + "--kernel 3 3 1"});
   expect_nothing_written({"info", scan_, "--range", "0,0,0,1,1"},
-                         {"--range", "6 required", "received 5", "spaces or commas"});
+                         {"--range: 5 numbers given, and at least 6 needed", "spaces or commas"});
   expect_nothing_written({"info", scan_, "--voxel", "0.1,0.1,0.1,0.1"},
-                         {"--voxel", "3 required", "received 4", "spaces or commas"});
+                         {"--voxel: 4 numbers given, and at most 3 needed", "spaces or commas"});
   expect_nothing_written({"info", scan_, "--voxel", "0.1,0.1"}, {"--voxel", "2 numbers given"});
 }
 

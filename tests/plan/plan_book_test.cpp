@@ -175,9 +175,10 @@ class StoredChoice : public testing::Test {
       return work();
     });
   }
-  static void store(const std::string& plan, const ConvolutionProblem& problem = some_layer()) {
+  static void store(const std::string& plan, const ConvolutionProblem& problem = some_layer(),
+                    double tuned_s = 0.8) {
     tune::process_plans().put(key_of(problem, here()), {.plan = plan,
-                                                        .tuned_s = 0.8,
+                                                        .tuned_s = tuned_s,
                                                         .untuned_s = 1,
                                                         .confidence = 0.99,
                                                         .samples = 20,
@@ -196,6 +197,16 @@ TEST_F(StoredChoice, is_taken_from_the_moment_it_is_stored) {
               return choose(some_layer(), here())->reason;
             }),
             "measured on this machine: 0.8 times the time of the untuned layers on its map");
+}
+
+TEST_F(StoredChoice, that_is_no_faster_is_said_to_take_the_same_time) {
+  for (const double seconds : {1.0, 0.9996, 1.004}) {
+    EXPECT_EQ(in_child([&] {
+                store(to_text(*other_plan()), some_layer(), seconds);
+                return choose(some_layer(), here())->reason;
+              }),
+              "measured on this machine: the same time as the untuned layers on its map");
+  }
 }
 
 TEST_F(StoredChoice, serves_problems_of_nearby_sizes) {
