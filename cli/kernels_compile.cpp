@@ -50,7 +50,7 @@ Compilation::Compilation(const KernelArguments& arguments, bool tables) {
 }
 
 void Compilation::run(const Take& take) const {
-  ProgressBar progress("compiling");
+  ProgressBar progress("compiling", Elsewhere::lines);
   std::mutex mutex;
   int done = 0;
   const auto size = static_cast<std::int64_t>(tasks_.size());

@@ -78,8 +78,10 @@ std::string Table::text() const {
   return result;
 }
 
-ProgressBar::ProgressBar(std::string what)
-    : what_(std::move(what)), active_(isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar(std::string what, Elsewhere elsewhere)
+    : what_(std::move(what)),
+      active_(isatty(STDERR_FILENO) == 1),
+      in_lines_(!active_ && elsewhere == Elsewhere::lines) {}
 
 ProgressBar::~ProgressBar() {
   clear();
@@ -92,7 +94,17 @@ void ProgressBar::clear() {
   last_permille_ = -1;
 }
 
+void ProgressBar::show_line(int done, int count) {
+  constexpr std::chrono::seconds kPause{10};
+  const auto now = std::chrono::steady_clock::now();
+  if (last_line_ && now - *last_line_ < kPause) return;
+  last_line_ = now;
+  fmt::print(stderr, "{}: {} of {}\n", what_, with_commas(done), with_commas(count));
+  std::fflush(stderr);
+}
+
 void ProgressBar::show(int done, int count, double part) {
+  if (in_lines_ && count > 0) show_line(done, count);
   if (!active_ || count <= 0) return;
   const int permille = std::clamp(static_cast<int>((done + part) * 1000 / count), 0, 1000);
   if (permille == last_permille_) return;

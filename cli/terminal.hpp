@@ -1,6 +1,8 @@
 // Tables, progress bars, and numbers in words.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,10 +25,14 @@ class Table {
   std::vector<std::vector<std::string>> rows_;   // an empty row is a rule
 };
 
-/// One line on standard error that fills up; silent where that is no terminal.
+/// What is said of progress where standard error is no terminal.
+enum class Elsewhere { nothing, lines };
+
+/// One line on standard error that fills up. Where that is no terminal: silent, or a line at the
+/// beginning and then one every ten seconds.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string what);
+  explicit ProgressBar(std::string what, Elsewhere elsewhere = Elsewhere::nothing);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -36,8 +42,12 @@ class ProgressBar {
   void clear();
 
  private:
+  void show_line(int done, int count);
+
   std::string what_;
   bool active_;
+  bool in_lines_;
+  std::optional<std::chrono::steady_clock::time_point> last_line_;
   int last_permille_ = -1;
 };
 

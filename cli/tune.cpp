@@ -1,6 +1,10 @@
 // `pumice tune`: measures what could run in place of each layer, and keeps the winners.
+#include <csignal>
 #include <memory>
 #include <optional>
+#include <string_view>
+
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -23,6 +27,27 @@ struct TuneArguments {
   std::string out;
 };
 
+/// Says at Ctrl-C what becomes of the measurements, and ends the program as Ctrl-C does.
+class StoppedTuning {
+ public:
+  StoppedTuning() : before_(std::signal(SIGINT, &say_and_end)) {}
+  ~StoppedTuning() { std::signal(SIGINT, before_); }
+  StoppedTuning(const StoppedTuning&) = delete;
+  StoppedTuning& operator=(const StoppedTuning&) = delete;
+
+ private:
+  static void say_and_end(int number) {
+    static constexpr std::string_view kText =
+        "\npumice: stopped, and nothing that was measured is kept; a smaller --budget-s ends with "
+        "the plans found until then\n";
+    (void)!::write(STDERR_FILENO, kText.data(), kText.size());
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+
+  void (*before_)(int);
+};
+
 void tune_network(const TuneArguments& arguments) {
   tune::Options options;
   options.budget_s =
@@ -34,6 +59,7 @@ void tune_network(const TuneArguments& arguments) {
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   NetworkTuning tuning;
   {
+    const StoppedTuning stopped;
     ProgressBar bar("tuning");
     options.progress = [&](double fraction, const std::string&) { bar.show(0, 1, fraction); };
     tuning = pumice::tune_network(network.passes(), options,

@@ -11,7 +11,18 @@
 namespace pumice::test {
 namespace {
 
-class KernelsTest : public ProgramTest {};
+class KernelsTest : public ProgramTest {
+ protected:
+  /// The result of a command that compiles, which says on standard error, without a terminal, that
+  /// it has begun and how far it is.
+  nlohmann::json compile_json(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(outcome.err.starts_with("compiling: 0 of ")) << outcome.err;
+    return nlohmann::json::parse(outcome.out, nullptr, false);
+  }
+};
 
 #define PUMICE_NEEDS_COMPILER() \
   if (!kernel_compiler().available) GTEST_SKIP() << kernel_compiler().reason
@@ -73,7 +84,7 @@ TEST_F(KernelsTest, OfMeasuredPlansGoIntoABundle) {
                                      "--channels", "16x16",           "--precision", "f16",
                                      "--out",      path("few.bundle")};
     command.insert(command.end(), more.begin(), more.end());
-    return run_json(command).at("kernels").get<int>();
+    return compile_json(command).at("kernels").get<int>();
   };
   write_text(path("plans.json"),
              R"({"format": "pumice plans", "schema": 1, "plans": [
@@ -92,7 +103,7 @@ TEST_F(KernelsTest, OfMeasuredPlansGoIntoABundle) {
 
 TEST_F(KernelsTest, AreCheckedForSpills) {
   PUMICE_NEEDS_COMPILER();
-  const nlohmann::json said = run_json(
+  const nlohmann::json said = compile_json(
       {"kernels", "check", "--arch", "sm_80", "--channels", "16x16", "--precision", "f16"});
   EXPECT_EQ(said.at("wrong"), 0);
   EXPECT_EQ(said.at("results").size(), said.at("sources").get<std::size_t>());
