@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import torch
 
+import pumice
 from pumice import data
 from pumice.metrics import Confusion
 from pumice.weights import read_weights
@@ -20,10 +21,14 @@ NOT_SIMULATED = ("motorcycle", "bicyclist", "motorcyclist", "other-ground")
 
 
 def main(result: str, labels: str) -> None:
+    """Prints the table. Raises pumice.UserError for files that are no result and no labels of its scan."""
     tensors, _ = read_weights(result)
+    if not {"features", "point_to_voxel"} <= tensors.keys():
+        raise pumice.UserError(f"{result} has no features and point_to_voxel: give what `pumice run --out` wrote")
     predicted = tensors["features"].argmax(1)[tensors["point_to_voxel"].long()]
-    raw = np.fromfile(labels, np.uint32) & 0xFFFF
-    truth = torch.as_tensor(LABELS(raw.astype(np.int64)))
+    truth = torch.as_tensor(LABELS(pumice.read_labels(labels).astype(np.int64)))
+    if len(truth) != len(predicted):
+        raise pumice.UserError(f"{labels} has {len(truth)} labels for {len(predicted)} points: give those of the same scan")
     for name in NOT_SIMULATED:
         truth[truth == LABELS.names.index(name)] = -1
     confusion = Confusion(len(LABELS.names))
@@ -40,4 +45,9 @@ def main(result: str, labels: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 3:
+        sys.exit("confusion_with_labels.py: give a result of `pumice run --out`, then the .label file of its scan")
+    try:
+        main(*sys.argv[1:])
+    except pumice.UserError as error:
+        sys.exit(f"confusion_with_labels.py: {error}")

@@ -88,7 +88,10 @@ def train(
     batches = iter(Batches(dataset, device, options.workers, draws, options.batch))
     log = TrainingLog(options.out, append=saved is not None) if rank == 0 else None
     if log is not None:
-        log.say(f"{processes} processes on {device.type}, {options.batch} scans a step each")
+        log.say(
+            f"{processes} processes on {device.type}, {options.batch} scans a step each; simulated streets are kept "
+            f"in {options.cache}"
+        )
 
     begun = last_report = time.monotonic()
     reported = step

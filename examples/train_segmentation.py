@@ -275,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parameters = sum(p.numel() for p in training.model.parameters())
         log.say(
             f"MinkUNet42 of {parameters} parameters on {options.device}, {options.amp}; "
-            f"{options.batch} scans a step, {options.workers} workers"
+            f"{options.batch} scans a step, {options.workers} workers; simulated streets are kept in {options.cache}"
         )
         try:
             training.train()

@@ -85,6 +85,8 @@ bool take_over(int descriptor, const struct stat& replaced) {
 void AtomicFile::expect_replaceable(const fs::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return;
+  PUMICE_EXPECTS(!S_ISDIR(status.st_mode), printable_path(path),
+                 ": is a folder; give the name of a file in it");
   PUMICE_EXPECTS(S_ISREG(status.st_mode), printable_path(path),
                  ": is not a regular file, so it is not overwritten; give another name");
   // A rename would replace what may not be written, and a privileged process may write anything.

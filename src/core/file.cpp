@@ -44,6 +44,7 @@ class FileSource : public ByteSource {
     struct stat status {};
     PUMICE_EXPECTS(::fstat(descriptor_.get(), &status) == 0, name_,
                    ": cannot be examined: ", reason(errno));
+    PUMICE_EXPECTS(!S_ISDIR(status.st_mode), name_, ": is a folder; give the name of a file in it");
     PUMICE_EXPECTS(S_ISREG(status.st_mode), name_, ": is not a regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
   }

@@ -12,12 +12,14 @@
 namespace pumice {
 namespace {
 
-/// Whether opening it could wait for the other end of a pipe. Names without a slash are looked for
-/// where the system keeps its libraries.
-bool is_no_file(const std::string& candidate) {
+/// What it is in place of a file, as opening a pipe could wait for its other end; empty for files.
+/// Names without a slash are looked for where the system keeps its libraries.
+std::string why_no_file(const std::string& candidate) {
   struct stat status {};
-  return candidate.find('/') != std::string::npos && ::stat(candidate.c_str(), &status) == 0 &&
-         !S_ISREG(status.st_mode);
+  if (candidate.find('/') == std::string::npos || ::stat(candidate.c_str(), &status) != 0 ||
+      S_ISREG(status.st_mode))
+    return {};
+  return S_ISDIR(status.st_mode) ? "is a folder" : "is not a regular file";
 }
 
 }   // namespace
@@ -26,8 +28,8 @@ SharedLibrary::SharedLibrary(const WantedLibrary& wanted,
                              const std::vector<std::string>& candidates)
     : wanted_(wanted) {
   for (const std::string& candidate : candidates) {
-    if (is_no_file(candidate)) {
-      if (refusal_.empty()) refusal_ = printable_path(candidate) + ": is not a regular file";
+    if (const std::string why = why_no_file(candidate); !why.empty()) {
+      if (refusal_.empty()) refusal_ = printable_path(candidate) + ": " + why;
       continue;
     }
     library_ = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);

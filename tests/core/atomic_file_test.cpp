@@ -54,8 +54,7 @@ TEST(AtomicFile, LeavesNothingWithoutACommit) {
 TEST(AtomicFile, SaysWhereItCannotBeWritten) {
   const TemporaryFolder folder;
   EXPECT_EQ(message_of([&] { AtomicFile file(folder.path()); }),
-            folder.path().string() +
-                ": is not a regular file, so it is not overwritten; give another name");
+            folder.path().string() + ": is a folder; give the name of a file in it");
   const auto nowhere = folder.path() / "no" / "such" / "folder";
   EXPECT_EQ(message_of([&] { AtomicFile file(nowhere); }),
             nowhere.string() + ": cannot be written: No such file or directory");

@@ -248,8 +248,8 @@ TEST_F(PlanStoreHardship, ADatabaseOfANewerPumice) {
 TEST_F(PlanStoreHardship, AFolder) {
   fs::create_directory(file_);
   write_text(file_ / "inside", "kept");
-  expect_refused("is not a regular file");
-  expect_set_aside("is not a regular file");
+  expect_refused("is a folder");
+  expect_set_aside("is a folder");
   EXPECT_EQ(content_of(fs::path(file_.string() + ".aside-1") / "inside"), "kept");
 }
 

@@ -103,6 +103,13 @@ TEST(Reading, APipeIsRefusedWithoutWaiting) {
   }
 }
 
+TEST(Reading, AFolderIsNamedAsOne) {
+  const TemporaryFolder folder;
+  const std::string said = folder.path().string() + ": is a folder; give the name of a file in it";
+  EXPECT_EQ(message_of([&] { read_labels(folder.path()); }), said);
+  EXPECT_EQ(message_of([&] { read_npy(folder.path()); }), said);
+}
+
 /// The file takes no room on the disk, and its bytes would take more than there is in memory.
 TEST(Reading, AScanBeyondMemoryIsRefusedByName) {
   const TemporaryFolder folder;

@@ -65,7 +65,8 @@ def test_what_is_no_trained_network_is_refused(tmp_path: pathlib.Path) -> None:
         ("roads", '"roads".*no installed weights have that name .*streets'),
         (tmp_path / "net.safetensors", "net.safetensors: cannot be opened: No such file"),
         ("roads.safetensors", "roads.safetensors: cannot be opened: No such file"),
-        (tmp_path, "is not a regular file"),
+        (tmp_path, "is a folder; give the name of a file in it"),
+        (3, "source is an int: give the name of a file"),
     ):
         with pytest.raises(pumice.UserError, match=named):
             pretrained(source)

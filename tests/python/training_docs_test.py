@@ -135,6 +135,30 @@ def test_what_the_script_of_the_page_cannot_do_is_a_sentence_before_the_first_st
     assert list(tmp_path.iterdir()) == []
 
 
+def test_files_that_are_no_result_end_the_comparison_with_labels_in_a_sentence(tmp_path: pathlib.Path) -> None:
+    if not EXAMPLES.exists():
+        pytest.skip("the examples are not here")
+    result, labels, weights = (tmp_path / name for name in ("result.safetensors", "scan.label", "w.safetensors"))
+    rows = {"features": torch.ones(1, 19), "point_to_voxel": torch.zeros(2).long()}
+    pumice.save_weights(rows, result)
+    pumice.save_weights({"a": torch.ones(1)}, weights)
+    np.zeros(3, np.uint32).tofile(labels)
+    for words, said in (
+        ([], "give a result of `pumice run --out`, then the .label file"),
+        ([tmp_path / "absent", labels], "absent: cannot be opened: No such file"),
+        ([tmp_path, labels], "is a folder; give the name of a file in it"),
+        ([result, tmp_path], "is a folder; give the name of a file in it"),
+        ([weights, labels], "has no features and point_to_voxel"),
+        ([result, labels], "has 3 labels for 2 points"),
+    ):
+        done = subprocess.run(
+            [sys.executable, EXAMPLES / "confusion_with_labels.py", *words], capture_output=True, text=True,
+            env=programs.surroundings(),
+        )  # fmt: skip
+        assert done.returncode == 1 and said in done.stderr, done.stderr
+        assert done.stderr.startswith("confusion_with_labels.py: ") and done.stderr.count("\n") == 1, done.stderr
+
+
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_scan_without_labels_ends_the_script_of_the_page_in_a_sentence(tmp_path: pathlib.Path, workers: str) -> None:
     if not EXAMPLES.exists():
@@ -157,6 +181,7 @@ def test_it_trains_goes_on_and_overwrites_nothing(
     out = tmp_path / "run"
     code, said, _ = run(out, *SMALL, "--mix", "0.5", "--steps", "2")
     assert code == 0
+    assert f"; simulated streets are kept in {tmp_path / 'streets'}\n" in said
     assert "100 % step 2, loss" in said and "step 2: validation\n" in said
     assert "100 % validation done" in said and "step 2: test\n" in said
     tensors, metadata = pumice.read_weights(out / "model.safetensors")

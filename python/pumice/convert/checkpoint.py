@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import check_file
 from ..weights import read_weights, write_tensors
 
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")  # how PyTorch prints in bold
@@ -41,10 +42,7 @@ def read_checkpoint(path: pathlib.Path, entry: str | None = None) -> dict[str, T
         >>> convert.read_checkpoint(pathlib.Path("net.pth"))
         {'a.weight': tensor([1., 1.])}
     """
-    if not path.exists():
-        raise _C.UserError(f"{path}: there is no such file")
-    if not path.is_file():
-        raise _C.UserError(f"{path}: is not a regular file")
+    check_file(path)
     if path.suffix.lower() == ".safetensors":
         return read_safetensors(path)
     try:

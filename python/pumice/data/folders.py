@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _C
-from .._checks import whole_number
+from .._checks import check_file, whole_number
 from ..points import PointCloud, read_labels, read_points
 
 Folder = str | os.PathLike[str]
@@ -272,11 +272,8 @@ def _check_growth(path: Path) -> None:
 
 
 def _regular(path: Path) -> Path:
-    """`path`, which is no pipe: opening that would wait for its other end."""
-    if not path.exists():
-        raise _C.UserError(f"{path}: there is no such file")
-    if not path.is_file():
-        raise _C.UserError(f"{path}: is not a regular file")
+    """`path`, which is a file."""
+    check_file(path)
     return path
 
 

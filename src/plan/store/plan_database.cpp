@@ -168,6 +168,7 @@ PlanDatabase::Look PlanDatabase::look() {
   if (::lstat(file_.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
   if (::stat(file_.c_str(), &status) != 0)
     return {.is = Is::foreign, .why = "cannot be reached: " + detail::reason(errno)};
+  if (S_ISDIR(status.st_mode)) return {.is = Is::foreign, .why = "is a folder"};
   if (!S_ISREG(status.st_mode)) return {.is = Is::foreign, .why = "is not a regular file"};
   if (::faccessat(AT_FDCWD, file_.c_str(), R_OK, AT_EACCESS) != 0)
     return {.is = Is::foreign, .why = "cannot be read: " + detail::reason(errno)};
