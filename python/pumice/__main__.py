@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from . import __version__, doctor
+from . import UserError, __version__, doctor
 
 _PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "nt" else "pumice")
 _OWN = """\
@@ -22,7 +22,11 @@ _OWN = """\
 def main(arguments: list[str]) -> int:
     """The exit code: 0 done, 1 an input is at fault, 2 the command line, 3 Pumice."""
     if arguments == ["doctor"]:
-        return doctor.main()
+        try:
+            return doctor.main()
+        except UserError as error:  # of an environment variable that says what it may not
+            print(f"pumice: {error}", file=sys.stderr)
+            return 1
     if arguments in (["version"], ["--version"]):
         print("pumice", __version__)
         return 0

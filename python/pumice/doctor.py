@@ -62,6 +62,16 @@ def _bundle_lines() -> tuple[list[str], bool]:
     return lines, used
 
 
+def _cache_lines() -> tuple[list[str], bool]:
+    try:
+        cache = _C.kernel_cache()
+    except _C.UserError as error:  # of an environment variable
+        return [f"cache     {error}"], False
+    if not cache["folder"]:
+        return [], True
+    return [f"cache     {cache['folder']}: {cache['kernels']} kernels, {cache['bytes'] / 2**20:.1f} MiB"], True
+
+
 def main() -> int:
     """Prints what works and what is missing; 0 where layers work, 1 where they do not."""
     print(f"pumice    {__version__}, Python {platform.python_version()}, {platform.platform()}")
@@ -70,14 +80,11 @@ def main() -> int:
     cuda_lines, cuda_works = _cuda_lines()
     bundle_lines, bundles_used = _bundle_lines()
     lines = torch_lines + cuda_lines + bundle_lines
-    cache = _C.kernel_cache()
-    if cache["folder"]:
-        lines.append(
-            f"cache     {cache['folder']}: {cache['kernels']} kernels, {cache['bytes'] / 2**20:.1f} MiB"
-        )
+    cache_lines, cache_works = _cache_lines()
+    lines += cache_lines
     for line in lines:
         print(_C.printable(line, 400))
-    works = torch_works and cuda_works
+    works = torch_works and cuda_works and cache_works
     well = "All is well." if bundles_used else "Layers work, but a bundle of kernels is ignored: see above."
     print(well if works else "Something is wrong: see above.")
     return 0 if works else 1

@@ -10,7 +10,7 @@ from . import _needs_torch  # noqa: F401  (first, since it says what is missing)
 import torch
 
 from . import _C
-from ._checks import kind_of
+from ._checks import check_path, kind_of, warn_once
 
 # The names of the format.
 _NAMES = {
@@ -92,11 +92,16 @@ def _check_kinds(model: object, path: object, dtype: object) -> None:
     """Raises UserError for arguments of `save_weights` in another order."""
     if not isinstance(model, (torch.nn.Module, Mapping)):
         raise _C.UserError(f"model is {kind_of(model)}: give a module or tensors by name, then the path")
-    if not isinstance(path, (str, os.PathLike)):
-        raise _C.UserError(f"path is {kind_of(path)}: give the name of a file")
+    check_path("path", path)
     if os.path.splitext(path)[1].lower() in (".pth", ".pt", ".ckpt"):
         raise _C.UserError(
             f"{os.fspath(path)}: weights are written as safetensors, and such a file is torch.save's: name it .safetensors"
+        )
+    ending = os.path.splitext(path)[1]
+    if ending.lower() != ".safetensors" and ending[1:].isalpha():  # a version, as v2 or 0.1, is no ending
+        warn_once(
+            f"ending {ending}",
+            f"{os.fspath(path)}: weights are written as safetensors, whatever the name says: name it .safetensors",
         )
     if dtype is not None and not isinstance(dtype, torch.dtype):
         remedy = "metadata=" if isinstance(dtype, Mapping) else "a type, as torch.float16"
@@ -182,8 +187,7 @@ def load_weights(model: torch.nn.Module, path: Path) -> dict[str, str]:
 
 
 def _opened(path: Path) -> _C.SafetensorsFile:
-    if not isinstance(path, (str, os.PathLike)):
-        raise _C.UserError(f"path is {kind_of(path)}: give the name of a file")
+    check_path("path", path)
     return _C.SafetensorsFile.open(path)
 
 

@@ -162,6 +162,35 @@ def test_other_things_than_tensors(x: pumice.SparseTensor) -> None:
     refused(lambda: layer(x, rows), "like is a Tensor")
 
 
+def test_no_ranges_of_integer_types_where_something_else_was_given(x: pumice.SparseTensor) -> None:
+    refused(lambda: pumice.SparseTensor(x.indices, x.features, batch_size="2"), "batch_size = '2': give a whole number, or None")
+    refused(lambda: pumice.SparseTensor(x.indices, x.features, stride=[1, 1, 0.5]), "stride = 0.5: give a whole number")
+    refused(lambda: x.dense(shape=[9, 9, "9"]), "shape = '9': give a whole number")
+    refused(lambda: ops.reduce_rows(x.features, torch.zeros(len(x)).long(), "1"), "rows = '1': give a whole number")
+    refused(lambda: ops.reduce_rows(x.features, torch.zeros(len(x)).long(), 2**70), "from -2^63 to 2^63 - 1")
+
+
+@pytest.mark.parametrize("eps", [-1, -1e-5, float("nan"), float("inf"), "small", None])
+def test_what_a_norm_adds_to_a_variance_is_not_negative(x: pumice.SparseTensor, eps: Any) -> None:
+    for norm in (nn.BatchNorm, nn.SyncBatchNorm, nn.LayerNorm, nn.InstanceNorm):
+        refused(lambda norm=norm: norm(4, eps=eps), f"eps = {eps!r}: give a small number that is not negative, as 1e-5")
+    for training in (True, False):
+        one = torch.ones(4, device=x.device)
+        refused(lambda training=training: ops.batch_norm(x.features, one, one, one, one, training, eps=eps), "eps = ")
+
+
+def test_grids_of_a_view_from_above() -> None:
+    refused(lambda: nn.ToBEV(shape=3), "shape = 3: give 3 numbers, one for each axis, as [3, 3, 3]")
+    refused(lambda: nn.ToBEV(shape=[8, 8, "5"]), "shape = '5': give a whole number")
+    refused(lambda: nn.ToBEV(low="000"), "low = '000'")
+    refused(lambda: nn.ToBEV(axis="z"), "axis = 'z': give a whole number from -4 to 3")
+
+
+def test_dataflows_are_refused_where_a_layer_is_made() -> None:
+    for kind in (nn.SubMConv3d, nn.Conv3d, nn.ConvTranspose3d):
+        refused(lambda kind=kind: kind(4, 8, 2, dataflow="gather"), "dataflow = 'gather': choose implicit_gemm, fetch_on_demand")
+
+
 def test_what_does_not_go_together(x: pumice.SparseTensor) -> None:
     device = x.device
     narrow = x.replace(features=x.features[:, :3])

@@ -230,7 +230,7 @@ def test_coordinates_of_other_libraries_with_fractions() -> None:
     with pytest.warns(UserWarning, match="rounded down, as in MinkowskiEngine"):
         assert torch.equal(minkowski.SparseTensor(ROWS, cells + 0.5).C, CELLS)
     for call in (
-        lambda: convolution(torchsparse.SparseTensor(CELLS, floats)),
+        lambda: torchsparse.SparseTensor(CELLS, floats),
         lambda: minkowski.SparseTensor(CELLS, floats),
         lambda: spconv.SparseConvTensor(CELLS, floats, [8, 8, 8], 1),
     ):

@@ -116,6 +116,18 @@ def test_doctor_says_that_a_bundle_is_not_there(tmp_path: pathlib.Path) -> None:
     assert "All is well" not in said and "a bundle of kernels is ignored" in said
 
 
+@pytest.mark.parametrize("name, value", [("PUMICE_CACHE_MB", "abc"), ("PUMICE_SYNC", "maybe")])
+def test_doctor_says_which_variable_is_wrong(name: str, value: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pumice", "doctor"], capture_output=True, text=True,
+        cwd=pathlib.Path(pumice.__file__).parents[1], env={**os.environ, name: value},
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    if done.returncode != 0:
+        assert f'{name} = "{value}": it is ' in done.stdout + done.stderr
+    assert done.returncode == 1 or name == "PUMICE_SYNC"  # which doctor has no need of
+
+
 def test_brings_the_program_and_its_trained_network(clean: pathlib.Path, tmp_path: pathlib.Path) -> None:
     def pumice_says(*arguments: str) -> str:
         run = subprocess.run(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pathlib
+import warnings
 
 import pytest
 import torch
 
 import pumice
+from pumice import _checks
 
 
 def small() -> torch.nn.Module:
@@ -85,6 +87,16 @@ def test_arguments_in_another_order_are_refused(tmp_path: pathlib.Path) -> None:
         with pytest.raises(pumice.UserError, match=said):
             pumice.save_weights(*arguments)
     assert not path.exists()
+
+
+def test_another_ending_is_warned_of(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_checks, "_warned", set())
+    with pytest.warns(UserWarning, match="w.txt: weights are written as safetensors, .* name it .safetensors"):
+        pumice.save_weights(small(), tmp_path / "w.txt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("w.safetensors", "w.v2", "w"):
+            pumice.save_weights(small(), tmp_path / name)
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])

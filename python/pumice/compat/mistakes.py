@@ -26,8 +26,8 @@ def other_way_round(features: Any, coords: Any) -> bool:
     """Whether these seem to be coordinates and features, the arguments in the wrong order: integers, of as many
     columns as coordinates have, where features belong, and floats in their place."""
     return (
-        isinstance(features, Tensor) and isinstance(coords, Tensor) and features.dim() == 2
-        and 2 <= features.shape[1] <= 5 and coords.is_floating_point()
+        isinstance(features, Tensor) and isinstance(coords, Tensor) and coords.is_floating_point()
+        and features.dim() == 2 and 2 <= features.shape[1] <= 5
         and not (features.is_floating_point() or features.is_complex())
     )  # fmt: skip
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from .. import ops
+from .._checks import whole_number
+from .._sites import axis_numbers
 from .._where import explained, not_sparse
 from ..tensor import SparseTensor
 
@@ -48,6 +50,10 @@ class ToBEV(torch.nn.Module):
     ) -> None:
         """The arguments are those of the class."""
         super().__init__()
+        for name, numbers in (("shape", shape), ("low", low)):
+            if numbers is not None:
+                axis_numbers(name, numbers, len(numbers) if hasattr(numbers, "__len__") else 3)
+        whole_number("axis", axis, -4, 3)
         self.axis = axis
         self.shape = shape
         self.low = low

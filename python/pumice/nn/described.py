@@ -11,7 +11,8 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def described(kind: Kind) -> Kind:
-    """`kind` with an `__init__` that calls its base's and has a docstring for help()."""
+    """`kind` with an `__init__` that calls its base's, then `_check_arguments` where `kind` has it, and has a docstring
+    for help()."""
     base: Any = kind.__init__  # type: ignore[misc]
     if base is torch.nn.Module.__init__:
 
@@ -23,6 +24,8 @@ def described(kind: Kind) -> Kind:
         @functools.wraps(base)
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             base(self, *args, **kwargs)
+            if hasattr(self, "_check_arguments"):
+                self._check_arguments()
 
     __init__.__doc__ = "The arguments are those of the class."
     __init__.__qualname__ = f"{kind.__qualname__}.__init__"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from .. import ops
+from .._checks import check_eps
 from .._where import explained, not_sparse
 from ..ops.pooling import spread_items
 from ..tensor import SparseTensor
@@ -39,6 +40,9 @@ class BatchNorm(torch.nn.BatchNorm1d):
         >>> nn.BatchNorm(4)(x).shape
         torch.Size([2, 4])
     """
+
+    def _check_arguments(self) -> None:
+        check_eps(self.eps)
 
     if TYPE_CHECKING:
 
@@ -167,6 +171,7 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
     ) -> None:
         """The arguments are those of the class."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
+        check_eps(eps)
         self.process_group = process_group
 
     if TYPE_CHECKING:
@@ -262,6 +267,9 @@ class LayerNorm(torch.nn.LayerNorm):
         tensor([0., 0., 0., 0.], grad_fn=<SelectBackward0>)
     """
 
+    def _check_arguments(self) -> None:
+        check_eps(self.eps)
+
     if TYPE_CHECKING:
 
         def __call__(self, x: SparseTensor) -> SparseTensor: ...
@@ -295,6 +303,7 @@ class InstanceNorm(torch.nn.Module):
     def __init__(self, channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         """The arguments are those of the class."""
         super().__init__()
+        check_eps(eps)
         self.eps = eps
         self.weight = torch.nn.Parameter(torch.ones(channels)) if affine else None
         self.bias = torch.nn.Parameter(torch.zeros(channels)) if affine else None

@@ -3,6 +3,7 @@ each."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -70,7 +71,7 @@ def batch_norm(
                 )
         true_or_false("training", training)
         true_or_false("relu", relu)
-        if type(eps) is not float or not 0 <= eps:
+        if type(eps) is not float or not 0 <= eps < math.inf:
             check_eps(eps)
         if batches is not None and not _is_count(batches):
             given = f"{batches.dtype} {list(batches.shape)}" if isinstance(batches, Tensor) else kind_of(batches)

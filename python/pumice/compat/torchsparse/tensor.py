@@ -50,6 +50,10 @@ class SparseTensor(NoTensor):
         stride: int | Sequence[int] = 1,
         spatial_range: Sequence[int] | None = None,
     ) -> None:
+        if other_way_round(feats, coords):
+            raise _C.UserError(
+                f"coords are {coords.dtype} and feats {feats.dtype}, the other way round: give SparseTensor(feats, coords)"
+            )
         self._held = feats
         self.coords = coords
         self.stride = make_ntuple(stride, 3)
@@ -99,11 +103,6 @@ class SparseTensor(NoTensor):
             raise _C.UserError(
                 f"coords have shape {tuple(self.coords.shape)}: give SparseTensor(feats, coords), in this order, coords "
                 "of shape [rows, 4]"
-            )
-        if other_way_round(self._held, self.coords):
-            raise _C.UserError(
-                f"coords are {self.coords.dtype} and feats {self._held.dtype}, the other way round: give "
-                "SparseTensor(feats, coords)"
             )
         if has_fractions(self.coords):
             raise _C.UserError(
