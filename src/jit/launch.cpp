@@ -4,7 +4,6 @@
 #include <limits>
 #include <string>
 
-#include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 
@@ -67,18 +66,12 @@ void launch_bytes(const Kernel& kernel, const LaunchShape& shape, StreamView str
   allow_shared(kernel, shape.shared_bytes, stream.device, limits);
   if (shape.blocks == 0) return;
 
-  cuda::LaunchAttribute overlap;
-  overlap.id = cuda::kProgrammaticStreamSerialization;
-  overlap.value = 1;
-  const bool overlaps = shape.overlaps_previous && cuda_device_info(stream.device.index).major >= 9;
   const cuda::LaunchConfig config{.grid_x = static_cast<unsigned>(shape.blocks),
                                   .grid_y = static_cast<unsigned>(shape.blocks_y),
                                   .grid_z = static_cast<unsigned>(shape.blocks_z),
                                   .block_x = static_cast<unsigned>(shape.threads),
                                   .shared_bytes = static_cast<unsigned>(shape.shared_bytes),
-                                  .stream = cuda::handle_of(stream),
-                                  .attributes = overlaps ? &overlap : nullptr,
-                                  .attribute_count = overlaps ? 1u : 0u};
+                                  .stream = cuda::handle_of(stream)};
   void* list[] = {const_cast<void*>(arguments)};
   const cuda::Result result = cuda::driver().cuLaunchKernelEx(
       &config, reinterpret_cast<cuda::FunctionHandle>(loaded.handle), list, nullptr);

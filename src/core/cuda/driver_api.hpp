@@ -78,23 +78,12 @@ struct PoolProperties {
 };
 static_assert(sizeof(PoolProperties) == 88);
 
-struct LaunchAttribute {
-  int id = 0;
-  int padding = 0;
-  union {
-    int value;
-    unsigned char bytes[64];
-  };
-};
-static_assert(sizeof(LaunchAttribute) == 72);
-inline constexpr int kProgrammaticStreamSerialization = 6;
-
 struct LaunchConfig {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
   unsigned block_x = 1, block_y = 1, block_z = 1;
   unsigned shared_bytes = 0;
   StreamHandle stream = nullptr;
-  LaunchAttribute* attributes = nullptr;
+  void* attributes = nullptr;   // none are used
   unsigned attribute_count = 0;
 };
 static_assert(sizeof(LaunchConfig) == 56);
