@@ -106,8 +106,10 @@ void weight_gradient_of(benchmark::State& state, const KernelMapView& map, std::
 /// What a layer pays before its first product.
 void cut_tiles(benchmark::State& state, const KernelMapView& map, std::int64_t tile_rows) {
   set_threads(1);
-  for (auto _ : state)
-    benchmark::DoNotOptimize(RelationTiles(map, tile_rows).view().begin);
+  for (auto _ : state) {
+    const RelationTiles tiles(map, tile_rows);
+    benchmark::DoNotOptimize(tiles.view().begin);
+  }
   state.SetItemsProcessed(state.iterations() * map.pairs());
 }
 
@@ -116,7 +118,8 @@ void cut_table(benchmark::State& state, const KernelMapView& map, bool sorted) {
   double density = 0;
   for (auto _ : state) {
     const OutputTable table(map, sorted, 1);
-    benchmark::DoNotOptimize(table.tiles(0, 512).view().begin);
+    const RelationTiles tiles = table.tiles(0, 512);
+    benchmark::DoNotOptimize(tiles.view().begin);
     state.PauseTiming();
     density = table.density(512);
     state.ResumeTiming();

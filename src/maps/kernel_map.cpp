@@ -177,7 +177,7 @@ KeptWithMap& KernelMap::kept(const std::function<std::unique_ptr<KeptWithMap>()>
   return *kept_;
 }
 
-KernelMapView KernelMap::view() const {
+KernelMapView KernelMap::view() const& {
   if (device().kind == DeviceKind::cuda) {
     return {.offsets = window_.volume(),
             .in_rows = in_->rows().capacity(),

@@ -182,7 +182,8 @@ TEST(Convolution, SplitsOfTheOffsetsAddUp) {
   const Tensor whole = convolution(x, w, map->view(), {.epilogue = epilogue});
   for (const int splits : {2, 3, 27}) {
     Tensor parts({3000, 16}, DType::f32);
-    cpu::run({.input = x, .weight = w, .epilogue = epilogue, .output = parts.view()}, map->view(),
+    cpu::run({.input = x, .weight = w, .epilogue = epilogue, .output = parts.view()},
+             relation_of(map->view()),
              {.dataflow = Dataflow::implicit_gemm,
               .tile_rows = 128,
               .sort_by_mask = true,

@@ -1,6 +1,8 @@
 // Normalisation against float64 loops and PyTorch's rules for few rows.
 #include <pumice/ops/normalization.hpp>
 
+#include <limits>
+
 #include "ops/ops_support.hpp"
 
 namespace pumice::test {
@@ -308,6 +310,184 @@ TEST(Normalization, what_cannot_be_normalised_is_a_sentence) {
   expect_sentence([&] { batch_norm_training(many, {}, {}, {}, {}, {.momentum = 2}); },
                   {"momentum = 2"});
   expect_sentence([&] { layer_norm(Tensor({4, 0}, DType::f32), {}, {}); }, {"no channels"});
+}
+
+// ---- relu(norm + residual) in one pass: nothing here is taken from the library but the numbers it
+// is given. 4,001 rows are more chunks than one.
+constexpr std::int64_t kFusedRows[] = {0, 31, 33, 4001};
+constexpr std::int64_t kFusedChannels[] = {1, 3, 37};
+
+/// A batch norm in training with what follows it, and its reference.
+struct FusedNorm {
+  FusedNorm(std::int64_t rows, std::int64_t channels, DType of)
+      : type(of),
+        x(chance_tensor({rows, channels}, type, 1, 2, 6)),
+        residual(chance_tensor({rows, channels}, type, 2, -3, 3)),
+        grad(chance_tensor({rows, channels}, type, 3)),
+        weight(chance_tensor({channels}, compute_of(type), 4, 0.5, 2)),
+        bias(chance_tensor({channels}, compute_of(type), 5)),
+        plain(reference::item_norm(matrix_of(x), items(), 1, matrix_of(weight), matrix_of(bias),
+                                   kNormEpsilon)) {}
+
+  reference::Rows items() const { return reference::Rows(static_cast<std::size_t>(x.rows()), 0); }
+
+  /// The engine rounds the norm to the features' type, adds the residual in the compute type, and
+  /// rounds again where it stores; a ReLU makes no difference of two numbers larger. `plain` went
+  /// through kWork roundings of values of at most kScale, as a norm alone.
+  void expect_output(const Tensor& actual, bool with_residual, bool relu) const {
+    ASSERT_EQ(actual.dtype(), type);
+    const Matrix got = matrix_of(actual);
+    Matrix expected = plain.output;
+    if (with_residual) expected = reference::elementwise(expected, matrix_of(residual), '+');
+    ASSERT_EQ(got.rows, expected.rows);
+    ASSERT_EQ(got.columns, expected.columns);
+    const double stored = rounding_of(type);
+    const double computed = rounding_of(compute_of(type)) * kWork * kScale;
+    const double least = type == DType::f16 ? 0x1p-24 : 0;   // half a subnormal, twice
+    for (std::size_t i = 0; i < got.values.size(); ++i) {
+      const double wanted = relu && expected.values[i] < 0 ? 0 : expected.values[i];
+      const double roundings =
+          std::abs(expected.values[i]) + (with_residual ? std::abs(plain.output.values[i]) : 0);
+      ASSERT_NEAR(got.values[i], wanted, (stored * roundings + computed) * (1 + stored) + least)
+          << "element " << i;
+    }
+  }
+
+  /// `output` decides what passes: an output close to 0 may lie on either side of it.
+  void expect_gradients(const NormGradients& got, const Tensor* output, bool with_residual) const {
+    Matrix passed = matrix_of(grad);
+    if (output != nullptr) {
+      const Matrix decides = matrix_of(*output);
+      for (std::size_t i = 0; i < passed.values.size(); ++i)
+        if (decides.values[i] <= 0) passed.values[i] = 0;
+    }
+    const reference::NormGradient wanted = reference::item_norm_gradient(
+        matrix_of(x), passed, items(), 1, matrix_of(weight), kNormEpsilon);
+    const auto n = static_cast<double>(std::max<std::int64_t>(1, x.rows()));
+    expect_near(got.features, wanted.input, kWork, kScale, "gradient");
+    // As of a norm alone: terms are summed in double, each with the rounding of mean and x - mean.
+    expect_near(got.weight, wanted.weight, n, kScale, "weight gradient");
+    expect_near(got.bias, wanted.bias, type == DType::f64 ? n : 1, 1, "bias gradient");
+    ASSERT_EQ(got.residual.defined(), with_residual);
+    if (with_residual) expect_equal(got.residual, passed, "gradient of the residual");
+  }
+
+  DType type;
+  Tensor x, residual, grad, weight, bias;
+  reference::Norm plain;
+};
+
+TEST(FusedBatchNorm, adds_a_residual_and_passes_a_relu_as_loops_do) {
+  for (const std::int64_t rows : kFusedRows) {
+    for (const std::int64_t channels : kFusedChannels) {
+      for (const DType type : kFloating) {
+        const FusedNorm norm(rows, channels, type);
+        for (const bool with_residual : {false, true}) {
+          for (const bool relu : {false, true}) {
+            SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(channels) + " " +
+                         std::string(name_of(type)) + (with_residual ? " + residual" : "") +
+                         (relu ? ", relu" : ""));
+            const Normalized got = batch_norm_training(
+                norm.x, norm.weight, norm.bias, {}, {}, {},
+                {.residual = with_residual ? norm.residual.view() : ConstTensorView(),
+                 .relu = relu});
+            norm.expect_output(got.output, with_residual, relu);
+            const NormGradients gradients = batch_norm_training_gradient(
+                norm.x, norm.grad, norm.weight, got.mean, got.inverse_deviation,
+                {.output = relu ? got.output.view() : ConstTensorView(),
+                 .residual = with_residual});
+            norm.expect_gradients(gradients, relu ? &got.output : nullptr, with_residual);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Statistics, and what is kept of them, are those of the norm alone: bit for bit.
+TEST(FusedBatchNorm, takes_its_statistics_of_the_features_alone) {
+  for (const DType type : kFloating) {
+    const FusedNorm norm(33, 3, type);
+    const auto run = [&](const AfterNorm& after) {
+      Tensor mean = Tensor::full({3}, compute_of(type), 0.25);
+      Tensor variance = Tensor::full({3}, compute_of(type), 1.5);
+      Tensor batches = Tensor::full({1}, DType::i64, 6);
+      const Normalized got =
+          batch_norm_training(norm.x, norm.weight, norm.bias, mean.view(), variance.view(),
+                              {.batches = batches.view()}, after);
+      EXPECT_EQ(*batches.data<std::int64_t>(), 7);
+      return std::vector<Tensor>{got.mean, got.inverse_deviation, mean, variance};
+    };
+    const std::vector<Tensor> alone = run({});
+    const std::vector<Tensor> fused = run({.residual = norm.residual, .relu = true});
+    for (std::size_t i = 0; i < alone.size(); ++i)
+      expect_equal(fused[i], matrix_of(alone[i]), "statistics");
+    expect_near(fused[0], norm.plain.mean, 2 + (type == DType::f64 ? 33 : 0), 6, "mean");
+  }
+}
+
+/// Where the sum is not exactly 0 a ReLU has a slope.
+TEST(FusedBatchNorm, gradients_are_central_differences) {
+  const FusedNorm norm(31, 4, DType::f64);
+  const auto run = [&](const Tensor& x, const Tensor& residual) {
+    return batch_norm_training(x, norm.weight, norm.bias, {}, {}, {},
+                               {.residual = residual, .relu = true});
+  };
+  const Normalized got = run(norm.x, norm.residual);
+  const NormGradients gradients =
+      batch_norm_training_gradient(norm.x, norm.grad, norm.weight, got.mean, got.inverse_deviation,
+                                   {.output = got.output, .residual = true});
+  expect_gradient([&](const Tensor& t) { return run(t, norm.residual).output; }, norm.x, norm.grad,
+                  gradients.features, "features");
+  expect_gradient([&](const Tensor& t) { return run(norm.x, t).output; }, norm.residual, norm.grad,
+                  gradients.residual, "residual");
+}
+
+TEST(FusedBatchNorm, threads_do_not_change_a_bit) {
+  const FusedNorm norm(4001, 37, DType::bf16);   // nine chunks of 16,384 elements
+  expect_same_on_threads([&] {
+    const Normalized got = batch_norm_training(norm.x, norm.weight, norm.bias, {}, {}, {},
+                                               {.residual = norm.residual, .relu = true});
+    const NormGradients gradients = batch_norm_training_gradient(
+        norm.x, norm.grad, norm.weight, got.mean, got.inverse_deviation,
+        {.output = got.output, .residual = true});
+    return std::vector<Tensor>{got.output,           gradients.features, gradients.weight,
+                               gradients.bias,       gradients.residual, got.mean,
+                               got.inverse_deviation};
+  });
+}
+
+TEST(FusedBatchNorm, a_nan_is_none_of_a_relus_zeros) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  FusedNorm norm(31, 1, DType::f32);
+  norm.residual.data<float>()[7] = nan;
+  const Normalized got = batch_norm_training(norm.x, norm.weight, norm.bias, {}, {}, {},
+                                             {.residual = norm.residual, .relu = true});
+  for (std::int64_t i = 0; i < 31; ++i)
+    EXPECT_EQ(std::isnan(got.output.data<float>()[i]), i == 7) << i;
+}
+
+TEST(FusedBatchNorm, what_does_not_fit_is_a_sentence) {
+  const FusedNorm one(1, 3, DType::f32);
+  expect_sentence(
+      [&] {
+        batch_norm_training(one.x, {}, {}, {}, {}, {}, {.residual = one.residual, .relu = true});
+      },
+      {"1 row", "variance", "model.eval()"});
+  const FusedNorm norm(33, 3, DType::f32);
+  expect_sentence([&] { batch_norm_training(norm.x, {}, {}, {}, {}, {}, {.residual = one.x}); },
+                  {"residual", "[1, 3]", "[33, 3]"});
+  const Tensor narrow = norm.residual.to(DType::f16);
+  expect_sentence([&] { batch_norm_training(norm.x, {}, {}, {}, {}, {}, {.residual = narrow}); },
+                  {"residual", "f16", "f32"});
+  const Normalized got = batch_norm_training(norm.x, {}, {}, {}, {}, {}, {.relu = true});
+  expect_sentence(
+      [&] {
+        batch_norm_training_gradient(norm.x, norm.grad, {}, got.mean, got.inverse_deviation,
+                                     {.output = narrow});
+      },
+      {"output", "f16", "f32"});
 }
 
 }   // namespace

@@ -99,16 +99,6 @@ TEST(SpecTable, hopper_multiplies_wide_layers_with_wgmma) {
             Instruction::mma_sync);
 }
 
-TEST(TileSource, says_what_a_kernel_is) {
-  TileSpec spec;
-  spec.in_channels = spec.first_channels = 96;
-  spec.out_channels = 96;
-  const std::string text = tile_source(spec);
-  EXPECT_NE(text.find("#include <pumice/skeleton/tile_mma_sync.h>"), std::string::npos);
-  EXPECT_NE(text.find(std::to_string(fingerprint(spec)) + "u"), std::string::npos);
-  EXPECT_LT(text.size(), 1600u) << "short enough to paste into an issue";
-}
-
 TEST(TileLimits, refuse_with_a_reason) {
   TileSpec spec;
   spec.in_channels = spec.first_channels = 32;

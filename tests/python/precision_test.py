@@ -7,6 +7,7 @@ import functools
 import pytest
 import torch
 from conftest import random_tensor
+from float64_reference import UNIT, in_float64, results_of
 
 from pumice import nn
 
@@ -34,9 +35,16 @@ def test_autocast_computes_in_that_type(
     step = torch.finfo(dtype).eps
     torch.testing.assert_close(y.features.float(), exact, rtol=8 * step, atol=16 * step)
     y.features.float().square().sum().backward()
-    for parameter in (x.features, *net.parameters()):
+    # Nine roundings of up to half a unit in the last place lie between a gradient and that in float64: features,
+    # weights and outputs of two layers, and what flows back through them. In the norm they add up as their
+    # squares do, to less than sqrt(9) / 2 units.
+    other, at = in_float64(net, x)
+    other(at).features.square().sum().backward()
+    expected = [at.features, *other.parameters()]
+    for parameter, there in zip((x.features, *net.parameters()), expected, strict=True):
         assert parameter.grad.dtype == torch.float32
-        assert parameter.grad.isfinite().all() and parameter.grad.abs().max() > 0
+        error = (parameter.grad.cpu().double() - there.grad).norm() / there.grad.norm()
+        assert error < 1.5 * step, f"{error / step} units"
 
 
 def test_autocast_inference_without_gradients(device: torch.device) -> None:
@@ -51,13 +59,29 @@ def test_autocast_inference_without_gradients(device: torch.device) -> None:
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_half_networks(device: torch.device, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("kind", ["submanifold", "strided"])
+def test_half_networks(device: torch.device, dtype: torch.dtype, kind: str) -> None:
+    """Each number is within half a unit in the last place of that in float64: sums are of float32, and are
+    rounded once. What float32 adds, n roundings of 2^-24 of the sum of all products without their signs, tells
+    the same layer of absolute values."""
     x = random_tensor(channels=16, dtype=dtype, device=device)
-    layer = nn.SubMConv3d(16, 32, 3).to(device, dtype)
-    y = layer(x).features
-    assert y.dtype == dtype
-    y.float().sum().backward()
-    assert layer.weight.grad.dtype == dtype and layer.bias.grad.dtype == dtype
+    layer = nn.SubMConv3d(16, 32, 3) if kind == "submanifold" else nn.Conv3d(16, 32, 2, 2)
+    layer = layer.to(device, dtype)
+    rows = layer(x).features.shape[0]
+    gradient = torch.linspace(-1, 1, rows * 32).reshape(rows, 32).to(dtype)
+    found = results_of(layer, x, gradient)
+    exact = results_of(*in_float64(layer, x), gradient)
+    unsigned = results_of(*in_float64(layer, x, torch.abs), gradient.abs())
+    unit = torch.finfo(dtype).eps / 2
+    products = {"output": 27 * 16 + 1, "features": 27 * 32, "weight": rows, "bias": rows}
+    for name, value in found.items():
+        assert value.dtype == dtype, name
+        of_sums = products[name] * UNIT * unsigned[name]
+        bound = (unit * exact[name].abs() + of_sums) * (1 + unit) + 2.0**-25  # half the least f16
+        error = (value.double() - exact[name]).abs()
+        assert (error <= bound).all(), f"{name} is off by {(error / bound).max()} of its bound"
+        # Not so wide that a mistake of 1 % would pass.
+        assert bound.norm() < 0.01 * exact[name].norm(), name
 
 
 @functools.cache

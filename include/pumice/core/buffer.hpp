@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include <pumice/core/allocator.hpp>
@@ -17,6 +18,8 @@ namespace pumice {
 /// allocator (by default the device's, see default_allocator); moves, never copies. Elements on a
 /// device are not for the host to read: <pumice/core/copy.hpp> brings them over.
 template <class T> class Buffer {
+  static_assert(std::is_trivially_copyable_v<T>, "elements are never constructed");
+
  public:
   Buffer() = default;
   explicit Buffer(std::int64_t size, StreamView stream = {},

@@ -20,7 +20,8 @@ class Stream {
   }
   ~Stream();
 
-  StreamView view() const { return view_; }
+  StreamView view() const& { return view_; }
+  StreamView view() const&& = delete;   // of a temporary, which is gone before its work is done
   operator StreamView() const { return view_; }   // NOLINT(google-explicit-constructor)
   Device device() const { return view_.device; }
   /// As `pumice::wait`.

@@ -118,8 +118,11 @@ class Tensor {
   std::int64_t elements() const { return shape_.elements(); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype_); }
 
-  TensorView view() { return {raw(), dtype_, shape_, stream()}; }
-  ConstTensorView view() const { return {raw(), dtype_, shape_, stream()}; }
+  /// Of a tensor that has a name: a view of a temporary one would look at what is gone. An argument
+  /// may be one, since it lives as long as the call.
+  TensorView view() & { return {raw(), dtype_, shape_, stream()}; }
+  ConstTensorView view() const& { return {raw(), dtype_, shape_, stream()}; }
+  ConstTensorView view() const&& = delete;
   operator ConstTensorView() const { return view(); }   // NOLINT(google-explicit-constructor)
   void* raw() { return storage_ ? storage_->data() + offset_ : nullptr; }
   const void* raw() const { return storage_ ? storage_->data() + offset_ : nullptr; }

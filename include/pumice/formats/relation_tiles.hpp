@@ -40,7 +40,8 @@ class RelationTiles {
   RelationTiles(const KernelMapView& map, std::int64_t tile_rows,
                 EntryNumbers numbers = EntryNumbers::dropped);
   /// Valid as long as these tiles.
-  RelationTilesView view() const;
+  RelationTilesView view() const&;
+  RelationTilesView view() const&& = delete;
 
  private:
   friend class OutputTable;   // whose tiles hold missing inputs too

@@ -101,7 +101,8 @@ class KernelMap : public std::enable_shared_from_this<KernelMap> {
   /// convolution.
   bool outputs_are_finer() const { return outputs_are_finer_; }
   /// Valid as long as this map.
-  KernelMapView view() const;
+  KernelMapView view() const&;
+  KernelMapView view() const&& = delete;
   /// What a later stage keeps with this map: made by whoever asks first, once, whatever threads
   /// ask.
   KeptWithMap& kept(const std::function<std::unique_ptr<KeptWithMap>()>& make) const;

@@ -252,7 +252,7 @@ RelationTiles::RelationTiles(const RelationView& relation, std::int64_t tile_row
   }
 }
 
-RelationTilesView RelationTiles::view() const {
+RelationTilesView RelationTiles::view() const& {
   return {tile_rows_,    tiles_,      offsets_,          out_rows_,
           begin_.data(), in_.data(),  local_out_.data(), out_order_.data(),
           entry_.data(), unique_rows_};

@@ -1,0 +1,3 @@
+#include <pumice/skeleton/gather_scatter.h>
+static_assert(sizeof(pumice::GatherRowsArguments) == 40);
+static_assert(sizeof(pumice::ScatterAddArguments) == 40);

@@ -1,0 +1,17 @@
+#include <pumice/skeleton/tile_mma_sync.h>
+inline constexpr pumice::TileSpec kSpec{
+    .instruction = pumice::Instruction::mma_sync, .operand = pumice::ElementType::f16,
+    .output = pumice::ElementType::f16, .gather = pumice::Gather::identity,
+    .write = pumice::Write::store, .in_channels = 64, .first_channels = 64,
+    .out_channels = 20, .groups = 1, .shortcut_channels = 0,
+    .shortcut_first_channels = 0, .tile_rows = 128, .tile_columns = 32,
+    .tile_depth = 32, .stages = 4, .row_warps = 4, .column_warps = 1,
+    .blocks_per_sm = 1, .resident_offsets = 0, .affine = false, .residual = false,
+    .activations = pumice::ActivationSet::sloped};
+static_assert(pumice::fingerprint(kSpec) == 82106222063854780u);
+static_assert(pumice::shared_bytes(kSpec) == 40960 && pumice::threads(kSpec) == 128);
+static_assert(sizeof(pumice::TileArguments) == 176);
+PUMICE_KERNEL void __launch_bounds__(128, 1)
+tile_mma(PUMICE_ARGUMENT(pumice::TileArguments) arguments) {
+  pumice::tile_mma_sync<kSpec>(arguments);
+}
