@@ -60,8 +60,9 @@ void add_kernels_command(CLI::App& app) {
                                 arguments);
   building->add_flag("--common", arguments->common, "Beside --channels, those of the networks too");
   const auto tables = std::make_shared<std::vector<std::string>>();
-  building->add_option("--plans", *tables,
-                       "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
+  building->add_option(
+      "--plans", *tables,
+      "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
   arguments->out = "pumice.bundle";
   building->add_option("--out", arguments->out, "Where to write it")->capture_default_str();
   add_compiler(*building, arguments);

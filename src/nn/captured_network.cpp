@@ -8,7 +8,9 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream_heap.hpp>
+#include <pumice/ops/operator_calls.hpp>
 #include <pumice/plan/plan_book.hpp>
+#include <pumice/plan/shared_cuts.hpp>
 
 #include "coords/cpu/key_list.hpp"
 #include "core/cuda/graph.hpp"
@@ -58,6 +60,15 @@ Context context_of(const CaptureOptions& options) {
   context.deterministic = options.deterministic;
   context.tf32 = options.tf32;
   return context;
+}
+
+/// Those of the pass on these maps: other threads may run passes of their own.
+std::vector<LayerOnMap> layers_of(std::vector<OperatorCall> calls, const MapCache& maps) {
+  const std::vector<KernelMapPtr> own = maps.maps();
+  std::erase_if(calls, [&](const OperatorCall& call) {
+    return std::find(own.begin(), own.end(), call.map) == own.end();
+  });
+  return layers_on_maps(calls);
 }
 
 /// Where inputs lie for a graph: always at the same addresses.
@@ -118,6 +129,16 @@ struct CapturedNetwork::Capture {
     result = network.forward(std::move(x), context);
     (void)result.coordinates->coordinates();   // worked out by the graph too
   }
+
+  /// Runs until a run has found room for all it asks for: the next one then places everything where
+  /// that one did. A region that is added in a run changes where the next one finds room.
+  void take_memory(Module& network, const cuda::MapPlan& plan, const Context& context) {
+    for (std::int64_t before = -1; before != heap->reserved_bytes();) {
+      before = heap->reserved_bytes();
+      run(network, plan, context);
+      wait(inputs.features.stream());
+    }
+  }
 };
 
 CapturedNetwork::CapturedNetwork(std::shared_ptr<Module> network, StreamView stream,
@@ -173,7 +194,13 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
       CoordinateSet::copy_to(CoordinateSet::create(on_host, options), stream_);
   const SparseTensor x(set, copy_to(stream_, features));
   Context context = context_of(options_);
+  const std::unique_ptr<CallRecorder> recorder = CallRecorder::if_none();
   (void)network_->forward(x, context);   // compiles kernels and packs weights, too
+  const PlanBook shared =
+      recorder == nullptr
+          ? PlanBook()
+          : plans_of_shared_cuts(layers_of(recorder->take(), *x.maps), target_of(stream_.device));
+  context.shared_plans = &shared;
   cuda::PlanRoom room{.rows = room_for(set->size(), options_.margin),
                       .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
                       .margin = options_.margin};
@@ -186,13 +213,12 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
                                         .inputs = Inputs(room.rows, coordinates, features, stream_),
                                         .heap = std::make_shared<StreamHeap>(stream_)});
   capture->inputs.fill(coordinates, features);
-  // With room for more rows other tiles may be chosen: the second run says which, the third takes
-  // the memory that the recorded one will take.
+  // With room for more rows, and plans for all layers of a map, other tiles are chosen: the second
+  // run says which, and packs weights for them.
   capture->run(*network_, plan, context);
   wait(stream_);
   const cuda::MapPlan final_plan(*capture->made.maps, capture->made.input, room);
-  capture->run(*network_, final_plan, context);
-  wait(stream_);
+  capture->take_memory(*network_, final_plan, context);
   capture->graph =
       cuda::Graph::capture(stream_, [&] { capture->run(*network_, final_plan, context); });
   const auto behind = std::find_if(captures_.begin(), captures_.end(), [&](const auto& other) {

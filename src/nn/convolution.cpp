@@ -212,6 +212,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                              .second = view_of(fused.second),
                              .shortcut = shortcut,
                              .plan = plans_.forward.get(),
+                             .shared = context.shared_plans,
                              .dataflow = context.dataflow,
                              .tile_weights = tile_weights(),
                              .deterministic = context.deterministic,

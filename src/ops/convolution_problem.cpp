@@ -92,7 +92,9 @@ PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
     check(*options.plan, problem, target);
     return PlanPtr(PlanPtr(), options.plan);   // which owns nothing
   }
-  PlanPtr plan = choose(problem, target, options.dataflow);
+  PlanPtr plan = options.shared != nullptr && !options.dataflow
+                     ? choose(problem, target, *options.shared)
+                     : choose(problem, target, options.dataflow);
   if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target, *plan));
   if (records_calls() && !options.dataflow && map.map != nullptr) {
     note_call({.problem = problem,

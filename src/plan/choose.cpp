@@ -8,6 +8,7 @@
 #include <limits>
 
 #include <pumice/core/error.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 #include <fmt/format.h>
 
@@ -197,6 +198,14 @@ PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
     if (PlanPtr measured = measured_choice(problem, target)) return measured;
   }
   return choose_by_rules(problem, target, wanted);
+}
+
+PlanPtr choose(const ConvolutionProblem& problem, const Target& target, const PlanBook& beside) {
+  const PlanPtr measured = measured_choice(problem, target);
+  const PlanPtr rules = choose_by_rules(problem, target);
+  if (measured != nullptr && !measured->runs_like(*rules)) return measured;
+  if (PlanPtr shared = beside.find(key_of(problem, target))) return shared;
+  return measured != nullptr ? measured : rules;
 }
 
 }   // namespace pumice

@@ -1,10 +1,13 @@
 // Covers networks that run as CUDA graphs: the answers of the layers run one by one, for any scan
 // that fits, and a refusal for one that does not.
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include <pumice/nn/captured_network.hpp>
+#include <pumice/ops/plan_record.hpp>
 
 #include "nn/device_networks.hpp"
 
@@ -94,6 +97,28 @@ TEST_P(CapturedNetworksGpu, multiply_in_tf32_where_it_is_asked_for) {
       relative_difference(in_key_order(captured.answer(captured.scan)), expected);
   EXPECT_LT(difference, 0.05);   // 10 bits of mantissa through some fifty layers
   EXPECT_GT(difference, 0);
+}
+
+TEST_P(CapturedNetworksGpu, cut_maps_for_layers_together_and_find_room_for_it) {
+  PUMICE_NEEDS_GPU();
+  for (const auto& [type, tf32] :
+       {std::pair(DType::f16, false), {DType::f32, true}, {DType::f32, false}}) {
+    SCOPED_TRACE(::testing::Message() << name_of(type) << (tf32 ? ", tf32" : ""));
+    Captured captured(GetParam(), 12000, type, {.tf32 = tf32});
+    PlanRecord record;
+    const Answer first = captured.answer(captured.scan);
+    const std::vector<RanPlan> ran = record.take();
+    const auto is_shared = [](const RanPlan& one) {
+      return one.plan->reason.find("other layers on its map") != std::string::npos;
+    };
+    EXPECT_TRUE(std::ranges::any_of(ran, is_shared) || type == DType::f16);
+    const auto on_host = copy_of(*captured.settled, GetParam(), type);
+    const double bound = type == DType::f16 || tf32 ? 0.05 : 1e-5;
+    EXPECT_LT(
+        relative_difference(in_key_order(first), in_key_order(answer_of(*on_host, captured.scan))),
+        bound);
+    EXPECT_TRUE(same_bits(first.features, captured.answer(captured.scan).features));
+  }
 }
 
 TEST(CapturedNetworkGpu, records_another_graph_for_another_size) {

@@ -5,6 +5,7 @@
 
 #include <pumice/nn/profile.hpp>
 #include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 namespace pumice::nn {
 
@@ -20,6 +21,9 @@ struct Context {
   /// in the gradients that are recorded. UserError where features are of another type or on the
   /// CPU.
   bool tf32 = false;
+  /// Plans that convolutions take where nothing was measured (pumice/plan/shared_cuts.hpp); they
+  /// outlive the pass. Null: each follows the rules.
+  const PlanBook* shared_plans = nullptr;
   /// Receives one record a layer; null: nothing is timed.
   Profile* profile = nullptr;
 };

@@ -8,6 +8,7 @@
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/choose.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 namespace pumice {
 
@@ -31,6 +32,8 @@ struct ConvolutionOptions {
   /// How to run it: chosen by hand, measured, read from a file. Null: `choose` decides. UserError
   /// where it does not fit (`check` of pumice/plan/choose.hpp).
   const ConvolutionPlan* plan = nullptr;
+  /// Plans of several layers, taken where nothing was measured (plan/shared_cuts.hpp). Null: none.
+  const PlanBook* shared = nullptr;
   /// Instead of a plan: the dataflow alone, the rest is chosen. No weight gradient takes one.
   std::optional<Dataflow> dataflow{};
   const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`

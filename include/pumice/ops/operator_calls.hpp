@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 #include <pumice/plan/problem.hpp>
+#include <pumice/plan/shared_cuts.hpp>
 
 namespace pumice {
 
@@ -23,12 +25,22 @@ struct OperatorCall {
 class CallRecorder {
  public:
   CallRecorder();
+  /// Null where another one lives.
+  static std::unique_ptr<CallRecorder> if_none();
   ~CallRecorder();
   CallRecorder(const CallRecorder&) = delete;
   CallRecorder& operator=(const CallRecorder&) = delete;
 
   /// The calls so far, in their order; it goes on with none.
   std::vector<OperatorCall> take();
+
+ private:
+  struct IsOn {};
+  explicit CallRecorder(IsOn) {}
 };
+
+/// The calls whose tiles can be those of others: forward passes and input gradients, by map and
+/// direction. Of a centred map both directions have the same tiles.
+std::vector<LayerOnMap> layers_on_maps(const std::vector<OperatorCall>& calls);
 
 }   // namespace pumice

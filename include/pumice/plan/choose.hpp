@@ -11,6 +11,8 @@
 
 namespace pumice {
 
+class PlanBook;
+
 struct Candidate {
   ConvolutionPlan plan;
   double cost = 1;   // predicted time, in parts of that of the first one
@@ -27,6 +29,10 @@ std::vector<Candidate> candidates(const ConvolutionProblem& problem, const Targe
 /// gradient has one way, and some channels have no kernel.
 PlanPtr choose(const ConvolutionProblem& problem, const Target& target,
                std::optional<Dataflow> wanted = std::nullopt);
+
+/// The same, where `beside` comes after what was measured to be better than the rules' plan, and
+/// before that plan.
+PlanPtr choose(const ConvolutionProblem& problem, const Target& target, const PlanBook& beside);
 
 /// The heuristic alone, which is the same for the same problem; on a device it looks at a rounded
 /// number of rows only.

@@ -37,6 +37,11 @@ CallRecorder::CallRecorder() {
                  "calls of operators are recorded already: one tuning at a time in a process");
 }
 
+std::unique_ptr<CallRecorder> CallRecorder::if_none() {
+  if (record().is_on.exchange(true)) return nullptr;
+  return std::unique_ptr<CallRecorder>(new CallRecorder(IsOn{}));
+}
+
 CallRecorder::~CallRecorder() {
   const std::scoped_lock lock(record().mutex);
   record().is_on = false;

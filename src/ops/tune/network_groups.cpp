@@ -188,6 +188,19 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
   return network;
 }
 
+std::vector<LayerOnMap> layers_on_maps(const std::vector<OperatorCall>& calls) {
+  std::map<std::pair<const KernelMap*, bool>, int> numbers;
+  std::vector<LayerOnMap> layers;
+  for (const OperatorCall& call : calls) {
+    if (call.problem.direction == Direction::weight_gradient) continue;
+    const auto number = static_cast<int>(numbers.size());
+    layers.push_back(
+        {call.problem,
+         numbers.emplace(std::pair(call.map.get(), looks_back(call)), number).first->second});
+  }
+  return layers;
+}
+
 PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignment,
                  const Target& target) {
   PlanBook book;

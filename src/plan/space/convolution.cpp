@@ -3,9 +3,11 @@
 // rules take comes first, the others in the order in which they are worth measuring.
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "plan/rules.hpp"
 #include "plan/space/device_problem.hpp"
+#include "plan/space/tile_heights.hpp"
 
 namespace pumice {
 namespace {
@@ -192,6 +194,31 @@ std::vector<Candidate> on_cpu(const ConvolutionProblem& problem, const Target& t
 }
 
 }   // namespace
+
+std::vector<HeightPlan> heights_of(const ConvolutionProblem& problem, const Target& target,
+                                   const ConvolutionPlan& first) {
+  const cuda::TileProblem tiles =
+      cuda::tile_problem(problem, target, first.dataflow, first.write, first.fuses_inputs);
+  const auto cost_of = [&](const TileSpec& spec) {
+    return cost_in_splits(spec, tiles, first.splits, first.write) *
+           (first.sort_by_mask ? 1.0 : kUnsortedWaste);
+  };
+  std::vector<HeightPlan> plans{{first, cost_of(cuda::tile_spec(problem, first))}};
+  std::map<std::int32_t, HeightPlan> others;
+  for (const TileSpec& spec : cuda::tiles_of_other_rows(tiles)) {
+    if (first.splits > 1 && spec.resident_offsets > 0) continue;
+    if (spec.tile_rows == first.tile->tile_rows) continue;
+    const double cost = cost_of(spec);
+    const auto known = others.find(spec.tile_rows);
+    if (known != others.end() && known->second.cost <= cost) continue;
+    ConvolutionPlan plan = first;
+    plan.tile = schedule_of(spec);
+    others[spec.tile_rows] = {std::move(plan), cost};
+  }
+  for (auto& [height, plan] : others)
+    plans.push_back(std::move(plan));
+  return plans;
+}
 
 std::vector<Candidate> candidates(const ConvolutionProblem& problem, const Target& target) {
   return target.on_device() ? on_device(problem, target) : on_cpu(problem, target);

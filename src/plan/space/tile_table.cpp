@@ -257,19 +257,37 @@ TileSpec choose_tile(const TileProblem& problem) {
   return cheapest(some_candidates(problem), problem);
 }
 
+namespace {
+
+/// Adds those that are picked for any number of rows.
+void pick_for_all_rows(const std::vector<TileSpec>& specs, TileProblem problem,
+                       std::vector<TileSpec>& picked) {
+  for (problem.rows = 0;
+       problem.rows <= std::int64_t{1} << kMostRowBits && picked.size() < specs.size();) {
+    const TileSpec& spec = cheapest(specs, problem);
+    if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
+    problem.rows += std::int64_t{1}
+                    << std::max(dropped_bits(problem.rows), 0);   // the next that counts
+  }
+}
+
+}   // namespace
+
 std::vector<TileSpec> pickable_tiles(TileProblem problem) {
   const std::vector<TileSpec> specs = some_candidates(problem);
   std::vector<TileSpec> picked;
   for (problem.multiprocessors = kFewestMultiprocessors;
-       problem.multiprocessors <= kMostMultiprocessors; ++problem.multiprocessors) {
-    for (problem.rows = 0; problem.rows <= std::int64_t{1} << kMostRowBits;) {
-      const TileSpec& spec = cheapest(specs, problem);
-      if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
-      if (picked.size() == specs.size()) return picked;
-      problem.rows += std::int64_t{1}
-                      << std::max(dropped_bits(problem.rows), 0);   // the next that counts
-    }
-  }
+       problem.multiprocessors <= kMostMultiprocessors; ++problem.multiprocessors)
+    pick_for_all_rows(specs, problem, picked);
+  return picked;
+}
+
+std::vector<TileSpec> tiles_of_other_rows(const TileProblem& problem) {
+  std::vector<TileSpec> picked;
+  if (problem.multiprocessors < kFewestMultiprocessors ||
+      problem.multiprocessors > kMostMultiprocessors)
+    return picked;
+  pick_for_all_rows(some_candidates(problem), problem, picked);
   return picked;
 }
 

@@ -52,6 +52,9 @@ TileSpec choose_tile(const TileProblem& problem);
 /// Every spec that choose_tile picks for this problem with some number of rows, on some device of
 /// its architecture.
 std::vector<TileSpec> pickable_tiles(TileProblem problem);
+/// Those that are picked on this machine for any number of rows; none for a machine of a size that
+/// `pickable_tiles` leaves out. So they are in bundles.
+std::vector<TileSpec> tiles_of_other_rows(const TileProblem& problem);
 
 /// Input and output channels of the layers of well-known networks, forward and backward.
 std::vector<std::pair<std::int32_t, std::int32_t>> standard_channels();
