@@ -194,12 +194,14 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
       CoordinateSet::copy_to(CoordinateSet::create(on_host, options), stream_);
   const SparseTensor x(set, copy_to(stream_, features));
   Context context = context_of(options_);
-  const std::unique_ptr<CallRecorder> recorder = CallRecorder::if_none();
-  (void)network_->forward(x, context);   // compiles kernels and packs weights, too
+  std::vector<OperatorCall> calls;
+  {
+    const std::unique_ptr<CallRecorder> recorder = CallRecorder::if_none();
+    (void)network_->forward(x, context);   // compiles kernels and packs weights, too
+    if (recorder != nullptr) calls = recorder->take();
+  }   // or it would keep the maps of the runs below
   const PlanBook shared =
-      recorder == nullptr
-          ? PlanBook()
-          : plans_of_shared_cuts(layers_of(recorder->take(), *x.maps), target_of(stream_.device));
+      plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
   context.shared_plans = &shared;
   cuda::PlanRoom room{.rows = room_for(set->size(), options_.margin),
                       .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),

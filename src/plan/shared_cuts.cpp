@@ -95,12 +95,15 @@ class Network {
     }
   }
 
+  /// Of all layers, since a book answers for nearby numbers of rows too; none where none changed.
   PlanBook book() const {
     PlanBook book;
+    const auto is_as_before = [](const Decision& decision) { return decision.chosen == 0; };
+    if (std::ranges::all_of(decisions_, is_as_before)) return book;
     for (const Decision& decision : decisions_) {
-      if (decision.chosen == 0) continue;
       auto plan = std::make_shared<ConvolutionPlan>(decision.plan().plan);
-      plan->reason = "tiles as high as those of other layers on its map, which are cut anyway";
+      if (decision.chosen != 0)
+        plan->reason = "tiles as high as those of other layers on its map, which are cut anyway";
       book.set(decision.problem, target_, std::move(plan));
     }
     return book;

@@ -119,8 +119,16 @@ TEST(SharedCuts, WhatWasMeasuredToBeBetterStays) {
   book->set(layers[3].problem, target, std::make_shared<const ConvolutionPlan>(measured));
   const PlanBookScope scope(book);
   const PlanBook shared = plans_of_shared_cuts(layers, target);
-  EXPECT_EQ(shared.find(key_of(layers[3].problem, target)), nullptr);
   EXPECT_EQ(choose(layers[3].problem, target, shared)->tile->tile_rows, height);
+}
+
+TEST(SharedCuts, OtherLevelsKeepTheirs) {
+  // The same channels at a quarter of the rows, on a map of their own: a book looks at nearby rows.
+  std::vector<LayerOnMap> layers = fine_layers(91767);
+  layers.push_back(layer("forward f16 16>16 offsets 27", 31834, 1));
+  const PlanBook book = plans_of_shared_cuts(layers, kHopper);
+  EXPECT_TRUE(choose(layers.back().problem, kHopper, book)
+                  ->runs_like(*choose_by_rules(layers.back().problem, kHopper)));
 }
 
 TEST(SharedCuts, ALayerThatTuningLeftAsItWasStillShares) {

@@ -19,9 +19,10 @@ struct LayerOnMap {
 
 /// On a device a map is cut anew for each height of tiles that a layer takes. Here layers take
 /// another height than their rules say where the time that this costs them is predicted to be less
-/// than that of a cut which nobody needs then. The book holds those layers alone; what was measured
-/// to be better than a rule stays as it is, and so do splits, order and write mode. Empty on the CPU, where each layer cuts
-/// for itself. Deterministic: the same layers give the same book.
+/// than that of a cut which nobody needs then. The book holds all layers' plans, or nothing where
+/// none changes; what was measured to be better than a rule stays as it is, and so do splits, order
+/// and write mode. Empty on the CPU, where each layer cuts for itself. Deterministic: the same
+/// layers give the same book.
 PlanBook plans_of_shared_cuts(const std::vector<LayerOnMap>& layers, const Target& target);
 
 }   // namespace pumice
