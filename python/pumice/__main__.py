@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 
 from . import UserError, __version__, doctor
 
-_PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "nt" else "pumice")
+_PROGRAM = doctor.PROGRAM
 _OWN = """\
   convert                     Checkpoints of spconv, TorchSparse, MinkowskiEngine and WarpConvNet to
                               safetensors and to each other

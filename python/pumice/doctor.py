@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import pathlib
 import platform
+import subprocess
+import sys
+from typing import Any
 
 from . import _C
 from ._version import __version__
+
+
+PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "nt" else "pumice")
+
+
+def _program_facts() -> dict[str, Any]:
+    """What the C++ program finds; nothing where the package was installed without it."""
+    if not PROGRAM.exists():
+        return {}
+    environment = dict(os.environ)
+    if sys.prefix != sys.base_prefix:  # NVRTC and cuBLAS of this environment, activated or not
+        environment["VIRTUAL_ENV"] = sys.prefix
+    ran = subprocess.run(
+        [PROGRAM, "doctor", "--json"], capture_output=True, text=True, check=False, env=environment
+    )
+    return json.loads(ran.stdout) if ran.returncode == 0 else {"problem": ran.stderr.strip()}
+
+
+def _processor_lines(facts: dict[str, Any]) -> list[str]:
+    lines = [f"CPU       {_C.threads()} threads"]
+    if "problem" in facts:
+        return [*lines, f"          {facts['problem']}"]
+    if "instructions" in facts:
+        lines[0] += f", kernels run with {facts['instructions']}"
+        lines.append(f"          bf16: {facts['bf16']}")
+    return lines
 
 
 def _torch_lines() -> tuple[list[str], bool]:
@@ -28,10 +60,13 @@ def _torch_lines() -> tuple[list[str], bool]:
     return lines, True
 
 
-def _cuda_lines() -> tuple[list[str], bool]:
+def _cuda_lines(facts: dict[str, Any]) -> tuple[list[str], bool]:
     cuda = _C.cuda_support()
     if not cuda["available"]:
-        return [f"GPU       none: {cuda['reason']}", "          the CPU back end does all the work"], True
+        lines = [f"GPU       none: {cuda['reason']}", "          the CPU back end does all the work"]
+        if "kernel_compiler" in facts:
+            lines.append(f"compiler  {facts['kernel_compiler']}")
+        return lines, True
     lines = [f"GPU       driver {cuda['version']}"]
     for index, device in enumerate(cuda["devices"]):
         major, minor = device["capability"]
@@ -45,6 +80,8 @@ def _cuda_lines() -> tuple[list[str], bool]:
         lines.append(f"compiler  NVRTC {compiler['version']}, {compiler['path']}")
     else:
         lines.append(f"compiler  {compiler['reason']}")
+    if "cublas" in facts:
+        lines.append(f"cuBLAS    {facts['cublas']}")
     if not compiler["available"] and not bundles:
         lines.append("          neither compiler nor compiled kernels: GPU layers will not work")
         return lines, False
@@ -75,16 +112,16 @@ def _cache_lines() -> tuple[list[str], bool]:
 def main() -> int:
     """Prints what works and what is missing; 0 where layers work, 1 where they do not."""
     print(f"pumice    {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    print(f"CPU       {_C.threads()} threads")
+    facts = _program_facts()
     torch_lines, torch_works = _torch_lines()
-    cuda_lines, cuda_works = _cuda_lines()
+    cuda_lines, cuda_works = _cuda_lines(facts)
     bundle_lines, bundles_used = _bundle_lines()
-    lines = torch_lines + cuda_lines + bundle_lines
+    lines = _processor_lines(facts) + torch_lines + cuda_lines + bundle_lines
     cache_lines, cache_works = _cache_lines()
     lines += cache_lines
     for line in lines:
         print(_C.printable(line, 400))
-    works = torch_works and cuda_works and cache_works
+    works = torch_works and cuda_works and cache_works and "problem" not in facts
     well = "All is well." if bundles_used else "Layers work, but a bundle of kernels is ignored: see above."
     print(well if works else "Something is wrong: see above.")
     return 0 if works else 1

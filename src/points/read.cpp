@@ -61,6 +61,8 @@ PointFormat format_of(const std::filesystem::path& path, const ReadOptions& opti
   PUMICE_EXPECTS(!std::filesystem::is_directory(path, absent), printable_path(path),
                  " is a folder, and a scan is a file; name one of the files in it");
   if (const Ending* ending = ending_of(path)) return ending->format;
+  PUMICE_EXPECTS(std::filesystem::exists(path, absent), printable_path(path),
+                 ": there is no such file or folder");
   PUMICE_EXPECTS(
       !options.layout.empty(), printable_path(path),
       ": its name does not tell what it is; scans end in .bin, .pcd, .ply, .npy or "

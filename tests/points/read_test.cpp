@@ -53,6 +53,15 @@ TEST(Reading, ANameThatTellsNothingNeedsALayout) {
                 "for raw numbers give their layout, as f32x4 (in the program --layout f32x4)");
 }
 
+TEST(Reading, WhatIsNotThereIsNotAskedForALayout) {
+  const TemporaryFolder folder;
+  for (const char* name : {"velodyne", "velodyne/", "a.xyzi"}) {
+    const std::filesystem::path path = folder / name;
+    EXPECT_EQ(message_of([&] { read_points(path); }),
+              path.string() + ": there is no such file or folder");
+  }
+}
+
 TEST(Reading, AFormatThatDescribesItselfTakesNoLayout) {
   EXPECT_EQ(
       message_of([] { read_points_from({}, PointFormat::ply, {.layout = "f32x4"}, "a.ply"); }),

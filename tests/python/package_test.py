@@ -116,6 +116,19 @@ def test_doctor_says_that_a_bundle_is_not_there(tmp_path: pathlib.Path) -> None:
     assert "All is well" not in said and "a bundle of kernels is ignored" in said
 
 
+def test_doctor_says_what_the_program_says_of_the_processor_and_the_compiler() -> None:
+    def said(*options: str) -> str:
+        run = subprocess.run(
+            [sys.executable, "-m", "pumice", "doctor", *options], capture_output=True, text=True,
+            cwd=pathlib.Path(pumice.__file__).parents[1], check=True,
+        )  # fmt: skip
+        return run.stdout
+
+    facts, words = json.loads(said("--json")), said()
+    assert f"kernels run with {facts['instructions']}" in words and f"bf16: {facts['bf16']}" in words
+    assert "compiler  " in words
+
+
 @pytest.mark.parametrize("name, value", [("PUMICE_CACHE_MB", "abc"), ("PUMICE_SYNC", "maybe")])
 def test_doctor_says_which_variable_is_wrong(name: str, value: str) -> None:
     done = subprocess.run(

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
-        check_output(output, options.checkpoint)
+        check_output(output, options.checkpoint, options.target == "pumice")
         choices = Choices(
             dimension=options.dimension,
             kernel_size=_sizes(options.kernel_size),

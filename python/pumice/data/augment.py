@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -179,6 +179,10 @@ class Flip(_Step):
     """
 
     def __init__(self, axes: Sequence[int] = (0, 1)) -> None:
+        if not isinstance(axes, Iterable) or isinstance(axes, str):
+            raise _C.UserError(
+                f"axes = {axes!r}: give the axes, as in Flip([0, 1]), each of which is flipped with probability one half"
+            )
         self.axes = tuple(whole_number("axes", axis, 0, 2) for axis in axes)
 
     def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:

@@ -36,6 +36,10 @@ def check_dimension(dimension: int, input: Any) -> None:
             f"a layer takes a SparseTensor, and got {full_kind_of(input)}: make one with "
             "ME.SparseTensor(features, coordinates)"
         )
+    if not hasattr(type(input), "sites"):
+        raise PeerAssertionError(
+            f"the layer takes a SparseTensor, and got {full_kind_of(input)}: call .sparse() on it first, which gives one"
+        )
     if input.D != dimension:
         raise PeerAssertionError(
             f"the layer has dimension {dimension}, and its input {input.D}: give dimension={input.D}, or coordinates "

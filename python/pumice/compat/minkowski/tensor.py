@@ -42,11 +42,7 @@ class SparseTensor(Tensor):
         requires_grad: bool | None = None,
         device: Any = None,
     ) -> None:
-        if not isinstance(features, torch.Tensor):
-            raise PeerAssertionError(
-                f"features are a {type(features).__module__}.{type(features).__name__}: give a tensor "
-                "(torch.from_numpy(array) makes one)"
-            )
+        check_rows("features", features)
         if features.dim() != 2:
             raise PeerAssertionError(
                 f"features have shape {tuple(features.shape)}: give [rows, channels]"
@@ -63,6 +59,7 @@ class SparseTensor(Tensor):
                 raise _C.UserError(f"features have {len(features)} rows, and {coordinate_map_key} {rows}")
             self._manager, self._key = coordinate_manager, coordinate_map_key
         else:
+            check_rows("coordinates", coordinates)
             if len(coordinates) != len(features):
                 raise PeerAssertionError(
                     f"{len(features)} features and {len(coordinates)} coordinates: give as many"
@@ -202,6 +199,15 @@ class SparseTensor(Tensor):
         return TensorField(take(rows), coordinates=self.C[rows], coordinate_manager=self._manager)
 
 
+def check_rows(name: str, rows: Any) -> None:
+    """Raises PeerAssertionError for what is no tensor, as a NumPy array."""
+    if not isinstance(rows, torch.Tensor):
+        raise PeerAssertionError(
+            f"{name} are a {type(rows).__module__}.{type(rows).__name__}: give a tensor "
+            "(torch.from_numpy(array) makes one)"
+        )
+
+
 def _check_order(features: Rows, coordinates: Rows) -> None:
     """Raises PeerAssertionError where the two were given the other way round."""
     if other_way_round(features, coordinates):
@@ -227,6 +233,9 @@ class TensorField(Tensor):
         requires_grad: bool | None = None,
         device: Any = None,
     ) -> None:
+        check_rows("features", features)
+        if coordinates is not None:
+            check_rows("coordinates", coordinates)
         if device is not None:
             features = features.to(device)
             coordinates = None if coordinates is None else coordinates.to(device)

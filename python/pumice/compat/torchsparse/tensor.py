@@ -99,6 +99,12 @@ class SparseTensor(NoTensor):
         known = self.known_sites()
         if known is not None:
             return known
+        for name, rows in (("feats", self._held), ("coords", self.coords)):
+            if type(rows).__module__ == "numpy":
+                raise _C.UserError(
+                    f"{name} are an array of NumPy: torchsparse.utils.collate.sparse_collate_fn makes tensors of a batch's, "
+                    "and torch.from_numpy(array) one"
+                )
         if self.coords.dim() != 2 or self.coords.shape[1] != 4:
             raise _C.UserError(
                 f"coords have shape {tuple(self.coords.shape)}: give SparseTensor(feats, coords), in this order, coords "

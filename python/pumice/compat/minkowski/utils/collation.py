@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...._checks import at_least_one
+from ...foreign import PeerAssertionError
 
 
 def batched_coordinates(
@@ -16,6 +17,11 @@ def batched_coordinates(
 ) -> torch.Tensor:
     """[sum of N, 1 + D]: the index of each cloud before its coordinates [N, D], rounded down for int32."""
     at_least_one("batched_coordinates: coords", coords, "cloud")
+    if any(torch.as_tensor(cells).dim() != 2 for cells in coords):
+        raise PeerAssertionError(
+            "batched_coordinates: coords hold something else than arrays [N, D]: give a list with one array for each "
+            "cloud, and [coords] for a single one"
+        )
     parts = []
     for item, cells in enumerate(coords):
         cells = torch.as_tensor(cells)

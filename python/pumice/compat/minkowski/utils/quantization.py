@@ -21,7 +21,13 @@ def sparse_quantize(
     numpy = isinstance(coordinates, np.ndarray)
     points = torch.as_tensor(coordinates)
     if quantization_size is not None:
-        points = points / torch.as_tensor(quantization_size, dtype=torch.float64)
+        size = torch.as_tensor(quantization_size, dtype=torch.float64)
+        if size.dim() > 1 or size.numel() not in (1, points.shape[-1]) or not bool((size > 0).all()):
+            raise PeerAssertionError(
+                f"sparse_quantize: quantization_size = {quantization_size!r}: give a positive number, or one for each of "
+                f"{points.shape[-1]} axes"
+            )
+        points = points / size
     cells = torch.floor(points).int() if points.is_floating_point() else points.int()
     first, inverse = unique_coordinate_map(cells.to(device))
     cells = cells.to(device)[first]

@@ -25,6 +25,8 @@ def sparse_quantize(
             f"coords have shape {coords.shape} and voxel_size is {voxel_size!r}: give coords [points, axes] "
             "and one size, or one for each axis"
         )
+    if not (size > 0).all():
+        raise PeerAssertionError(f"voxel_size = {voxel_size!r}: give a positive number, or one for each axis")
     cells = np.floor(coords / size).astype(np.int32)
     found, first, inverse = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     results = [found]
