@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping
 
@@ -29,6 +30,7 @@ _TYPES = {name: dtype for dtype, name in _NAMES.items()}
 _COUNTS = "num_batches_tracked"  # of norms; no network needs it
 
 Path = str | os.PathLike[str]
+_READ = ("voxel_size", "classes")  # of metadata, by `pumice run --weights`
 
 
 def save_weights(
@@ -68,6 +70,12 @@ def save_weights(
     for key, value in said.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _C.UserError(f"metadata[{key!r}] = {value!r}: files hold pairs of text, so give str")
+        meant = difflib.get_close_matches(key, _READ, 1, 0.8)
+        if meant and meant != [key]:
+            warn_once(
+                f"metadata {key}",
+                f"metadata[{key!r}] is kept and read by nothing: is {meant[0]!r} meant, which `pumice run --weights` reads?",
+            )
     if isinstance(model, torch.nn.Module):
         model = network_in(model)
         said = _with_card(model, said, path)

@@ -87,15 +87,8 @@ def write_checkpoint(path: pathlib.Path, tensors: Mapping[str, Tensor]) -> None:
     _C.write_file(path, np.frombuffer(held.getbuffer(), np.uint8))
 
 
-def check_output(
-    path: pathlib.Path, source: pathlib.Path | None = None, for_pumice: bool = False
-) -> None:
-    """Raises UserError where `write_checkpoint` would write no file of that name, or would write over `source`; and
-    where the weights are `for_pumice`, for a file that `pumice run --weights` does not read."""
-    if for_pumice and path.suffix.lower() in _PICKLES:
-        raise _C.UserError(
-            f"{path}: weights for Pumice are read from safetensors; give a name that ends in .safetensors"
-        )
+def check_output(path: pathlib.Path, source: pathlib.Path | None = None) -> None:
+    """Raises UserError where `write_checkpoint` would write no file of that name, or would write over `source`."""
     if source is not None and _same_place(path, source):
         raise _C.UserError(f"{path} would be read and written over; give the result another name")
     if not path.absolute().parent.is_dir():

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
-        check_output(output, options.checkpoint, options.target == "pumice")
+        check_output(output, options.checkpoint)
         choices = Choices(
             dimension=options.dimension,
             kernel_size=_sizes(options.kernel_size),
@@ -112,4 +112,6 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     _report(result, options.check)
     print(f"written to {_C.printable_path(output)}")
+    if options.target == "pumice" and output.suffix.lower() != ".safetensors":
+        print("for torch.load; `pumice run --weights` and pumice.load_weights read .safetensors: give -o such a name")
     return 0

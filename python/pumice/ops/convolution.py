@@ -64,6 +64,7 @@ def convolution(
         >>> ops.convolution(x.features, torch.ones(27, 4, 8), map)[0, 0]
         tensor(8.)
     """
+    modes.look("features", features)
     dtype = modes.autocast_dtype(features)
     if dtype is not None and features.dtype != dtype:
         features = features.to(dtype)

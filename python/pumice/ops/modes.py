@@ -28,8 +28,11 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
     """The type in which autocast computes with `features`; None where it is off or leaves them alone."""
     if not torch._C._is_any_autocast_enabled():  # a quarter of the time of asking for one kind
         return None
-    look("features", features)
-    kind = "cuda" if features.is_cuda else "cpu"
+    try:
+        kind = "cuda" if features.is_cuda else "cpu"
+    except AttributeError:  # of what is no tensor; layers that wait ask with links, which have what is asked here
+        look("features", features)
+        raise
     if not torch.is_autocast_enabled(kind) or features.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ FEATURES = torch.ones(2, 4)
         (lambda: torchsparse.utils.quantize.sparse_quantize(np.ones((3, 3)), 0), "voxel_size = 0: give a positive number"),
         (lambda: spnn.Conv3d(4, 8, 3)(torchsparse.SparseTensor(FEATURES.numpy(), CELLS.numpy())), "sparse_collate_fn makes tensors"),
         (lambda: spnn.Conv3d(4, 8, 3)(torchsparse.SparseTensor(FEATURES, CELLS.numpy())), "coords are an array of NumPy"),
+        (lambda: ME.MinkowskiConvolution(0, 8, 3, dimension=3), "in_channels = 0: give a whole number"),
+        (lambda: spnn.Conv3d(0, 8, 3), "in_channels = 0: give a whole number"),
         (lambda: pumice.data.Flip(0.5), r"axes = 0.5: give the axes"),
         (lambda: ME.MinkowskiConvolution(4, 4, kernel_size=3, dimension=3)(FEATURES), "takes a SparseTensor, and got a Tensor"),
         (lambda: ME.MinkowskiConvolution(4, 4, kernel_size=3, dimension=3)(ME.SparseTensor(FEATURES, CELLS[:, 1:].contiguous())), "pad"),
@@ -44,6 +47,13 @@ FEATURES = torch.ones(2, 4)
 def test_a_sentence_says_what_to_give(call: Any, words: str) -> None:
     with pytest.raises(pumice.UserError, match=words):
         call()
+
+
+def test_a_misspelt_entry_of_metadata_is_asked_about(tmp_path: pathlib.Path) -> None:
+    with pytest.warns(UserWarning, match="is 'voxel_size' meant"):
+        pumice.save_weights(
+            {"a": FEATURES}, tmp_path / "w.safetensors", metadata={"voxelsize": "0.4", "run": "3"}
+        )
 
 
 def test_a_name_of_another_module_says_where_it_is() -> None:

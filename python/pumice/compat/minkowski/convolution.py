@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ... import ops
+from ..._checks import whole_number
 from ...nn import deferred
 from .base import explaining_layer
 from .enums import ConvolutionMode
@@ -28,7 +29,8 @@ class _WithKernel(MinkowskiModuleBase):
         self, generator: KernelGenerator, kernel: tuple[int, ...], in_channels: int,
         out_channels: int, dimension: int | None, bias: bool,
     ) -> None:
-        self.in_channels, self.out_channels = in_channels, out_channels
+        self.in_channels = whole_number("in_channels", in_channels, 1)
+        self.out_channels = whole_number("out_channels", out_channels, 1)
         self.dimension = needed_dimension(dimension)
         self.kernel_generator = generator
         self.kernel = torch.nn.Parameter(torch.empty(kernel))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ....._checks import whole_number
 from ....foreign import ForeignWeight, PeerAssertionError
 from ... import conventions
 from ...axis_numbers import make_ntuple
@@ -54,8 +55,8 @@ class Conv3d(torch.nn.Module):
         super().__init__()
         if generative and not transposed:
             raise PeerAssertionError("generative = True: give transposed = True too")
-        self.in_channels = in_channels
-        self.out_channels = out_channels
+        self.in_channels = whole_number("in_channels", in_channels, 1)
+        self.out_channels = whole_number("out_channels", out_channels, 1)
         self.kernel_size = make_ntuple(kernel_size, 3)
         self.stride = make_ntuple(stride, 3)
         self.padding = make_ntuple(padding, 3)
