@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 from . import UserError, __version__, doctor
+from ._program import PROGRAM, program_environment
 
-_PROGRAM = doctor.PROGRAM
 _OWN = """\
   convert                     Checkpoints of spconv, TorchSparse, MinkowskiEngine and WarpConvNet to
                               safetensors and to each other
@@ -36,32 +36,30 @@ def main(arguments: list[str]) -> int:
         from .convert import command
 
         return command.main(arguments[1:])
-    if not _PROGRAM.exists():
+    if not PROGRAM.exists():
         print(
-            f"pumice: there is no {_PROGRAM}, which has every command but convert and doctor: install "
+            f"pumice: there is no {PROGRAM}, which has every command but convert and doctor: install "
             "the package anew",
             file=sys.stderr,
         )
         return 1
     if arguments[:1] in (["-h"], ["--help"]):
-        code = subprocess.run([_PROGRAM, "--help"], check=False).returncode
+        code = subprocess.run([PROGRAM, "--help"], check=False).returncode
         print(_OWN, end="")
         return code
     return _run_program(arguments)
 
 
 def _run_program(arguments: list[str]) -> int:
-    environment = dict(os.environ)
-    if sys.prefix != sys.base_prefix:  # NVRTC and cuBLAS of this environment, activated or not
-        environment["VIRTUAL_ENV"] = sys.prefix
-    words = [str(_PROGRAM), *arguments]
+    environment = program_environment()
+    words = [str(PROGRAM), *arguments]
     if os.name == "nt":   # has no exec that keeps the process
         return subprocess.run(words, env=environment, check=False).returncode
     sys.stdout.flush()
     try:
         os.execve(words[0], words, environment)
     except OSError as error:
-        print(f"pumice: {_PROGRAM} does not start: {error.strerror}", file=sys.stderr)
+        print(f"pumice: {PROGRAM} does not start: {error.strerror}", file=sys.stderr)
         return 1
 
 

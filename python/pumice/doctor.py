@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import pathlib
 import platform
 import subprocess
-import sys
 from typing import Any
 
 from . import _C
+from ._program import PROGRAM, program_environment
 from ._version import __version__
-
-
-PROGRAM = pathlib.Path(__file__).parent / "bin" / ("pumice.exe" if os.name == "nt" else "pumice")
 
 
 def _program_facts() -> dict[str, Any]:
     """What the C++ program finds; nothing where the package was installed without it."""
     if not PROGRAM.exists():
         return {}
-    environment = dict(os.environ)
-    if sys.prefix != sys.base_prefix:  # NVRTC and cuBLAS of this environment, activated or not
-        environment["VIRTUAL_ENV"] = sys.prefix
     ran = subprocess.run(
-        [PROGRAM, "doctor", "--json"], capture_output=True, text=True, check=False, env=environment
+        [PROGRAM, "doctor", "--json"], capture_output=True, text=True, check=False, env=program_environment()
     )
     return json.loads(ran.stdout) if ran.returncode == 0 else {"problem": ran.stderr.strip()}
 

@@ -1,11 +1,10 @@
 // Relations that kernel maps make.
 #include <pumice/formats/relation.hpp>
 
-#include <utility>
-
 #include <pumice/core/error.hpp>
 
 #include "formats/cuda/map_formats.hpp"
+#include "maps/other_side.hpp"
 
 namespace pumice {
 
@@ -31,13 +30,7 @@ RelationView relation_of(const KernelMapView& map) {
 }
 
 RelationView transposed(const RelationView& relation) {
-  RelationView result = relation;
-  std::swap(result.in_rows, result.out_rows);
-  std::swap(result.in, result.out);
-  std::swap(result.in_order, result.out_order);
-  std::swap(result.sorted_by_in, result.sorted_by_out);
-  result.is_transposed = !relation.is_transposed;
-  return result;
+  return other_side(relation);
 }
 
 }   // namespace pumice

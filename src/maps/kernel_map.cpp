@@ -7,6 +7,8 @@
 
 #include <pumice/core/error.hpp>
 
+#include "maps/other_side.hpp"
+
 namespace pumice {
 namespace {
 
@@ -116,13 +118,7 @@ void check_lists(const KernelMapView& map, const char* op) {
 }
 
 KernelMapView transposed(const KernelMapView& map) {
-  KernelMapView result = map;
-  std::swap(result.in_rows, result.out_rows);
-  std::swap(result.in, result.out);
-  std::swap(result.in_order, result.out_order);
-  std::swap(result.sorted_by_in, result.sorted_by_out);
-  result.is_transposed = !map.is_transposed;
-  return result;
+  return other_side(map);
 }
 
 KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,

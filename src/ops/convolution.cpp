@@ -206,9 +206,9 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   const bool widens = options.wide_weight_gradient && features.dtype() != DType::f64;
   const DType result_type = widens ? DType::f32 : features.dtype();
   const Shape shape = weight_shape(problem, map.offsets);
+  const RelationView relation = relation_of(map);   // whose lists were checked above
   if (checks::on_cuda(features)) {
     Tensor result = place.make(shape, result_type, features.stream());
-    const RelationView relation = relation_of(map);
     cuda::run({.features = features,
                .grad_output = grad_output,
                .result = result.view(),
@@ -217,9 +217,9 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
     return result;
   }
   if (result_type == features.dtype())
-    return weight_gradient(features, grad_output, map, options.groups, place);
+    return weight_gradient(features, grad_output, relation, options.groups, place);
   Tensor result = place.make(shape, result_type, features.stream());
-  convert_on_host(result.view(), weight_gradient(features, grad_output, map, options.groups));
+  convert_on_host(result.view(), weight_gradient(features, grad_output, relation, options.groups));
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace {
 // H200 (96 -> 96 channels at 91,767 rows: 2,172 units in 34.5 us); a second height for the four
 // finest maps of MinkUNet42 at half width, 5.4 million rows x offsets, took 66 us.
 constexpr double kCutUnits = 7.5e-4;
+constexpr double kMultiprocessors = 132;   // of that H200: a unit is work of one of them
 
 /// Of a layer, or of several with one key, which share their plan.
 struct Decision {
@@ -47,7 +49,7 @@ Cut cut_of(const ConvolutionPlan& plan) {
 class Network {
  public:
   Network(const std::vector<LayerOnMap>& layers, const Target& target) : target_(target) {
-    std::map<std::string, std::size_t> of_key;
+    std::map<std::pair<std::string, int>, std::size_t> of_key;
     for (const LayerOnMap& layer : layers) {
       const PlanPtr measured = measured_choice(layer.problem, target);
       const PlanPtr rules = choose_by_rules(layer.problem, target);
@@ -57,8 +59,7 @@ class Network {
         continue;
       const tune::PlanKey key = key_of(layer.problem, target);
       const auto [known, is_new] =
-          of_key.emplace(key.direction + " " + key.problem + " " + std::to_string(key.rows_bucket),
-                         decisions_.size());
+          of_key.emplace(std::pair(key.problem, key.rows_bucket), decisions_.size());
       if (is_new) {
         decisions_.push_back({.problem = layer.problem,
                               .heights = heights_of(layer.problem, target, *first),
@@ -67,7 +68,7 @@ class Network {
       decisions_[known->second].maps.push_back(layer.map);
       Map& map = maps_[layer.map];
       map.decisions.insert(known->second);
-      map.cut_cost = std::max(map.cut_cost, kCutUnits / target.multiprocessors * 132.0 *
+      map.cut_cost = std::max(map.cut_cost, kCutUnits * kMultiprocessors / target.multiprocessors *
                                                 static_cast<double>(layer.problem.out_rows) *
                                                 static_cast<double>(layer.problem.offsets));
     }

@@ -96,10 +96,17 @@ TEST(SharedCuts, SplitsAndDirectionsStayApart) {
   std::vector<LayerOnMap> layers{layer("forward f32 96>96 offsets 27", 14467),
                                  layer("forward f32 32>32 offsets 27", 14467),
                                  layer("input_gradient f32 96>96 offsets 27", 14467, 1)};
+  ASSERT_NE(choose_by_rules(layers[0].problem, kHopper)->splits,
+            choose_by_rules(layers[1].problem, kHopper)->splits);
   const PlanBook book = plans_of_shared_cuts(layers, kHopper);
   for (const LayerOnMap& one : layers) {
     const PlanPtr plan = choose(one.problem, kHopper, book);
     EXPECT_EQ(plan->splits, choose_by_rules(one.problem, kHopper)->splits);
+  }
+  // None of the three has another with which it could share.
+  for (const LayerOnMap& one : layers) {
+    EXPECT_TRUE(
+        choose(one.problem, kHopper, book)->runs_like(*choose_by_rules(one.problem, kHopper)));
   }
 }
 

@@ -21,8 +21,8 @@ struct Context {
   /// in the gradients that are recorded. UserError where features are of another type or on the
   /// CPU.
   bool tf32 = false;
-  /// Plans that convolutions take where nothing was measured (pumice/plan/shared_cuts.hpp); they
-  /// outlive the pass. Null: each follows the rules.
+  /// Plans that convolutions take before their rules' ones, but after what was measured to be
+  /// better (pumice/plan/shared_cuts.hpp); they outlive the pass. Null: each follows the rules.
   const PlanBook* shared_plans = nullptr;
   /// Receives one record a layer; null: nothing is timed.
   Profile* profile = nullptr;

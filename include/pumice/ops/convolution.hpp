@@ -32,7 +32,7 @@ struct ConvolutionOptions {
   /// How to run it: chosen by hand, measured, read from a file. Null: `choose` decides. UserError
   /// where it does not fit (`check` of pumice/plan/choose.hpp).
   const ConvolutionPlan* plan = nullptr;
-  /// Plans of several layers, taken where nothing was measured (plan/shared_cuts.hpp). Null: none.
+  /// Taken before the rules, but after what was measured to be better (plan/shared_cuts.hpp).
   const PlanBook* shared = nullptr;
   /// Instead of a plan: the dataflow alone, the rest is chosen. No weight gradient takes one.
   std::optional<Dataflow> dataflow{};

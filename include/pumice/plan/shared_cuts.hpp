@@ -2,7 +2,6 @@
 // together.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include <pumice/plan/plan_book.hpp>

@@ -21,6 +21,15 @@ class PeerAssertionError(_C.UserError, AssertionError):
     AssertionError."""
 
 
+def check_rows(name: str, rows: Any) -> None:
+    """Raises PeerAssertionError, naming the argument, for what is no tensor, as a NumPy array."""
+    if not isinstance(rows, Tensor):
+        raise PeerAssertionError(
+            f"{name} are a {type(rows).__module__}.{type(rows).__name__}: give a tensor "
+            "(torch.from_numpy(array) makes one)"
+        )
+
+
 class ForeignWeight(Kept):
     """Turns a parameter that stays in another library's layout; its gradient comes back in it. What
     is kept of a frozen layer is the turned weight as well.

@@ -15,10 +15,6 @@
 namespace pumice::cuda {
 namespace {
 
-std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
-  return (size + part - 1) / part;
-}
-
 int split_key_bits(std::int64_t volume, int splits) {
   return static_cast<int>(std::min<std::int64_t>(ceil_of(volume, splits), kMaskKeyBits));
 }

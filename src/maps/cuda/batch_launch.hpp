@@ -11,6 +11,11 @@
 
 namespace pumice::cuda {
 
+/// How many parts cover a size.
+inline std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
+  return (size + part - 1) / part;
+}
+
 template <class Batch> std::span<typename Batch::Task> tasks_of(Batch& batch) {
   return {batch.task, static_cast<std::size_t>(batch.tasks)};
 }

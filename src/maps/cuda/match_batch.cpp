@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kWarpThreads = 32;
 
-std::int64_t ceil_of(std::int64_t size, std::int64_t part) {
-  return (size + part - 1) / part;
-}
-
 /// Which kernel finds the inputs of a task; see maps/match.h.
 enum class Matching { blocks, children, parities, rows };
 

@@ -12,7 +12,7 @@ from torch import Tensor as Rows
 from ... import _C, ops
 from ..._checks import warn_once
 from ...coords import Coordinates
-from ..foreign import PeerAssertionError
+from ..foreign import PeerAssertionError, check_rows
 from ..mistakes import has_fractions, other_way_round
 from .base import Tensor, reduce_rows
 from .coordinates import CoordinateManager, CoordinateMapKey, int_list
@@ -197,15 +197,6 @@ class SparseTensor(Tensor):
             raise PeerAssertionError(f"slice: {X.coordinate_map_key} is not {self._key}, where this tensor is")
         rows = X.inverse_mapping
         return TensorField(take(rows), coordinates=self.C[rows], coordinate_manager=self._manager)
-
-
-def check_rows(name: str, rows: Any) -> None:
-    """Raises PeerAssertionError for what is no tensor, as a NumPy array."""
-    if not isinstance(rows, torch.Tensor):
-        raise PeerAssertionError(
-            f"{name} are a {type(rows).__module__}.{type(rows).__name__}: give a tensor "
-            "(torch.from_numpy(array) makes one)"
-        )
 
 
 def _check_order(features: Rows, coordinates: Rows) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...foreign import PeerAssertionError
+from ...foreign import PeerAssertionError, check_rows
 from ...mistakes import other_way_round
 
 
@@ -24,10 +24,7 @@ def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
     """Raises PeerAssertionError unless these make a sparse tensor."""
     for name, value in (("features", features), ("indices", indices)):
-        if not isinstance(value, Tensor):
-            raise PeerAssertionError(
-                f"{name} are a {type(value).__module__}.{type(value).__name__}: give a tensor (torch.from_numpy(array) makes one)"
-            )
+        check_rows(name, value)
     if other_way_round(features, indices):
         raise PeerAssertionError(
             f"features are {features.dtype} {tuple(features.shape)} and indices {indices.dtype} {tuple(indices.shape)}, "
