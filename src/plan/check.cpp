@@ -49,6 +49,8 @@ void check_on_device(const ConvolutionPlan& plan, const ConvolutionProblem& prob
   if (is_gradient) {
     PUMICE_EXPECTS(plan.write != Write::store, "plan ", plan.name(),
                    ": a weight gradient is added up; give write add or slots");
+    PUMICE_EXPECTS(plan.write == Write::slots || !problem.is_depthwise(), "plan ", plan.name(),
+                   ": a depthwise weight gradient has slots for its sums; give write slots");
     if (has_schedule) check_spec(cuda::gradient_spec(problem, plan), plan, target);
     return;
   }

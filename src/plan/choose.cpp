@@ -88,7 +88,9 @@ void check_wanted(const ConvolutionProblem& problem, std::optional<Dataflow> wan
 ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Target& target) {
   ConvolutionPlan plan{.dataflow = Dataflow::sum_over_pairs, .reason = kWeightGradientReason};
   if (!target.on_device()) return plan;
-  plan.write = problem.deterministic ? Write::slots : Write::add;
+  // A depthwise matrix is a row, so that chunks' sums are small: its kernel has slots alone.
+  const bool has_slots = problem.deterministic || problem.is_depthwise();
+  plan.write = has_slots ? Write::slots : Write::add;
   if (!problem.is_depthwise()) {
     plan.gradient =
         schedule_of(cuda::choose_gradient(cuda::gradient_problem(problem, target, plan.write)));

@@ -107,6 +107,8 @@ constexpr Decision kDecisions[] = {
      "sum_over_pairs/mma_sync_96x96x32_s4_w2x2_b2/add"},
     {kSm90a, "weight_gradient f32 96>96 offsets 27", kScan, kScan, 0,
      "sum_over_pairs/fma_64x64x32_s4_w2x2_b2/add"},
+    {kSm90a, "weight_gradient f16 64>64 offsets 27 groups 64", kScan, kScan, 0,
+     "sum_over_pairs/slots"},
 
     // Elsewhere there is no wgmma, and sm_86, sm_89 and sm_120 have 99 KiB a block.
     {kSm80, "forward f16 96>96 offsets 27", kScan, kScan, 0,
