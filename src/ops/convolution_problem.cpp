@@ -4,6 +4,7 @@
 #include <pumice/ops/convolution.hpp>
 
 #include "coords/cuda/coordinate_set.hpp"
+#include "ops/planned_call.hpp"
 #include "ops/tune/call_recorder.hpp"
 
 namespace pumice {
@@ -89,8 +90,7 @@ PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
                    name_of(*options.dataflow),
                    ") are given: a plan names its own, so leave the "
                    "dataflow out");
-    check(*options.plan, problem, target);
-    return PlanPtr(PlanPtr(), options.plan);   // which owns nothing
+    return given_plan(*options.plan, problem, map.device);
   }
   PlanPtr plan = options.shared != nullptr && !options.dataflow
                      ? choose(problem, target, *options.shared)

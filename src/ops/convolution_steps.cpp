@@ -8,6 +8,8 @@
 
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/ops/elementwise.hpp>
+#include <pumice/ops/linear.hpp>
+#include <pumice/plan/choose.hpp>
 
 #include "ops/checks.hpp"
 #include "ops/cuda/convolution.hpp"
@@ -34,12 +36,15 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
   const std::int64_t count = rows.rows();
   if (checks::on_cuda(rows)) {
     Tensor output({count, weight.extent(2)}, rows.dtype(), rows.stream());
-    cuda::run_rows({.input = rows,
-                    .weight = weight,
-                    .kept = options.tile_weights,
-                    .epilogue = options.epilogue,
-                    .output = output.view()},
-                   options.tf32);
+    const ConvolutionProblem problem =
+        linear_problem(Direction::forward, count, rows.extent(1), weight.extent(2), rows.dtype(),
+                       {.tf32 = options.tf32});
+    cuda::run({.input = rows,
+               .weight = weight,
+               .kept = options.tile_weights,
+               .epilogue = options.epilogue,
+               .output = output.view()},
+              nullptr, problem, *choose(problem, target_of(rows.device())));
     return output;
   }
   std::vector<std::int32_t> same(static_cast<std::size_t>(count));

@@ -3,11 +3,14 @@
 
 #include <optional>
 
+#include <pumice/ops/plan_record.hpp>
+
 #include "ops/checks.hpp"
 #include "ops/cpu/linear.hpp"
 #include "ops/cuda/columns.hpp"
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
+#include "ops/planned_call.hpp"
 
 namespace pumice {
 namespace {
@@ -19,7 +22,9 @@ void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, 
   checks::same_device(weight, rows, op, "weight", name);
 }
 
-void check_tf32(const LinearOptions& options, ConstTensorView rows, const char* op) {
+void check_options(const LinearOptions& options, ConstTensorView rows, const char* op) {
+  PUMICE_EXPECTS(options.plan == nullptr || checks::on_cuda(rows), op,
+                 ": a plan is for a device, and features are on the CPU; leave the plan out");
   if (!options.tf32) return;
   PUMICE_EXPECTS(checks::on_cuda(rows), op,
                  ": tf32 is for tensor cores, and features are on the CPU; leave tf32 out");
@@ -36,27 +41,48 @@ std::optional<RowCountRef> used_rows(const LinearOptions& options, ConstTensorVi
   return options.rows->ref();
 }
 
-/// A convolution of one offset whose rows meet themselves.
-void run_on_device(ConstTensorView features, ConstTensorView weight, bool transpose,
-                   ConstTensorView bias, const LinearOptions& options, TensorView output) {
+/// Describe, plan, run.
+void run_on_device(Direction direction, ConstTensorView features, ConstTensorView weight,
+                   bool transpose, ConstTensorView bias, const LinearOptions& options,
+                   TensorView output) {
+  cuda::element_type(features.dtype(), "linear", "features");
+  const ConvolutionProblem problem = linear_problem(direction, features.rows(), features.extent(1),
+                                                    output.extent(1), features.dtype(), options);
+  const PlanPtr plan = plan_of_rows(problem, features.device(), options.plan);
+  PlanRecord::add(direction, *plan);
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
-  cuda::run_rows({.input = features,
-                  .weight = slices,
-                  .transpose_weight = transpose,
-                  .kept = options.kept,
-                  .epilogue = {.shift = bias},
-                  .output = output,
-                  .rows = used_rows(options, features)},
-                 options.tf32);
+  cuda::run({.input = features,
+             .weight = slices,
+             .transpose_weight = transpose,
+             .kept = options.kept,
+             .epilogue = {.shift = bias},
+             .output = output,
+             .rows = used_rows(options, features)},
+            nullptr, problem, *plan);
 }
 
 }   // namespace
 
+ConvolutionProblem linear_problem(Direction direction, std::int64_t rows, std::int64_t in_channels,
+                                  std::int64_t out_channels, DType dtype,
+                                  const LinearOptions& options) {
+  return {.direction = direction,
+          .in_rows = rows,
+          .out_rows = rows,
+          .offsets = 1,
+          .in_channels = in_channels,
+          .out_channels = out_channels,
+          .dtype = dtype,
+          .tf32 = options.tf32,
+          .deterministic = options.deterministic,
+          .identity = true};
+}
+
 Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
               const LinearOptions& options, const Place& place) {
   check_weight(weight, features, "linear", "features");
-  check_tf32(options, features, "linear");
+  check_options(options, features, "linear");
   PUMICE_EXPECTS(weight.extent(0) == features.extent(1), "linear: weight has shape ",
                  to_string(weight.shape()), " but features has shape ", to_string(features.shape()),
                  "; weight is [C_in, C_out], did you pass the transposed one?");
@@ -65,7 +91,7 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
   Tensor output =
       place.make({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
-    run_on_device(features, weight, false, bias, options, output.view());
+    run_on_device(Direction::forward, features, weight, false, bias, options, output.view());
   } else {
     cpu::linear(features, weight, false, bias, output.view());
   }
@@ -75,7 +101,7 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
 Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
                          const LinearOptions& options, const Place& place) {
   const char* op = "linear_transposed";
-  check_tf32(options, features, op);
+  check_options(options, features, op);
   check_weight(weight, features, op, "features");
   checks::extent(weight, 1, features.extent(1), op, "weight", "the channels of the features");
   checks::parameter(bias, weight.extent(0), features.dtype(), op, "bias");
@@ -83,7 +109,7 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
   Tensor output =
       place.make({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
   if (checks::on_cuda(features)) {
-    run_on_device(features, weight, true, bias, options, output.view());
+    run_on_device(Direction::forward, features, weight, true, bias, options, output.view());
   } else {
     cpu::linear(features, weight, true, bias, output.view());
   }
@@ -93,13 +119,13 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                              const LinearOptions& options, const Place& place) {
   const char* op = "linear_input_gradient";
-  check_tf32(options, grad_output, op);
+  check_options(options, grad_output, op);
   check_weight(weight, grad_output, op, "grad_output");
   checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
   Tensor grad =
       place.make({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
   if (checks::on_cuda(grad_output)) {
-    run_on_device(grad_output, weight, true, {}, options, grad.view());
+    run_on_device(Direction::input_gradient, grad_output, weight, true, {}, options, grad.view());
   } else {
     cpu::linear(grad_output, weight, true, {}, grad.view());
   }
@@ -114,14 +140,20 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
   checks::same_device(grad_output, features, op, "grad_output", "features");
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   checks::extent(grad_output, 0, features.rows(), op, "grad_output", "the rows of the features");
-  check_tf32(options, features, op);
+  check_options(options, features, op);
   Tensor grad =
       place.make({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
   if (!checks::on_cuda(features)) {
     cpu::linear_weight_gradient(features, grad_output, grad.view());
   } else if (grad.elements() > 0) {
-    cuda::run_rows({.features = features, .grad_output = grad_output, .result = grad.view()},
-                   options.deterministic, options.tf32);
+    cuda::element_type(features.dtype(), op, "features");
+    const ConvolutionProblem problem =
+        linear_problem(Direction::weight_gradient, features.rows(), features.extent(1),
+                       grad_output.extent(1), features.dtype(), options);
+    const PlanPtr plan = plan_of_rows(problem, features.device(), options.plan);
+    PlanRecord::add(problem.direction, *plan);
+    cuda::run({.features = features, .grad_output = grad_output, .result = grad.view()}, nullptr,
+              problem, *plan);
   }
   return grad;
 }

@@ -85,6 +85,8 @@ TEST(Linear, wrong_shapes_are_sentences) {
         linear_weight_gradient(x, chance_tensor({8, 3}, DType::f32, 2));
       },
       {"grad_output", "9"});
+  const ConvolutionPlan plan{.dataflow = Dataflow::implicit_gemm};
+  expect_sentence([&] { linear(x, w, {}, {.plan = &plan}); }, {"a plan is for a device", "leave"});
 }
 
 }   // namespace

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <pumice/ops/convolution.hpp>
+#include <pumice/ops/linear.hpp>
 #include <pumice/ops/plan_record.hpp>
 
 #include "jit/module.hpp"
@@ -177,6 +178,58 @@ TEST(PlannedKernelsGpu, are_what_the_driver_is_given) {
       }
     }
   }
+}
+
+/// A linear layer of f16, in one direction.
+struct LinearLayer {
+  explicit LinearLayer(StreamView stream)
+      : x(copy_to(stream, chance_tensor({33, 16}, DType::f16, 1))),
+        dy(copy_to(stream, chance_tensor({33, 32}, DType::f16, 2))),
+        weight(copy_to(stream, chance_tensor({16, 32}, DType::f16, 3))) {}
+
+  static ConvolutionProblem problem(Direction direction) {
+    const bool back = direction == Direction::input_gradient;
+    return linear_problem(direction, 33, back ? 32 : 16, back ? 16 : 32, DType::f16);
+  }
+  Tensor run(Direction direction, const LinearOptions& options) const {
+    switch (direction) {
+      case Direction::forward: return linear(x, weight, {}, options);
+      case Direction::input_gradient: return linear_input_gradient(dy, weight, options);
+      case Direction::weight_gradient: break;
+    }
+    return linear_weight_gradient(x, dy, options);
+  }
+
+  Tensor x, dy, weight;
+};
+
+TEST(PlannedKernelsGpu, are_those_of_linear_layers_too) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const LinearLayer layer(stream);
+  for (const Direction direction :
+       {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
+    const ConvolutionProblem problem = LinearLayer::problem(direction);
+    const std::vector<ConvolutionPlan> plans = plans_of(problem);
+    EXPECT_GT(plans.size(), 1u);
+    WatchedLaunches watched;
+    PlanRecord record;
+    layer.run(direction, {});
+    const PlanPtr chosen = choose_by_rules(problem, target_of(kGpu));
+    std::vector<RanPlan> ran = record.take();
+    ASSERT_EQ(ran.size(), 1u);
+    EXPECT_TRUE(ran[0].plan->runs_like(*chosen)) << ran[0].plan->name();
+    expect_ran(watched.take(), problem, *chosen, plans);
+    for (const ConvolutionPlan& plan : plans) {
+      layer.run(direction, {.plan = &plan});
+      ran = record.take();
+      ASSERT_EQ(ran.size(), 1u);
+      EXPECT_TRUE(ran[0].plan->runs_like(plan)) << ran[0].plan->name();
+      expect_ran(watched.take(), problem, plan, plans);
+    }
+  }
+  const ConvolutionPlan of_gradient = plans_of(LinearLayer::problem(Direction::weight_gradient))[0];
+  EXPECT_THROW(layer.run(Direction::forward, {.plan = &of_gradient}), UserError);
 }
 
 }   // namespace

@@ -15,6 +15,7 @@
 #include <pumice/core/stream.hpp>
 #include <pumice/maps/build.hpp>
 #include <pumice/ops/convolution.hpp>
+#include <pumice/ops/linear.hpp>
 #include <pumice/plan/plan_book.hpp>
 
 #include "ops/ops_support.hpp"
@@ -119,8 +120,8 @@ void expect_tuned(StreamView stream, bool trains) {
   for (const TunedLayer& layer : tuning.layers) {
     EXPECT_NO_THROW(check(*layer.plan, layer.problem, target)) << layer.plan->name();
     EXPECT_TRUE(layer.untuned->runs_like(*choose_by_rules(layer.problem, target)));
-    const tune::DecisionReport& decision =
-        tuning.result.groups.at(layer.group).decisions.at(layer.decision);
+    const tune::GroupReport& group = tuning.result.groups.at(layer.group);
+    const tune::DecisionReport& decision = group.decisions.at(layer.decision);
     EXPECT_EQ(decision.candidates.at(decision.chosen).name, layer.plan->name());
     EXPECT_FALSE(decision.reason.empty());
     // What has the same bits every time keeps them, unless nobody had them before.
@@ -131,7 +132,8 @@ void expect_tuned(StreamView stream, bool trains) {
     for (const tune::CandidateReport& candidate : decision.candidates)
       EXPECT_NE(candidate.verdict, tune::Verdict::refused) << candidate.reason;
     const auto found = store.find(key_of(layer.problem, target));
-    if (tuning.stored == 0) continue;   // the budget may have ended before
+    // The budget may end before.
+    if (group.verdict == tune::Verdict::not_measured || group.untuned_s.samples == 0) continue;
     ASSERT_TRUE(found.has_value()) << to_text(layer.problem);
     EXPECT_TRUE(parse_plan(found->record.plan).runs_like(*layer.plan));
   }
@@ -200,6 +202,37 @@ TEST(TuneNetworkGpu, finds_plans_that_fit_and_stores_them) {
   const Stream stream(kGpu);
   expect_tuned(stream, false);
   expect_tuned(stream, true);
+}
+
+/// A linear layer and its gradients.
+void run_linear(const Tensor& x, const Tensor& weight) {
+  const Tensor y = linear(x, weight);
+  (void)linear_weight_gradient(x, y);
+  (void)linear_input_gradient(y, weight);
+}
+
+TEST(CallRecorderTest, notes_no_linear_layers_of_the_cpu) {
+  CallRecorder recorder;
+  run_linear(chance_tensor({33, 16}, DType::f32, 1), chance_tensor({16, 8}, DType::f32, 2));
+  EXPECT_TRUE(recorder.take().empty());
+}
+
+TEST(TuneNetworkGpu, finds_plans_of_linear_layers) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Tensor x = copy_to(stream, chance_tensor({700, 16}, DType::f32, 1));
+  const Tensor weight = copy_to(stream, chance_tensor({16, 8}, DType::f32, 2));
+  const NetworkPasses passes{.run = [&](int) { run_linear(x, weight); }, .stream = stream};
+  const NetworkTuning tuning = tune_network(passes, {.budget_s = 2, .most_pairs = 10}, nullptr);
+  std::vector<std::string> problems;
+  for (const TunedLayer& layer : tuning.layers) {
+    problems.push_back(to_text(layer.problem));
+    EXPECT_NO_THROW(check(*layer.plan, layer.problem, target_of(kGpu))) << layer.plan->name();
+    EXPECT_EQ(tuning.result.groups.at(layer.group).name, "linear, 700 rows");
+  }
+  EXPECT_EQ(problems, (std::vector<std::string>{"forward f32 16>8 offsets 1 identity",
+                                                "weight_gradient f32 16>8 offsets 1 identity",
+                                                "input_gradient f32 8>16 offsets 1 identity"}));
 }
 
 TEST(TuneNetworkGpu, measures_every_candidate) {

@@ -4,6 +4,7 @@
 #include <pumice/core/results.hpp>
 #include <pumice/core/row_count.hpp>
 #include <pumice/kernels/tile_weights.hpp>
+#include <pumice/plan/convolution_plan.hpp>
 
 namespace pumice {
 
@@ -19,7 +20,17 @@ struct LinearOptions {
   /// Products on a device: how many of the rows are in use. The others are not read, and what the
   /// result holds there is undefined. Null: all. Not for weight gradients.
   const RowCount* rows = nullptr;
+  /// How it runs on a device; null: chosen. UserError for one that does not suit the problem, and
+  /// on the CPU, which has one way.
+  const ConvolutionPlan* plan = nullptr;
 };
+
+/// Of a linear layer of so many rows, as plans are chosen for it on a device: a convolution whose
+/// rows meet themselves. `in_channels` and `out_channels` are those of the product in `direction`:
+/// an input gradient goes from the layer's outputs to its inputs.
+ConvolutionProblem linear_problem(Direction direction, std::int64_t rows, std::int64_t in_channels,
+                                  std::int64_t out_channels, DType dtype,
+                                  const LinearOptions& options = {});
 
 /// y = x · W + b. features: [N, C_in]; weight: [C_in, C_out] of the same dtype; bias: compute type
 /// [C_out] (f64 for f64, else f32), undefined: 0. Half types are multiplied in float and rounded

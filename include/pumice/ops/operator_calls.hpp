@@ -1,4 +1,4 @@
-// Which convolutions and gradients a network runs, and on what: for the tuner.
+// Which convolutions, linear layers and gradients a network runs, and on what: for the tuner.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace pumice {
 
-/// One call whose plan was chosen. A call that was given a plan or a dataflow is not among them.
+/// One call whose plan was chosen. A call that was given a plan or a dataflow is not among them,
+/// nor are linear layers on the CPU, which run in one way.
 struct OperatorCall {
   ConvolutionProblem problem;
-  PlanPtr plan;   // that it ran with
-  KernelMapPtr map;
+  PlanPtr plan;                 // that it ran with
+  KernelMapPtr map;             // null: of a linear layer, whose rows meet themselves
   bool is_transposed = false;   // whether the problem's inputs are the outputs of `map`
 };
 

@@ -13,7 +13,7 @@ struct RanPlan {
 };
 
 /// Keeps, as long as it lives, the plan of each convolution and gradient of one that its thread
-/// runs. Of several in one thread the latest does.
+/// runs, and on a device of each linear layer. Of several in one thread the latest does.
 class PlanRecord {
  public:
   PlanRecord();

@@ -85,37 +85,6 @@ void run(const WeightProduct& product, const RelationView* relation,
   sum_over(runner, product, pairs.ref(), problem, plan);
 }
 
-namespace {
-
-ConvolutionProblem problem_of_rows(ConstTensorView rows, std::int64_t out_channels) {
-  return {.in_rows = rows.rows(),
-          .out_rows = rows.rows(),
-          .offsets = 1,
-          .in_channels = rows.extent(1),
-          .out_channels = out_channels,
-          .dtype = rows.dtype(),
-          .identity = true};
-}
-
-}   // namespace
-
-void run_rows(const TileProduct& product, bool tf32) {
-  element_type(product.input.dtype(), "linear", "features");
-  ConvolutionProblem problem = problem_of_rows(product.input, product.output.extent(1));
-  problem.tf32 = tf32;
-  problem.direction = product.transpose_weight ? Direction::input_gradient : Direction::forward;
-  run(product, nullptr, problem, *choose(problem, target_of(product.input.device())));
-}
-
-void run_rows(const WeightProduct& product, bool deterministic, bool tf32) {
-  element_type(product.features.dtype(), "linear", "features");
-  ConvolutionProblem problem = problem_of_rows(product.features, product.grad_output.extent(1));
-  problem.direction = Direction::weight_gradient;
-  problem.deterministic = deterministic;
-  problem.tf32 = tf32;
-  run(product, nullptr, problem, *choose(problem, target_of(product.features.device())));
-}
-
 std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
                                        std::uint32_t architecture) {
   const Target target = usual_target(architecture);

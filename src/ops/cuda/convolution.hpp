@@ -43,10 +43,6 @@ struct WeightProduct {
 void run(const WeightProduct& product, const RelationView* relation,
          const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 
-/// The same of rows that meet themselves, as in linear layers: described and planned here.
-void run_rows(const TileProduct& product, bool tf32);
-void run_rows(const WeightProduct& product, bool deterministic, bool tf32);
-
 /// Every kernel that such problems ask for, with any number of rows, on any device of
 /// `architecture` (a bit of tile_limits.h), where nothing was measured and no dataflow is asked
 /// for.

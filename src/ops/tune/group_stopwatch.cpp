@@ -78,7 +78,8 @@ double GroupStopwatch::of_decisions(const NetworkGroup& group, const tune::Choic
   for (std::size_t i = 0; i < group.decisions.size(); ++i) {
     const NetworkDecision& decision = group.decisions[i];
     ReplayedCall& call = replayed(scan, decision.calls.front());
-    const double once = time(1, [&] { call.run(*decision.plans[choice[i]], *call.call().map); });
+    const double once =
+        time(1, [&] { call.run(*decision.plans[choice[i]], call.call().map.get()); });
     seconds += once * static_cast<double>(decision.calls.size());
   }
   return seconds;
@@ -98,19 +99,23 @@ double GroupStopwatch::of_group(std::size_t group, const tune::Choice& choice, i
   for (std::size_t i = 0; i < own.decisions.size(); ++i) {
     for (const std::size_t call : own.decisions[i].calls) {
       steps.emplace(call, Step{&replayed(scan, call), own.decisions[i].plans[choice[i]].get()});
-      KernelMapPtr& map = maps[calls[call].map.get()];
-      if (map == nullptr) map = uncut(calls[call].map);
+      const KernelMapPtr& own_map = calls[call].map;
+      if (own_map == nullptr) continue;
+      KernelMapPtr& map = maps[own_map.get()];
+      if (map == nullptr) map = uncut(own_map);
     }
   }
   return time(steps.size() * kLaunchesOfCall + maps.size() * kLaunchesOfCut, [&] {
-    for (const auto& [number, step] : steps)
-      step.call->run(*step.plan, *maps.at(calls[number].map.get()));
+    for (const auto& [number, step] : steps) {
+      const auto map = maps.find(calls[number].map.get());
+      step.call->run(*step.plan, map == maps.end() ? nullptr : map->second.get());
+    }
   });
 }
 
 double GroupStopwatch::of_call(std::size_t call, const ConvolutionPlan& plan) {
   ReplayedCall& one = replayed(0, call);
-  const KernelMap& map = *calls_.front()[call].map;
+  const KernelMap* const map = calls_.front()[call].map.get();
   return time(kLaunchesOfCall, [&] { one.run(plan, map); });
 }
 

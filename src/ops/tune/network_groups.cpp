@@ -102,6 +102,7 @@ class Joined {
 /// Whether a call needs tiles of its own beside those of calls the other way: of a centred map the
 /// transpose has the same.
 bool looks_back(const OperatorCall& call) {
+  if (call.map == nullptr) return false;
   const bool is_centred = call.map->in() == call.map->out() && call.map->view().has_identity_offset;
   return call.is_transposed && !is_centred;
 }
@@ -140,6 +141,18 @@ std::string name_of_map(const KernelMap& map) {
   return fmt::format("{}, {}", describe(map.window()), rows);
 }
 
+namespace {
+
+std::string name_of_group(const NetworkGroup& group) {
+  if (group.maps.empty())
+    return fmt::format("linear, {} rows", group.decisions.front().problem.out_rows);
+  std::string name = name_of_map(*group.maps.front());
+  if (group.maps.size() > 1) name += fmt::format(" and {} more", group.maps.size() - 1);
+  return name;
+}
+
+}   // namespace
+
 NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target) {
   std::map<const KernelMap*, std::size_t> first_of_map;
   std::map<std::string, std::size_t> first_of_key;
@@ -147,7 +160,7 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     keys.push_back(text_of(key_of(calls[i].problem, target)));
-    if (target.on_device())
+    if (target.on_device() && calls[i].map != nullptr)
       joined.join(first_of_map.emplace(calls[i].map.get(), i).first->second, i);
     joined.join(first_of_key.emplace(keys[i], i).first->second, i);
   }
@@ -162,8 +175,9 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
       decision_of_key.emplace_back();
     }
     NetworkGroup& group = network.own[number];
-    if (std::find(group.maps.begin(), group.maps.end(), calls[i].map.get()) == group.maps.end())
-      group.maps.push_back(calls[i].map.get());
+    const KernelMap* const map = calls[i].map.get();
+    if (map != nullptr && std::ranges::find(group.maps, map) == group.maps.end())
+      group.maps.push_back(map);
     const std::size_t place =
         decision_of_key[number].emplace(keys[i], group.decisions.size()).first->second;
     if (place == group.decisions.size())
@@ -171,12 +185,11 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
     group.decisions[place].calls.push_back(i);
   }
   for (NetworkGroup& group : network.own) {
-    tune::Group made{.name = name_of_map(*group.maps.front()), .decisions = {}};
+    tune::Group made{.name = name_of_group(group), .decisions = {}};
     if (!target.on_device()) {
       const ConvolutionProblem& problem = group.decisions.front().problem;
       made.name += fmt::format(", {}", to_text(problem));
     }
-    if (group.maps.size() > 1) made.name += fmt::format(" and {} more", group.maps.size() - 1);
     Cuts cuts;
     for (NetworkDecision& decision : group.decisions) {
       made.decisions.push_back(
@@ -192,7 +205,7 @@ std::vector<LayerOnMap> layers_on_maps(const std::vector<OperatorCall>& calls) {
   std::map<std::pair<const KernelMap*, bool>, int> numbers;
   std::vector<LayerOnMap> layers;
   for (const OperatorCall& call : calls) {
-    if (call.problem.direction == Direction::weight_gradient) continue;
+    if (call.problem.direction == Direction::weight_gradient || call.map == nullptr) continue;
     const auto number = static_cast<int>(numbers.size());
     layers.push_back(
         {call.problem,

@@ -19,7 +19,7 @@ struct NetworkDecision {
 
 struct NetworkGroup {
   std::vector<NetworkDecision> decisions;
-  std::vector<const KernelMap*> maps;
+  std::vector<const KernelMap*> maps;   // none: of linear layers
 };
 
 struct NetworkGroups {

@@ -7,6 +7,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/ops/linear.hpp>
 
 namespace pumice {
 namespace {
@@ -48,18 +49,22 @@ ReplayedCall::ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, boo
     : call_(call), keeps_weights_(keeps_weights) {
   const ConvolutionProblem& p = call_.problem;
   const StreamView stream = tensors.stream();
-  KernelMapView view = call_.map->view();
-  if (call_.is_transposed) view = transposed(view);
+  std::int64_t in_rows = p.in_rows, out_rows = p.out_rows;
+  if (call_.map != nullptr) {   // of which a problem may have the likely rows, and not the room
+    KernelMapView view = call_.map->view();
+    if (call_.is_transposed) view = transposed(view);
+    in_rows = view.in_rows, out_rows = view.out_rows;
+  }
   const auto weight = [&](std::int64_t offsets, std::int64_t in, std::int64_t out) {
     return random_rows({offsets, in, out}, p.dtype, stream, 7);
   };
   switch (p.direction) {
     case Direction::forward:
-      input_ = tensors.get(view.in_rows, p.in_channels - p.second_channels, p.dtype, 0);
-      second_ = tensors.get(view.in_rows, p.second_channels, p.dtype, 1);
+      input_ = tensors.get(in_rows, p.in_channels - p.second_channels, p.dtype, 0);
+      second_ = tensors.get(in_rows, p.second_channels, p.dtype, 1);
       shortcut_ =
-          tensors.get(view.out_rows, p.shortcut_channels - p.shortcut_second_channels, p.dtype, 2);
-      shortcut_second_ = tensors.get(view.out_rows, p.shortcut_second_channels, p.dtype, 3);
+          tensors.get(out_rows, p.shortcut_channels - p.shortcut_second_channels, p.dtype, 2);
+      shortcut_second_ = tensors.get(out_rows, p.shortcut_second_channels, p.dtype, 3);
       weight_ = weight(p.offsets, p.in_channels / p.groups, p.out_channels);
       if (p.shortcut_channels > 0)
         shortcut_weight_ = weight(1, p.shortcut_channels, p.out_channels);
@@ -67,30 +72,52 @@ ReplayedCall::ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, boo
       shift_ = random_rows({p.out_channels}, sum_type(p.dtype), stream, 9);
       return;
     case Direction::input_gradient:
-      grad_output_ = tensors.get(view.in_rows, p.in_channels, p.dtype, 0);
+      grad_output_ = tensors.get(in_rows, p.in_channels, p.dtype, 0);
       weight_ = weight(p.offsets, p.out_channels / p.groups, p.in_channels);
       return;
     case Direction::weight_gradient:
-      input_ = tensors.get(view.in_rows, p.in_channels, p.dtype, 0);
-      grad_output_ = tensors.get(view.out_rows, p.out_channels, p.dtype, 1);
+      input_ = tensors.get(in_rows, p.in_channels, p.dtype, 0);
+      grad_output_ = tensors.get(out_rows, p.out_channels, p.dtype, 1);
       return;
   }
 }
 
-void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap& map) {
+void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
+  if (map == nullptr) return run_linear(plan);
   const ConvolutionProblem& p = call_.problem;
   ConvolutionOptions options{.groups = p.groups,
                              .plan = &plan,
                              .tile_weights = keeps_weights_ ? &tile_weights_ : nullptr,
                              .deterministic = p.deterministic,
                              .tf32 = p.tf32};
-  KernelMapView view = map.view();
+  KernelMapView view = map->view();
   if (call_.is_transposed) view = transposed(view);
   switch (p.direction) {
     case Direction::forward: return run_forward(std::move(options), view);
     // The problem of an input gradient is that of the transpose, and the operator takes the map.
     case Direction::input_gradient: return run_input_gradient(std::move(options), transposed(view));
     case Direction::weight_gradient: return run_weight_gradient(std::move(options), view);
+  }
+}
+
+void ReplayedCall::run_linear(const ConvolutionPlan& plan) {
+  const ConvolutionProblem& p = call_.problem;
+  const LinearOptions options{.kept = keeps_weights_ ? &tile_weights_ : nullptr,
+                              .deterministic = p.deterministic,
+                              .tf32 = p.tf32,
+                              .plan = &plan};
+  const auto matrix = [&] {   // of one offset
+    return ConstTensorView(weight_.raw(), weight_.dtype(), {weight_.extent(1), weight_.extent(2)},
+                           weight_.stream());
+  };
+  switch (p.direction) {
+    case Direction::forward: (void)linear(input_, matrix(), shift_, options); return;
+    case Direction::input_gradient:
+      (void)linear_input_gradient(grad_output_, matrix(), options);
+      return;
+    case Direction::weight_gradient:
+      (void)linear_weight_gradient(input_, grad_output_, options);
+      return;
   }
 }
 

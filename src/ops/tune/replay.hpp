@@ -28,10 +28,12 @@ class ReplayedCall {
   ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, bool keeps_weights);
 
   const OperatorCall& call() const { return call_; }
-  /// Enqueues it on `map`, which is the call's, or another one of the same rows.
-  void run(const ConvolutionPlan& plan, const KernelMap& map);
+  /// Enqueues it on `map`, which is the call's, or another one of the same rows; null for a linear
+  /// layer.
+  void run(const ConvolutionPlan& plan, const KernelMap* map);
 
  private:
+  void run_linear(const ConvolutionPlan& plan);
   void run_forward(ConvolutionOptions options, const KernelMapView& view);
   void run_input_gradient(ConvolutionOptions options, const KernelMapView& view);
   void run_weight_gradient(ConvolutionOptions options, const KernelMapView& view);
