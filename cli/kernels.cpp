@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "kernels_selection.hpp"
@@ -28,6 +30,8 @@ CLI::App* add_part(CLI::App& kernels, const char* name, const char* what,
   part->add_option("--precision", arguments->types, "Only these types (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  part->add_option("--plans", arguments->tables,
+                   "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
   add_json(*part, arguments->json);
   return part;
 }
@@ -37,9 +41,12 @@ void add_compiler(CLI::App& part, const ArgumentsPtr& arguments) {
   add_threads(part);
 }
 
-/// The environment is read once and has not been yet.
-void choose_compiler(const KernelArguments& arguments) {
+/// What has to happen before kernels are selected. The environment is read once and has not been
+/// yet.
+void prepare(KernelArguments& arguments) {
   if (!arguments.nvrtc.empty()) ::setenv("PUMICE_NVRTC", arguments.nvrtc.c_str(), 1);
+  for (const std::string& table : arguments.tables)
+    std::ranges::move(tune::read_plan_table(table), std::back_inserter(arguments.plans));
 }
 
 }   // namespace
@@ -52,24 +59,21 @@ void add_kernels_command(CLI::App& app) {
 
   CLI::App* listing =
       add_part(*kernels, "list", "Every kernel that can be picked, and for what", arguments);
-  listing->callback([arguments] { list_kernels(*arguments); });
+  listing->callback([arguments] {
+    prepare(*arguments);
+    list_kernels(*arguments);
+  });
 
   CLI::App* building = add_part(*kernels, "build",
                                 "Compile what networks ask for into one file that is found without "
                                 "a compiler",
                                 arguments);
   building->add_flag("--common", arguments->common, "Beside --channels, those of the networks too");
-  const auto tables = std::make_shared<std::vector<std::string>>();
-  building->add_option(
-      "--plans", *tables,
-      "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
   arguments->out = "pumice.bundle";
   building->add_option("--out", arguments->out, "Where to write it")->capture_default_str();
   add_compiler(*building, arguments);
-  building->callback([arguments, tables] {
-    choose_compiler(*arguments);
-    for (const std::string& table : *tables)
-      std::ranges::move(tune::read_plan_table(table), std::back_inserter(arguments->plans));
+  building->callback([arguments] {
+    prepare(*arguments);
     build_bundle(*arguments);
   });
 
@@ -77,7 +81,7 @@ void add_kernels_command(CLI::App& app) {
       *kernels, "check", "Compile every kernel that can be picked; none may spill", arguments);
   add_compiler(*checking, arguments);
   checking->callback([arguments] {
-    choose_compiler(*arguments);
+    prepare(*arguments);
     check_kernels(*arguments);
   });
 }

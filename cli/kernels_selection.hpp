@@ -17,7 +17,8 @@ struct KernelArguments {
   std::vector<std::string> architectures;
   std::vector<std::string> channels;   // "32x64"
   bool common = false;
-  std::vector<tune::StoredPlan> plans;   // whose kernels are asked for too
+  std::vector<std::string> tables;       // of plans, by path
+  std::vector<tune::StoredPlan> plans;   // those of `tables`, whose kernels are asked for too
   std::vector<std::string> types;
   std::string nvrtc;
   std::string out;
