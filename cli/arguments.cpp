@@ -10,6 +10,8 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>

@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/device.hpp>
@@ -16,6 +15,11 @@
 #include <pumice/nn/networks.hpp>
 #include <pumice/points/point_cloud.hpp>
 #include <pumice/points/voxelize.hpp>
+
+namespace CLI {
+class App;
+class Option;
+}   // namespace CLI
 
 namespace pumice::cli {
 

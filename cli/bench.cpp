@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/coords/set_operations.hpp>
 #include <pumice/core/atomic_file.hpp>

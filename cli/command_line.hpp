@@ -4,7 +4,10 @@
 #include <span>
 #include <string>
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+class ParseError;
+}   // namespace CLI
 
 namespace pumice::cli {
 

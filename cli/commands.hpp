@@ -1,7 +1,9 @@
 // The subcommands of `pumice`: each file adds one.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace pumice::cli {
 

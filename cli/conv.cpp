@@ -8,6 +8,8 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/safetensors.hpp>

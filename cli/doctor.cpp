@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 #include <tbb/info.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/cuda.hpp>
 #include <pumice/jit/support.hpp>

@@ -2,6 +2,8 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "plan_file.hpp"

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/coords/set_operations.hpp>
 #include <pumice/maps/build.hpp>

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/atomic_file.hpp>
 #include <pumice/core/error.hpp>

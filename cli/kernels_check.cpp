@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 

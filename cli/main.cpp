@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>

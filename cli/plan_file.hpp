@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
-
 #include <pumice/plan/plan_book.hpp>
+
+namespace CLI {
+class App;
+}
 
 namespace pumice::cli {
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/plan/convolution_plan.hpp>

@@ -4,6 +4,9 @@
 #include <memory>
 #include <optional>
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
 #include <pumice/core/error.hpp>
 
 #include "commands.hpp"

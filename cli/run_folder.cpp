@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>

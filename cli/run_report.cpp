@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>

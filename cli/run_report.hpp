@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <pumice/nn/captured_network.hpp>
 #include <pumice/nn/profile.hpp>

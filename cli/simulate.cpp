@@ -3,6 +3,8 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/simulate.hpp>

@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,8 @@
 // Scans that lie on the network's device before anything is timed.
 #include "tuned_network.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <pumice/core/error.hpp>
 
 namespace pumice::cli {

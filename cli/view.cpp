@@ -2,6 +2,8 @@
 #include <memory>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "arguments.hpp"
 #include "commands.hpp"

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <pumice/core/safetensors.hpp>
 

@@ -16,7 +16,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # from ccache that takes seconds instead of a third of the whole command.
 find_program(PUMICE_CCACHE ccache DOC "Keeps what was compiled from one build folder to the next; empty: none")
 if(PUMICE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PUMICE_CCACHE})
+  # What ccache must overlook to keep files that read precompiled headers: they hold neither the
+  # date nor macros of the command line.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${PUMICE_CCACHE})
 endif()
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)

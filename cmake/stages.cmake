@@ -10,6 +10,12 @@ function(pumice_stage stage)
     PRIVATE pumice_settings TBB::tbb hwy::hwy fmt::fmt spdlog::spdlog
             nlohmann_json::nlohmann_json ZLIB::ZLIB Eigen3::Eigen)
   target_include_directories(pumice_${stage} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  if(PUMICE_SANITIZE AND stage MATCHES "^(jit|plan|nn)$")   # none of which goes over rows
+    target_compile_options(pumice_${stage} PRIVATE -O0)
+    pumice_precompile(unoptimised_stages pumice_${stage} <fmt/format.h>)
+  elseif(PUMICE_SANITIZE)
+    pumice_precompile(stages pumice_${stage} <fmt/format.h>)
+  endif()
   set(PUMICE_STAGES ${PUMICE_STAGES} ${stage} CACHE INTERNAL "")
 endfunction()
 

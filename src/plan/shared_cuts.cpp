@@ -27,7 +27,7 @@ constexpr double kMultiprocessors = 132;   // of that H200: a unit is work of on
 /// Of a layer, or of several with one key, which share their plan.
 struct Decision {
   ConvolutionProblem problem;
-  std::vector<int> maps;             // one for each layer
+  std::vector<int> maps{};           // one for each layer
   std::vector<HeightPlan> heights;   // the rules' first
   std::size_t chosen = 0;
   bool is_fixed = false;   // another than the rules' was measured to be better

@@ -276,7 +276,7 @@ TEST_F(PageInABrowserTest, SwitchesBetweenPredictionTruthAndError) {
   EXPECT_EQ(points(5), prediction);
   // On either ground every class is seen, in the colour that the legend has.
   EXPECT_NE(seen[5]["ground"], seen[6]["ground"]);
-  for (const std::size_t step : {5, 6}) {
+  for (const std::size_t step : {5u, 6u}) {
     for (std::size_t i = 0; i < 3; ++i) {
       const nlohmann::json& row = seen[step]["rows"][i];
       EXPECT_GT(contrast(row["colour"], seen[step]["ground"]), 2.3) << row << " at " << step;

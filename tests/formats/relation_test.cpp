@@ -27,7 +27,7 @@ struct TypedEdges {
   std::int64_t types = 0;
   std::int64_t nodes = 0;
   std::vector<std::int64_t> begin{0};
-  std::vector<std::int32_t> source, target;
+  std::vector<std::int32_t> source{}, target{};
 
   RelationView view() const {
     return {.offsets = types,
@@ -93,8 +93,9 @@ TEST(RepeatedRows, TilesHoldEveryPairOnceWithItsNumber) {
             // Rows ascend; of equal rows the order of the relation stays.
             if (pair == range[0]) continue;
             ASSERT_GE(tiles.local_out[pair], tiles.local_out[pair - 1]);
-            if (tiles.local_out[pair] == tiles.local_out[pair - 1])
+            if (tiles.local_out[pair] == tiles.local_out[pair - 1]) {
               ASSERT_GT(tiles.entry[pair], tiles.entry[pair - 1]);
+            }
           }
         }
       }

@@ -46,7 +46,7 @@ std::string what_a_cache_says_of_itself() {
   jit::CompileResult compiled;
   compiled.cubin.resize(100'000);
   std::int64_t written = 0;
-  for (const std::uint8_t number : {1, 2}) {
+  for (const std::uint8_t number : {std::uint8_t{1}, std::uint8_t{2}}) {
     const jit::Digest key{number};
     jit::process_cache().store(key, compiled);
     written +=

@@ -356,9 +356,12 @@ inline void expect_close(const Tensor& actual, const Tensor& expected, const Tol
                          const std::string& what) {
   ASSERT_TRUE(actual.defined()) << what;
   const Tensor found = on_host(actual);
-  if (tolerance.largest > 0)
+  if (tolerance.largest > 0) {
     EXPECT_LE(relative_difference(found, expected), tolerance.largest) << what;
-  if (tolerance.norm > 0) EXPECT_LE(norm_difference(found, expected), tolerance.norm) << what;
+  }
+  if (tolerance.norm > 0) {
+    EXPECT_LE(norm_difference(found, expected), tolerance.norm) << what;
+  }
 }
 inline void expect_close(const Tensor& actual, const Tensor& expected, double largest,
                          const std::string& what) {

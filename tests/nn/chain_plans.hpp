@@ -78,9 +78,10 @@ inline void expect_ran(const std::vector<RanPlan>& ran, std::size_t at, Directio
                        const PlanPtr& given) {
   ASSERT_LT(at, ran.size());
   EXPECT_EQ(ran[at].direction, direction);
-  if (given != nullptr)
+  if (given != nullptr) {
     EXPECT_TRUE(ran[at].plan->runs_like(*given))
         << name_of(direction) << " ran " << ran[at].plan->name() << ", not " << given->name();
+  }
 }
 
 inline Chain chain_with(const ChainProblem& problem, const std::vector<LayerPlans>& plans) {

@@ -44,7 +44,9 @@ void expect_space(const ConvolutionProblem& problem, const Target& target) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_NO_THROW(check(all[i].plan, problem, target)) << all[i].plan.name();
     EXPECT_TRUE(names.insert(all[i].plan.name()).second) << all[i].plan.name();
-    if (i > 1) EXPECT_GE(all[i].cost, all[i - 1].cost) << all[i].plan.name();
+    if (i > 1) {
+      EXPECT_GE(all[i].cost, all[i - 1].cost) << all[i].plan.name();
+    }
   }
 }
 

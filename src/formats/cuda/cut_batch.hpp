@@ -31,10 +31,10 @@ class CutBatchBuilder {
     MapSearch map;
     std::shared_ptr<OrderedMap> order;   // may be that of another task, or of an earlier cut
     bool is_ordered_here = false;
-    Buffer<std::uint32_t> block_mask;
-    Buffer<std::int32_t> tile_entries;
-    Buffer<std::int32_t> entry_begin;
-    Buffer<std::uint32_t> tile_pairs;
+    Buffer<std::uint32_t> block_mask{};
+    Buffer<std::int32_t> tile_entries{};
+    Buffer<std::int32_t> entry_begin{};
+    Buffer<std::uint32_t> tile_pairs{};
   };
   using BlocksOf = std::function<std::int64_t(const CutTask&)>;
 

@@ -1,0 +1,26 @@
+# Headers of the standard library are 50,000 to 80,000 lines a file here, and reading them is half of what compiling
+# takes. Tests read them precompiled, and so does everything under a sanitizer, which is built only to be tested. Sources of the
+# release build read them as they stand, so that a missing include shows.
+option(PUMICE_PRECOMPILE "Precompile the standard library's headers for tests and sanitized builds" ON)
+set(PUMICE_STANDARD_HEADERS <algorithm> <array> <atomic> <bit> <charconv> <chrono> <cmath> <cstddef> <cstdint> <cstring>
+  <filesystem> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view>
+  <unordered_map> <utility> <vector>)
+
+# The first target of a `kind` precompiles `headers`, and the others of that kind take what it made.
+function(pumice_precompile kind target)
+  if(NOT PUMICE_PRECOMPILE)
+    return()
+  endif()
+  get_property(first GLOBAL PROPERTY PUMICE_PRECOMPILED_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${PUMICE_STANDARD_HEADERS} ${ARGN})
+    set_property(GLOBAL PROPERTY PUMICE_PRECOMPILED_${kind} ${target})
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # For ccache; and GCC 12 takes strings that are added up for writes out of bounds (its bug 105651), which it
+    # does not say of a system's headers unless they are precompiled.
+    target_compile_options(${target} PRIVATE -fpch-preprocess -Wno-array-bounds -Wno-stringop-overflow)
+  endif()
+endfunction()
