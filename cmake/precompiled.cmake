@@ -6,9 +6,10 @@ set(PUMICE_STANDARD_HEADERS <algorithm> <array> <atomic> <bit> <charconv> <chron
   <filesystem> <functional> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <string> <string_view>
   <unordered_map> <utility> <vector>)
 
-# The first target of a `kind` precompiles `headers`, and the others of that kind take what it made.
+# The first target of a `kind` precompiles `headers`, and the others of that kind take what it made. Fuzz targets have other
+# options in some stages than in others, for which Clang refuses to share.
 function(pumice_precompile kind target)
-  if(NOT PUMICE_PRECOMPILE)
+  if(NOT PUMICE_PRECOMPILE OR PUMICE_FUZZ)
     return()
   endif()
   get_property(first GLOBAL PROPERTY PUMICE_PRECOMPILED_${kind})

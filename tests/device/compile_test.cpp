@@ -1,5 +1,5 @@
-// Every kernel of coordinates, maps and operators compiles for every kind of GPU, and none spills a
-// register. By default each for one kind, by turns, and both compilers begin with another; all for
+// Every kernel of coordinates, maps and operators compiles, and none spills a register.
+// By default each for one kind, by turns, and both compilers begin with another; all for
 // all with
 //
 //   PUMICE_ALL_SPECS=1 pumice_device_test --gtest_filter='DeviceKernelsCompile*'
