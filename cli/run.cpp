@@ -5,7 +5,6 @@
 #include <optional>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
 

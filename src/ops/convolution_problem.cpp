@@ -1,6 +1,5 @@
 // The one description of a convolution, and its plan.
 #include <pumice/core/error.hpp>
-#include <pumice/core/log.hpp>
 #include <pumice/ops/convolution.hpp>
 
 #include "coords/cuda/coordinate_set.hpp"
@@ -95,7 +94,7 @@ PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
   PlanPtr plan = options.shared != nullptr && !options.dataflow
                      ? choose(problem, target, *options.shared)
                      : choose(problem, target, options.dataflow);
-  if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target, *plan));
+  log_choice(problem, *plan, map.device);
   if (records_calls() && !options.dataflow && map.map != nullptr) {
     note_call({.problem = problem,
                .plan = plan,

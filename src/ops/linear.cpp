@@ -4,6 +4,7 @@
 #include <optional>
 
 #include <pumice/ops/plan_record.hpp>
+#include <pumice/plan/choose.hpp>
 
 #include "ops/checks.hpp"
 #include "ops/cpu/linear.hpp"
@@ -11,6 +12,7 @@
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/planned_call.hpp"
+#include "ops/tune/call_recorder.hpp"
 
 namespace pumice {
 namespace {
@@ -41,15 +43,36 @@ std::optional<RowCountRef> used_rows(const LinearOptions& options, ConstTensorVi
   return options.rows->ref();
 }
 
-/// Describe, plan, run.
+struct PlannedProduct {
+  ConvolutionProblem problem;
+  PlanPtr plan;
+};
+
+/// Describes a product of `input` on its device, and finds its plan, of which record and tuner
+/// learn.
+PlannedProduct planned(Direction direction, ConstTensorView input, std::int64_t out_channels,
+                       const LinearOptions& options, const char* op) {
+  cuda::element_type(input.dtype(), op, "features");
+  const Device device = input.device();
+  PlannedProduct product{linear_problem(direction, input.rows(), input.extent(1), out_channels,
+                                        input.dtype(), options),
+                         nullptr};
+  if (options.plan != nullptr) {
+    product.plan = given_plan(*options.plan, product.problem, device);
+  } else {
+    product.plan = choose(product.problem, target_of(device));
+    log_choice(product.problem, *product.plan, device);
+    if (records_calls())
+      note_call({.problem = product.problem, .plan = product.plan, .map = nullptr});
+  }
+  PlanRecord::add(direction, *product.plan);
+  return product;
+}
+
 void run_on_device(Direction direction, ConstTensorView features, ConstTensorView weight,
                    bool transpose, ConstTensorView bias, const LinearOptions& options,
                    TensorView output) {
-  cuda::element_type(features.dtype(), "linear", "features");
-  const ConvolutionProblem problem = linear_problem(direction, features.rows(), features.extent(1),
-                                                    output.extent(1), features.dtype(), options);
-  const PlanPtr plan = plan_of_rows(problem, features.device(), options.plan);
-  PlanRecord::add(direction, *plan);
+  const PlannedProduct product = planned(direction, features, output.extent(1), options, "linear");
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
   cuda::run({.input = features,
@@ -59,7 +82,7 @@ void run_on_device(Direction direction, ConstTensorView features, ConstTensorVie
              .epilogue = {.shift = bias},
              .output = output,
              .rows = used_rows(options, features)},
-            nullptr, problem, *plan);
+            nullptr, product.problem, *product.plan);
 }
 
 }   // namespace
@@ -146,14 +169,10 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
   if (!checks::on_cuda(features)) {
     cpu::linear_weight_gradient(features, grad_output, grad.view());
   } else if (grad.elements() > 0) {
-    cuda::element_type(features.dtype(), op, "features");
-    const ConvolutionProblem problem =
-        linear_problem(Direction::weight_gradient, features.rows(), features.extent(1),
-                       grad_output.extent(1), features.dtype(), options);
-    const PlanPtr plan = plan_of_rows(problem, features.device(), options.plan);
-    PlanRecord::add(problem.direction, *plan);
+    const PlannedProduct product =
+        planned(Direction::weight_gradient, features, grad_output.extent(1), options, op);
     cuda::run({.features = features, .grad_output = grad_output, .result = grad.view()}, nullptr,
-              problem, *plan);
+              product.problem, *product.plan);
   }
   return grad;
 }

@@ -1,10 +1,8 @@
-// Plans of calls, from what was given and what the stage `plan` chooses.
+// Plans of calls: a given one is checked, a chosen one is logged.
 #include "ops/planned_call.hpp"
 
 #include <pumice/core/log.hpp>
 #include <pumice/plan/choose.hpp>
-
-#include "ops/tune/call_recorder.hpp"
 
 namespace pumice {
 
@@ -13,14 +11,8 @@ PlanPtr given_plan(const ConvolutionPlan& given, const ConvolutionProblem& probl
   return PlanPtr(PlanPtr(), &given);   // which owns nothing
 }
 
-PlanPtr plan_of_rows(const ConvolutionProblem& problem, Device device,
-                     const ConvolutionPlan* given) {
-  if (given != nullptr) return given_plan(*given, problem, device);
-  const Target& target = target_of(device);
-  PlanPtr plan = choose(problem, target);
-  if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target, *plan));
-  if (records_calls()) note_call({.problem = problem, .plan = plan, .map = nullptr});
-  return plan;
+void log_choice(const ConvolutionProblem& problem, const ConvolutionPlan& plan, Device device) {
+  if (logging(LogTopic::plan)) log(LogTopic::plan, explain(problem, target_of(device), plan));
 }
 
 }   // namespace pumice

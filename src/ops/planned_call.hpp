@@ -1,5 +1,4 @@
-// The plan of a call: the one that was given, or the one that is chosen, which the tuner gets to
-// know.
+// What every operator does with the plan of a call.
 #pragma once
 
 #include <pumice/core/device.hpp>
@@ -10,8 +9,7 @@ namespace pumice {
 /// `given`, which is checked against the problem and not owned.
 PlanPtr given_plan(const ConvolutionPlan& given, const ConvolutionProblem& problem, Device device);
 
-/// Of a product of rows that meet themselves: `given`, where it is not null.
-PlanPtr plan_of_rows(const ConvolutionProblem& problem, Device device,
-                     const ConvolutionPlan* given);
+/// Logs a plan that was chosen.
+void log_choice(const ConvolutionProblem& problem, const ConvolutionPlan& plan, Device device);
 
 }   // namespace pumice

@@ -22,6 +22,22 @@ class KernelsTest : public ProgramTest {
     EXPECT_TRUE(outcome.err.starts_with("compiling: 0 of ")) << outcome.err;
     return nlohmann::json::parse(outcome.out, nullptr, false);
   }
+
+  /// A table of one plan, whose tiles and sums of splits are not among what networks ask for.
+  std::string table_of_plans() const {
+    write_text(path("plans.json"),
+               R"({"format": "pumice plans", "schema": 1, "plans": [
+{"device":"any","version":"0.1.0","operation":"convolution","direction":"forward",)"
+               R"("problem":"forward f16 32>32 offsets 27","rows_bucket":26,"density_bucket":null,)"
+               R"("plan":"{\"dataflow\":\"implicit_gemm\",\"sort_by_mask\":true,\"splits\":2,)"
+               R"(\"write\":\"slots\",\"tile\":{\"instruction\":\"mma_sync\",\"tile_rows\":128,)"
+               R"(\"tile_columns\":32,\"tile_depth\":32,\"stages\":3,\"row_warps\":4,)"
+               R"(\"column_warps\":1,\"blocks_per_sm\":4,\"resident_offsets\":0}}",)"
+               R"("tuned_s":1,"untuned_s":1,"confidence":0,"samples":1,)"
+               R"("measured":"2026-11-25T07:07:16.775Z"}
+]})");
+    return path("plans.json");
+  }
 };
 
 #define PUMICE_NEEDS_COMPILER() \
@@ -58,7 +74,7 @@ TEST_F(KernelsTest, BundlesAreBuiltAndFound) {
   PUMICE_NEEDS_COMPILER();
   const std::string shown =
       on_a_terminal({"kernels", "build", "--arch", "sm_80", "--channels", "16x16", "--precision",
-                     "f16", "--out", path("few.bundle"), "--json"});
+                     "f16", "--plans", table_of_plans(), "--out", path("few.bundle"), "--json"});
   // The first kernels may take seconds, and all of them minutes.
   for (const char* bar : {"compiling [........................................] 0/",
                           "compiling [########################################]"})
@@ -66,6 +82,10 @@ TEST_F(KernelsTest, BundlesAreBuiltAndFound) {
   const auto said = nlohmann::json::parse(shown.substr(std::min(shown.find('{'), shown.size())));
   EXPECT_EQ(said.at("bytes"), std::filesystem::file_size(path("few.bundle")));
   EXPECT_GT(said.at("kernels"), 20);
+  EXPECT_EQ(said.at("kernels"),
+            run_json({"kernels", "list", "--arch", "sm_80", "--channels", "16x16", "--precision",
+                      "f16", "--plans", table_of_plans()})
+                .at("count"));
   std::string problem;
   const auto bundle = jit::BundleFile::open(path("few.bundle"), problem);
   ASSERT_TRUE(bundle.has_value()) << problem;
@@ -84,18 +104,7 @@ TEST_F(KernelsTest, OfMeasuredPlansAreAmongTheSelected) {
     command.insert(command.end(), more.begin(), more.end());
     return run_json(command).at("count").get<int>();
   };
-  write_text(path("plans.json"),
-             R"({"format": "pumice plans", "schema": 1, "plans": [
-{"device":"any","version":"0.1.0","operation":"convolution","direction":"forward",)"
-             R"("problem":"forward f16 32>32 offsets 27","rows_bucket":26,"density_bucket":null,)"
-             R"("plan":"{\"dataflow\":\"implicit_gemm\",\"sort_by_mask\":true,\"splits\":2,)"
-             R"(\"write\":\"slots\",\"tile\":{\"instruction\":\"mma_sync\",\"tile_rows\":128,)"
-             R"(\"tile_columns\":32,\"tile_depth\":32,\"stages\":3,\"row_warps\":4,)"
-             R"(\"column_warps\":1,\"blocks_per_sm\":4,\"resident_offsets\":0}}",)"
-             R"("tuned_s":1,"untuned_s":1,"confidence":0,"samples":1,)"
-             R"("measured":"2026-11-25T07:07:16.775Z"}
-]})");
-  EXPECT_EQ(kernels_in({"--plans", path("plans.json")}), kernels_in({}) + 2)
+  EXPECT_EQ(kernels_in({"--plans", table_of_plans()}), kernels_in({}) + 2)
       << "tiles, and sums of splits";
 }
 

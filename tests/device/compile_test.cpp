@@ -1,6 +1,6 @@
 // Every kernel of coordinates, maps and operators compiles, and none spills a register.
-// By default each for one kind, by turns, and both compilers begin with another; all for
-// all with
+// By default each is compiled for one architecture, by turns, and both compilers begin with another
+// one; with this, each for all:
 //
 //   PUMICE_ALL_SPECS=1 pumice_device_test --gtest_filter='DeviceKernelsCompile*'
 // Covers every kernel of device/pumice.

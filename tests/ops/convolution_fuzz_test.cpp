@@ -12,14 +12,15 @@ namespace pumice::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 20'000;
+constexpr int kCases = 12'000;
 constexpr int kParts = 12;
 // Under the sanitizers a quarter, and four of the large cases, which take seconds: two of the
 // others take a minute each.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kCasesOfPart = 250;
+constexpr int kCasesOfPart = kCases / kParts / 4;
 constexpr int kFirstLarge = 4, kLargeEnd = 8;
 #else
-constexpr int kCasesOfPart = 1000;   // 12,000 in all
+constexpr int kCasesOfPart = kCases / kParts;
 constexpr int kFirstLarge = 0, kLargeEnd = 14;
 #endif
 
@@ -68,7 +69,7 @@ TEST(ConvolutionFuzz, DrawsEveryKindOfCase) {
   std::set<std::size_t> rows;
   std::set<int> strides, dilations, sizes, batches;
   int grouped = 0, depthwise = 0, negative = 0, shaped = 0, padded = 0;
-  for (int i = 0; i < 12'000; ++i) {
+  for (int i = 0; i < kCases; ++i) {
     const ConvolutionCase c = draw_case(kSeed + static_cast<std::uint64_t>(i));
     modes.insert(c.mode);
     dataflows.insert(c.dataflow);

@@ -1,7 +1,7 @@
 // The kernel that a device is given is the one that the plan names: its source, its threads and its
 // shared memory, looked at where the driver is called. What `PlanRecord` says is what was decided.
 //
-// Covers convolution on a device.
+// Covers convolution and linear on a device.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -149,6 +149,28 @@ std::vector<ConvolutionPlan> plans_of(const ConvolutionProblem& problem) {
   return plans;
 }
 
+/// A layer runs the rules' plan where it is given none, and then each of the others.
+template <class Layer, class Options>
+void expect_runs_each_plan(const Layer& layer, Direction direction, Options options,
+                           const ConvolutionProblem& problem, std::size_t least) {
+  const std::vector<ConvolutionPlan> plans = plans_of(problem);
+  EXPECT_GE(plans.size(), least);
+  WatchedLaunches watched;
+  PlanRecord record;
+  const auto expect_this = [&](const ConvolutionPlan& plan) {
+    layer.run(direction, options);
+    const std::vector<RanPlan> ran = record.take();
+    ASSERT_EQ(ran.size(), 1u);
+    EXPECT_TRUE(ran[0].plan->runs_like(plan)) << ran[0].plan->name();
+    expect_ran(watched.take(), problem, plan, plans);
+  };
+  expect_this(*choose_by_rules(problem, target_of(kGpu)));
+  for (const ConvolutionPlan& plan : plans) {
+    options.plan = &plan;
+    expect_this(plan);
+  }
+}
+
 TEST(PlannedKernelsGpu, are_what_the_driver_is_given) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
@@ -156,26 +178,8 @@ TEST(PlannedKernelsGpu, are_what_the_driver_is_given) {
   for (const Direction direction :
        {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
     for (const bool deterministic : {false, true}) {
-      ConvolutionOptions options{.deterministic = deterministic};
-      const ConvolutionProblem problem = layer.problem(direction, options);
-      const std::vector<ConvolutionPlan> plans = plans_of(problem);
-      EXPECT_GT(plans.size(), 2u);
-      WatchedLaunches watched;
-      PlanRecord record;
-      layer.run(direction, options);   // what the rules take
-      const PlanPtr chosen = choose_by_rules(problem, target_of(kGpu));
-      std::vector<RanPlan> ran = record.take();
-      ASSERT_EQ(ran.size(), 1u);
-      EXPECT_TRUE(ran[0].plan->runs_like(*chosen)) << ran[0].plan->name();
-      expect_ran(watched.take(), problem, *chosen, plans);
-      for (const ConvolutionPlan& plan : plans) {
-        options.plan = &plan;
-        layer.run(direction, options);
-        ran = record.take();
-        ASSERT_EQ(ran.size(), 1u);
-        EXPECT_TRUE(ran[0].plan->runs_like(plan)) << ran[0].plan->name();
-        expect_ran(watched.take(), problem, plan, plans);
-      }
+      const ConvolutionOptions options{.deterministic = deterministic};
+      expect_runs_each_plan(layer, direction, options, layer.problem(direction, options), 3);
     }
   }
 }
@@ -208,26 +212,8 @@ TEST(PlannedKernelsGpu, are_those_of_linear_layers_too) {
   const Stream stream(kGpu);
   const LinearLayer layer(stream);
   for (const Direction direction :
-       {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
-    const ConvolutionProblem problem = LinearLayer::problem(direction);
-    const std::vector<ConvolutionPlan> plans = plans_of(problem);
-    EXPECT_GT(plans.size(), 1u);
-    WatchedLaunches watched;
-    PlanRecord record;
-    layer.run(direction, {});
-    const PlanPtr chosen = choose_by_rules(problem, target_of(kGpu));
-    std::vector<RanPlan> ran = record.take();
-    ASSERT_EQ(ran.size(), 1u);
-    EXPECT_TRUE(ran[0].plan->runs_like(*chosen)) << ran[0].plan->name();
-    expect_ran(watched.take(), problem, *chosen, plans);
-    for (const ConvolutionPlan& plan : plans) {
-      layer.run(direction, {.plan = &plan});
-      ran = record.take();
-      ASSERT_EQ(ran.size(), 1u);
-      EXPECT_TRUE(ran[0].plan->runs_like(plan)) << ran[0].plan->name();
-      expect_ran(watched.take(), problem, plan, plans);
-    }
-  }
+       {Direction::forward, Direction::input_gradient, Direction::weight_gradient})
+    expect_runs_each_plan(layer, direction, LinearOptions{}, LinearLayer::problem(direction), 2);
   const ConvolutionPlan of_gradient = plans_of(LinearLayer::problem(Direction::weight_gradient))[0];
   EXPECT_THROW(layer.run(Direction::forward, {.plan = &of_gradient}), UserError);
 }

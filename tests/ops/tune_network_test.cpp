@@ -16,9 +16,11 @@
 #include <pumice/maps/build.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/linear.hpp>
+#include <pumice/ops/plan_record.hpp>
 #include <pumice/plan/plan_book.hpp>
 
 #include "ops/ops_support.hpp"
+#include "ops/tune/replay.hpp"
 #include "support/gpu.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
@@ -217,18 +219,42 @@ TEST(CallRecorderTest, notes_no_linear_layers_of_the_cpu) {
   EXPECT_TRUE(recorder.take().empty());
 }
 
+/// What a call is timed by: it runs the operator of its direction, with the plan it is given.
+void expect_replayed(const OperatorCall& call, StreamView stream) {
+  ReplayTensors tensors(stream);
+  ReplayedCall replayed(call, tensors, true);
+  PlanRecord record;
+  replayed.run(*call.plan, nullptr);
+  const std::vector<RanPlan> ran = record.take();
+  ASSERT_EQ(ran.size(), 1u);
+  EXPECT_EQ(ran[0].direction, call.problem.direction);
+  EXPECT_TRUE(ran[0].plan->runs_like(*call.plan)) << ran[0].plan->name();
+}
+
 TEST(TuneNetworkGpu, finds_plans_of_linear_layers) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
   const Tensor x = copy_to(stream, chance_tensor({700, 16}, DType::f32, 1));
   const Tensor weight = copy_to(stream, chance_tensor({16, 8}, DType::f32, 2));
+  {
+    CallRecorder recorder;
+    run_linear(x, weight);
+    const std::vector<OperatorCall> calls = recorder.take();
+    ASSERT_EQ(calls.size(), 3u);
+    for (const OperatorCall& call : calls)
+      expect_replayed(call, stream);
+  }
+  // On the emulator the budget may end before anything is measured.
   const NetworkPasses passes{.run = [&](int) { run_linear(x, weight); }, .stream = stream};
   const NetworkTuning tuning = tune_network(passes, {.budget_s = 2, .most_pairs = 10}, nullptr);
   std::vector<std::string> problems;
   for (const TunedLayer& layer : tuning.layers) {
     problems.push_back(to_text(layer.problem));
     EXPECT_NO_THROW(check(*layer.plan, layer.problem, target_of(kGpu))) << layer.plan->name();
-    EXPECT_EQ(tuning.result.groups.at(layer.group).name, "linear, 700 rows");
+    const tune::GroupReport& group = tuning.result.groups.at(layer.group);
+    EXPECT_EQ(group.name, "linear, 700 rows");
+    for (const tune::CandidateReport& candidate : group.decisions.at(layer.decision).candidates)
+      EXPECT_NE(candidate.verdict, tune::Verdict::refused) << candidate.reason;
   }
   EXPECT_EQ(problems, (std::vector<std::string>{"forward f32 16>8 offsets 1 identity",
                                                 "weight_gradient f32 16>8 offsets 1 identity",

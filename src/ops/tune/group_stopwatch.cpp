@@ -99,17 +99,13 @@ double GroupStopwatch::of_group(std::size_t group, const tune::Choice& choice, i
   for (std::size_t i = 0; i < own.decisions.size(); ++i) {
     for (const std::size_t call : own.decisions[i].calls) {
       steps.emplace(call, Step{&replayed(scan, call), own.decisions[i].plans[choice[i]].get()});
-      const KernelMapPtr& own_map = calls[call].map;
-      if (own_map == nullptr) continue;
-      KernelMapPtr& map = maps[own_map.get()];
-      if (map == nullptr) map = uncut(own_map);
+      KernelMapPtr& map = maps[calls[call].map.get()];   // null: of linear layers
+      if (map == nullptr && calls[call].map != nullptr) map = uncut(calls[call].map);
     }
   }
   return time(steps.size() * kLaunchesOfCall + maps.size() * kLaunchesOfCut, [&] {
-    for (const auto& [number, step] : steps) {
-      const auto map = maps.find(calls[number].map.get());
-      step.call->run(*step.plan, map == maps.end() ? nullptr : map->second.get());
-    }
+    for (const auto& [number, step] : steps)
+      step.call->run(*step.plan, maps.at(calls[number].map.get()).get());
   });
 }
 

@@ -117,6 +117,14 @@ std::string name_of_decision(const NetworkDecision& decision) {
       decision.calls.size() > 1 ? fmt::format(", {} times", decision.calls.size()) : "");
 }
 
+std::string name_of_group(const NetworkGroup& group) {
+  if (group.maps.empty())
+    return fmt::format("linear, {} rows", group.decisions.front().problem.out_rows);
+  std::string name = name_of_map(*group.maps.front());
+  if (group.maps.size() > 1) name += fmt::format(" and {} more", group.maps.size() - 1);
+  return name;
+}
+
 tune::Decision candidates_of(NetworkDecision& decision, bool is_transposed, const Target& target,
                              Cuts& cuts) {
   tune::Decision made{.name = name_of_decision(decision), .candidates = {}};
@@ -140,18 +148,6 @@ std::string name_of_map(const KernelMap& map) {
                                : fmt::format("{} to {} rows", view.in_rows, view.out_rows);
   return fmt::format("{}, {}", describe(map.window()), rows);
 }
-
-namespace {
-
-std::string name_of_group(const NetworkGroup& group) {
-  if (group.maps.empty())
-    return fmt::format("linear, {} rows", group.decisions.front().problem.out_rows);
-  std::string name = name_of_map(*group.maps.front());
-  if (group.maps.size() > 1) name += fmt::format(" and {} more", group.maps.size() - 1);
-  return name;
-}
-
-}   // namespace
 
 NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target) {
   std::map<const KernelMap*, std::size_t> first_of_map;

@@ -83,6 +83,7 @@ ReplayedCall::ReplayedCall(const OperatorCall& call, ReplayTensors& tensors, boo
 }
 
 void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
+  PUMICE_ENSURES((map == nullptr) == (call_.map == nullptr), "the map of another call");
   if (map == nullptr) return run_linear(plan);
   const ConvolutionProblem& p = call_.problem;
   ConvolutionOptions options{.groups = p.groups,
