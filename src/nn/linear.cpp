@@ -39,11 +39,12 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
         [features = x.features, from = x.node, parameter = weight_, bias = bias_,
          options = LinearOptions{.deterministic = context.deterministic, .tf32 = context.tf32}](
             const Tensor& gradient) {
-          // The stored weight is the transpose of the operator's, and so are both gradients.
+          // The stored weight is the transpose of the operator's, and so is its gradient.
           parameter->accumulate(linear_weight_gradient(gradient, features, options));
           if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
           if (from != nullptr) {
-            from->accumulate(linear(gradient, parameter->value(), {}, options));
+            from->accumulate(
+                linear_transposed_input_gradient(gradient, parameter->value(), options));
           }
         });
   }

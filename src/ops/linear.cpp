@@ -69,10 +69,22 @@ PlannedProduct planned(Direction direction, ConstTensorView input, std::int64_t 
   return product;
 }
 
+template <class View> View first_rows(const View& view, std::int64_t count) {
+  return View(view.raw(), view.dtype(), {count, view.extent(1)}, view.stream());
+}
+
 void run_on_device(Direction direction, ConstTensorView features, ConstTensorView weight,
                    bool transpose, ConstTensorView bias, const LinearOptions& options,
                    TensorView output) {
   const PlannedProduct product = planned(direction, features, output.extent(1), options, "linear");
+  std::optional<RowCountRef> rows = used_rows(options, features);
+  if (rows && product.plan->dataflow == Dataflow::gather_gemm_scatter) {
+    // cuBLAS takes the number of rows from the host.
+    const std::int64_t count = options.rows->wait_for_host(features.stream());
+    features = first_rows(features, count);
+    output = first_rows(output, count);
+    rows.reset();
+  }
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
   cuda::run({.input = features,
@@ -81,8 +93,26 @@ void run_on_device(Direction direction, ConstTensorView features, ConstTensorVie
              .kept = options.kept,
              .epilogue = {.shift = bias},
              .output = output,
-             .rows = used_rows(options, features)},
+             .rows = rows},
             nullptr, product.problem, *product.plan);
+}
+
+/// grad_output · W, or · Wᵀ where the weight is [C_in, C_out].
+Tensor input_gradient(ConstTensorView grad_output, ConstTensorView weight, bool transpose,
+                      const LinearOptions& options, const Place& place, const char* op) {
+  check_options(options, grad_output, op);
+  check_weight(weight, grad_output, op, "grad_output");
+  const int out = transpose ? 1 : 0;
+  checks::extent(grad_output, 1, weight.extent(out), op, "grad_output", "the C_out of the weight");
+  Tensor grad = place.make({grad_output.rows(), weight.extent(1 - out)}, grad_output.dtype(),
+                           grad_output.stream());
+  if (checks::on_cuda(grad_output)) {
+    run_on_device(Direction::input_gradient, grad_output, weight, transpose, {}, options,
+                  grad.view());
+  } else {
+    cpu::linear(grad_output, weight, transpose, {}, grad.view());
+  }
+  return grad;
 }
 
 }   // namespace
@@ -98,7 +128,8 @@ ConvolutionProblem linear_problem(Direction direction, std::int64_t rows, std::i
           .out_channels = out_channels,
           .dtype = dtype,
           .tf32 = options.tf32,
-          .deterministic = options.deterministic,
+          // Products add nothing up: every row meets one matrix.
+          .deterministic = options.deterministic && direction == Direction::weight_gradient,
           .identity = true};
 }
 
@@ -141,18 +172,13 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
 
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                              const LinearOptions& options, const Place& place) {
-  const char* op = "linear_input_gradient";
-  check_options(options, grad_output, op);
-  check_weight(weight, grad_output, op, "grad_output");
-  checks::extent(grad_output, 1, weight.extent(1), op, "grad_output", "the C_out of the weight");
-  Tensor grad =
-      place.make({grad_output.rows(), weight.extent(0)}, grad_output.dtype(), grad_output.stream());
-  if (checks::on_cuda(grad_output)) {
-    run_on_device(Direction::input_gradient, grad_output, weight, true, {}, options, grad.view());
-  } else {
-    cpu::linear(grad_output, weight, true, {}, grad.view());
-  }
-  return grad;
+  return input_gradient(grad_output, weight, true, options, place, "linear_input_gradient");
+}
+
+Tensor linear_transposed_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
+                                        const LinearOptions& options, const Place& place) {
+  return input_gradient(grad_output, weight, false, options, place,
+                        "linear_transposed_input_gradient");
 }
 
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,

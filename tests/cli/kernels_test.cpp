@@ -110,8 +110,16 @@ TEST_F(KernelsTest, OfMeasuredPlansAreAmongTheSelected) {
 
 TEST_F(KernelsTest, AreCheckedForSpills) {
   PUMICE_NEEDS_COMPILER();
-  const nlohmann::json said = compile_json(
-      {"kernels", "check", "--arch", "sm_80", "--channels", "16x16", "--precision", "f16"});
+  const std::vector<std::string> selection{"--arch",      "sm_80", "--channels", "16x16",
+                                           "--precision", "f16",   "--plans",    table_of_plans()};
+  const auto with_selection = [&](const char* command) {
+    std::vector<std::string> words{"kernels", command};
+    words.insert(words.end(), selection.begin(), selection.end());
+    return words;
+  };
+  const nlohmann::json said = compile_json(with_selection("check"));
+  EXPECT_EQ(said.at("sources"), run_json(with_selection("list")).at("count"))
+      << "those of measured plans too";
   EXPECT_EQ(said.at("wrong"), 0);
   EXPECT_EQ(said.at("results").size(), said.at("sources").get<std::size_t>());
   for (const auto& result : said.at("results")) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <pumice/ops/convolution.hpp>
-#include <pumice/ops/linear.hpp>
 
 #include "core/cuda/graph.hpp"
 #include "kernels/cuda/cublas.hpp"
@@ -17,9 +16,6 @@ using namespace test;
 
 /// Roundings of the epilogue beside one a term.
 constexpr double kRoundings = 64;
-/// Operands of tf32 have 10 bits of mantissa, whether they are rounded or cut off: two errors of
-/// 2^-10 a product, in roundings of fp32.
-constexpr double kTf32Roundings = 2.2 * (1 << 14);
 
 struct Way {
   Dataflow dataflow;
@@ -235,22 +231,6 @@ TEST(ConvolutionDataflowsGpu, are_recorded_into_graphs_or_refuse) {
         });
       },
       {"gather_gemm_scatter", "recorded", "fetch_on_demand"});
-}
-
-TEST(LinearTf32Gpu, is_asked_for) {
-  PUMICE_NEEDS_GPU();
-  const Stream stream(kGpu);
-  const Tensor x = chance_tensor({500, 48}, DType::f32, 1);
-  const Tensor w = chance_tensor({48, 20}, DType::f32, 2);
-  const Tensor dy = chance_tensor({500, 20}, DType::f32, 3);
-  const Tensor gpu_x = copy_to(stream, x), gpu_w = copy_to(stream, w), gpu_dy = copy_to(stream, dy);
-  const LinearOptions tf32{.tf32 = true};
-  expect_agrees(linear(gpu_x, gpu_w, {}, tf32), linear(x, w), kTf32Roundings, 48, "forward");
-  expect_agrees(linear_input_gradient(gpu_dy, gpu_w, tf32), linear_input_gradient(dy, w),
-                kTf32Roundings, 20, "input gradient");
-  expect_agrees(linear_weight_gradient(gpu_x, gpu_dy, tf32), linear_weight_gradient(x, dy),
-                kTf32Roundings, 500, "weight gradient");
-  expect_sentence([&] { linear(x, w, {}, tf32); }, {"tf32", "CPU"});
 }
 
 }   // namespace

@@ -17,6 +17,10 @@ namespace pumice::test {
 /// Types that kernels compute in.
 inline constexpr DType kDeviceTypes[] = {DType::f32, DType::f16, DType::bf16};
 
+/// Operands of tf32 have 10 bits of mantissa, whether they are rounded or cut off: two errors of
+/// 2^-10 a product, in roundings of fp32.
+inline constexpr double kTf32Roundings = 2.2 * (1 << 14);
+
 /// On the host; waits.
 inline Tensor back(const Tensor& tensor) {
   return copy_to_host(tensor, tensor.stream());

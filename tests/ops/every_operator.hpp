@@ -103,6 +103,8 @@ inline void run_convolutions(const OperatorInputs& in, NamedResults& results) {
   const Tensor wide = linear(in.x, matrix);
   results.add("linear", wide);
   results.add("linear's input gradient", linear_input_gradient(wide, matrix));
+  const ConstTensorView stored(weight.raw(), weight.dtype(), {36, in.kChannels}, in.stream);
+  results.add("transposed linear's input gradient", linear_transposed_input_gradient(wide, stored));
   results.add("linear's weight gradient",
               linear_weight_gradient(in.x, wide, {.deterministic = true}));
   results.add("bias gradient", bias_gradient(in.y));

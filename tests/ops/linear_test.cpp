@@ -32,6 +32,10 @@ TEST(Linear, agrees_with_loops_at_all_sizes_and_types) {
         expect_near(linear_input_gradient(g, w),
                     reference::product(matrix_of(g), reference::transpose(matrix_of(w))), m, m,
                     "input gradient");
+        const Tensor stored = chance_tensor({out, in}, type, 5);
+        expect_near(linear_transposed_input_gradient(g, stored),
+                    reference::product(matrix_of(g), matrix_of(stored)), m, m,
+                    "input gradient, stored weight");
         expect_near(linear_weight_gradient(x, g),
                     reference::product(reference::transpose(matrix_of(x)), matrix_of(g)), n, n,
                     "weight gradient");
@@ -80,6 +84,11 @@ TEST(Linear, wrong_shapes_are_sentences) {
   expect_sentence([&] { linear(x, chance_tensor({4, 3}, DType::f64, 2)); }, {"f64", "f32"});
   expect_sentence([&] { linear(x, w, chance_tensor({4}, DType::f32, 2)); }, {"bias", "[4]", "[3]"});
   expect_sentence([&] { linear_input_gradient(x, w); }, {"grad_output", "3"});
+  expect_sentence(
+      [&] {
+        linear_transposed_input_gradient(chance_tensor({9, 3}, DType::f32, 2), w);
+      },
+      {"linear_transposed_input_gradient", "grad_output", "4"});
   expect_sentence(
       [&] {
         linear_weight_gradient(x, chance_tensor({8, 3}, DType::f32, 2));

@@ -109,6 +109,7 @@ std::vector<PlaceCase> convolutions() {
          return std::vector{linear(in.x, matrix, {}, {}, next()),
                             linear_transposed(in.x, matrix, {}, {}, next()),
                             linear_input_gradient(in.y, matrix, {}, next()),
+                            linear_transposed_input_gradient(in.y, matrix, {}, next()),
                             linear_weight_gradient(in.x, in.y, {.deterministic = true}, next()),
                             linear_bias_gradient(in.y, next()),
                             bias_gradient(in.y, next())};

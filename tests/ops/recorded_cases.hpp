@@ -395,17 +395,18 @@ inline void add_elementwise_cases(std::vector<RecordedCase>& cases) {
                      activate_in_place(over.view(), Activation::relu);
                      out.push_back(std::move(over));
                    }});
-  cases.push_back({"linear layers",
-                   {"linear", "linear_transposed", "linear_input_gradient",
-                    "linear_weight_gradient", "linear_bias_gradient", "bias_gradient"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     out.insert(out.end(),
-                                {linear(in.x, in.matrix, in.shift),
-                                 linear_transposed(in.x, in.matrix, in.shift),
-                                 linear_input_gradient(in.y, in.matrix),
-                                 linear_weight_gradient(in.x, in.y, {.deterministic = true}),
-                                 linear_bias_gradient(in.y), bias_gradient(in.y)});
-                   }});
+  cases.push_back(
+      {"linear layers",
+       {"linear", "linear_transposed", "linear_input_gradient", "linear_transposed_input_gradient",
+        "linear_weight_gradient", "linear_bias_gradient", "bias_gradient"},
+       [](RecordedInputs& in, Outputs& out) {
+         out.insert(out.end(), {linear(in.x, in.matrix, in.shift),
+                                linear_transposed(in.x, in.matrix, in.shift),
+                                linear_input_gradient(in.y, in.matrix),
+                                linear_transposed_input_gradient(in.y, in.matrix),
+                                linear_weight_gradient(in.x, in.y, {.deterministic = true}),
+                                linear_bias_gradient(in.y), bias_gradient(in.y)});
+       }});
 }
 
 inline void add_item_cases(std::vector<RecordedCase>& cases) {

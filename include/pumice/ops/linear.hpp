@@ -18,7 +18,8 @@ struct LinearOptions {
   /// on the CPU.
   bool tf32 = false;
   /// Products on a device: how many of the rows are in use. The others are not read, and what the
-  /// result holds there is undefined. Null: all. Not for weight gradients.
+  /// result holds there is undefined. Null: all. Not for weight gradients. A plan of
+  /// gather–GEMM–scatter waits for the count.
   const RowCount* rows = nullptr;
   /// How it runs on a device; null: chosen. UserError for one that does not suit the problem, and
   /// on the CPU, which has one way.
@@ -44,6 +45,9 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight,
 /// grad_output [N, C_out] · Wᵀ: [N, C_in].
 Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                              const LinearOptions& options = {}, const Place& place = {});
+/// The same with a weight [C_out, C_in], as PyTorch stores it.
+Tensor linear_transposed_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
+                                        const LinearOptions& options = {}, const Place& place = {});
 /// xᵀ · grad_output: [C_in, C_out], of the storage type. With the two exchanged, the gradient of a
 /// weight as PyTorch stores it.
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,

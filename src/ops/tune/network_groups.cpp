@@ -182,10 +182,8 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
   }
   for (NetworkGroup& group : network.own) {
     tune::Group made{.name = name_of_group(group), .decisions = {}};
-    if (!target.on_device()) {
-      const ConvolutionProblem& problem = group.decisions.front().problem;
-      made.name += fmt::format(", {}", to_text(problem));
-    }
+    if (!target.on_device() || group.maps.empty())   // a group for each problem
+      made.name += fmt::format(", {}", to_text(group.decisions.front().problem));
     Cuts cuts;
     for (NetworkDecision& decision : group.decisions) {
       made.decisions.push_back(

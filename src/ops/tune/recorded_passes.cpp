@@ -34,7 +34,7 @@ std::vector<std::vector<OperatorCall>> recorded_passes(const NetworkPasses& pass
     check_alike(calls.front(), calls.back(), scan);
   }
   PUMICE_EXPECTS(!calls.front().empty(),
-                 "the network runs no convolution whose plan is chosen: there is nothing to tune");
+                 "the network runs no layer whose plan is chosen: there is nothing to tune");
   return calls;
 }
 
