@@ -10,7 +10,8 @@ namespace pumice::cli {
 TunedNetwork::TunedNetwork(const RunArguments& arguments, NetworkMode mode)
     : card_(read_card(arguments)),
       info_(network_info(arguments, card_)),
-      network_(arguments, card_, info_, mode) {
+      network_(arguments, card_, info_, mode),
+      plans_together_(arguments.graph && mode == NetworkMode::inference) {
   for (const std::string& scan : arguments.scans) {
     const Batch batch = read_batch({scan}, {}, arguments.reading, arguments.voxels.options(info_));
     PUMICE_EXPECTS(
@@ -29,6 +30,7 @@ NetworkPasses TunedNetwork::passes() {
   };
   return {.run = pass(false),
           .whole = pass(true),
+          .plans_together = plans_together_,
           .scans = static_cast<int>(inputs_.size()),
           .stream = network_.stream()};
 }

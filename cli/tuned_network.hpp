@@ -24,6 +24,7 @@ class TunedNetwork {
   nn::ModelCard card_;
   nn::NetworkInfo info_;
   NetworkRun network_;
+  bool plans_together_;   // as a graph does
   std::vector<NetworkRun::Input> inputs_;
 };
 

@@ -13,6 +13,8 @@ import math
 import sys
 from pathlib import Path
 
+from svg_chart import LogAxis, human, marker, page, text
+
 WIDTH, HEIGHT = 760, 470
 LEFT, RIGHT, TOP, BOTTOM = 80, 250, 48, 64   # margins
 # Told apart by shape too.
@@ -42,62 +44,14 @@ def power_law(points):
     return slope, math.exp(mean_y - slope * mean_x)
 
 
-def human(value):
-    for unit, size in (("M", 10**6), ("k", 10**3)):
-        if value >= size:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}"
-
-
-class Axis:
-    """Logarithmic, from one pixel to another."""
-
-    def __init__(self, values, begin, end):
-        self.low, self.high = math.log10(min(values)), math.log10(max(values))
-        margin = 0.04 * (self.high - self.low)
-        self.low, self.high = self.low - margin, self.high + margin
-        self.begin, self.end = begin, end
-
-    def __call__(self, value):
-        share = (math.log10(value) - self.low) / (self.high - self.low)
-        return self.begin + share * (self.end - self.begin)
-
-    def ticks(self):
-        for decade in range(math.floor(self.low), math.ceil(self.high) + 1):
-            for step in (1, 2, 5):
-                value = step * 10.0**decade
-                if self.low <= math.log10(value) <= self.high:
-                    yield value
-
-
-def marker(shape, x, y, colour):
-    r = 4.5
-    if shape == "circle":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{colour}"/>'
-    corners = {
-        "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-        "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
-        "triangle": [(0, -1.2), (1.2, 1), (-1.2, 1)],
-    }[shape]
-    points = " ".join(f"{x + r * a:.1f},{y + r * b:.1f}" for a, b in corners)
-    return f'<polygon points="{points}" fill="{colour}"/>'
-
-
-def text(x, y, words, anchor="middle", more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{words}</text>'
-
-
 def draw(record):
     series = series_of(record)
     everything = [point for points in series.values() for point in points]
-    x = Axis([rows for rows, _ in everything], LEFT, WIDTH - RIGHT)
+    x = LogAxis([rows for rows, _ in everything], LEFT, WIDTH - RIGHT)
     laws = [power_law(points) for points in series.values()]
     fitted = [factor * rows**exponent for exponent, factor in laws for rows, _ in everything]
-    y = Axis([ms for _, ms in everything] + fitted, HEIGHT - BOTTOM, TOP)
+    y = LogAxis([ms for _, ms in everything] + fitted, HEIGHT - BOTTOM, TOP)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="13" fill="#222">',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         text(LEFT, 26, TITLE.format(**record), "start", 'font-size="16"'),
         text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, "voxels"),
         text(20, (TOP + HEIGHT - BOTTOM) / 2, "ms",
@@ -119,7 +73,7 @@ def draw(record):
         parts.append(marker(shape, WIDTH - RIGHT + 22, row - 4, colour))
         parts.append(text(WIDTH - RIGHT + 36, row, TITLES.get(name, name), "start"))
         parts.append(text(WIDTH - RIGHT + 36, row + 18, f"grows as N to the {exponent:.2f}", "start", 'fill="#555"'))
-    return "\n".join(parts + ["</svg>", ""])
+    return page(WIDTH, HEIGHT, parts)
 
 
 def main():

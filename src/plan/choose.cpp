@@ -48,21 +48,35 @@ constexpr Rule kDeviceRule{
 /// Where a device cuts the offsets into parts, each with an order of rows of its own: tiles of a
 /// part share more neighbours, so that they multiply less in vain, and for few rows more of them
 /// run at once. It costs a sum in memory for every part, which pays where a sum has many products
-/// that are not made by 16-bit tensor cores. Tuning MinkUNet42 on an H200 (`pumice tune`): 16.5
-/// to 9.1 ms in f32, 2.6 to 2.2 ms in tf32; in f16 nothing. CenterPoint in tf32 lost 3 % by it at
-/// 21,222 rows.
+/// that are not made by 16-bit tensor cores, or where outputs do not fill the machine. The first
+/// rule that applies counts.
 struct SplitRule {
   ElementType operand;
   std::int64_t least_in, least_out;   // channels
   std::int64_t most_rows;
+  int parts;                     // at most
+  std::int64_t most_mebibytes;   // of all parts' sums
 };
+constexpr std::int64_t kAnyRows = std::numeric_limits<std::int64_t>::max();
+// Measured on an H200 and an H100 (`pumice explain --measure`), whole networks and layers:
+// MinkUNet42 took 16.5 ms in f32 without splits and 9.1 with those of 64 channels and more, 2.6 and
+// 2.2 in tf32. 105 MB of sums were faster than fewer parts in f32, and larger ones weigh on peak
+// memory.
 constexpr std::array kSplitRules{
-    SplitRule{ElementType::f32, 64, 64, std::numeric_limits<std::int64_t>::max()},
-    SplitRule{ElementType::tf32, 128, 64, 16'000},
+    SplitRule{ElementType::f32, 64, 64, kAnyRows, 4, 128},
+    // 48 channels at 60,152 rows 137 to 104 us, 32 at 31,834 63 to 35, and 16 to 32 at 111,372 43
+    // to 51; as many parts as wider layers on the same map have, so that it is cut once
+    SplitRule{ElementType::f32, 16, 16, 70'000, 4, 128},
+    SplitRule{ElementType::f32, 16, 16, 100'000, 3, 128},
+    // 64 channels at 14,467 rows 35 to 25 us; 128 at 21,222 lost 3 % of CenterPoint
+    SplitRule{ElementType::tf32, 64, 64, 16'000, 4, 48},
+    // 256 channels at 5,925 rows 49 to 36 us, 128 there 26 to 21
+    SplitRule{ElementType::f16, 64, 128, 8'000, 4, 128},
+    SplitRule{ElementType::bf16, 64, 128, 8'000, 4, 128},
 };
+/// Layers that halve the sites have 8. In f32 the few rows of the coarsest ones would gain, those
+/// that double the sites lose, and rules do not see which of them a layer is.
 constexpr std::int64_t kLeastSplitOffsets = 16;
-/// Of all parts' sums: 105 MB were faster than fewer parts, and larger ones weigh on peak memory.
-constexpr std::int64_t kMostSumBytes = std::int64_t{128} << 20;
 
 constexpr const char* kWeightGradientReason =
     "the pairs of each offset are cut into chunks, every chunk adds up its own matrix of input "
@@ -101,13 +115,15 @@ ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Ta
 int device_splits(const ConvolutionProblem& problem, Dataflow dataflow) {
   if (dataflow != Dataflow::implicit_gemm || problem.is_depthwise() || problem.groups > 1) return 1;
   const ElementType operand = cuda::operand_type(problem.dtype, problem.tf32);
-  const bool pays = std::any_of(kSplitRules.begin(), kSplitRules.end(), [&](const SplitRule& rule) {
-    return rule.operand == operand && problem.in_channels >= rule.least_in &&
-           problem.out_channels >= rule.least_out && problem.out_rows <= rule.most_rows;
+  if (problem.offsets < kLeastSplitOffsets) return 1;
+  const auto* rule = std::find_if(kSplitRules.begin(), kSplitRules.end(), [&](const SplitRule& r) {
+    return r.operand == operand && problem.in_channels >= r.least_in &&
+           problem.out_channels >= r.least_out && problem.out_rows <= r.most_rows;
   });
-  if (!pays || problem.offsets < kLeastSplitOffsets) return 1;
+  if (rule == kSplitRules.end()) return 1;
   const std::int64_t bytes = std::max<std::int64_t>(problem.out_rows * problem.out_channels * 4, 1);
-  return static_cast<int>(std::clamp<std::int64_t>(kMostSumBytes / bytes, 1, kMostSplits));
+  return static_cast<int>(
+      std::clamp<std::int64_t>((rule->most_mebibytes << 20) / bytes, 1, rule->parts));
 }
 
 /// How a device runs a dataflow.

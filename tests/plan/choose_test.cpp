@@ -96,16 +96,24 @@ int splits_of(DType type, bool tf32, std::int64_t channels, std::int64_t rows,
   return plan->splits;
 }
 
-TEST(Rules, split_the_offsets_where_a_sum_has_many_products) {
+TEST(Rules, split_the_offsets_of_long_sums_and_few_rows) {
   EXPECT_EQ(splits_of(DType::f32, false, 256, 6000), 4);
   EXPECT_EQ(splits_of(DType::f32, false, 64, 6000), 4);
-  EXPECT_EQ(splits_of(DType::f32, false, 32, 6000), 1) << "sums would take longer";
+  EXPECT_EQ(splits_of(DType::f32, false, 32, 60152), 4);
+  EXPECT_EQ(splits_of(DType::f32, false, 48, 91767), 3) << "as 96 channels there";
+  EXPECT_EQ(splits_of(DType::f32, false, 32, 111372), 1) << "sums would take longer";
+  EXPECT_EQ(splits_of(DType::f32, false, 8, 6000), 1);
   EXPECT_EQ(splits_of(DType::f32, false, 256, 6000, 8), 1) << "few offsets";
   EXPECT_EQ(splits_of(DType::f32, false, 96, 91767), 3) << "128 MiB of sums";
   EXPECT_EQ(splits_of(DType::f32, false, 256, 5'000'000), 1);
   EXPECT_EQ(splits_of(DType::f32, true, 256, 6000), 4);
   EXPECT_EQ(splits_of(DType::f32, true, 256, 21222), 1) << "CenterPoint was slower by it";
-  EXPECT_EQ(splits_of(DType::f16, false, 256, 6000), 1);
+  EXPECT_EQ(splits_of(DType::f32, true, 64, 14467), 4);
+  EXPECT_EQ(splits_of(DType::f32, true, 256, 14467), 3) << "48 MiB of sums";
+  EXPECT_EQ(splits_of(DType::f16, false, 256, 5925), 4);
+  EXPECT_EQ(splits_of(DType::bf16, false, 128, 5925), 4);
+  EXPECT_EQ(splits_of(DType::f16, false, 256, 14467), 1) << "fills the machine";
+  EXPECT_EQ(splits_of(DType::f16, false, 64, 5925), 1);
 }
 
 TEST(Rules, take_whole_tiles_for_the_gradients_of_96_channels_in_tf32) {

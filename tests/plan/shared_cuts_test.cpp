@@ -24,7 +24,7 @@ LayerOnMap layer(const char* text, std::int64_t rows, int map = 0) {
   return {problem, map};
 }
 
-/// The finest map of MinkUNet42 at half its widths, as a graph runs it.
+/// Layers as those of the finest map of MinkUNet42 at half its widths.
 std::vector<LayerOnMap> fine_layers(std::int64_t rows) {
   return {layer("forward f16 4>16 offsets 27", rows), layer("forward f16 16>16 offsets 27", rows),
           layer("forward f16 64>48 offsets 27", rows), layer("forward f16 48>48 offsets 27", rows),
@@ -46,7 +46,7 @@ std::set<int> heights_of(const std::vector<PlanPtr>& plans) {
 }
 
 TEST(SharedCuts, AMapOfManyRowsIsCutOnceForItsLayers) {
-  const std::vector<LayerOnMap> layers = fine_layers(91767);
+  const std::vector<LayerOnMap> layers = fine_layers(31834);
   EXPECT_EQ(heights_of(plans_of(layers, {})).size(), 2u);   // by the rules
   const PlanBook book = plans_of_shared_cuts(layers, kHopper);
   const std::vector<PlanPtr> plans = plans_of(layers, book);
@@ -71,7 +71,7 @@ TEST(SharedCuts, AMapOfManyRowsIsCutOnceForItsLayers) {
 }
 
 TEST(SharedCuts, LayersOnMapsOfTheirOwnKeepTheirPlans) {
-  std::vector<LayerOnMap> layers = fine_layers(91767);
+  std::vector<LayerOnMap> layers = fine_layers(31834);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     layers[i].map = static_cast<int>(i);
     if (i == 4) layers[i].map = 3;   // two layers of one key on one map
@@ -94,7 +94,7 @@ TEST(SharedCuts, OneHeightOrNoMapLeavesNothingToShare) {
 TEST(SharedCuts, SplitsAndDirectionsStayApart) {
   // Of the second map the tiles of splits are others than whole ones of the same height.
   std::vector<LayerOnMap> layers{layer("forward f32 96>96 offsets 27", 14467),
-                                 layer("forward f32 32>32 offsets 27", 14467),
+                                 layer("forward f32 32>8 offsets 27", 14467),
                                  layer("input_gradient f32 96>96 offsets 27", 14467, 1)};
   ASSERT_NE(choose_by_rules(layers[0].problem, kHopper)->splits,
             choose_by_rules(layers[1].problem, kHopper)->splits);
@@ -111,7 +111,7 @@ TEST(SharedCuts, SplitsAndDirectionsStayApart) {
 }
 
 TEST(SharedCuts, WhatWasMeasuredToBeBetterStays) {
-  const std::vector<LayerOnMap> layers = fine_layers(91767);
+  const std::vector<LayerOnMap> layers = fine_layers(31834);
   Target target = kHopper;
   target.name = "a machine";
   ConvolutionPlan measured = *choose_by_rules(layers[3].problem, target);
@@ -139,7 +139,7 @@ TEST(SharedCuts, OtherLevelsKeepTheirs) {
 }
 
 TEST(SharedCuts, ALayerThatTuningLeftAsItWasStillShares) {
-  const std::vector<LayerOnMap> layers = fine_layers(91767);
+  const std::vector<LayerOnMap> layers = fine_layers(31834);
   Target target = kHopper;
   target.name = "a machine";
   auto book = std::make_shared<PlanBook>();

@@ -22,6 +22,10 @@ struct NetworkPasses {
   std::function<void(int scan)> run;
   /// What is compared from end to end, where that is something else, as a graph of the same pass.
   std::function<void(int scan)> whole{};
+  /// `whole` is a graph that plans its layers together and cuts all maps at once
+  /// (pumice/plan/shared_cuts.hpp). Then its plans are the untuned ones, a group's time is that of
+  /// its layers without cutting, and no choice needs more cuts of a map than it has untuned.
+  bool plans_together = false;
   int scans = 1;
   StreamView stream{};
 };
@@ -55,7 +59,8 @@ struct NetworkTuning {
 double usual_budget_s(Device device);
 
 /// Measures the candidates of each layer and stores the winners, which every later run on such a
-/// machine uses. What is stored now is not used while it measures: untuned means by rules alone.
+/// machine uses. What is stored now is not used while it measures: untuned means by rules alone,
+/// or what a graph makes of them.
 /// Nothing else should run on the device in the meantime.
 ///
 /// `store` null: nothing is kept. UserError where another tuning goes on in this process, where a

@@ -26,10 +26,11 @@ bool are_of_inference(const std::vector<OperatorCall>& calls) {
 }   // namespace
 
 GroupStopwatch::GroupStopwatch(const std::vector<std::vector<OperatorCall>>& calls,
-                               const NetworkGroups& network, StreamView stream)
+                               const NetworkGroups& network, StreamView stream, bool cuts_too)
     : calls_(calls),
       network_(network),
       stream_(stream),
+      cuts_too_(cuts_too),
       // On a device weights of a training step are packed for all layers at once, in a launch
       // that plans hardly change.
       keeps_weights_(stream.device.kind == DeviceKind::cuda || are_of_inference(calls.front())),
@@ -94,18 +95,24 @@ double GroupStopwatch::of_group(std::size_t group, const tune::Choice& choice, i
     ReplayedCall* call;
     const ConvolutionPlan* plan;
   };
-  std::map<std::size_t, Step> steps;   // in the order of the pass
-  std::map<const KernelMap*, KernelMapPtr> maps;
+  std::map<std::size_t, Step> steps;               // in the order of the pass
+  std::map<const KernelMap*, KernelMapPtr> maps;   // of which nothing is cut
   for (std::size_t i = 0; i < own.decisions.size(); ++i) {
     for (const std::size_t call : own.decisions[i].calls) {
       steps.emplace(call, Step{&replayed(scan, call), own.decisions[i].plans[choice[i]].get()});
-      KernelMapPtr& map = maps[calls[call].map.get()];   // null: of linear layers
-      if (map == nullptr && calls[call].map != nullptr) map = uncut(calls[call].map);
+      if (!cuts_too_ || calls[call].map == nullptr) continue;
+      KernelMapPtr& map = maps[calls[call].map.get()];
+      if (map == nullptr) map = uncut(calls[call].map);
     }
   }
+  const auto map_of = [&](std::size_t call) -> const KernelMap* {
+    const KernelMap* const map = calls[call].map.get();   // null: of a linear layer
+    const auto found = maps.find(map);
+    return found == maps.end() ? map : found->second.get();
+  };
   return time(steps.size() * kLaunchesOfCall + maps.size() * kLaunchesOfCut, [&] {
     for (const auto& [number, step] : steps)
-      step.call->run(*step.plan, maps.at(calls[number].map.get()).get());
+      step.call->run(*step.plan, map_of(number));
   });
 }
 

@@ -14,11 +14,12 @@ namespace pumice {
 /// while the host enqueues, so that it is the device's alone; caches are as after other work.
 class GroupStopwatch {
  public:
-  /// `calls`: of each scan, in the order in which the pass made them.
+  /// `calls`: of each scan, in the order in which the pass made them. `cuts_too`: the time of a
+  /// group has that of cutting its maps.
   GroupStopwatch(const std::vector<std::vector<OperatorCall>>& calls, const NetworkGroups& network,
-                 StreamView stream);
+                 StreamView stream, bool cuts_too = true);
 
-  /// Seconds for the calls of a group and for cutting their maps anew.
+  /// Seconds for the calls of a group.
   double of_group(std::size_t group, const tune::Choice& choice, int scan);
   /// Seconds for one call on a map that is cut.
   double of_call(std::size_t call, const ConvolutionPlan& plan);
@@ -32,6 +33,7 @@ class GroupStopwatch {
   const std::vector<std::vector<OperatorCall>>& calls_;
   const NetworkGroups& network_;
   StreamView stream_;
+  bool cuts_too_;
   bool keeps_weights_;
   ReplayTensors tensors_;
   std::vector<std::vector<std::unique_ptr<ReplayedCall>>> replayed_;   // made when first needed

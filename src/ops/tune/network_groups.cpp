@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -27,49 +28,61 @@ class Cuts {
   }
 
   /// A setting for each way to cut tiles, in both directions, with the lists that gradients need,
-  /// and one that allows everything.
-  std::vector<tune::Setting> settings() const {
+  /// and one that allows everything, or `most` where there are such.
+  std::vector<tune::Setting> settings(const std::optional<tune::Setting>& most) const {
     std::map<std::string, std::vector<int>> by_tiles;
     std::vector<int> lists, all;
-    for (const auto& [name, cut] : numbers_) {
+    for (const auto& [need, cut] : numbers_) {
       all.push_back(cut);
-      const std::size_t end = name.find(" of ");
-      if (end == std::string::npos) {
-        lists.push_back(cut);
-      } else {
-        by_tiles[name.substr(0, end)].push_back(cut);
-      }
+      (need.is_of_tiles ? by_tiles[need.name] : lists).push_back(cut);
     }
     std::vector<tune::Setting> settings;
     for (auto& [name, cuts] : by_tiles) {
       cuts.insert(cuts.end(), lists.begin(), lists.end());
       settings.push_back({.name = name, .cuts = std::move(cuts)});
     }
-    if (!all.empty()) settings.push_back({.name = "any", .cuts = std::move(all)});
+    if (most) {
+      settings.push_back(*most);
+    } else if (!all.empty()) {
+      settings.push_back({.name = "any", .cuts = std::move(all)});
+    }
     return settings;
   }
 
  private:
-  static std::string need(bool is_transposed, const ConvolutionPlan& plan) {
-    const char* side = is_transposed ? "inputs" : "outputs";
+  /// What is cut of a map, from the side of its outputs or of its inputs.
+  struct Need {
+    std::string name;
+    bool is_of_tiles = false;
+    bool of_inputs = false;
+
+    auto operator<=>(const Need&) const = default;
+  };
+
+  static Need need(bool is_transposed, const ConvolutionPlan& plan) {
+    const int height = plan.tile ? plan.tile->tile_rows : 0;
     switch (plan.dataflow) {
       case Dataflow::implicit_gemm:
-        return fmt::format("tiles of {} rows{}{} of {}", plan.tile ? plan.tile->tile_rows : 0,
-                           plan.sort_by_mask ? "" : ", unsorted",
-                           plan.splits > 1 ? fmt::format(", {} splits", plan.splits) : "", side);
+        return {.name = fmt::format("tiles of {} rows{}{}", height,
+                                    plan.sort_by_mask ? "" : ", unsorted",
+                                    plan.splits > 1 ? fmt::format(", {} splits", plan.splits) : ""),
+                .is_of_tiles = true,
+                .of_inputs = is_transposed};
       case Dataflow::fetch_on_demand:
-        return fmt::format("tiles of {} pairs, {}", plan.tile ? plan.tile->tile_rows : 0, side);
+        return {.name = fmt::format("tiles of {} pairs", height),
+                .is_of_tiles = true,
+                .of_inputs = is_transposed};
       case Dataflow::gather_gemm_scatter:
       case Dataflow::sum_over_pairs: break;
     }
-    return "pairs";
+    return {.name = "pairs"};
   }
 
-  int number(const std::string& need) {
+  int number(const Need& need) {
     return numbers_.emplace(need, static_cast<int>(numbers_.size())).first->second;
   }
 
-  std::map<std::string, int> numbers_;
+  std::map<Need, int> numbers_;
 };
 
 bool waits(const ConvolutionPlan& plan, const Target& target) {
@@ -125,18 +138,36 @@ std::string name_of_group(const NetworkGroup& group) {
   return name;
 }
 
+/// The rules' plan first; `shared`, null or what runs untuned in place of that, is among them.
 tune::Decision candidates_of(NetworkDecision& decision, bool is_transposed, const Target& target,
-                             Cuts& cuts) {
+                             const PlanPtr& shared, Cuts& cuts) {
   tune::Decision made{.name = name_of_decision(decision), .candidates = {}};
+  const auto add = [&](PlanPtr plan, double predicted) {
+    made.candidates.push_back({.name = plan->name(),
+                               .predicted = predicted,
+                               .cut = cuts.of(decision.problem, is_transposed, *plan, target)});
+    decision.plans.push_back(std::move(plan));
+  };
   for (Candidate& one : candidates(decision.problem, target)) {
     if (waits(one.plan, target)) continue;
     if (!decision.plans.empty() && loses_order(one.plan, *decision.plans.front())) continue;
-    made.candidates.push_back({.name = one.plan.name(),
-                               .predicted = one.cost,
-                               .cut = cuts.of(decision.problem, is_transposed, one.plan, target)});
-    decision.plans.push_back(std::make_shared<const ConvolutionPlan>(std::move(one.plan)));
+    add(std::make_shared<const ConvolutionPlan>(std::move(one.plan)), one.cost);
+  }
+  if (shared == nullptr) return made;
+  const auto same = std::ranges::find_if(
+      decision.plans, [&](const PlanPtr& plan) { return plan->runs_like(*shared); });
+  made.untuned = static_cast<std::size_t>(same - decision.plans.begin());
+  if (same == decision.plans.end()) {
+    add(shared, made.candidates.front().predicted);
+  } else {
+    *same = shared;   // with its reason
   }
   return made;
+}
+
+/// The cuts of what runs untuned.
+tune::Setting untuned_cuts(const tune::Group& group) {
+  return {.name = "as the graph cuts", .cuts = cuts_of(group, untuned_choice(group))};
 }
 
 }   // namespace
@@ -149,7 +180,10 @@ std::string name_of_map(const KernelMap& map) {
   return fmt::format("{}, {}", describe(map.window()), rows);
 }
 
-NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target) {
+NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target,
+                        bool plans_together) {
+  const PlanBook shared =
+      plans_together ? plans_of_shared_cuts(layers_on_maps(calls), target) : PlanBook();
   std::map<const KernelMap*, std::size_t> first_of_map;
   std::map<std::string, std::size_t> first_of_key;
   Joined joined(calls.size());
@@ -186,10 +220,12 @@ NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& ta
       made.name += fmt::format(", {}", to_text(group.decisions.front().problem));
     Cuts cuts;
     for (NetworkDecision& decision : group.decisions) {
-      made.decisions.push_back(
-          candidates_of(decision, looks_back(calls[decision.calls.front()]), target, cuts));
+      made.decisions.push_back(candidates_of(decision, looks_back(calls[decision.calls.front()]),
+                                             target, shared.find(key_of(decision.problem, target)),
+                                             cuts));
     }
-    made.settings = cuts.settings();
+    made.settings =
+        cuts.settings(plans_together ? std::optional(untuned_cuts(made)) : std::nullopt);
     network.groups.push_back(std::move(made));
   }
   return network;

@@ -31,8 +31,10 @@ struct NetworkGroups {
 /// have a problem in common, which then share a plan, are one group too. Plans that wait for the
 /// device are no candidates: a layer that waits cannot be recorded into a graph. Neither are those
 /// that add products in any order where the rules' plan does not: results stay the same bits. On
-/// the CPU each call cuts for itself, so that every problem is a group.
-NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target);
+/// the CPU each call cuts for itself, so that every problem is a group. `plans_together`: as in
+/// NetworkPasses.
+NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target,
+                        bool plans_together = false);
 
 /// The plans of `assignment`.
 PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignment,

@@ -121,8 +121,8 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
   const Target& target = target_of(passes.stream.device);
   PlanBookScope scope(std::make_shared<const PlanBook>());
   const std::vector<std::vector<OperatorCall>> calls = recorded_passes(passes);
-  const NetworkGroups network = groups_of(calls.front(), target);
-  GroupStopwatch group_watch(calls, network, passes.stream);
+  const NetworkGroups network = groups_of(calls.front(), target, passes.plans_together);
+  GroupStopwatch group_watch(calls, network, passes.stream, !passes.plans_together);
   NetworkStopwatch network_watch(passes, network, target, scope);
   const auto scan_of = [&](int round) { return round % passes.scans; };
   NetworkTuning tuning;
