@@ -1,13 +1,17 @@
 // `pumice conv`: one convolution from file to file, forward and backward. It is how anyone compares
 // Pumice with another system.
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -57,9 +61,17 @@ struct ConvInput {
   std::int64_t groups = 1;
 };
 
+constexpr std::string_view kTensors[] = {"coords", "features",      "weight",
+                                         "bias",   "target_coords", "grad_output"};
+
 ConvInput read_input(const std::string& given) {
   const SafetensorsFile file = SafetensorsFile::open(given);
   const std::string& path = file.name();
+  for (const std::string& name : file.names()) {
+    PUMICE_EXPECTS(std::ranges::find(kTensors, name) != std::end(kTensors), path, ": tensor \"",
+                   printable(name), "\" is none that a convolution takes; name it one of ",
+                   fmt::format("{}", fmt::join(kTensors, ", ")), ", or leave it out");
+  }
   const auto required = [&](const char* name) {
     PUMICE_EXPECTS(file.contains(name), path, ": tensor \"", name,
                    "\" is missing; coords, features and weight are needed");

@@ -23,6 +23,7 @@ void explain(const ExplainArguments& arguments) {
   TunedNetwork network(arguments.network,
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   const std::vector<ExplainedLayer> layers = explain_network(network.passes(), arguments.measures);
+  plans.say_if_unused();
   if (arguments.network.json)
     return print_json({{"network", arguments.network.network},
                        {"layers", nlohmann::ordered_json::parse(to_json(layers))}});

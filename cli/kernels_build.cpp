@@ -14,6 +14,7 @@
 
 #include "arguments.hpp"
 #include "core/printable.hpp"
+#include "interrupted.hpp"
 #include "jit/bundle_file.hpp"
 #include "jit/bundle_set.hpp"
 #include "jit/nvrtc.hpp"
@@ -73,6 +74,7 @@ void build_bundle(const KernelArguments& arguments) {
   const Compilation compilation(arguments, false);
   jit::BundleWriter writer;
   Parts parts;
+  const SaysAtInterrupt stopped("stopped, and no bundle was written");
   compilation.run(
       [&](const CompileTask& task, const Compiled& done, std::vector<std::byte> packed) {
         if (!done.failure.empty()) throw Error(done.failure);

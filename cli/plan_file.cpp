@@ -12,6 +12,7 @@
 #include <pumice/core/error.hpp>
 
 #include "core/printable.hpp"
+#include "terminal.hpp"
 
 namespace pumice::cli {
 
@@ -22,7 +23,7 @@ void add_plans(CLI::App& command, std::string& file) {
       "it: taken in place of those that this machine keeps");
 }
 
-PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) {
+PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) : file_(file) {
   if (file.empty()) return;
   const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
   const Target& target = target_of(parse_device(device));
@@ -37,7 +38,16 @@ PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) {
                  measured_for.empty() ? std::string(", but is empty")
                                       : fmt::format(", but for {}", fmt::join(measured_for, ", ")),
                  "; tune the network here with `pumice tune --out`");
-  scope_.emplace(std::make_shared<const PlanBook>(PlanBook::of(plans)));
+  book_ = std::make_shared<const PlanBook>(PlanBook::of(plans));
+  scope_.emplace(book_);
+}
+
+void PlansOfFile::say_if_unused() const {
+  if (book_ == nullptr || book_->was_of_use()) return;
+  fmt::print(stderr,
+             "pumice: --plans {}: none of its {} is of a layer that ran (channels, precision, "
+             "direction, rows within a factor of 4); tune this network with `pumice tune --out`\n",
+             printable_path(file_), counted(static_cast<long long>(book_->size()), "plan"));
 }
 
 }   // namespace pumice::cli

@@ -1,6 +1,7 @@
 // Tables of plans that a command is given.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +22,12 @@ void add_plans(CLI::App& command, std::string& file);
 class PlansOfFile {
  public:
   PlansOfFile(const std::string& file, const std::string& device);
+  /// After the layers ran: a line on standard error where none of them took a plan.
+  void say_if_unused() const;
 
  private:
+  std::string file_;
+  std::shared_ptr<const PlanBook> book_;
   std::optional<PlanBookScope> scope_;
 };
 

@@ -80,6 +80,7 @@ void run(const RunArguments& arguments) {
   } else {
     run_batch(arguments);
   }
+  plans.say_if_unused();
 }
 
 }   // namespace

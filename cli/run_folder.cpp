@@ -16,6 +16,7 @@
 #include <pumice/core/parallel.hpp>
 
 #include "core/printable.hpp"
+#include "interrupted.hpp"
 #include "outputs.hpp"
 #include "run_network.hpp"
 #include "run_report.hpp"
@@ -57,6 +58,7 @@ class FolderRun {
     make_folders();
     const auto count = static_cast<int>(found_.scans.size());
     ProgressBar bar(arguments_.network);
+    SaysAtInterrupt stopped("stopped before the first scan was done");
     for (int i = 0; i < count; ++i) {
       const std::string& scan = found_.scans[static_cast<std::size_t>(i)];
       bar.show(i, count);
@@ -73,6 +75,8 @@ class FolderRun {
         if (arguments_.json) print_json({{"scan", path_of(scan)}, {"error", error.what()}});
       }
       std::fflush(stdout);   // a line a scan, also into a file
+      stopped.say(fmt::format("stopped after {} of {}; their results are whole", i + 1,
+                              counted(count, "scan")));
     }
     summarise();
     PUMICE_EXPECTS(totals_.failed == 0, printable_path(folder_), ": ", totals_.failed, " of ",

@@ -1,10 +1,8 @@
 // `pumice tune`: measures what could run in place of each layer, and keeps the winners.
-#include <csignal>
 #include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 
-#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +12,7 @@
 
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "interrupted.hpp"
 #include "outputs.hpp"
 #include "terminal.hpp"
 #include "tuned_network.hpp"
@@ -29,26 +28,16 @@ struct TuneArguments {
   std::string out;
 };
 
-/// Says at Ctrl-C what becomes of the measurements, and ends the program as Ctrl-C does.
-class StoppedTuning {
- public:
-  StoppedTuning() : before_(std::signal(SIGINT, &say_and_end)) {}
-  ~StoppedTuning() { std::signal(SIGINT, before_); }
-  StoppedTuning(const StoppedTuning&) = delete;
-  StoppedTuning& operator=(const StoppedTuning&) = delete;
-
- private:
-  static void say_and_end(int number) {
-    static constexpr std::string_view kText =
-        "\npumice: stopped, and nothing that was measured is kept; a smaller --budget-s ends with "
-        "the plans found until then\n";
-    (void)!::write(STDERR_FILENO, kText.data(), kText.size());
-    std::signal(number, SIG_DFL);
-    std::raise(number);
+void print(const TuneArguments& arguments, const NetworkTuning& tuning) {
+  if (arguments.network.json) return print_json(nlohmann::ordered_json::parse(tuning.to_json()));
+  fmt::print("{} {} {}, {}\n\n{}", arguments.network.network, arguments.network.precision,
+             arguments.training ? "training steps" : "inference", arguments.network.where(),
+             tuning.to_text());
+  if (tuning.stored > 0) {
+    fmt::print("They are in {}, and every later run on this machine uses them.\n",
+               printable_path(tune::process_plans().database()));
   }
-
-  void (*before_)(int);
-};
+}
 
 void tune_network(const TuneArguments& arguments) {
   tune::Options options;
@@ -61,26 +50,20 @@ void tune_network(const TuneArguments& arguments) {
                        arguments.training ? NetworkMode::training : NetworkMode::inference);
   NetworkTuning tuning;
   {
-    const StoppedTuning stopped;
+    const SaysAtInterrupt stopped(
+        "stopped, and nothing that was measured is kept; a smaller --budget-s ends with the plans "
+        "found until then");
     ProgressBar bar("tuning");
     options.progress = [&](double fraction, const std::string&) { bar.show(0, 1, fraction); };
     tuning = pumice::tune_network(network.passes(), options,
                                   arguments.keeps_nothing ? nullptr : &tune::process_plans());
   }
-  if (!arguments.out.empty()) {
-    PUMICE_EXPECTS(!tuning.plans.empty(), "--out ", printable_path(arguments.out),
-                   ": nothing was measured to the end in ", options.budget_s,
-                   " s; give a larger --budget-s");
+  if (!arguments.out.empty() && !tuning.plans.empty())
     tune::write_plan_table(arguments.out, tuning.plans);
-  }
-  if (arguments.network.json) return print_json(nlohmann::ordered_json::parse(tuning.to_json()));
-  fmt::print("{} {} {}, {}\n\n{}", arguments.network.network, arguments.network.precision,
-             arguments.training ? "training steps" : "inference", arguments.network.where(),
-             tuning.to_text());
-  if (tuning.stored > 0) {
-    fmt::print("They are in {}, and every later run on this machine uses them.\n",
-               printable_path(tune::process_plans().database()));
-  }
+  print(arguments, tuning);
+  PUMICE_EXPECTS(arguments.out.empty() || !tuning.plans.empty(), "--out ",
+                 printable_path(arguments.out), ": nothing was measured to the end in ",
+                 options.budget_s, " s, so no table was written; give a larger --budget-s");
 }
 
 }   // namespace

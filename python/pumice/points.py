@@ -30,6 +30,8 @@ class PointCloud:
         labels: int32 [P], as the scan's file numbers classes.
         time: float32 [P], seconds before the last sweep.
         ring: int32 [P], the beam.
+    Raises:
+        UserError: for arrays of other shapes.
     Example:
         >>> scan = pumice.simulate(seed=1, beams=32)
         >>> scan.positions.shape == (len(scan), 3), scan.labels.dtype
@@ -37,10 +39,25 @@ class PointCloud:
     """
 
     positions: np.ndarray  # float32 [P, 3], metres
-    intensity: np.ndarray | None  # float32 [P]
-    labels: np.ndarray | None  # int32 [P]
-    time: np.ndarray | None  # float32 [P], seconds before the last sweep
-    ring: np.ndarray | None  # int32 [P]
+    intensity: np.ndarray | None = None  # float32 [P]
+    labels: np.ndarray | None = None  # int32 [P]
+    time: np.ndarray | None = None  # float32 [P], seconds before the last sweep
+    ring: np.ndarray | None = None  # int32 [P]
+
+    def __post_init__(self) -> None:
+        positions = self.positions
+        if not isinstance(positions, np.ndarray) or positions.ndim != 2 or positions.shape[1] != 3:
+            given = f"have shape {list(positions.shape)}" if hasattr(positions, "shape") else f"are {kind_of(positions)}"
+            raise _C.UserError(f"positions {given}: give a NumPy array [points, 3] of x, y, z in metres")
+        for name in ("intensity", "labels", "time", "ring"):
+            column = getattr(self, name)
+            if column is None:
+                continue
+            if not isinstance(column, np.ndarray) or column.shape != (len(positions),):
+                given = f"have shape {list(column.shape)}" if hasattr(column, "shape") else f"are {kind_of(column)}"
+                raise _C.UserError(
+                    f"{name} {given}: give a NumPy array with a number for each of {len(positions)} points, or None"
+                )
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -166,13 +166,18 @@ PlanBook PlanBook::of(const std::vector<tune::StoredPlan>& plans) {
 }
 
 PlanPtr PlanBook::find(const PlanKey& key) const {
-  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
-  std::vector<tune::StoredPlan> alike;
-  for (const auto& [other, plan] : plans_) {
-    if (tune::agree(other, key)) alike.push_back({.key = other, .record = {}});
+  auto found = plans_.find(key);
+  if (found == plans_.end()) {
+    std::vector<tune::StoredPlan> alike;
+    for (const auto& [other, plan] : plans_) {
+      if (tune::agree(other, key)) alike.push_back({.key = other, .record = {}});
+    }
+    const auto nearest = tune::nearest(key, alike);
+    if (!nearest) return nullptr;
+    found = plans_.find(nearest->key);
   }
-  const auto nearest = tune::nearest(key, alike);
-  return nearest ? plans_.at(nearest->key) : nullptr;
+  of_use_.value = true;
+  return found->second;
 }
 
 PlanBookScope::PlanBookScope(std::shared_ptr<const PlanBook> book) {

@@ -117,7 +117,7 @@ std::optional<RawLayout> likely_layout(Bytes bytes) {
     const auto row = static_cast<std::size_t>(size_of(layout.type) * layout.columns);
     if (bytes.empty() || bytes.size() % row != 0) continue;
     const PointColumns columns = raw_columns(bytes, layout, Role::time);
-    if (!can_be_metres(columns)) continue;
+    if (columns.points < 2 || !can_be_metres(columns)) continue;   // one point is in any order
     const double score = disorder(columns);
     if (score < least) {
       least = score;

@@ -10,6 +10,13 @@ constexpr std::int64_t kOrderRows = 64;   // fewer say nothing about the order o
 constexpr double kMixedUp = 0.3;          // disorder above which another layout is considered
 constexpr double kMuchBetter = 0.5;       // and this share of it makes that one the likely one
 
+/// A scan that was cut off: what is whole of it reads well as the given layout.
+bool is_cut_off(Bytes bytes, const RawLayout& given, std::size_t left_over) {
+  const PointColumns columns =
+      raw_columns(bytes.first(bytes.size() - left_over), given, Role::time);
+  return columns.points >= kOrderRows && can_be_metres(columns) && disorder(columns) < kMixedUp;
+}
+
 /// "; it looks like f16x5: give layout = f16x5, in the program --layout f16x5"
 std::string advice(Bytes bytes, const RawLayout& given) {
   const std::optional<RawLayout> likely = likely_layout(bytes);
@@ -70,9 +77,13 @@ void check_order(Bytes bytes, const PointColumns& columns, const RawLayout& layo
 PointCloud read_raw(Bytes bytes, const RawOptions& options, std::string_view name) {
   const RawLayout& layout = options.layout;
   const auto row = static_cast<std::size_t>(size_of(layout.type) * layout.columns);
-  PUMICE_EXPECTS(bytes.size() % row == 0, name, ": ", bytes.size(),
-                 " bytes are not a whole number of ", to_string(layout), " points of ", row,
-                 " bytes", advice(bytes, layout));
+  const std::size_t left_over = bytes.size() % row;
+  const std::size_t points = bytes.size() / row;
+  PUMICE_EXPECTS(left_over == 0 || !is_cut_off(bytes, layout, left_over), name, ": ", bytes.size(),
+                 " bytes are ", points, " points of ", to_string(layout), " and ", left_over,
+                 " bytes more; it looks cut off: copy it again");
+  PUMICE_EXPECTS(left_over == 0, name, ": ", bytes.size(), " bytes are not a whole number of ",
+                 to_string(layout), " points of ", row, " bytes", advice(bytes, layout));
   const PointColumns columns = raw_columns(bytes, layout, options.fifth);
   check_values(bytes, columns, layout, name);
   check_order(bytes, columns, layout, name);

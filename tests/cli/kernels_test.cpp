@@ -97,6 +97,15 @@ TEST_F(KernelsTest, BundlesAreBuiltAndFound) {
   }
 }
 
+TEST_F(KernelsTest, SayAtCtrlCThatThereIsNoBundle) {
+  PUMICE_NEEDS_COMPILER();
+  const std::string shown =
+      interrupted({"kernels", "build", "--arch", "sm_80", "--out", path("none.bundle")},
+                  "compiling [");   // hundreds of kernels
+  EXPECT_NE(shown.find("pumice: stopped, and no bundle was written"), std::string::npos) << shown;
+  EXPECT_FALSE(std::filesystem::exists(path("none.bundle")));
+}
+
 TEST_F(KernelsTest, OfMeasuredPlansAreAmongTheSelected) {
   const auto kernels_in = [&](const std::vector<std::string>& more) {
     std::vector<std::string> command{"kernels",    "list",  "--arch",      "sm_80",

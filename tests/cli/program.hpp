@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -131,6 +133,21 @@ class ProgramTest : public ::testing::Test {
 
   /// Expects success; what a person at a terminal sees, with all that moves the cursor.
   static std::string on_a_terminal(std::vector<std::string> arguments) {
+    const auto [shown, status] = shown_on_a_terminal(std::move(arguments), "");
+    EXPECT_EQ(status, 0) << shown;
+    return shown;
+  }
+
+  /// Expects that Ctrl-C ends it; the same, of somebody who presses it when `marker` is shown.
+  static std::string interrupted(std::vector<std::string> arguments, const std::string& marker) {
+    const auto [shown, status] = shown_on_a_terminal(std::move(arguments), marker);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << shown;
+    return shown;
+  }
+
+  /// What is shown, and how the program ended; Ctrl-C once, unless `marker` is empty.
+  static std::pair<std::string, int> shown_on_a_terminal(std::vector<std::string> arguments,
+                                                         const std::string& marker) {
     arguments.insert(arguments.begin(), program_path());
     std::vector<char*> argv;
     for (std::string& word : arguments)
@@ -144,16 +161,20 @@ class ProgramTest : public ::testing::Test {
     }
     EXPECT_GE(child, 0);
     std::string shown;
+    bool presses = !marker.empty();
     char piece[4096];
     for (ssize_t got = 1; got > 0;) {   // ends with EIO when the program does
       got = read(terminal, piece, sizeof piece);
       if (got > 0) shown.append(piece, static_cast<std::size_t>(got));
+      if (presses && shown.find(marker) != std::string::npos) {
+        presses = false;
+        EXPECT_EQ(write(terminal, "\x03", 1), 1);
+      }
     }
     close(terminal);
     int status = 0;
     EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0) << shown;
-    return shown;
+    return {shown, status};
   }
 
   /// Expects success; all of standard output is one JSON value.

@@ -69,6 +69,12 @@ class RunFolderTest : public ProgramTest {
   const std::string scans_ = path("scans");
 };
 
+TEST_F(RunFolderTest, SaysAtCtrlCHowFarItCame) {
+  const std::string shown = interrupted(thin({"--repeat", "1000"}), "minkunet42 [");
+  EXPECT_NE(shown.find("pumice: stopped before the first scan was done"), std::string::npos)
+      << shown;
+}
+
 TEST_F(RunFolderTest, EveryScanHasResultsNamedAfterIt) {
   write_text(scan("notes.txt"), "no scan");
   write_text(scan("._b.ply"), "no scan either");

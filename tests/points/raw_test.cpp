@@ -69,6 +69,18 @@ TEST(RawScan, OfAnotherSizeIsRefusedWithTheLikelyLayout) {
             "like f16x5: give layout = f16x5, in the program --layout f16x5");
 }
 
+TEST(RawScan, ThatWasCutOffIsNotReadAsAnotherLayout) {
+  const std::string whole = raw_bytes<float>(scan_rows(1001), 4);
+  for (const std::size_t more : {4u, 8u, 12u}) {
+    EXPECT_EQ(message_of([&] { read_raw_bytes(whole.substr(0, 16000 + more)); }),
+              "scan.bin: " + std::to_string(16000 + more) + " bytes are 1000 points of f32x4 and " +
+                  std::to_string(more) + " bytes more; it looks cut off: copy it again");
+  }
+  EXPECT_TRUE(message_of([&] {
+                read_raw_bytes("hello\n");
+              }).ends_with("this may not be a point cloud or may be truncated"));
+}
+
 TEST(RawScan, OfHalfFloatsAndFloatsAreToldApartBothWays) {
   const std::string halves = raw_bytes<Half>(scan_rows(1000), 4);
   EXPECT_EQ(read_raw_bytes(halves, "f16x4").size(), 1000);

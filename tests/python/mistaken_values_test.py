@@ -146,3 +146,55 @@ def test_the_name_of_a_file_in_place_of_points() -> None:
     for path in ("scan.bin", pathlib.Path("scan.bin")):
         text = said(lambda path=path: pumice.voxelize(path, size=0.1))  # type: ignore[call-overload]
         assert "'scan.bin': read the file, scan = pumice.read_points(path)" in text
+
+
+def test_channels_and_classes_below_one() -> None:
+    for make, words in (
+        (lambda: nn.Linear(4, -1), "out_features = -1: give a whole number of at least 1"),
+        (lambda: nn.Linear(0, 4), "in_features = 0"),
+        (lambda: nn.Linear(4, out_features="8"), "out_features = '8'"),
+        (lambda: nn.BatchNorm(-3), "num_features = -3"),
+        (lambda: nn.BatchNorm("8"), "num_features = '8'"),
+        (lambda: nn.SyncBatchNorm(0), "num_features = 0"),
+        (lambda: nn.LayerNorm(0), "normalized_shape = 0"),
+        (lambda: nn.InstanceNorm(0), "channels = 0"),
+        (lambda: models.MinkUNet42(4, -1), "classes = -1"),
+        (lambda: models.MinkUNet42(0, 4), "in_channels = 0"),
+        (lambda: models.SPVCNN(4, 0), "classes = 0"),
+        (lambda: models.MinkUNet42(4, 19, width_factor="0.5"), "width_factor = '0.5': give a number above 0, as 0.5"),
+        (lambda: nn.SubMConv3d(4, 8, 3, dtype=torch.int32), "dtype = torch.int32: weights have a floating type"),
+        (lambda: nn.SyncBatchNorm.convert(3), "module is an int: give a network"),
+        (lambda: nn.init.kaiming_normal_(nn.SubMConv3d(4, 8, 3)), "weight is a SubMConv3d: give a tensor, as layer.weight"),
+    ):
+        assert words in said(make), words  # type: ignore[arg-type]
+    assert nn.LayerNorm([4]).normalized_shape == (4,) and nn.Linear(4, 8).out_features == 8
+
+
+def test_scans_made_by_hand() -> None:
+    cloud = pumice.PointCloud(np.zeros((5, 3), np.float32))
+    assert len(cloud) == 5 and cloud.features().shape == (5, 4) and cloud.labels is None
+    for make, words in (
+        (lambda: pumice.PointCloud(np.zeros((5, 2))), "positions have shape [5, 2]: give a NumPy array [points, 3]"),
+        (lambda: pumice.PointCloud([[0, 0, 0]]), "positions are a list"),
+        (lambda: pumice.PointCloud(np.zeros((5, 3)), labels=np.zeros(4)), "labels have shape [4]"),
+        (lambda: pumice.PointCloud(np.zeros((5, 3)), 1.0), "intensity are a float"),
+        (
+            lambda: pumice.data.VoxelDataset([cloud], pumice.data.SEMANTIC_KITTI, voxel=0.1, augment=lambda scan: scan),
+            "augment cannot be called with two arguments",
+        ),
+        (lambda: pumice.data.SimulatedScans(range(2), cache="/proc/x"), "cache = '/proc/x': the folder cannot be made"),
+    ):
+        assert words in said(make), words  # type: ignore[arg-type]
+
+
+def test_tensors_among_sparse_ones_of_other_interfaces() -> None:
+    mine = minkowski.SparseTensor(ROWS, CELLS)
+    theirs = spconv.SparseConvTensor(ROWS, CELLS, [8, 8, 8], 1)
+    voxels = spconv.utils.PointToVoxel([1, 1, 1], [0, 0, 0, 4, 4, 4], 4, 10, 5)
+    for call, words in (
+        (lambda: minkowski.cat(mine, ROWS), "cat: tensor 1 is a Tensor: give sparse tensors"),
+        (lambda: spconv.functional.sparse_add(theirs, ROWS), "sparse_add: tensor 1 is a Tensor: give SparseConvTensors"),
+        (lambda: voxels(np.zeros((3, 4))), "pc is an ndarray: give a tensor [points, C], as torch.from_numpy(pc)"),
+        (lambda: torchsparse.utils.collate.sparse_collate([ROWS]), "sparse_collate: item 0 is a Tensor"),
+    ):
+        assert words in said(call), words  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 // that were measured before.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -37,13 +38,23 @@ class PlanBook {
   /// That of the key, else of the nearest buckets, by the rule of PlanStore::find; null: none.
   PlanPtr find(const tune::PlanKey& key) const;
   std::size_t size() const { return plans_.size(); }
+  /// Whether `find` had a plan for somebody. A copy starts anew.
+  bool was_of_use() const { return of_use_.value; }
 
  private:
+  /// Set by any number of threads.
+  struct Flag {
+    Flag() = default;
+    Flag(const Flag& /*other*/) {}
+    Flag& operator=(const Flag& /*other*/) { return *this; }
+    std::atomic<bool> value = false;
+  };
   struct Before {
     bool operator()(const tune::PlanKey& a, const tune::PlanKey& b) const;
   };
 
   std::map<tune::PlanKey, PlanPtr, Before> plans_;
+  mutable Flag of_use_;
 };
 
 /// As long as it lives, `choose` asks this book and no store, in all threads; what the book does

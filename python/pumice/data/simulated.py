@@ -43,7 +43,12 @@ class SimulatedScans:
         self.beams = beams
         self.cache = None if cache is None else Path(cache)
         if self.cache is not None:
-            self.cache.mkdir(parents=True, exist_ok=True)
+            try:
+                self.cache.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _C.UserError(
+                    f"cache = {str(self.cache)!r}: the folder cannot be made: {error.strerror}; give another one"
+                ) from error
 
     def __len__(self) -> int:
         return len(self.seeds)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
 from .. import _C, nn
+from .._checks import shown, whole_number
 from ..joining import cat
 from ..tensor import SparseTensor
 from .blocks import NamedBlock, Network, ResidualBlock, convolution_block, submanifold
@@ -34,7 +36,7 @@ class UNet(Network):
     def __init__(self, in_channels: int, widths: Sequence[int]) -> None:
         """The arguments are those of the class."""
         super().__init__()
-        self.in_channels = in_channels
+        self.in_channels = whole_number("in_channels", in_channels, 1)
         width = self.widths = tuple(widths)
         self.stem = nn.Sequential(
             *convolution_block(submanifold(in_channels, width[0])),
@@ -107,7 +109,7 @@ class MinkUNet42(UNet):
     ) -> None:
         """The arguments are those of the class."""
         super().__init__(in_channels, _scaled(widths, width_factor))
-        self.classes = classes
+        self.classes = whole_number("classes", classes, 1)
         self.classifier = nn.Sequential(nn.Linear(self.widths[-1], classes))
 
     if TYPE_CHECKING:
@@ -139,6 +141,6 @@ def _scaled(widths: str | Sequence[int], factor: float) -> tuple[int, ...]:
         )
     if len(widths) != 2 * _LEVELS + 1 or any(width < 1 for width in widths):
         raise _C.UserError(f"widths = {list(widths)}: give nine numbers of at least 1")
-    if not (factor > 0 and math.isfinite(factor)):
-        raise _C.UserError(f"width_factor = {factor}: it must be above 0")
+    if not (isinstance(factor, numbers.Real) and factor > 0 and math.isfinite(factor)):
+        raise _C.UserError(f"width_factor {shown(factor)}: give a number above 0, as 0.5")
     return tuple(max(1, math.floor(factor * width + 0.5)) for width in widths)

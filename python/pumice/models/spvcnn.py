@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _C, nn
-from .._checks import kind_of, sparse_from
+from .._checks import kind_of, sparse_from, whole_number
 from ..tensor import SparseTensor
 from .minkunet import WIDTHS, UNet
 from .point_voxel import PointTensor
@@ -50,7 +50,7 @@ class SPVCNN(UNet):
             raise _C.UserError(f"cr = {cr}: it has to leave at least one channel of 32")
         super().__init__(in_channels, [int(cr * width) for width in WIDTHS["spvnas"]])
         width = self.widths
-        self.classes = classes
+        self.classes = whole_number("classes", classes, 1)
         self.classifier = torch.nn.Sequential(torch.nn.Linear(width[8], classes))
         self.point_transforms = torch.nn.ModuleList(
             nn.Sequential(

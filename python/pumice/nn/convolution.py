@@ -71,6 +71,8 @@ class Convolution(torch.nn.Module):
         check_channels(in_channels, out_channels, groups)
         if isinstance(bias, str):
             raise _C.UserError(f"bias = {bias!r}: give True or False")
+        if isinstance(dtype, torch.dtype) and not dtype.is_floating_point:
+            raise _C.UserError(f"dtype = {dtype}: weights have a floating type, as torch.float32")
         self.dimension = dimension
         self.in_channels = in_channels
         self.out_channels = out_channels

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._checks import kind_of
 from .fan_in import fans_of_layout
 
 __all__ = ["fans", "kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_"]
@@ -33,6 +34,8 @@ def fans(weight: Tensor) -> tuple[int, int]:
         >>> nn.init.fans(nn.SubMConv3d(4, 8, 3).weight)
         (108, 216)
     """
+    if not isinstance(weight, Tensor):
+        raise _C.UserError(f"weight is {kind_of(weight)}: give a tensor, as layer.weight")
     if weight.dim() == 2:
         return weight.shape[1], weight.shape[0]
     if weight.dim() != 3:

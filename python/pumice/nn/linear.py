@@ -24,7 +24,7 @@ class Linear(torch.nn.Linear):
     Returns:
         Of a call with a sparse tensor [N, in_features], one [N, out_features] on the same sites.
     Raises:
-        UserError: other channels, with the layer's path in the network.
+        UserError: numbers of channels below 1; other channels, with the layer's path in the network.
     Waits:
         Never.
     Example:
@@ -32,6 +32,8 @@ class Linear(torch.nn.Linear):
         >>> nn.Linear(4, 2)(x).shape
         torch.Size([2, 2])
     """
+
+    _channels = ("in_features", "out_features")
 
     if TYPE_CHECKING:
 

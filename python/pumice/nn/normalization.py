@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .. import ops
-from .._checks import check_eps
+from .. import _C, ops
+from .._checks import check_eps, kind_of, whole_number
 from .._where import explained, not_sparse
 from ..ops.pooling import spread_items
 from ..tensor import SparseTensor
@@ -40,6 +40,8 @@ class BatchNorm(torch.nn.BatchNorm1d):
         >>> nn.BatchNorm(4)(x).shape
         torch.Size([2, 4])
     """
+
+    _channels: tuple[str, ...] = ("num_features",)
 
     def _check_arguments(self) -> None:
         check_eps(self.eps)
@@ -221,6 +223,8 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
     ) -> torch.nn.Module:
         """Replaces every batch norm of a network of sparse tensors, as
         torch.nn.SyncBatchNorm.convert_sync_batchnorm does for dense ones."""
+        if not isinstance(module, torch.nn.Module):
+            raise _C.UserError(f"module is {kind_of(module)}: give a network")
         if isinstance(module, BatchNorm):
             synchronised = cls(
                 module.num_features,
@@ -267,6 +271,8 @@ class LayerNorm(torch.nn.LayerNorm):
         tensor([0., 0., 0., 0.], grad_fn=<SelectBackward0>)
     """
 
+    _channels = ("normalized_shape",)
+
     def _check_arguments(self) -> None:
         check_eps(self.eps)
 
@@ -303,6 +309,7 @@ class InstanceNorm(torch.nn.Module):
     def __init__(self, channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         """The arguments are those of the class."""
         super().__init__()
+        channels = whole_number("channels", channels, 1)
         check_eps(eps)
         self.eps = eps
         self.weight = torch.nn.Parameter(torch.ones(channels)) if affine else None

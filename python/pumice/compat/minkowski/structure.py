@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from ... import _C, ops
-from ..._checks import at_least_one
+from ..._checks import at_least_one, kind_of
 from ...tensor import SparseTensor as Sparse
 from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
@@ -157,6 +157,9 @@ def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.
     inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     at_least_one(f"{name}: tensors", inputs, "SparseTensor")
     first = inputs[0]
+    for number, x in enumerate(inputs):
+        if not hasattr(x, "_manager"):
+            raise _C.UserError(f"{name}: tensor {number} is {kind_of(x)}: give sparse tensors at one key")
     for other in inputs[1:]:
         if other._manager is not first._manager or other._key != first._key:
             raise PeerAssertionError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .... import _C
 from ....coords import Coordinates
-from ...._checks import at_least_one
+from ...._checks import at_least_one, kind_of
 from ...foreign import PeerAssertionError
 from .core import SparseConvTensor
 from .pair_functions import (  # noqa: F401  (spconv has them here)
@@ -31,6 +32,9 @@ def sparse_add(*tens: SparseConvTensor) -> SparseConvTensor:
     the sites are new, and no inverse convolution leads back from them.
     """
     at_least_one("sparse_add: tens", tens, "SparseConvTensor")
+    for number, x in enumerate(tens):
+        if not isinstance(x, SparseConvTensor):
+            raise _C.UserError(f"sparse_add: tensor {number} is {kind_of(x)}: give SparseConvTensors")
     first = tens[0]
     for other in tens[1:]:
         if (other.spatial_shape, other.batch_size) != (first.spatial_shape, first.batch_size):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .... import _C
+from ...._checks import kind_of
 from ..voxels import Grid, voxelize
 
 
@@ -48,6 +49,8 @@ class PointToVoxel:
         self, pc: Tensor, clear_voxels: bool = True, empty_mean: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The same, and the voxel of every point: int64 [N], -1 where it has none."""
+        if not isinstance(pc, Tensor):
+            raise _C.UserError(f"pc is {kind_of(pc)}: give a tensor [points, C], as torch.from_numpy(pc)")
         if pc.device.type != self.device.type:
             raise _C.UserError(f"points are on {pc.device}, and PointToVoxel on {self.device}")
         if pc.dim() != 2 or pc.shape[1] != self.num_point_features:

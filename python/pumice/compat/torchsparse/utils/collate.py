@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...._checks import at_least_one
+from .... import _C
+from ...._checks import at_least_one, kind_of
 from ...foreign import PeerAssertionError
 from .. import conventions
 from ..tensor import SparseTensor
@@ -19,6 +20,8 @@ def sparse_collate(inputs: Sequence[Any]) -> Any:
     at_least_one("sparse_collate: inputs", inputs, "SparseTensor")
     coords, feats = [], []
     for item, x in enumerate(inputs):
+        if not hasattr(x, "coords") or not hasattr(x, "feats"):
+            raise _C.UserError(f"sparse_collate: item {item} is {kind_of(x)}: give a list of SparseTensors")
         cells, rows = torch.as_tensor(x.coords), torch.as_tensor(x.feats)
         if x.stride != inputs[0].stride:
             raise PeerAssertionError(

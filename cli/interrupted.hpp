@@ -1,0 +1,29 @@
+// What a command says when Ctrl-C ends it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+namespace pumice::cli {
+
+/// As long as it lives, Ctrl-C prints a text on standard error before it ends the program as it
+/// does without. One at a time, of the thread that made it.
+class SaysAtInterrupt {
+ public:
+  /// "stopped; no bundle was written": without the name of the program.
+  explicit SaysAtInterrupt(const std::string& text);
+  ~SaysAtInterrupt();
+  SaysAtInterrupt(const SaysAtInterrupt&) = delete;
+  SaysAtInterrupt& operator=(const SaysAtInterrupt&) = delete;
+
+  /// From now on another text.
+  void say(const std::string& text);
+
+ private:
+  std::array<std::string, 2> texts_;   // the handler may be reading the other one
+  std::size_t next_ = 0;
+  void (*before_)(int);
+};
+
+}   // namespace pumice::cli
