@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
 import pathlib
 import shutil
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -319,13 +321,21 @@ def test_what_is_no_dataset_is_refused_where_it_is_given(tmp_path: pathlib.Path)
     refused(lambda: data.VoxelDataset(["a.bin"], kitti)[0], "scans[0] is a str", "read_points")
     returned = data.VoxelDataset([scan], kitti, augment=lambda scan, random: None)
     refused(lambda: returned[0], "what augment returned is None")
-    fewer = pumice.PointCloud(scan.positions, scan.intensity, scan.labels[:-1], None, None)
+
+    def changed(**columns: Any) -> pumice.PointCloud:
+        """A scan whose arrays somebody set later."""
+        cloud = copy.copy(scan)
+        for name, values in columns.items():
+            setattr(cloud, name, values)
+        return cloud
+
+    fewer = changed(labels=scan.labels[:-1])
     refused(lambda: data.VoxelDataset([fewer], kitti)[0], f"scans[0].labels has shape ({len(scan) - 1},)")
-    columns = dataclasses.replace(scan, intensity=scan.intensity[:, None])
+    columns = changed(intensity=scan.intensity[:, None])
     refused(lambda: data.VoxelDataset([columns], kitti)[0], "scans[0].intensity", f"[P], here [{len(scan)}]")
-    tensors = dataclasses.replace(scan, positions=torch.from_numpy(scan.positions))
+    tensors = changed(positions=torch.from_numpy(scan.positions))
     refused(lambda: data.VoxelDataset([tensors], kitti)[0], "scans[0].positions is a Tensor", "NumPy")
-    flat = dataclasses.replace(scan, positions=scan.positions[:, :2])
+    flat = changed(positions=scan.positions[:, :2])
     refused(lambda: data.VoxelDataset([flat], kitti).sample(flat), "cloud.positions", "[P, 3]")
     refused(lambda: data.SimulatedScans(100), "seeds = 100", "range(100)")
     refused(lambda: data.SimulatedScans([1], beams=48), "beams = 48")

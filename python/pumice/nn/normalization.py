@@ -172,6 +172,7 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
         process_group: Any = None,
     ) -> None:
         """The arguments are those of the class."""
+        num_features = whole_number("num_features", num_features, 1)
         super().__init__(num_features, eps, momentum, affine, track_running_stats)
         check_eps(eps)
         self.process_group = process_group
