@@ -12,6 +12,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "kernels_selection.hpp"
+#include "plan_file.hpp"
 
 namespace pumice::cli {
 namespace {
@@ -46,7 +47,7 @@ void add_compiler(CLI::App& part, const ArgumentsPtr& arguments) {
 void prepare(KernelArguments& arguments) {
   if (!arguments.nvrtc.empty()) ::setenv("PUMICE_NVRTC", arguments.nvrtc.c_str(), 1);
   for (const std::string& table : arguments.tables)
-    std::ranges::move(tune::read_plan_table(table), std::back_inserter(arguments.plans));
+    std::ranges::move(read_plans(table), std::back_inserter(arguments.plans));
 }
 
 }   // namespace

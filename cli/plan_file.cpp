@@ -23,9 +23,22 @@ void add_plans(CLI::App& command, std::string& file) {
       "it: taken in place of those that this machine keeps");
 }
 
+std::vector<tune::StoredPlan> read_plans(const std::string& file) {
+  std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].key.version != PUMICE_VERSION) continue;
+    try {
+      (void)parse_plan(plans[i].record.plan);
+    } catch (const UserError& error) {
+      throw UserError(fmt::format("{}: plan {}: {}", printable_path(file), i + 1, error.what()));
+    }
+  }
+  return plans;
+}
+
 PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) : file_(file) {
   if (file.empty()) return;
-  const std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
+  const std::vector<tune::StoredPlan> plans = read_plans(file);
   const Target& target = target_of(parse_device(device));
   std::set<std::string> measured_for;
   for (const tune::StoredPlan& plan : plans)

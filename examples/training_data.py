@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from training_run import CannotBegin
 
 from pumice import data
 
@@ -104,11 +103,8 @@ def _begin_worker(number: int) -> None:
 
 
 def streets(first: int, count: int, beams: int, cache: Path) -> data.SimulatedScans:
-    """Streets `first` to `first + count - 1`. Raises CannotBegin where the cache is no folder."""
-    try:
-        return data.SimulatedScans(range(first, first + count), beams, cache=cache)
-    except OSError as error:
-        raise CannotBegin(f"--cache {cache}: {error.strerror}; give another folder") from error
+    """Streets `first` to `first + count - 1`. Raises UserError where the cache is no folder."""
+    return data.SimulatedScans(range(first, first + count), beams, cache=cache)
 
 
 def training_set(

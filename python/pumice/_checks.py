@@ -3,6 +3,7 @@ NumPy only; _tensors.py checks tensors of PyTorch."""
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import sys
@@ -73,6 +74,17 @@ def sparse_from(value: Any, otherwise: str = "make one with pumice.SparseTensor(
     if not type(value).__module__.startswith("pumice."):
         return otherwise
     return _SPARSE_OF.get(type(value).__name__, otherwise)
+
+
+def takes(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many arguments, as far as it tells."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except ValueError:  # it says nothing of its arguments
+        return True
+    except TypeError:
+        return False
+    return True
 
 
 def check_path(name: str, path: Any) -> None:

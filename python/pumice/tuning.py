@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import check_path, kind_of, whole_number
+from ._checks import check_path, kind_of, takes, whole_number
 from .passes import as_it_was, check_input, fresh, is_input
 
 
@@ -175,6 +175,9 @@ def tune(
                 model(x)
             return
         value = loss(model(x), items[scan])
+        if not isinstance(value, torch.Tensor) or value.numel() != 1:
+            given = f"has shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"is {kind_of(value)}"
+            raise _C.UserError(f"what loss returned {given}: give a tensor of one number, as …mean()")
         value.backward()
         for parameter in model.parameters():
             parameter.grad = None
@@ -229,6 +232,8 @@ def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s:
         raise _C.UserError(f"loader is {kind_of(loader)}: give a list of inputs, [x], or a DataLoader")
     if loss is not None and not callable(loss):
         raise _C.UserError(f"loss is {kind_of(loss)}: give a function, as lambda output, item: …")
+    if loss is not None and not takes(loss, 2):
+        raise _C.UserError("loss cannot be called with two arguments: give a function, as lambda output, item: …")
     if isinstance(model, torch.nn.parallel.DistributedDataParallel):
         raise _C.UserError(
             "model is wrapped for several processes, whose gradients wait for each other: tune model.module in one "

@@ -11,7 +11,7 @@ from . import _needs_torch  # noqa: F401  (first, since it says what is missing)
 import torch
 
 from . import _C
-from ._checks import check_path, kind_of, warn_once
+from ._checks import check_path, kind_of, shown, warn_once
 
 # The names of the format.
 _NAMES = {
@@ -66,6 +66,8 @@ def save_weights(
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     if not os.path.isdir(folder):
         raise _C.UserError(f"{os.fspath(path)}: there is no folder {folder}: make it first")
+    if metadata is not None and not hasattr(metadata, "keys"):
+        raise _C.UserError(f"metadata {shown(metadata)}: give a dictionary of texts, as {{'voxel_size': '0.1'}}")
     said = dict(metadata or {})
     for key, value in said.items():
         if not isinstance(key, str) or not isinstance(value, str):

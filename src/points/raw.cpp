@@ -7,6 +7,7 @@ namespace pumice::detail {
 namespace {
 
 constexpr std::int64_t kOrderRows = 64;   // fewer say nothing about the order of columns
+constexpr std::int64_t kFewRows = 8;      // enough to see that they go on as they began
 constexpr double kMixedUp = 0.3;          // disorder above which another layout is considered
 constexpr double kMuchBetter = 0.5;       // and this share of it makes that one the likely one
 
@@ -14,7 +15,7 @@ constexpr double kMuchBetter = 0.5;       // and this share of it makes that one
 bool is_cut_off(Bytes bytes, const RawLayout& given, std::size_t left_over) {
   const PointColumns columns =
       raw_columns(bytes.first(bytes.size() - left_over), given, Role::time);
-  return columns.points >= kOrderRows && can_be_metres(columns) && disorder(columns) < kMixedUp;
+  return columns.points >= kFewRows && can_be_metres(columns) && disorder(columns) < kMixedUp;
 }
 
 /// "; it looks like f16x5: give layout = f16x5, in the program --layout f16x5"

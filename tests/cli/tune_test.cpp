@@ -95,6 +95,10 @@ TEST_F(TuneTest, RefusesATableOfAnotherMachine) {
   expect_refusal(with("tune", {"--out", path("plans.txt")}), {"--out", ".json"});
   expect_refusal({"plans", "export", path("plans.txt")}, {"FILE", ".json"});
   expect_refusal({"plans", "import", path("none.json")}, {"none.json"});
+  std::string text = read_text(table);
+  text.replace(text.find("fetch_on_demand"), 15, "nope");
+  write_text(path("bad.json"), text);
+  expect_refusal({"plans", "import", path("bad.json")}, {"bad.json: plan 1", "dataflow"});
 }
 
 TEST_F(TuneTest, NamesFewGroupsWhereTheBudgetEnds) {

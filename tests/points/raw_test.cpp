@@ -76,6 +76,8 @@ TEST(RawScan, ThatWasCutOffIsNotReadAsAnotherLayout) {
               "scan.bin: " + std::to_string(16000 + more) + " bytes are 1000 points of f32x4 and " +
                   std::to_string(more) + " bytes more; it looks cut off: copy it again");
   }
+  EXPECT_NE(message_of([&] { read_raw_bytes(whole.substr(0, 1000)); }).find("it looks cut off"),
+            std::string::npos);
   EXPECT_TRUE(message_of([&] {
                 read_raw_bytes("hello\n");
               }).ends_with("this may not be a point cloud or may be truncated"));

@@ -198,3 +198,26 @@ def test_tensors_among_sparse_ones_of_other_interfaces() -> None:
         (lambda: torchsparse.utils.collate.sparse_collate([ROWS]), "sparse_collate: item 0 is a Tensor"),
     ):
         assert words in said(call), words  # type: ignore[arg-type]
+
+
+def test_sites_seeds_and_losses_of_no_use(x: pumice.SparseTensor, tmp_path: pathlib.Path) -> None:
+    scan = pumice.simulate(1, beams=32)
+    sets = [pumice.data.VoxelDataset([scan], pumice.data.SEMANTIC_KITTI, voxel=0.4, points=points) for points in (False, True)]
+    net = nn.SubMConv3d(4, 4, 3)
+    for call, words in (
+        (lambda: nn.Conv3d(4, 4, 2, stride=2)(x, x), "Conv3d finds the sites of its result itself, and got like = a SparseTensor"),
+        (lambda: net(x, x.coords), "SubMConv3d finds the sites of its result itself"),
+        (lambda: pumice.data.SimulatedScans([0.5])[0], "seeds[0] = 0.5: give a whole number"),
+        (lambda: pumice.data.SimulatedScans([-1])[0], "seeds[0] = -1"),
+        (lambda: pumice.data.collate([sets[0][0], sets[1][0]]), "one of samples[1] and samples[0] has points"),
+        (lambda: pumice.tune(net, [x], loss=lambda output: 0, store=False), "loss cannot be called with two arguments"),
+        (lambda: pumice.tune(net, [x], loss=lambda y, item: 5, store=False), "what loss returned is an int: give a tensor of one number"),
+        (lambda: pumice.tune(net, [x], loss=lambda y, item: y.features, store=False), "what loss returned has shape [2, 4]"),
+        (lambda: pumice.save_weights(net, tmp_path / "a.safetensors", torch.float16, "0.1"), "metadata = '0.1': give a dictionary"),  # type: ignore[arg-type]
+        (lambda: pumice.data.SemanticKitti(5), "root is an int"),  # type: ignore[arg-type]
+        (lambda: pumice.data.Waymo(None), "root is None"),  # type: ignore[arg-type]
+        (lambda: pumice.data.NuScenes(tmp_path, 5), "version is an int"),  # type: ignore[arg-type]
+        (lambda: spconv.SparseConvTensor(ROWS, CELLS, 8, 1), "spatial_shape = 8: give a number for each axis"),  # type: ignore[arg-type]
+        (lambda: torchsparse.SparseTensor(ROWS, CELLS) + 1, "SparseTensor + an int: give another SparseTensor"),
+    ):
+        assert words in said(call), words  # type: ignore[arg-type]

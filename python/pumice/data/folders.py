@@ -10,11 +10,12 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .. import _C
-from .._checks import check_file, whole_number
+from .._checks import check_file, check_path, whole_number
 from ..points import PointCloud, read_labels, read_points
 
 Folder = str | os.PathLike[str]
@@ -75,7 +76,7 @@ class SemanticKitti(_Files):
             if isinstance(sequence, str):
                 raise _C.UserError(f"sequences = [{sequence!r}, …]: give their numbers, as [8] for the folder 08")
             whole_number("sequences", sequence, 0)
-            folder = Path(root) / "sequences" / f"{sequence:02d}"
+            folder = _root(root) / "sequences" / f"{sequence:02d}"
             for path in sorted((folder / "velodyne").glob("*.bin")):
                 files.append((path, _existing(folder / "labels" / f"{path.stem}.label")))
         looked_for = f"{Path(root) / 'sequences'}/NN/velodyne/*.bin for NN in {list(sequences)}"
@@ -101,7 +102,8 @@ class NuScenes(_Files):
     """
 
     def __init__(self, root: Folder, version: str = "v1.0-trainval") -> None:
-        root = Path(root)
+        root = _root(root)
+        check_path("version", version)
         labels = _nuscenes_labels(root, version)
         found = sorted((root / "samples" / "LIDAR_TOP").glob("*.pcd.bin"))
         files: list[tuple[Path, Path | None]]
@@ -145,7 +147,8 @@ class Waymo(_Files):
 
     def __init__(self, root: Folder) -> None:
         files: list[tuple[Path, Path | None]] = []
-        for path in sorted([*Path(root).rglob("*.npz"), *Path(root).rglob("*.bin")]):
+        root = _root(root)
+        for path in sorted([*root.rglob("*.npz"), *root.rglob("*.bin")]):
             _check_waymo(path)
             files.append((path, next((p for p in self._beside(path) if p.exists()), None)))
         super().__init__(files, f".npz or .bin file below {root}", root)
@@ -199,6 +202,11 @@ def _check_waymo(path: Path) -> None:
         other = "KITTI: pumice.data.SemanticKitti reads the folder that has its sequences"
     if other is not None:
         raise _C.UserError(f"{path} is no frame of Waymo, but a file of {other}")
+
+
+def _root(root: Any) -> Path:
+    check_path("root", root)
+    return Path(root)
 
 
 def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:

@@ -254,6 +254,11 @@ def _check_sample(number: int, sample: object, first: Sample) -> None:
             f"samples[{number}] has {sample.features.shape[1]} features a voxel and samples[0] "
             f"{first.features.shape[1]}: give as many"
         )
+    if (sample.point_to_voxel is None) is not (first.point_to_voxel is None):
+        raise _C.UserError(
+            f"one of samples[{number}] and samples[0] has points, and the other has not: give samples of datasets with "
+            "the same points="
+        )
 
 
 torch.serialization.add_safe_globals([Sample])  # for torch.load of batches that were kept

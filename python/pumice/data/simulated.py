@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _C
+from .._checks import whole_number
 from ..points import PointCloud, simulate
 
 
@@ -54,7 +55,7 @@ class SimulatedScans:
         return len(self.seeds)
 
     def __getitem__(self, index: int) -> PointCloud:
-        seed = int(self.seeds[index])
+        seed = whole_number(f"seeds[{index}]", self.seeds[index], 0)
         if self.cache is None:
             return simulate(seed, self.beams)
         path = self.cache / f"street_{self.beams}_{seed}.npy"

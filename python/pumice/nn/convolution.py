@@ -202,11 +202,16 @@ def check_channels(in_channels: int, out_channels: int, groups: int) -> None:
 
 
 def sites_in(layer: Convolution, x: SparseTensor, like: Any = None) -> Coordinates:
-    """Those of the input. Raises UserError where `find` of the layer got something else than a sparse tensor, or `like`
-    is nothing that names sites."""
+    """Those of the input. Raises UserError where `find` of the layer got something else than a sparse tensor, or a
+    `like` that it has no use for."""
     if not isinstance(x, SparseTensor):
         raise not_sparse(layer, x)
-    sites_of(like)
+    if like is not None:
+        sites_of(like)
+        raise _C.UserError(
+            f"{type(layer).__name__} finds the sites of its result itself, and got like = {kind_of(like)}: leave it out; "
+            "ConvTranspose3d and InverseConv3d go to given sites"
+        )
     return x.coords
 
 

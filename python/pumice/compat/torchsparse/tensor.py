@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _C, ops
+from ..._checks import kind_of
 from ...coords import Coordinates
 from ...nn import deferred
 from ..mistakes import NoTensor, explaining, has_fractions, other_way_round
@@ -238,6 +239,8 @@ class SparseTensor(NoTensor):
         return same_rows(self.coords, other.coords)
 
     def __add__(self, other: SparseTensor) -> SparseTensor:
+        if not isinstance(other, SparseTensor):
+            raise _C.UserError(f"SparseTensor + {kind_of(other)}: give another SparseTensor, or change x.feats")
         if not self._on_sites_of(other):
             raise _C.UserError(
                 "+: the tensors are on different sites; torchsparse.generative_add unites them"

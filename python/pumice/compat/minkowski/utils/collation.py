@@ -41,7 +41,7 @@ def sparse_collate(
     features = torch.cat([torch.as_tensor(rows) for rows in feats])
     cells = batched_coordinates(coords, dtype, device)
     if len(cells) != len(features):
-        raise ValueError(f"{len(cells)} coordinates and {len(features)} features")
+        raise ValueError(f"{len(cells)} coordinates and {len(features)} features: give a row of features for each site")
     if device is not None:
         features = features.to(device)
     if labels is None:

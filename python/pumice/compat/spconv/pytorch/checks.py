@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...._checks import shown
 from ...foreign import PeerAssertionError, check_rows
 from ...mistakes import other_way_round
 
@@ -41,6 +42,8 @@ def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_si
         raise PeerAssertionError(
             f"features have {features.shape[0]} rows and indices {indices.shape[0]}: give a row of features for each site"
         )
+    if not hasattr(spatial_shape, "__len__"):
+        raise PeerAssertionError(f"spatial_shape {shown(spatial_shape)}: give a number for each axis, as [41, 1440, 1440]")
     if len(spatial_shape) != indices.shape[1] - 1:
         raise PeerAssertionError(
             f"spatial_shape has {len(spatial_shape)} numbers and indices "
