@@ -21,12 +21,18 @@ def is_input(x: Any) -> bool:
     )
 
 
+def _input_in_place_of(x: Any) -> str:
+    if isinstance(x, torch.nn.Module):
+        return "give the network first, then its input"
+    return "give one of its items" if isinstance(x, (list, tuple)) else sparse_from(x)
+
+
 def check_input(name: str, x: Any) -> None:
     """Raises UserError for what is no input of a sparse network."""
     if not is_input(x):
         raise _C.UserError(
             f"{name} takes a sparse tensor or a PointTensor, and got {kind_of(x)}: "
-            + ("give one of its items" if isinstance(x, (list, tuple)) else sparse_from(x))
+            + _input_in_place_of(x)
         )
 
 

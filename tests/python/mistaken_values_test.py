@@ -219,5 +219,13 @@ def test_sites_seeds_and_losses_of_no_use(x: pumice.SparseTensor, tmp_path: path
         (lambda: pumice.data.NuScenes(tmp_path, 5), "version is an int"),  # type: ignore[arg-type]
         (lambda: spconv.SparseConvTensor(ROWS, CELLS, 8, 1), "spatial_shape = 8: give a number for each axis"),  # type: ignore[arg-type]
         (lambda: torchsparse.SparseTensor(ROWS, CELLS) + 1, "SparseTensor + an int: give another SparseTensor"),
+        (lambda: torchsparse.nn.Conv3d(4, 8, 0), "kernel_size = (0, 0, 0), stride = (1, 1, 1): give whole numbers of at least 1"),
+        (lambda: torchsparse.nn.Conv3d(4, 8, 3, stride=-1), "stride = (-1, -1, -1)"),
+        (lambda: pumice.explain(x, net), "and got a SubMConv3d: give the network first, then its input"),  # type: ignore[arg-type]
+        (lambda: spconv.utils.PointToVoxel(0.1, [0, 0, 0, 4, 4, 4], 4, 10, 5), "vsize_xyz = 0.1: give a size for each axis"),  # type: ignore[arg-type]
+        (
+            lambda: minkowski.MinkowskiInterpolation()(minkowski.SparseTensor(ROWS, CELLS), torch.rand(2, 3)),
+            "query_coordinates have shape [2, 3]: give [points, 4], the batch index first",
+        ),
     ):
         assert words in said(call), words  # type: ignore[arg-type]

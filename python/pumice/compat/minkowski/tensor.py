@@ -166,6 +166,12 @@ class SparseTensor(Tensor):
 
     def _interpolation_map(self, query_coordinates: Rows) -> ops.InterpolationMap:
         sites = self.sites
+        columns = sites.indices.shape[1]
+        if query_coordinates.dim() != 2 or query_coordinates.shape[1] != columns:
+            raise _C.UserError(
+                f"query_coordinates have shape {list(query_coordinates.shape)}: give [points, {columns}], the batch index "
+                "first"
+            )
         wide = query_coordinates.dtype is torch.float64
         points = query_coordinates.clone() if wide else query_coordinates.to(torch.float32, copy=True)
         if sites.batch_size == 0:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .... import _C
-from ...._checks import kind_of
+from ...._checks import kind_of, shown
 from ..voxels import Grid, voxelize
 
 
@@ -26,6 +26,8 @@ class PointToVoxel:
         max_num_points_per_voxel: int,
         device: torch.device | str = "cpu",
     ) -> None:
+        if not hasattr(vsize_xyz, "__len__"):
+            raise _C.UserError(f"vsize_xyz {shown(vsize_xyz)}: give a size for each axis, as [0.1, 0.1, 0.2]")
         self.ndim = len(vsize_xyz)
         self.device = torch.device(device)
         self.num_point_features = num_point_features

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..... import _C
 from ....._checks import whole_number
 from ....foreign import ForeignWeight, PeerAssertionError
 from ... import conventions
@@ -67,6 +68,10 @@ class Conv3d(torch.nn.Module):
         self.generative = generative
         self._config = config
         self.kernel_volume = math.prod(self.kernel_size)
+        if min(*self.kernel_size, *self.stride) < 1:
+            raise _C.UserError(
+                f"kernel_size = {self.kernel_size}, stride = {self.stride}: give whole numbers of at least 1"
+            )
         if not self.obeys_dilation:
             functional.warn_of_dilation(dilation)
         # A single offset with a stride is a matrix before 2.1.
