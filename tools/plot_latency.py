@@ -14,7 +14,7 @@ import math
 import sys
 from pathlib import Path
 
-from svg_chart import human, marker, page, text
+from svg_chart import frame, human, marker, page, text
 
 WIDTH, HEIGHT = 760, 440
 LEFT, RIGHT, TOP, BOTTOM = 70, 210, 48, 64   # margins
@@ -38,10 +38,11 @@ def point_of(record, name):
     return f'{record["network"]} {record["precision"]}', record["voxels"], shares
 
 
-def axis_step(largest):
-    """A round step that gives four to ten ticks."""
-    step = 10.0 ** math.floor(math.log10(largest))
-    return next(step * part for part in (0.1, 0.2, 0.25, 0.5, 1) if largest / (step * part) <= 10)
+def ticks(largest):
+    """Multiples of a round step, four to ten of them."""
+    power = 10.0 ** math.floor(math.log10(largest))
+    step = next(power * part for part in (0.1, 0.2, 0.25, 0.5, 1) if largest / (power * part) <= 10)
+    return [number * step for number in range(int(1.05 * largest / step) + 1)]
 
 
 def draw(points):
@@ -54,20 +55,10 @@ def draw(points):
     def y(ms):
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ms / (1.05 * most_ms)
 
-    parts = [
-        text(LEFT, 26, "Latency of one scan against its voxels", "start", 'font-size="16"'),
-        text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, "voxels"),
-        text(18, (TOP + HEIGHT - BOTTOM) / 2, "ms",
-             more=f'transform="rotate(-90 18 {(TOP + HEIGHT - BOTTOM) / 2:.0f})"'),
-    ]  # fmt: skip
-    step = axis_step(most_voxels)
-    for tick in range(int(1.05 * most_voxels / step) + 1):
-        parts.append(f'<path d="M{x(tick * step):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#ddd"/>')
-        parts.append(text(x(tick * step), HEIGHT - BOTTOM + 20, human(tick * step)))
-    step = axis_step(most_ms)
-    for tick in range(int(1.05 * most_ms / step) + 1):
-        parts.append(f'<path d="M{LEFT} {y(tick * step):.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        parts.append(text(LEFT - 8, y(tick * step) + 4, f"{tick * step:g}", "end"))
+    parts = frame(
+        (LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM), "Latency of one scan against its voxels", ("voxels", "ms"),
+        [(x(value), human(value)) for value in ticks(most_voxels)], [(y(value), f"{value:g}") for value in ticks(most_ms)],
+    )  # fmt: skip
     names = list(dict.fromkeys(name for name, _, _ in points))
     for name, voxels, shares in points:
         colour = COLOURS[names.index(name) % len(COLOURS)]

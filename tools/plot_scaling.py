@@ -13,7 +13,7 @@ import math
 import sys
 from pathlib import Path
 
-from svg_chart import LogAxis, human, marker, page, text
+from svg_chart import LogAxis, frame, human, marker, page, text
 
 WIDTH, HEIGHT = 760, 470
 LEFT, RIGHT, TOP, BOTTOM = 80, 250, 48, 64   # margins
@@ -51,18 +51,10 @@ def draw(record):
     laws = [power_law(points) for points in series.values()]
     fitted = [factor * rows**exponent for exponent, factor in laws for rows, _ in everything]
     y = LogAxis([ms for _, ms in everything] + fitted, HEIGHT - BOTTOM, TOP)
-    parts = [
-        text(LEFT, 26, TITLE.format(**record), "start", 'font-size="16"'),
-        text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, "voxels"),
-        text(20, (TOP + HEIGHT - BOTTOM) / 2, "ms",
-             more=f'transform="rotate(-90 20 {(TOP + HEIGHT - BOTTOM) / 2:.0f})"'),
-    ]  # fmt: skip
-    for value in x.ticks():
-        parts.append(f'<path d="M{x(value):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#ddd"/>')
-        parts.append(text(x(value), HEIGHT - BOTTOM + 20, human(value)))
-    for value in y.ticks():
-        parts.append(f'<path d="M{LEFT} {y(value):.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>')
-        parts.append(text(LEFT - 8, y(value) + 4, human(value), "end"))
+    parts = frame(
+        (LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM), TITLE.format(**record), ("voxels", "ms"),
+        [(x(value), human(value)) for value in x.ticks()], [(y(value), human(value)) for value in y.ticks()],
+    )  # fmt: skip
     for index, ((name, points), (colour, shape)) in enumerate(zip(series.items(), STYLES)):
         exponent, factor = laws[index]
         ends = [points[0][0], points[-1][0]]

@@ -48,6 +48,24 @@ def text(x, y, words, anchor="middle", more=""):
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{words}</text>'
 
 
+def frame(box, title, words, x_ticks, y_ticks):
+    """Title, the words along both axes, and a grid; `box`: left, top, right, bottom; a tick is (pixel, words)."""
+    left, top, right, bottom = box
+    x_words, y_words = words
+    parts = [
+        text(left, 26, title, "start", 'font-size="16"'),
+        text((left + right) / 2, bottom + 48, x_words),
+        text(20, (top + bottom) / 2, y_words, more=f'transform="rotate(-90 20 {(top + bottom) / 2:.0f})"'),
+    ]
+    for at, value in x_ticks:
+        parts.append(f'<path d="M{at:.1f} {top}V{bottom}" stroke="#ddd"/>')
+        parts.append(text(at, bottom + 20, value))
+    for at, value in y_ticks:
+        parts.append(f'<path d="M{left} {at:.1f}H{right}" stroke="#ddd"/>')
+        parts.append(text(left - 8, at + 4, value, "end"))
+    return parts
+
+
 def page(width, height, parts):
     """The parts on white, as a file."""
     head = [

@@ -45,19 +45,7 @@ class PointCloud:
     ring: np.ndarray | None = None  # int32 [P]
 
     def __post_init__(self) -> None:
-        positions = self.positions
-        if not isinstance(positions, np.ndarray) or positions.ndim != 2 or positions.shape[1] != 3:
-            given = f"have shape {list(positions.shape)}" if hasattr(positions, "shape") else f"are {kind_of(positions)}"
-            raise _C.UserError(f"positions {given}: give a NumPy array [points, 3] of x, y, z in metres")
-        for name in ("intensity", "labels", "time", "ring"):
-            column = getattr(self, name)
-            if column is None:
-                continue
-            if not isinstance(column, np.ndarray) or column.shape != (len(positions),):
-                given = f"have shape {list(column.shape)}" if hasattr(column, "shape") else f"are {kind_of(column)}"
-                raise _C.UserError(
-                    f"{name} {given}: give a NumPy array with a number for each of {len(positions)} points, or None"
-                )
+        check_columns("PointCloud", self)
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -68,6 +56,23 @@ class PointCloud:
         if intensity is None:
             intensity = np.zeros(len(self), dtype=np.float32)
         return np.concatenate([self.positions, intensity[:, None]], axis=1)
+
+
+def check_columns(name: str, cloud: PointCloud) -> None:
+    """Raises UserError, naming the column, unless the columns of `cloud` are NumPy arrays that fit each other."""
+    for field in dataclasses.fields(cloud):
+        value = getattr(cloud, field.name)
+        if value is None and field.name != "positions":
+            continue
+        if not isinstance(value, np.ndarray):
+            raise _C.UserError(
+                f"{name}.{field.name} is {kind_of(value)}: give a NumPy array, as np.asarray() does"
+            )
+        points = cloud.positions.shape[:1]
+        wanted = (*points, 3) if field.name == "positions" else points
+        if value.shape != wanted:
+            shape = "[P, 3]" if field.name == "positions" else f"[P], here {list(points)}"
+            raise _C.UserError(f"{name}.{field.name} has shape {value.shape}: give {shape}")
 
 
 @dataclasses.dataclass

@@ -18,8 +18,9 @@
 namespace pumice {
 namespace {
 
-// What a cut takes for each row and offset, in the units of tile_cost. A unit is some 16 ns on an
-// H200 (96 -> 96 channels at 91,767 rows: 2,172 units in 34.5 us); a second height for the four
+// What a cut takes for each row and offset, in the units of tile_cost. A unit was some 16 ns on an
+// H200 when this was measured, and is 15 since those costs were fitted anew (96 -> 96 channels at
+// 91,767 rows: 2,271 units in 34.5 us); a second height for the four
 // finest maps of MinkUNet42 at half width, 5.4 million rows x offsets, took 66 us.
 constexpr double kCutUnits = 7.5e-4;
 constexpr double kMultiprocessors = 132;   // of that H200: a unit is work of one of them

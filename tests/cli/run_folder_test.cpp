@@ -73,6 +73,10 @@ TEST_F(RunFolderTest, SaysAtCtrlCHowFarItCame) {
   const std::string shown = interrupted(thin({"--repeat", "1000"}), "minkunet42 [");
   EXPECT_NE(shown.find("pumice: stopped before the first scan was done"), std::string::npos)
       << shown;
+  const std::string later = interrupted(thin({"--repeat", "300"}), "] 1/2");
+  EXPECT_NE(later.find("pumice: stopped after 1 of 2 scans; their results are whole"),
+            std::string::npos)
+      << later;
 }
 
 TEST_F(RunFolderTest, EveryScanHasResultsNamedAfterIt) {

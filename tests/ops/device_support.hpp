@@ -21,6 +21,14 @@ inline constexpr DType kDeviceTypes[] = {DType::f32, DType::f16, DType::bf16};
 /// 2^-10 a product, in roundings of fp32.
 inline constexpr double kTf32Roundings = 2.2 * (1 << 14);
 
+/// Rows that a thread adds up in fp32 before it meets others.
+inline constexpr double kWork = 256;
+
+/// How large a sum of so many terms of either sign becomes: what its roundings are of.
+inline double sum_of(std::int64_t terms) {
+  return std::sqrt(static_cast<double>(terms)) + 1;
+}
+
 /// On the host; waits.
 inline Tensor back(const Tensor& tensor) {
   return copy_to_host(tensor, tensor.stream());

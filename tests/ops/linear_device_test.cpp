@@ -2,7 +2,6 @@
 // Covers linear on a device.
 #include <pumice/ops/linear.hpp>
 
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,14 +20,6 @@ namespace pumice {
 namespace {
 
 using namespace test;
-
-/// Rows that a thread adds up in fp32 before it meets others.
-constexpr double kWork = 256;
-
-/// How large a sum of so many terms of either sign becomes: what its roundings are of.
-double sum_of(std::int64_t terms) {
-  return std::sqrt(static_cast<double>(terms)) + 1;
-}
 
 TEST(LinearGradientsGpu, agree_with_the_cpu) {
   PUMICE_NEEDS_GPU();

@@ -1,7 +1,6 @@
 // Norms, activations and sums over rows on a CUDA device, the same calls as on the CPU, forward and
 // backward.
 // Covers activation and normalization on a device.
-#include <cmath>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -17,14 +16,6 @@ namespace pumice {
 namespace {
 
 using namespace test;
-
-/// Rows that a thread adds up in fp32 before it meets others.
-constexpr double kWork = 256;
-
-/// How large a sum of so many terms of either sign becomes: what its roundings are of.
-double sum_of(std::int64_t terms) {
-  return std::sqrt(static_cast<double>(terms)) + 1;
-}
 
 struct Problem {
   std::int64_t rows;

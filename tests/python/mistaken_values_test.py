@@ -174,10 +174,10 @@ def test_scans_made_by_hand() -> None:
     cloud = pumice.PointCloud(np.zeros((5, 3), np.float32))
     assert len(cloud) == 5 and cloud.features().shape == (5, 4) and cloud.labels is None
     for make, words in (
-        (lambda: pumice.PointCloud(np.zeros((5, 2))), "positions have shape [5, 2]: give a NumPy array [points, 3]"),
-        (lambda: pumice.PointCloud([[0, 0, 0]]), "positions are a list"),
-        (lambda: pumice.PointCloud(np.zeros((5, 3)), labels=np.zeros(4)), "labels have shape [4]"),
-        (lambda: pumice.PointCloud(np.zeros((5, 3)), 1.0), "intensity are a float"),
+        (lambda: pumice.PointCloud(np.zeros((5, 2))), "PointCloud.positions has shape (5, 2): give [P, 3]"),
+        (lambda: pumice.PointCloud([[0, 0, 0]]), "PointCloud.positions is a list: give a NumPy array"),
+        (lambda: pumice.PointCloud(np.zeros((5, 3)), labels=np.zeros(4)), "PointCloud.labels has shape (4,): give [P], here [5]"),
+        (lambda: pumice.PointCloud(np.zeros((5, 3)), 1.0), "PointCloud.intensity is a float: give a NumPy array"),
         (
             lambda: pumice.data.VoxelDataset([cloud], pumice.data.SEMANTIC_KITTI, voxel=0.1, augment=lambda scan: scan),
             "augment cannot be called with two arguments",

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _C
 from .._checks import ascending, at_least_one, kind_of, number_from, takes, whole_number
-from ..points import PointCloud
+from ..points import PointCloud, check_columns
 
 Augmentation = Callable[[PointCloud, np.random.Generator], PointCloud]
 
@@ -69,19 +69,7 @@ def check_scan(name: str, cloud: Any) -> PointCloud:
         raise _C.UserError(
             f"{name} is {kind_of(cloud)}: give a PointCloud, as pumice.read_points(path) does"
         )
-    for field in dataclasses.fields(cloud):
-        value = getattr(cloud, field.name)
-        if value is None and field.name != "positions":
-            continue
-        if not isinstance(value, np.ndarray):
-            raise _C.UserError(
-                f"{name}.{field.name} is {kind_of(value)}: give a NumPy array, as np.asarray() does"
-            )
-        points = cloud.positions.shape[:1]
-        wanted = (*points, 3) if field.name == "positions" else points
-        if value.shape != wanted:
-            shape = "[P, 3]" if field.name == "positions" else f"[P], here {list(points)}"
-            raise _C.UserError(f"{name}.{field.name} has shape {value.shape}: give {shape}")
+    check_columns(name, cloud)
     return cloud
 
 

@@ -157,6 +157,34 @@ constexpr std::int32_t kMostMultiprocessors = 192;
 /// Of a window of a layer that halves the sites, 2x2x2.
 constexpr std::int64_t kFewOffsets = 8;
 
+// A stage costs the lines of 128 bytes that it gathers and those of weights, which every tile reads
+// again, and a barrier. Constants of wgmma and of tiles that keep their weights are fitted to the
+// candidates of all layers of MinkUNet42, half its widths, CenterPoint and SECOND in f16 and tf32
+// (`pumice explain --measure`) and of 30 layers in bf16 (pumice_cuda_tile_benchmark), on an H200
+// and an H100; those of the others to 28 layers of that benchmark, on an H200.
+
+double warpgroup_stage(const TileSpec& spec, double lines, std::int64_t offsets) {
+  // Tiles of one block of rows skip every entry that it lacks. Where sites are halved there is less
+  // to skip, and narrow ones do not keep the tensor cores busy.
+  const bool skips = spec.tile_rows == kBlockRows;
+  const double skipped = !skips                    ? 1.0
+                         : offsets <= kFewOffsets  ? 0.69
+                         : spec.tile_columns <= 64 ? 0.84
+                                                   : 0.57;
+  const bool tall = spec.tile_rows > 128 && spec.tile_columns > 64;
+  const bool together = spec.tile_rows == 128 && spec.blocks_per_sm > 1;
+  const double stage = (0.9 * spec.tile_rows + 1.19 * spec.tile_columns) * lines * skipped + 31.2;
+  return stage * (tall ? 1.1 : together ? 1.01 : 1.0);
+}
+
+double stage_cost(const TileSpec& spec, std::int64_t offsets) {
+  const double lines = depth_bytes(spec) / 128.0;
+  if (spec.resident_offsets > 0) return 1.23 * spec.tile_rows * lines + 32;   // weights are there
+  if (spec.instruction == Instruction::wgmma) return warpgroup_stage(spec, lines, offsets);
+  const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
+  return 1.1 * ((0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35);
+}
+
 constexpr int kRowBits = 5;
 constexpr int kMostRowBits = 40;
 int dropped_bits(std::int64_t rows) {
@@ -220,41 +248,9 @@ std::int64_t rounded_rows(std::int64_t rows) {
   return std::min((rows + half) >> drop << drop, std::int64_t{1} << kMostRowBits);
 }
 
-namespace {
-
-// A stage costs the lines of 128 bytes that it gathers and those of weights, which every tile reads
-// again, and a barrier. Constants of wgmma and of tiles that keep their weights are fitted to the
-// candidates of all layers of MinkUNet42, half its widths, CenterPoint and SECOND in f16 and tf32
-// (`pumice explain --measure`) and of 30 layers in bf16 (pumice_cuda_tile_benchmark), on an H200
-// and an H100; those of the others to a sixth of that, on an H200.
-
-double warpgroup_stage(const TileSpec& spec, double lines, std::int64_t offsets) {
-  // Tiles of one block of rows skip every entry that it lacks. Where sites are halved there is less
-  // to skip, and narrow ones do not keep the tensor cores busy.
-  const bool skips = spec.tile_rows == kBlockRows;
-  const double skipped = !skips                    ? 1.0
-                         : offsets <= kFewOffsets  ? 0.69
-                         : spec.tile_columns <= 64 ? 0.84
-                                                   : 0.57;
-  const bool tall = spec.tile_rows > 128 && spec.tile_columns > 64;
-  const bool together = spec.tile_rows == 128 && spec.blocks_per_sm > 1;
-  const double stage = (0.9 * spec.tile_rows + 1.19 * spec.tile_columns) * lines * skipped + 31.2;
-  return stage * (tall ? 1.1 : together ? 1.01 : 1.0);
-}
-
-double stage_cost(const TileSpec& spec, std::int64_t offsets) {
-  const double lines = depth_bytes(spec) / 128.0;
-  if (spec.resident_offsets > 0) return 1.23 * spec.tile_rows * lines + 32;   // weights are there
-  if (spec.instruction == Instruction::wgmma) return warpgroup_stage(spec, lines, offsets);
-  const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
-  return 1.1 * ((0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35);
-}
-
-}   // namespace
-
 /// Stages of all tiles over the machine, and those of one tile more, since the longest one starts
-/// first but ends last. What it picks for all layers of those networks takes at most 7 % longer
-/// than the best candidates, splits among them, on both devices.
+/// first but ends last. Summed over the layers of a network, what it picks takes at most 7 % longer
+/// than the fastest candidates, splits among them, on both devices.
 double tile_cost(const TileSpec& spec, const TileProblem& problem) {
   const double tiles = std::max(1.0, static_cast<double>(problem.rows) / spec.tile_rows) *
                        column_tiles(spec) * spec.groups / problem.multiprocessors;
