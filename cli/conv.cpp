@@ -261,8 +261,8 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
 
   ConvolutionOptions options;
   options.groups = input.groups;
-  options.deterministic = arguments.deterministic;
-  options.tf32 = tf32;
+  options.numerics.deterministic = arguments.deterministic;
+  options.numerics.tf32 = tf32;
   if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
   if (bias.defined()) options.epilogue.shift = bias;
   // Of arguments that fit, which the operator says in sentences where they do not.

@@ -51,6 +51,7 @@ struct RunArguments {
   std::optional<Dataflow> wanted_dataflow() const {
     return dataflow.empty() ? std::nullopt : std::optional(parse_dataflow(dataflow));
   }
+  Numerics numerics() const { return {.deterministic = deterministic, .tf32 = stored().tf32}; }
   bool trained() const { return !weights.empty(); }
   /// "on cuda:0", "with 2 threads".
   std::string where() const;

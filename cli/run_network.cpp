@@ -103,8 +103,7 @@ NetworkRun::NetworkRun(const RunArguments& arguments, const nn::ModelCard& card,
       "of them out");
   nn::CaptureOptions options;
   options.dataflow = arguments.wanted_dataflow();
-  options.deterministic = arguments.deterministic;
-  options.tf32 = arguments.stored().tf32;
+  options.numerics = arguments.numerics();
   captured_.emplace(network_, stream_, std::move(options));
 }
 
@@ -123,8 +122,7 @@ nn::Context NetworkRun::context() const {
   nn::Context context;
   context.record = mode_ == NetworkMode::training;
   context.dataflow = arguments_.wanted_dataflow();
-  context.deterministic = arguments_.deterministic;
-  context.tf32 = arguments_.stored().tf32;
+  context.numerics = arguments_.numerics();
   return context;
 }
 

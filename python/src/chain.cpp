@@ -45,28 +45,24 @@ StreamView home_of(const std::vector<KernelMapView>& maps) {
   return maps.front().map->in()->stream();
 }
 
-struct Switches {
-  bool deterministic;
-  bool tf32;
-};
-
 nn::ChainInput input_of(const Call& call, nb::handle features, nb::handle other,
-                        const std::vector<KernelMapView>& maps, const Switches& switches) {
+                        const std::vector<KernelMapView>& maps, const Numerics& numerics) {
   return {.features = call.view(features, "features"),
           .other = call.view(other, "residual"),
           .maps = maps,
-          .deterministic = switches.deterministic,
-          .tf32 = switches.tf32};
+          .numerics = numerics};
 }
 
 nb::tuple train(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
                 nb::handle parameters_given, nb::handle layouts, nb::handle running_given,
-                bool deterministic, bool tf32) {
+                bool deterministic, bool tf32, bool of_features, bool of_other) {
   const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
   const Call call(features, home_of(maps));
   const auto parameters = parameters_in(call, parameters_given, layouts, chain.size());
   const auto running = running_in(call, running_given, chain.size());
-  const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  input.features_learn = of_features;
+  input.other_learns = of_other;
   nn::ChainTrained made =
       call.run([&] { return chain.train(input, parameters, running, call.results()); });
   nb::object output = call.give(std::exchange(made.output, {}));
@@ -143,8 +139,11 @@ void bind_chain(nb::module_& module) {
   define(module, "types_fit", &types_fit, "features"_a, "other"_a.none(), "parameters"_a,
          "running"_a, "rounds"_a, "Whether kernels take these types, for a chain.");
   define(module, "chain_training", &train, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
-         "parameters"_a, "layouts"_a, "running"_a, "deterministic"_a, "tf32"_a,
-         "(output, token of what the backward pass needs). The running statistics move.");
+         "parameters"_a, "layouts"_a, "running"_a, "deterministic"_a, "tf32"_a, "of_features"_a,
+         "of_other"_a,
+         "(output, token of what the backward pass needs). The running statistics move. "
+         "`of_features`, "
+         "`of_other`: which gradients the backward pass will be asked for.");
   define(
       module, "chain_gradients", &gradients, "grad_output"_a, "output"_a.none(), "features"_a,
       "other"_a.none(), "chain"_a, "maps"_a, "parameters"_a, "layouts"_a, "token"_a,

@@ -40,16 +40,14 @@ struct PackedWeights {
 
 struct Settings {
   std::int64_t groups;
-  bool deterministic;
-  bool tf32;
+  Numerics numerics;
   std::optional<std::string> dataflow;
   const Plans* plans;
 
   ConvolutionOptions options(Direction direction) const {
     ConvolutionOptions result{.groups = groups,
                               .plan = plan_in(plans, direction),
-                              .deterministic = deterministic,
-                              .tf32 = tf32,
+                              .numerics = numerics,
                               .rounds_weight = true};
     // A weight gradient has a dataflow of its own.
     if (dataflow && direction != Direction::weight_gradient)
@@ -170,7 +168,7 @@ void bind_convolution(nb::module_& module) {
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
          const Plans* plans, PackedWeights* kept, std::int64_t version) {
         return forward(
-            features, weight, map, {groups, deterministic, tf32, std::move(dataflow), plans},
+            features, weight, map, {groups, {deterministic, tf32}, std::move(dataflow), plans},
             {.scale = nb::none(), .shift = bias, .residual = nb::none(), .shift_name = "bias"},
             kept, version);
       },
@@ -181,7 +179,7 @@ void bind_convolution(nb::module_& module) {
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle scale, nb::handle shift,
          nb::handle residual, int activation, double slope, std::int64_t groups, bool deterministic,
          bool tf32, const Plans* plans, PackedWeights* kept, std::int64_t version) {
-        return forward(features, weight, map, {groups, deterministic, tf32, std::nullopt, plans},
+        return forward(features, weight, map, {groups, {deterministic, tf32}, std::nullopt, plans},
                        {.scale = scale,
                         .shift = shift,
                         .residual = residual,
@@ -198,7 +196,7 @@ void bind_convolution(nb::module_& module) {
       [](nb::handle grad_output, nb::handle weight, const Map& map, std::int64_t groups,
          bool deterministic, bool tf32, std::optional<std::string> dataflow, const Plans* plans) {
         return input_gradient(grad_output, weight, map,
-                              {groups, deterministic, tf32, std::move(dataflow), plans});
+                              {groups, {deterministic, tf32}, std::move(dataflow), plans});
       },
       "grad_output"_a, "weight"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
       "dataflow"_a.none(), "plans"_a.none());
@@ -208,7 +206,7 @@ void bind_convolution(nb::module_& module) {
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
          const Plans* plans, bool of_features, bool of_weight, bool of_bias) {
         return gradients(features, weight, grad_output, map,
-                         {groups, deterministic, tf32, std::move(dataflow), plans},
+                         {groups, {deterministic, tf32}, std::move(dataflow), plans},
                          {of_features, of_weight, of_bias});
       },
       "features"_a, "weight"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
@@ -219,7 +217,7 @@ void bind_convolution(nb::module_& module) {
       [](nb::handle features, nb::handle grad_output, const Map& map, std::int64_t groups,
          bool deterministic, bool tf32, const Plans* plans) {
         return weight_gradient(features, grad_output, map,
-                               {groups, deterministic, tf32, std::nullopt, plans});
+                               {groups, {deterministic, tf32}, std::nullopt, plans});
       },
       "features"_a, "grad_output"_a, "map"_a, "groups"_a, "deterministic"_a, "tf32"_a,
       "plans"_a.none());

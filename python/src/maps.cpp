@@ -61,26 +61,11 @@ Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
   return find(sites, [&](MapCache& maps) { return maps.strided(sites.set, window, outputs); });
 }
 
-/// Whether a map leads to coarser sites as a strided convolution of its window does. (Maps onto
-/// given or generated finer sites lead the other way.)
-bool coarsens(const KernelMap& map) {
-  for (int axis = 0; axis < map.in()->dimension(); ++axis) {
-    const auto at = static_cast<std::size_t>(axis);
-    const std::int64_t coarser = std::int64_t{map.in()->stride()[at]} * map.window().stride[at];
-    if (coarser != map.out()->stride()[at]) return false;
-  }
-  return map.in() != map.out();
-}
-
 /// A strided map of the same window, read from the other side, has these very pairs.
 Map transposed_to(const Sites& sites, const Sites& fine, const KernelWindow& window) {
-  const KernelMapPtr forward = sites.family->locked(true, [&](MapCache& maps) -> KernelMapPtr {
-    for (const KernelMapPtr& map : maps.maps()) {
-      if (map->in() == fine.set && map->out() == sites.set && map->window() == window) return map;
-    }
-    return nullptr;
-  });
-  if (forward != nullptr && coarsens(*forward)) return {forward, sites.family, true};
+  const auto led_here = sites.family->locked(
+      true, [&](MapCache& maps) { return maps.strided_to(sites.set, window, fine.set); });
+  if (!led_here.empty()) return {led_here.front(), sites.family, true};
   return find(sites, [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window); });
 }
 
@@ -92,8 +77,8 @@ Map generative(const Sites& sites, const KernelWindow& window) {
 std::optional<Sites> finer_sites(const Sites& sites, const List& stride) {
   return sites.family->locked(true, [&](MapCache& maps) -> std::optional<Sites> {
     CoordinateSetPtr found;
-    for (const KernelMapPtr& map : maps.maps()) {
-      if (map->out() != sites.set || map->in() == found || !coarsens(*map)) continue;
+    for (const KernelMapPtr& map : maps.strided_to(sites.set)) {
+      if (map->in() == found) continue;
       if (list_of(map->window().stride, map->window().dimension) != stride) continue;
       PUMICE_EXPECTS(
           found == nullptr,
@@ -108,20 +93,15 @@ std::optional<Sites> finer_sites(const Sites& sites, const List& stride) {
 
 /// The strided map of `window` that led to these sites, from the other side.
 Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
-  return sites.family->locked(true, [&](MapCache& maps) -> Map {
-    KernelMapPtr found;
-    for (const KernelMapPtr& map : maps.maps()) {
-      if (map->out() != sites.set || !(map->window() == window) || !coarsens(*map)) continue;
-      if (fine != nullptr && map->in() != fine->set) continue;
-      PUMICE_EXPECTS(found == nullptr, "two convolutions of window ", to_string(window),
-                     " lead to these sites; pass the tensor to go back to");
-      found = map;
-    }
-    PUMICE_EXPECTS(found != nullptr, "no convolution of window ", to_string(window),
-                   " led to these sites, so there is none to invert: use a transposed convolution "
-                   "for sites of another origin");
-    return {found, sites.family, true};
+  const auto led_here = sites.family->locked(true, [&](MapCache& maps) {
+    return maps.strided_to(sites.set, window, fine == nullptr ? nullptr : fine->set);
   });
+  PUMICE_EXPECTS(!led_here.empty(), "no convolution of window ", to_string(window),
+                 " led to these sites, so there is none to invert: use a transposed convolution "
+                 "for sites of another origin");
+  PUMICE_EXPECTS(led_here.size() == 1, led_here.size(), " convolutions of window ",
+                 to_string(window), " lead to these sites; pass the tensor to go back to");
+  return {led_here.front(), sites.family, true};
 }
 
 bool is_same_map(const Map& a, const Map& b) {

@@ -52,8 +52,7 @@ Direction parse_direction(std::string_view name) {
 struct Asked {
   std::string direction;
   std::int64_t groups;
-  bool deterministic;
-  bool tf32;
+  Numerics numerics;
 };
 
 /// Nobody reads the numbers of these tensors.
@@ -70,8 +69,7 @@ ConvolutionProblem problem_of(const Asked& asked, ConstTensorView features, Cons
                  " offsets, but the map ", map.offsets, ": give those of one convolution");
   const ConstTensorView made(nullptr, features.dtype(), {map.out_rows, weight.extent(2)},
                              features.stream());
-  const ConvolutionOptions options{
-      .groups = asked.groups, .deterministic = asked.deterministic, .tf32 = asked.tf32};
+  const ConvolutionOptions options{.groups = asked.groups, .numerics = asked.numerics};
   switch (parse_direction(asked.direction)) {
     case Direction::input_gradient:
       return convolution_input_gradient_problem(made, weight, map, options);
@@ -87,7 +85,7 @@ nb::list all_candidates(nb::handle features, nb::handle weight, const Map& map,
                         bool tf32) {
   const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
-  const ConvolutionProblem problem = problem_of({direction, groups, deterministic, tf32}, x,
+  const ConvolutionProblem problem = problem_of({direction, groups, {deterministic, tf32}}, x,
                                                 call.view(weight, "weight"), map.view());
   nb::list result;
   for (Candidate& one : candidates(problem, target_of(x.device())))
@@ -100,7 +98,7 @@ Plan chosen(nb::handle features, nb::handle weight, const Map& map, const std::s
             std::int64_t groups, bool deterministic, bool tf32) {
   const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
-  const ConvolutionProblem problem = problem_of({direction, groups, deterministic, tf32}, x,
+  const ConvolutionProblem problem = problem_of({direction, groups, {deterministic, tf32}}, x,
                                                 call.view(weight, "weight"), map.view());
   return Plan(choose(problem, target_of(x.device())));
 }

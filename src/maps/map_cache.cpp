@@ -42,6 +42,25 @@ KernelMapPtr MapCache::transposed(const CoordinateSetPtr& coarse, const Coordina
                        [&] { return transposed_map(coarse, fine, window); });
 }
 
+std::vector<KernelMapPtr> MapCache::strided_to(const CoordinateSetPtr& coarse) const {
+  std::vector<KernelMapPtr> found;
+  for (const auto& [key, map] : entries_) {
+    const bool is_strided = key.kind == Kind::dilating || key.kind == Kind::cell;
+    if (is_strided && map->out() == coarse && map->in() != coarse) found.push_back(map);
+  }
+  return found;
+}
+
+std::vector<KernelMapPtr> MapCache::strided_to(const CoordinateSetPtr& coarse,
+                                               const KernelWindow& window,
+                                               const CoordinateSetPtr& fine) const {
+  std::vector<KernelMapPtr> found = strided_to(coarse);
+  std::erase_if(found, [&](const KernelMapPtr& map) {
+    return !(map->window() == window) || (fine != nullptr && map->in() != fine);
+  });
+  return found;
+}
+
 KernelMapPtr MapCache::generative(const CoordinateSetPtr& coarse, const KernelWindow& window) {
   return find_or_build({Kind::generative, coarse, nullptr, window},
                        [&] { return generative_map(coarse, window); });

@@ -57,8 +57,7 @@ bool same_grid(const CoordinateOptions& left, const CoordinateOptions& right) {
 Context context_of(const CaptureOptions& options) {
   Context context;
   context.dataflow = options.dataflow;
-  context.deterministic = options.deterministic;
-  context.tf32 = options.tf32;
+  context.numerics = options.numerics;
   return context;
 }
 

@@ -78,33 +78,34 @@ std::string Convolution::kind() const {
   return text;
 }
 
-KernelMapPtr Convolution::find_map(const SparseTensor& x, const CoordinateSetPtr& sites) const {
+Convolution::Way Convolution::find_way(const SparseTensor& x, const CoordinateSetPtr& sites) const {
+  MapCache& maps = *x.maps;
   switch (spec_.mode) {
-    case ConvolutionMode::submanifold: return x.maps->submanifold(x.coordinates, spec_.window);
+    case ConvolutionMode::submanifold: return {maps.submanifold(x.coordinates, spec_.window)};
     case ConvolutionMode::strided:
-      return x.maps->strided(x.coordinates, spec_.window, spec_.outputs);
-    case ConvolutionMode::generative: return x.maps->generative(x.coordinates, spec_.window);
-    case ConvolutionMode::transposed:
-      PUMICE_EXPECTS(sites != nullptr, label(),
-                     ": a transposed convolution needs the sites to go to; pass their coordinates, "
-                     "or use mode generative to make every site it reaches");
-      return x.maps->transposed(x.coordinates, sites, spec_.window);
-    case ConvolutionMode::inverse: break;
+      return {maps.strided(x.coordinates, spec_.window, spec_.outputs)};
+    case ConvolutionMode::generative: return {maps.generative(x.coordinates, spec_.window)};
+    case ConvolutionMode::inverse: return way_back(x, sites);
+    case ConvolutionMode::transposed: break;
   }
-  KernelMapPtr found;
-  for (const KernelMapPtr& map : x.maps->maps()) {
-    const bool leads_here = map->out() == x.coordinates && map->in() != x.coordinates;
-    if (!leads_here || !(map->window() == spec_.window)) continue;
-    if (sites != nullptr && map->in() != sites) continue;
-    PUMICE_EXPECTS(found == nullptr, label(), ": two convolutions of window ",
-                   to_string(spec_.window),
-                   " lead to these sites; pass the coordinates to go back to");
-    found = map;
-  }
-  PUMICE_EXPECTS(found != nullptr, label(), ": no convolution of window ", to_string(spec_.window),
+  PUMICE_EXPECTS(sites != nullptr, label(),
+                 ": a transposed convolution needs the sites to go to; pass their coordinates, "
+                 "or use mode generative to make every site it reaches");
+  const auto led_here = maps.strided_to(x.coordinates, spec_.window, sites);
+  if (!led_here.empty()) return {led_here.front(), true};
+  return {maps.transposed(x.coordinates, sites, spec_.window)};
+}
+
+/// Back to where the only strided convolution of this window came from.
+Convolution::Way Convolution::way_back(const SparseTensor& x, const CoordinateSetPtr& sites) const {
+  const auto led_here = x.maps->strided_to(x.coordinates, spec_.window, sites);
+  PUMICE_EXPECTS(!led_here.empty(), label(), ": no convolution of window ", to_string(spec_.window),
                  " led to these sites in this forward pass, so there is none to invert; use mode "
                  "transposed for sites of another origin");
-  return found;
+  PUMICE_EXPECTS(led_here.size() == 1, label(), ": ", led_here.size(), " convolutions of window ",
+                 to_string(spec_.window),
+                 " lead to these sites; pass the coordinates to go back to");
+  return {led_here.front(), true};
 }
 
 const PackedWeight* Convolution::packed(const ConvolutionPlan& plan) {
@@ -183,10 +184,9 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                  pumice::name_of(weight_->value().dtype()), "; convert one with to()");
   LayerTimer timer(context, path(), x, fused.shortcut != nullptr ? 2 : 1);
   const double map_ms_before = x.maps->build_ms();
-  const KernelMapPtr map = find_map(x, sites);
+  const Way way = find_way(x, sites);
   timer.map_is_ready(x.maps->build_ms() - map_ms_before);
-  const bool inverse = spec_.mode == ConvolutionMode::inverse;
-  const KernelMapView view = inverse ? pumice::transposed(map->view()) : map->view();
+  const KernelMapView view = way.view();
 
   const ScaleShift affine = this->affine(fused.norm);
   Epilogue epilogue{.scale = view_of(affine.scale),
@@ -215,8 +215,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                              .shared = context.shared_plans,
                              .dataflow = context.dataflow,
                              .tile_weights = tile_weights(),
-                             .deterministic = context.deterministic,
-                             .tf32 = context.tf32};
+                             .numerics = context.numerics};
   const ConvolutionProblem problem =
       convolution_problem(x.features, weight_->value(), view, options);
   const PlanPtr plan = plan_of(problem, view, options);
@@ -227,15 +226,13 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
 
   NodePtr node;
   if (context.record) {
-    const ConvolutionOptions backwards{.groups = spec_.groups,
-                                       .dataflow = context.dataflow,
-                                       .deterministic = context.deterministic,
-                                       .tf32 = context.tf32};
-    node = std::make_shared<Node>(std::vector{x.node}, [map, inverse, backwards, plans = plans_,
+    const ConvolutionOptions backwards{
+        .groups = spec_.groups, .dataflow = context.dataflow, .numerics = context.numerics};
+    node = std::make_shared<Node>(std::vector{x.node}, [way, backwards, plans = plans_,
                                                         features = x.features, from = x.node,
                                                         weight = weight_,
                                                         bias = bias_](const Tensor& gradient) {
-      const KernelMapView pairs = inverse ? pumice::transposed(map->view()) : map->view();
+      const KernelMapView pairs = way.view();
       ConvolutionOptions of_weight = backwards;
       of_weight.dataflow.reset();   // which is one of its own
       of_weight.plan = plans.weight_gradient.get();
@@ -248,7 +245,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
       }
     });
   }
-  SparseTensor result = x.with(inverse ? map->in() : map->out(), std::move(y), std::move(node));
+  SparseTensor result = x.with(way.out(), std::move(y), std::move(node));
   if (timer.on()) {
     LayerRecord& record = timer.record();
     record.in_channels = spec_.in_channels;

@@ -60,7 +60,7 @@ std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
   // places.
   if (layer.is_linear) std::swap(gradient.in_channels, gradient.out_channels);
   for (const bool deterministic : {false, true}) {
-    gradient.deterministic = deterministic;
+    gradient.numerics.deterministic = deterministic;
     append(gradient);
   }
   return kernels;

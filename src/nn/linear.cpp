@@ -31,14 +31,13 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   Tensor y = linear_transposed(
       x.features, stored,
       bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{},
-      {.kept = &tile_weights_, .tf32 = context.tf32, .rows = &x.coordinates->rows()});
+      {.kept = &tile_weights_, .numerics = context.numerics, .rows = &x.coordinates->rows()});
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(
         std::vector{x.node},
         [features = x.features, from = x.node, parameter = weight_, bias = bias_,
-         options = LinearOptions{.deterministic = context.deterministic, .tf32 = context.tf32}](
-            const Tensor& gradient) {
+         options = LinearOptions{.numerics = context.numerics}](const Tensor& gradient) {
           // The stored weight is the transpose of the operator's, and so is its gradient.
           parameter->accumulate(linear_weight_gradient(gradient, features, options));
           if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));

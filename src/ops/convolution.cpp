@@ -43,13 +43,13 @@ DType weight_type(ConstTensorView input, ConstTensorView weight,
 }
 
 void check_tf32(const ConvolutionOptions& options, DType dtype) {
-  PUMICE_EXPECTS(!options.tf32 || dtype == DType::f32,
+  PUMICE_EXPECTS(!options.numerics.tf32 || dtype == DType::f32,
                  "tf32 is a way to multiply f32, and features are ", name_of(dtype),
                  ": leave tf32 out, or convert them");
 }
 
 void check_on_host(const KernelMapView& map, const ConvolutionOptions& options) {
-  PUMICE_EXPECTS(!options.tf32,
+  PUMICE_EXPECTS(!options.numerics.tf32,
                  "tf32 is for tensor cores, and features are on the CPU: leave tf32 out");
   PUMICE_EXPECTS(map.device.kind == DeviceKind::cpu, "the kernel map is on ", to_string(map.device),
                  " but features are on the CPU: copy_to brings them there");

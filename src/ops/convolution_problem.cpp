@@ -26,8 +26,7 @@ ConvolutionProblem describe(Direction direction, const KernelMapView& map,
           .pairs = map.pairs(),
           .offsets = map.offsets,
           .groups = options.groups,
-          .tf32 = options.tf32,
-          .deterministic = options.deterministic,
+          .numerics = options.numerics,
           .identity = map.offsets == 1 && map.has_identity_offset && map.in_rows == map.out_rows &&
                       all_meet};
 }
@@ -81,19 +80,24 @@ ConvolutionProblem convolution_weight_gradient_problem(ConstTensorView features,
   return problem;
 }
 
-PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
-                const ConvolutionOptions& options) {
-  const Target& target = target_of(map.device);
+PlanPtr plan_for(const ConvolutionProblem& problem, Device device,
+                 const ConvolutionOptions& options) {
   if (options.plan != nullptr) {
     PUMICE_EXPECTS(!options.dataflow, "a plan (", options.plan->name(), ") and a dataflow (",
                    name_of(*options.dataflow),
                    ") are given: a plan names its own, so leave the "
                    "dataflow out");
-    return given_plan(*options.plan, problem, map.device);
+    return given_plan(*options.plan, problem, device);
   }
-  PlanPtr plan = options.shared != nullptr && !options.dataflow
-                     ? choose(problem, target, *options.shared)
-                     : choose(problem, target, options.dataflow);
+  const Target& target = target_of(device);
+  return options.shared != nullptr && !options.dataflow ? choose(problem, target, *options.shared)
+                                                        : choose(problem, target, options.dataflow);
+}
+
+PlanPtr plan_of(const ConvolutionProblem& problem, const KernelMapView& map,
+                const ConvolutionOptions& options) {
+  PlanPtr plan = plan_for(problem, map.device, options);
+  if (options.plan != nullptr) return plan;
   log_choice(problem, *plan, map.device);
   if (records_calls() && !options.dataflow && map.map != nullptr) {
     note_call({.problem = problem,

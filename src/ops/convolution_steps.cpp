@@ -38,7 +38,7 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
     Tensor output({count, weight.extent(2)}, rows.dtype(), rows.stream());
     const ConvolutionProblem problem =
         linear_problem(Direction::forward, count, rows.extent(1), weight.extent(2), rows.dtype(),
-                       {.tf32 = options.tf32});
+                       {.numerics = options.numerics});
     cuda::run({.input = rows,
                .weight = weight,
                .kept = options.tile_weights,
@@ -76,7 +76,7 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
   return multiply_rows(joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
                        {.epilogue = {.scale = shortcut.scale, .residual = residual},
                         .tile_weights = shortcut.tile_weights,
-                        .tf32 = options.tf32});
+                        .numerics = options.numerics});
 }
 
 }   // namespace

@@ -27,7 +27,7 @@ void check_weight(ConstTensorView weight, ConstTensorView rows, const char* op, 
 void check_options(const LinearOptions& options, ConstTensorView rows, const char* op) {
   PUMICE_EXPECTS(options.plan == nullptr || checks::on_cuda(rows), op,
                  ": a plan is for a device, and features are on the CPU; leave the plan out");
-  if (!options.tf32) return;
+  if (!options.numerics.tf32) return;
   PUMICE_EXPECTS(checks::on_cuda(rows), op,
                  ": tf32 is for tensor cores, and features are on the CPU; leave tf32 out");
   PUMICE_EXPECTS(rows.dtype() == DType::f32, op,
@@ -127,9 +127,10 @@ ConvolutionProblem linear_problem(Direction direction, std::int64_t rows, std::i
           .in_channels = in_channels,
           .out_channels = out_channels,
           .dtype = dtype,
-          .tf32 = options.tf32,
           // Products add nothing up: every row meets one matrix.
-          .deterministic = options.deterministic && direction == Direction::weight_gradient,
+          .numerics = {.deterministic = options.numerics.deterministic &&
+                                        direction == Direction::weight_gradient,
+                       .tf32 = options.numerics.tf32},
           .identity = true};
 }
 

@@ -43,7 +43,8 @@ void check_on_device(const ConvolutionPlan& plan, const ConvolutionProblem& prob
                  "plan ", plan.name(), " of a ", name_of(problem.direction),
                  ": the schedule is that of another direction or kernel, or lacks; give one of "
                  "candidates() of this problem");
-  PUMICE_EXPECTS(!(problem.deterministic && plan.write == Write::add), "plan ", plan.name(),
+  PUMICE_EXPECTS(!(problem.numerics.deterministic && plan.write == Write::add), "plan ",
+                 plan.name(),
                  " adds in any order, and deterministic results are asked for: give a plan that "
                  "writes slots");
   if (is_gradient) {

@@ -22,8 +22,8 @@ std::size_t ChoiceMemo::Hash::operator()(const ChoiceKey& key) const {
       static_cast<std::uint64_t>(p.groups << 32 | p.offsets),
       static_cast<std::uint64_t>(p.second_channels << 32 | p.shortcut_channels),
       static_cast<std::uint64_t>(p.direction) | static_cast<std::uint64_t>(p.dtype) << 8 |
-          static_cast<std::uint64_t>(p.tf32) << 16 |
-          static_cast<std::uint64_t>(p.deterministic) << 17 |
+          static_cast<std::uint64_t>(p.numerics.tf32) << 16 |
+          static_cast<std::uint64_t>(p.numerics.deterministic) << 17 |
           static_cast<std::uint64_t>(p.identity) << 18 |
           static_cast<std::uint64_t>(key.wanted ? static_cast<int>(*key.wanted) + 1 : 0) << 20 |
           static_cast<std::uint64_t>(key.architecture) << 32};

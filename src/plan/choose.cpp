@@ -103,7 +103,7 @@ ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Ta
   ConvolutionPlan plan{.dataflow = Dataflow::sum_over_pairs, .reason = kWeightGradientReason};
   if (!target.on_device()) return plan;
   // A depthwise matrix is a row, so that chunks' sums are small: its kernel has slots alone.
-  const bool has_slots = problem.deterministic || problem.is_depthwise();
+  const bool has_slots = problem.numerics.deterministic || problem.is_depthwise();
   plan.write = has_slots ? Write::slots : Write::add;
   if (!problem.is_depthwise()) {
     plan.gradient =
@@ -114,7 +114,7 @@ ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Ta
 
 int device_splits(const ConvolutionProblem& problem, Dataflow dataflow) {
   if (dataflow != Dataflow::implicit_gemm || problem.is_depthwise() || problem.groups > 1) return 1;
-  const ElementType operand = cuda::operand_type(problem.dtype, problem.tf32);
+  const ElementType operand = cuda::operand_type(problem.dtype, problem.numerics.tf32);
   if (problem.offsets < kLeastSplitOffsets) return 1;
   const auto* rule = std::find_if(kSplitRules.begin(), kSplitRules.end(), [&](const SplitRule& r) {
     return r.operand == operand && problem.in_channels >= r.least_in &&
@@ -132,7 +132,7 @@ void schedule_on_device(ConvolutionPlan& plan, const ConvolutionProblem& problem
   plan.fuses_inputs = can_fuse_inputs(problem, target, plan.dataflow);
   plan.sort_by_mask = plan.dataflow == Dataflow::implicit_gemm;
   if (adds_in_memory(plan.dataflow, problem))
-    plan.write = problem.deterministic ? Write::slots : Write::add;
+    plan.write = problem.numerics.deterministic ? Write::slots : Write::add;
   if (plan.dataflow == Dataflow::gather_gemm_scatter || problem.is_depthwise()) return;
   plan.splits = device_splits(problem, plan.dataflow);
   if (plan.splits > 1) plan.write = Write::slots;

@@ -82,7 +82,7 @@ double ConvolutionProblem::fullness() const {
 
 std::string to_text(const ConvolutionProblem& problem) {
   std::string text = fmt::format("{} {} {}>{} offsets {}", name_of(problem.direction),
-                                 problem.tf32 ? "tf32" : name_of(problem.dtype),
+                                 problem.numerics.tf32 ? "tf32" : name_of(problem.dtype),
                                  problem.in_channels, problem.out_channels, problem.offsets);
   if (problem.groups > 1) text += fmt::format(" groups {}", problem.groups);
   if (problem.second_channels > 0) text += fmt::format(" second {}", problem.second_channels);
@@ -91,7 +91,7 @@ std::string to_text(const ConvolutionProblem& problem) {
                         problem.shortcut_channels - problem.shortcut_second_channels);
   }
   if (problem.identity) text += " identity";
-  if (problem.deterministic) text += " deterministic";
+  if (problem.numerics.deterministic) text += " deterministic";
   if (problem.activations == ActivationSet::all) text += " any activation";
   return text;
 }
@@ -105,8 +105,8 @@ ConvolutionProblem parse_problem(std::string_view text) {
   if (known == kDirections.end()) words.refuse();
   problem.direction = *known;
   const std::string_view type = words.word();
-  problem.tf32 = type == "tf32";
-  if (!problem.tf32) problem.dtype = parse_dtype(type);
+  problem.numerics.tf32 = type == "tf32";
+  if (!problem.numerics.tf32) problem.dtype = parse_dtype(type);
   const std::string_view channels = words.word();
   const std::size_t arrow = channels.find('>');
   if (arrow == std::string_view::npos) words.refuse();
@@ -122,7 +122,7 @@ ConvolutionProblem parse_problem(std::string_view text) {
     problem.shortcut_second_channels = problem.shortcut_channels - words.number();
   }
   problem.identity = words.take("identity");
-  problem.deterministic = words.take("deterministic");
+  problem.numerics.deterministic = words.take("deterministic");
   if (words.take("any activation")) problem.activations = ActivationSet::all;
   words.end();
   return problem;

@@ -2,6 +2,7 @@
 // launches that takes.
 // Covers map_formats and cut_batch of src/formats/cuda.
 #include "formats/cuda/map_formats.hpp"
+#include "formats/cuda/cut_wanted.hpp"
 
 #include <algorithm>
 #include <span>
@@ -11,7 +12,6 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
-#include <pumice/formats/map_uses.hpp>
 #include <pumice/maps/build.hpp>
 
 #include "device/device_maps.hpp"
@@ -396,7 +396,7 @@ std::vector<DevicePair> read_back(const TileMapRef& tiles, StreamView stream) {
   return result;
 }
 
-TEST(MapFormatsGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once) {
+TEST(MapFormatsGpu, what_is_wanted_of_several_maps_is_cut_at_once) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   const KernelWindow point = submanifold_window(3, axes(3, 1), axes(3, 1));
@@ -407,12 +407,6 @@ TEST(MapFormatsGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once
     maps.push_back(submanifold_map(maps[1]->out(), kCube));
     maps.push_back(submanifold_map(fine, point));
     return maps;
-  };
-  const auto looked_at = [](const std::vector<KernelMapPtr>& maps) {
-    std::vector<const KernelMap*> result;
-    for (const KernelMapPtr& map : maps)
-      result.push_back(map.get());
-    return result;
   };
   struct Ask {
     std::size_t map;
@@ -442,18 +436,25 @@ TEST(MapFormatsGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once
       EXPECT_EQ(pairs, expected);
     }
   };
-  MapUses uses;
   for (const std::size_t seed : {8u, 9u, 10u}) {
     const auto fine = random_set(3, 300 * seed, 14, seed);
     const auto maps = maps_of(CoordinateSet::copy_to(fine, stream.view()));
-    uses.prepare(looked_at(maps));   // the first time it knows nothing
+    std::vector<cuda::CutWanted> wanted;
+    for (const Ask& ask : asks) {
+      wanted.push_back({.map = maps[ask.map].get(), .is_transposed = ask.is_transposed});
+      if (ask.tile_rows > 0) wanted.back().tiles = cuda::TileCut{.tile_rows = ask.tile_rows};
+    }
+    const std::vector<cuda::CutWanted> first(wanted.begin(), wanted.begin() + 2);
+    if (seed == 10) cuda::cut_wanted(first);   // some of it is there already
+    cuda::cut_wanted(wanted);
+    cuda::cut_wanted(wanted);
     for (const KernelMapPtr& map : maps) {
       cuda::MapFormats& formats = cuda::MapFormats::of(*map);
-      EXPECT_TRUE(formats.asked().empty());
-      if (seed == 8 || map == maps.back()) continue;
+      EXPECT_TRUE(formats.asked().empty()) << "cut, and not used yet";
+      if (map == maps.back()) continue;
       const bool is_cube = map == maps.front();
       const bool halves = map == maps[1];
-      const cuda::MapFormats::Uses all{
+      const cuda::MapFormats::Wanted all{
           is_cube  ? std::vector<cuda::TilesWanted>{{false, {128}}, {false, {64}}}
           : halves ? std::vector<cuda::TilesWanted>{{false, {128}}, {true, {64}}}
                    : std::vector<cuda::TilesWanted>{{false, {64}}},
@@ -462,14 +463,8 @@ TEST(MapFormatsGpu, what_one_pass_asked_of_its_maps_is_made_for_the_next_at_once
       EXPECT_EQ(formats.missing({{{false, 192, 1}}, true}).size(), 1u);
     }
     check(maps, maps_of(fine));
-    uses.learn(looked_at(maps));
   }
-  const auto cpu = maps_of(random_set(3, 100, 14, 1));
-  MapUses none;
-  none.learn(looked_at(cpu));
-  none.prepare(looked_at(cpu));
-  const auto two = looked_at({cpu[0], cpu[1]});
-  uses.prepare(two);   // a list of another length
+  cuda::cut_wanted({});
 }
 
 }   // namespace

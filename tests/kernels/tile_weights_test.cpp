@@ -27,24 +27,18 @@ WeightLayout layout_of(std::int32_t in_channels, std::int32_t out_channels, std:
           .swizzle = 32};
 }
 
-TEST(TileWeightUsesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
+TEST(PackedTilesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
   PUMICE_NEEDS_GPU();
   const Stream stream(Device{DeviceKind::cuda, 0});
   jit::DeviceRunner runner(stream.view(), default_allocator(stream.view().device));
   constexpr int kWeights = 35;   // more than one launch takes
   std::vector<Tensor> weights;
   std::vector<TileWeights> first(kWeights), second(kWeights);
-  const auto looked_at = [](std::vector<TileWeights>& all) {
-    std::vector<TileWeights*> result;
-    for (TileWeights& one : all)
-      result.push_back(&one);
-    return result;
-  };
   const auto uses_of = [](int i) {
     const std::int32_t in = 8 + i, out = 24 - i % 9;
     std::vector<cuda::PackUse> uses{{layout_of(in, out, 16), {}}};
     if (i % 2 == 1) uses.push_back({layout_of(out, in, 32), {.transpose = true}});
-    if (i % 5 == 0) uses.clear();   // of which nothing is asked
+    if (i % 5 == 0) uses.clear();   // which is packed for nobody
     return uses;
   };
   std::vector<ConstTensorView> views;
@@ -58,11 +52,16 @@ TEST(TileWeightUsesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
   }
   for (const Tensor& weight : weights)
     views.push_back(weight);
-  TileWeightUses uses;
-  uses.pack(views, looked_at(second), stream.view());   // it knows nothing yet
-  EXPECT_TRUE(second[1].packed().uses().empty());
-  uses.learn(looked_at(first));
-  uses.pack(views, looked_at(second), stream.view());
+  std::vector<PackWeightArguments> jobs;
+  for (int i = 0; i < kWeights; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    for (const cuda::PackUse& use : uses_of(i)) {
+      const auto job = second[at].packed().make_room(runner, use, views[at]);
+      ASSERT_TRUE(job);
+      jobs.push_back(*job);
+    }
+  }
+  cuda::launch_packing(runner, jobs);
   const auto bytes_of = [&](TileWeights& packed, const cuda::PackUse& use, int i) {
     const void* data =
         packed.packed().get(runner, use.layout, views[static_cast<std::size_t>(i)], use.order);
@@ -71,18 +70,16 @@ TEST(TileWeightUsesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
   };
   for (int i = 0; i < kWeights; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    EXPECT_EQ(second[at].packed().uses().size(), uses_of(i).size());
     for (const cuda::PackUse& use : uses_of(i)) {
       EXPECT_FALSE(second[at].packed().make_room(runner, use, views[at]));   // it is there
       EXPECT_EQ(bytes_of(second[at], use, i), bytes_of(first[at], use, i)) << i;
     }
   }
-  // What was asked of a weight of another shape is not packed of this one.
+  // A weight of another shape has no such form.
   TileWeights other;
   EXPECT_FALSE(other.packed().make_room(runner, {layout_of(9, 23, 16), {}}, views[0]));
   EXPECT_FALSE(
       other.packed().make_room(runner, {layout_of(8, 24, 16), {.transpose = true}}, views[0]));
-  EXPECT_TRUE(other.packed().uses().empty());
 }
 
 }   // namespace

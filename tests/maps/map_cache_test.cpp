@@ -54,5 +54,26 @@ TEST(MapCache, LeavesLevelsWithOneSetSoThatTheirMapsAreShared) {
   EXPECT_EQ(cache.built(), 2);
 }
 
+TEST(MapCache, FindsTheStridedMapsThatLedToASet) {
+  const auto set = make_set({{0, 1, 2, 3}, {0, 1, 2, 4}}, 3);
+  const KernelWindow pointwise{.size = {1, 1, 1}, .stride = {2, 2, 2}};
+  MapCache cache;
+  const auto down = cache.strided(set, kHalving, StridedOutputs::cell);
+  const auto dilating = cache.strided(set, kHalving, StridedOutputs::dilating);
+  cache.submanifold(down->out(), submanifold_window(3, {2, 2, 2}, {1, 1, 1}));
+  cache.transposed(down->out(), set, pointwise);
+  // What leads to a set from coarser sites is no way back from it.
+  const auto grown = cache.generative(down->out(), kHalving);
+  using Maps = std::vector<KernelMapPtr>;
+  EXPECT_EQ(cache.strided_to(down->out()), Maps{down});
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving), Maps{down});
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving, set), Maps{down});
+  EXPECT_EQ(cache.strided_to(dilating->out(), kHalving, set), Maps{dilating});
+  EXPECT_EQ(cache.strided_to(down->out(), pointwise), Maps{});
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving, grown->out()), Maps{});
+  EXPECT_EQ(cache.strided_to(grown->out()), Maps{});
+  EXPECT_EQ(cache.strided_to(set), Maps{});
+}
+
 }   // namespace
 }   // namespace pumice::test

@@ -75,8 +75,9 @@ TEST_P(CapturedNetworksGpu, give_the_same_bits_every_time) {
 TEST_P(CapturedNetworksGpu, run_the_dataflow_that_is_asked_for) {
   PUMICE_NEEDS_GPU();
   for (const bool deterministic : {false, true}) {
-    Captured captured(GetParam(), 3000, DType::f32,
-                      {.dataflow = Dataflow::fetch_on_demand, .deterministic = deterministic});
+    Captured captured(
+        GetParam(), 3000, DType::f32,
+        {.dataflow = Dataflow::fetch_on_demand, .numerics = {.deterministic = deterministic}});
     const auto on_host = copy_of(*captured.settled, GetParam(), DType::f32);
     const Tensor expected = in_key_order(answer_of(*on_host, captured.scan));
     const Answer first = captured.answer(captured.scan);
@@ -90,7 +91,7 @@ TEST_P(CapturedNetworksGpu, run_the_dataflow_that_is_asked_for) {
 
 TEST_P(CapturedNetworksGpu, multiply_in_tf32_where_it_is_asked_for) {
   PUMICE_NEEDS_GPU();
-  Captured captured(GetParam(), 3000, DType::f32, {.tf32 = true});
+  Captured captured(GetParam(), 3000, DType::f32, {.numerics = {.tf32 = true}});
   const auto on_host = copy_of(*captured.settled, GetParam(), DType::f32);
   const Tensor expected = in_key_order(answer_of(*on_host, captured.scan));
   const double difference =
@@ -104,7 +105,7 @@ TEST_P(CapturedNetworksGpu, cut_maps_for_layers_together_and_find_room_for_it) {
   for (const auto& [type, tf32] :
        {std::pair(DType::f16, false), {DType::f32, true}, {DType::f32, false}}) {
     SCOPED_TRACE(::testing::Message() << name_of(type) << (tf32 ? ", tf32" : ""));
-    Captured captured(GetParam(), 12000, type, {.tf32 = tf32});
+    Captured captured(GetParam(), 12000, type, {.numerics = {.tf32 = tf32}});
     PlanRecord record;
     const Answer first = captured.answer(captured.scan);
     const std::vector<RanPlan> ran = record.take();

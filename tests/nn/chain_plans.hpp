@@ -91,7 +91,7 @@ inline Chain chain_with(const ChainProblem& problem, const std::vector<LayerPlan
   return Chain(std::move(links));
 }
 
-/// Two passes, the second with what the first learnt of maps and weights.
+/// Twice, with other maps.
 inline void check_training_with(const ChainProblem& problem, const std::vector<LayerPlans>& plans,
                                 const PlanCheck& how) {
   OneByOne expected(problem);

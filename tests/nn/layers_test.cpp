@@ -133,6 +133,34 @@ TEST(ConvolutionLayer, inverse_refuses_sites_no_convolution_led_to) {
   EXPECT_NE(stranger.find("no convolution of window"), std::string::npos) << stranger;
 }
 
+TEST(ConvolutionLayer, inverse_does_not_go_back_through_a_generative_map) {
+  const SparseTensor x = make_input(make_scene(), 3);
+  Convolution grow(spec_of(ConvolutionMode::generative, kHalving, 3, 4));
+  Convolution up(spec_of(ConvolutionMode::inverse, kHalving, 4, 2));
+  for (Convolution* layer : {&grow, &up})
+    initialize(*layer, 1);
+  Context context;
+  const SparseTensor fine = grow.forward(x, context);
+  const std::string message = message_of([&] { up.forward(fine, context); });
+  EXPECT_NE(message.find("no convolution of window"), std::string::npos) << message;
+}
+
+TEST(ConvolutionLayer, transposed_reads_the_map_that_led_here_from_the_other_side) {
+  const SparseTensor x = make_input(make_scene(), 3);
+  Convolution down(spec_of(ConvolutionMode::strided, kOverlapping, 3, 4));
+  Convolution up(spec_of(ConvolutionMode::transposed, kOverlapping, 4, 2));
+  for (Convolution* layer : {&down, &up})
+    initialize(*layer, 1);
+  Context context;
+  const SparseTensor coarse = down.forward(x, context);
+  const SparseTensor y = up.forward(coarse, x.coordinates, context);
+  EXPECT_EQ(x.maps->built(), 1);
+  const KernelMapPtr searched = transposed_map(coarse.coordinates, x.coordinates, kOverlapping);
+  EXPECT_EQ(y.coordinates, x.coordinates);
+  EXPECT_TRUE(
+      same_bits(y.features, convolution(coarse.features, up.weight()->value(), searched->view())));
+}
+
 TEST(ConvolutionLayer, transposed_goes_onto_given_sites_and_generative_onto_all_it_reaches) {
   const CoordinateSetPtr fine = make_scene({.seed = 4});
   const SparseTensor x = make_input(coarsen(*fine, axes(3, 2)), 3);

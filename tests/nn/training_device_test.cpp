@@ -222,7 +222,7 @@ TEST(TrainingGpu, gives_the_same_bits_every_time_where_it_is_asked_to) {
        {std::optional<Dataflow>(), std::optional(Dataflow::fetch_on_demand)}) {
     Context context;
     context.dataflow = dataflow;
-    context.deterministic = true;
+    context.numerics.deterministic = true;
     std::vector<History> runs;
     for (int run = 0; run < 3; ++run) {
       const auto network = cloud_network(Pooling::max);
@@ -246,7 +246,7 @@ TEST(TrainingGpu, learns_in_tf32) {
   const auto network = untrained(DType::f32);
   network->to(stream);
   Context context;
-  context.tf32 = true;
+  context.numerics.tf32 = true;
   const History device = train(*network, on(problem.x, DType::f32, stream),
                                copy_to(stream, problem.target), kSteps, context);
   for (std::size_t step = 0; step < exact.losses.size(); ++step)

@@ -105,7 +105,7 @@ void expect_right_in_much_room(Module& network, const SparseTensor& on_host, DTy
   const SparseTensor x = on(on_host, type, stream);
   Context context;
   context.dataflow = dataflow;
-  context.deterministic = true;
+  context.numerics.deterministic = true;
   const Answer expected = answer_from(network.forward(x, context));
   const std::int64_t rows = x.rows(), room = 5 * rows + 3;
   const cuda::MapPlan plan(
@@ -193,7 +193,8 @@ TEST(UnwrittenMemoryGpu, is_read_by_no_graph) {
     if (dataflow) fold(*network);
     const Tensor expected = in_key_order(answer_of(*network, x));
     network->to(stream);
-    CapturedNetwork graphs(network, stream, {.dataflow = dataflow, .deterministic = true});
+    CapturedNetwork graphs(network, stream,
+                           {.dataflow = dataflow, .numerics = {.deterministic = true}});
     for (int launch = 0; launch < 2; ++launch) {
       const Answer actual = answer_from(
           graphs.forward(x.coordinates->coordinates(), x.features, x.coordinates->options()));

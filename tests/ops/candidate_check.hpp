@@ -47,7 +47,7 @@ inline std::string check_candidates(const ConvolutionCase& c, StreamView stream,
     return {};
   };
   ConvolutionOptions options = data.forward_options();
-  options.deterministic = deterministic;
+  options.numerics.deterministic = deterministic;
   std::string complaint = check_all(
       options, convolution_problem(data.features.tensor, data.weight.tensor, data.view, options),
       [&](const ConvolutionOptions& with) { return data.check_forward(with); });

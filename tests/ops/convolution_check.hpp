@@ -312,7 +312,7 @@ inline std::string check_case(const ConvolutionCase& c, StreamView stream = {}) 
   options.epilogue = {};
   if (complaint.empty()) complaint = data.check_input_gradient(options);
   options.dataflow.reset();   // a weight gradient takes none
-  options.deterministic = c.seed % 2 == 1;
+  options.numerics.deterministic = c.seed % 2 == 1;
   if (complaint.empty()) complaint = data.check_weight_gradient(options);
   if (complaint.empty()) {
     complaint = compare("grad_bias", bias_gradient(data.grad_output.tensor), data.grad_bias,

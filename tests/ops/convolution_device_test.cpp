@@ -29,7 +29,7 @@ void expect_weight_gradient(const KernelMapView& cpu, const KernelMapView& gpu, 
   ConvolutionOptions options{.groups = channels.groups};
   expect_close(back(convolution_weight_gradient(gpu_x, gpu_dy, gpu, options)), expected,
                kRoundings);
-  options.deterministic = true;
+  options.numerics.deterministic = true;
   const Tensor first = back(convolution_weight_gradient(gpu_x, gpu_dy, gpu, options));
   expect_close(first, expected, kRoundings);
   EXPECT_TRUE(same_bits(first, back(convolution_weight_gradient(gpu_x, gpu_dy, gpu, options))));

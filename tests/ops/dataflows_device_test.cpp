@@ -58,10 +58,10 @@ struct Operands {
 
   void expect(const Way& way) const {
     SCOPED_TRACE(name_of(way));
-    const ConvolutionOptions options{.groups = channels.groups,
-                                     .dataflow = way.dataflow,
-                                     .deterministic = way.deterministic,
-                                     .tf32 = way.tf32};
+    const ConvolutionOptions options{
+        .groups = channels.groups,
+        .dataflow = way.dataflow,
+        .numerics = {.deterministic = way.deterministic, .tf32 = way.tf32}};
     const double roundings = way.tf32 ? kTf32Roundings : kRoundings;
     const Tensor y = back(convolution(gpu_x, gpu_weight, gpu, options));
     expect_close(y, forward, roundings);
@@ -175,7 +175,7 @@ TEST(ConvolutionDataflowsGpu, finish_with_an_epilogue) {
                                               .residual = there[2],
                                               .activation = Activation::relu},
                                  .dataflow = way.dataflow,
-                                 .deterministic = way.deterministic}),
+                                 .numerics = {.deterministic = way.deterministic}}),
                     expected, 27 * 32, 27 * 32, "epilogue");
     }
   }
@@ -190,12 +190,12 @@ TEST(ConvolutionDataflowsGpu, multiply_tf32_only_where_it_is_asked_for) {
   for (const Way& way : all_ways()) {
     if (way.tf32) continue;
     SCOPED_TRACE(name_of(way));
-    ConvolutionOptions options{.dataflow = way.dataflow, .deterministic = true};
+    ConvolutionOptions options{.dataflow = way.dataflow, .numerics = {.deterministic = true}};
     const Tensor exact = back(convolution(o.gpu_x, o.gpu_weight, o.gpu, options));
-    options.tf32 = true;
+    options.numerics.tf32 = true;
     EXPECT_FALSE(same_bits(exact, back(convolution(o.gpu_x, o.gpu_weight, o.gpu, options))));
   }
-  const ConvolutionOptions tf32{.tf32 = true};
+  const ConvolutionOptions tf32{.numerics = {.tf32 = true}};
   const Expected gradient = weight_product(o.cpu, o.x, o.dy, o.channels);
   expect_close(back(convolution_weight_gradient(o.gpu_x, o.gpu_dy, o.gpu, tf32)), gradient,
                kTf32Roundings);
@@ -213,7 +213,7 @@ TEST(ConvolutionDataflowsGpu, are_recorded_into_graphs_or_refuse) {
   const Operands o(map, DType::f16, {32, 32, 1}, false, stream);
   for (const bool deterministic : {false, true}) {
     ConvolutionOptions options{.dataflow = Dataflow::fetch_on_demand,
-                               .deterministic = deterministic};
+                               .numerics = {.deterministic = deterministic}};
     (void)convolution(o.gpu_x, o.gpu_weight, o.gpu, options);   // kernels and tiles
     Tensor kept({1000, 32}, DType::f16, stream);
     const cuda::Graph graph = cuda::Graph::capture(stream, [&] {

@@ -82,7 +82,7 @@ inline void run_convolutions(const OperatorInputs& in, NamedResults& results) {
       const Tensor weight = in.weight(view.offsets, groups, out_channels);
       const Tensor grad =
           copy_to(in.stream, chance_tensor({view.out_rows, out_channels}, in.x.dtype(), 9));
-      const ConvolutionOptions options{.groups = groups, .deterministic = true};
+      const ConvolutionOptions options{.groups = groups, .numerics = {.deterministic = true}};
       results.add(what + "output", convolution(features, weight, view, options));
       results.add(what + "input gradient", convolution_input_gradient(grad, weight, view, options));
       results.add(what + "weight gradient",
@@ -106,7 +106,7 @@ inline void run_convolutions(const OperatorInputs& in, NamedResults& results) {
   const ConstTensorView stored(weight.raw(), weight.dtype(), {36, in.kChannels}, in.stream);
   results.add("transposed linear's input gradient", linear_transposed_input_gradient(wide, stored));
   results.add("linear's weight gradient",
-              linear_weight_gradient(in.x, wide, {.deterministic = true}));
+              linear_weight_gradient(in.x, wide, {.numerics = {.deterministic = true}}));
   results.add("bias gradient", bias_gradient(in.y));
 }
 

@@ -243,7 +243,7 @@ void expect_fused_on_device(const MapPair& map, const InputChannels& channels, D
   ConvolutionOptions options = there.options();
   options.tile_weights = &weights;
   options.shortcut.tile_weights = &shortcut_weights;
-  options.tf32 = tf32;
+  options.numerics.tf32 = tf32;
   const PlanPtr plan = there.plan(map.gpu->view(), options);
   const auto run = [&] {
     return back(convolution(there.first, there.weight, map.gpu->view(), options));
@@ -326,8 +326,9 @@ TEST(FusedInputsGpu, are_brought_together_for_another_dataflow) {
   const Inputs inputs(map.cpu->view(), {16, 8, 24, 16, 8}, DType::f16);
   const Expected sums = expected_sums(map.cpu->view(), inputs);
   for (const bool deterministic : {false, true}) {
-    expect_sums(back(inputs.on(stream).run(map.gpu->view(), {.dataflow = Dataflow::fetch_on_demand,
-                                                             .deterministic = deterministic})),
+    expect_sums(back(inputs.on(stream).run(map.gpu->view(),
+                                           {.dataflow = Dataflow::fetch_on_demand,
+                                            .numerics = {.deterministic = deterministic}})),
                 sums, true);
   }
 }

@@ -296,7 +296,7 @@ TEST(LargeGpu, rows_times_channels_past_two_to_the_31_in_every_walk_over_rows) {
   constexpr double kSlack = 0x1p-24 * 2e5 * kRows / 2;
   const Tensor sums = back(bias_gradient(x));
   const Tensor products =
-      back(linear_weight_gradient(x, z, {.deterministic = true})).to(DType::f64);
+      back(linear_weight_gradient(x, z, {.numerics = {.deterministic = true}})).to(DType::f64);
   Tensor running_mean = Tensor::zeros({kChannels}, DType::f32, stream);
   Tensor running_variance = Tensor::zeros({kChannels}, DType::f32, stream);
   const Tensor one = Tensor::full({kChannels}, DType::f32, 1, stream);

@@ -42,8 +42,9 @@ TEST(LinearGradientsGpu, agree_with_the_cpu) {
         // Tensor cores cut the rest of a product off instead of rounding it: a bias of half a unit
         // for each of the few hundred additions of a block.
         for (const bool deterministic : {false, true}) {
-          expect_agrees(linear_weight_gradient(gpu_x, gpu_dy, {.deterministic = deterministic}),
-                        linear_weight_gradient(x, dy), kWork, count, "weight gradient");
+          expect_agrees(
+              linear_weight_gradient(gpu_x, gpu_dy, {.numerics = {.deterministic = deterministic}}),
+              linear_weight_gradient(x, dy), kWork, count, "weight gradient");
         }
         expect_agrees(linear_bias_gradient(gpu_dy), linear_bias_gradient(dy), kWork, count,
                       "bias gradient");
@@ -60,7 +61,7 @@ TEST(LinearTf32Gpu, is_asked_for) {
   const Tensor w = chance_tensor({48, 20}, DType::f32, 2);
   const Tensor dy = chance_tensor({500, 20}, DType::f32, 3);
   const Tensor gpu_x = copy_to(stream, x), gpu_w = copy_to(stream, w), gpu_dy = copy_to(stream, dy);
-  const LinearOptions tf32{.tf32 = true};
+  const LinearOptions tf32{.numerics = {.tf32 = true}};
   expect_agrees(linear(gpu_x, gpu_w, {}, tf32), linear(x, w), kTf32Roundings, 48, "forward");
   expect_agrees(linear_input_gradient(gpu_dy, gpu_w, tf32), linear_input_gradient(dy, w),
                 kTf32Roundings, 20, "input gradient");
@@ -99,7 +100,7 @@ void expect_agreement(const LinearOperands& o, Direction direction, const Linear
   const auto of_in = static_cast<double>(in), of_out = static_cast<double>(out);
   const ConvolutionProblem problem =
       linear_problem(direction, rows, back ? out : in, back ? in : out, o.x.dtype(), options);
-  const double work = options.tf32 ? kTf32Roundings : kWork;
+  const double work = options.numerics.tf32 ? kTf32Roundings : kWork;
   int plans = 0;
   for (const Candidate& one : candidates(problem, target_of(kGpu))) {
     if (needs_cublas(one.plan) && !has_cublas()) continue;
@@ -142,7 +143,7 @@ TEST(LinearPlansGpu, agree_with_the_cpu) {
           if (tf32 && type != DType::f32) continue;
           for (const Direction direction :
                {Direction::forward, Direction::input_gradient, Direction::weight_gradient})
-            expect_agreement(operands, direction, {.tf32 = tf32});
+            expect_agreement(operands, direction, {.numerics = {.tf32 = tf32}});
         }
       }
     }
@@ -174,13 +175,13 @@ TEST(LinearPlansGpu, count_the_rows_in_use) {
 }
 
 TEST(LinearPlansGpu, decide_by_what_adds_up) {
-  const LinearOptions deterministic{.deterministic = true};
+  const LinearOptions deterministic{.numerics = {.deterministic = true}};
   const auto problem = [&](Direction direction) {
     return linear_problem(direction, 33, 16, 16, DType::f32, deterministic);
   };
-  EXPECT_FALSE(problem(Direction::forward).deterministic);
-  EXPECT_FALSE(problem(Direction::input_gradient).deterministic);
-  EXPECT_TRUE(problem(Direction::weight_gradient).deterministic);
+  EXPECT_FALSE(problem(Direction::forward).numerics.deterministic);
+  EXPECT_FALSE(problem(Direction::input_gradient).numerics.deterministic);
+  EXPECT_TRUE(problem(Direction::weight_gradient).numerics.deterministic);
 }
 
 }   // namespace

@@ -84,13 +84,14 @@ std::vector<PlaceCase> convolutions() {
        })},
       {"weight gradient",
        with_map([=](const In& in, const Map& map, const Tensor& grad, const Next& next) {
-         return std::vector{
-             convolution_weight_gradient(in.x, grad, map, {.deterministic = true}, next())};
+         return std::vector{convolution_weight_gradient(
+             in.x, grad, map, {.numerics = {.deterministic = true}}, next())};
        })},
       {"wide weight gradient",
        with_map([=](const In& in, const Map& map, const Tensor& grad, const Next& next) {
          return std::vector{convolution_weight_gradient(
-             in.x, grad, map, {.deterministic = true, .wide_weight_gradient = true}, next())};
+             in.x, grad, map, {.numerics = {.deterministic = true}, .wide_weight_gradient = true},
+             next())};
        })},
       {"max_pool", with_map([](const In& in, const Map& map, const Tensor& grad, const Next& next) {
          const MaxPooled most = max_pool(in.x, map, {.output = next(), .argmax = next()});
@@ -106,13 +107,14 @@ std::vector<PlaceCase> convolutions() {
       {"linear",
        [=](const In& in, const Next& next) {
          const Tensor matrix = in.weight(1, 1, channels).reshaped({channels, channels});
-         return std::vector{linear(in.x, matrix, {}, {}, next()),
-                            linear_transposed(in.x, matrix, {}, {}, next()),
-                            linear_input_gradient(in.y, matrix, {}, next()),
-                            linear_transposed_input_gradient(in.y, matrix, {}, next()),
-                            linear_weight_gradient(in.x, in.y, {.deterministic = true}, next()),
-                            linear_bias_gradient(in.y, next()),
-                            bias_gradient(in.y, next())};
+         return std::vector{
+             linear(in.x, matrix, {}, {}, next()),
+             linear_transposed(in.x, matrix, {}, {}, next()),
+             linear_input_gradient(in.y, matrix, {}, next()),
+             linear_transposed_input_gradient(in.y, matrix, {}, next()),
+             linear_weight_gradient(in.x, in.y, {.numerics = {.deterministic = true}}, next()),
+             linear_bias_gradient(in.y, next()),
+             bias_gradient(in.y, next())};
        }},
   };
 }

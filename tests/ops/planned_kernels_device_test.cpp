@@ -178,7 +178,7 @@ TEST(PlannedKernelsGpu, are_what_the_driver_is_given) {
   for (const Direction direction :
        {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
     for (const bool deterministic : {false, true}) {
-      const ConvolutionOptions options{.deterministic = deterministic};
+      const ConvolutionOptions options{.numerics = {.deterministic = deterministic}};
       expect_runs_each_plan(layer, direction, options, layer.problem(direction, options), 3);
     }
   }

@@ -127,7 +127,7 @@ struct RecordedCase {
 
 namespace recorded {
 
-inline const ConvolutionOptions kSameBits{.deterministic = true};
+inline const ConvolutionOptions kSameBits{.numerics = {.deterministic = true}};
 
 inline void add_map_cases(std::vector<RecordedCase>& cases) {
   constexpr const char* kNames[] = {"submanifold", "cells",      "inverse", "dilating",
@@ -400,12 +400,13 @@ inline void add_elementwise_cases(std::vector<RecordedCase>& cases) {
        {"linear", "linear_transposed", "linear_input_gradient", "linear_transposed_input_gradient",
         "linear_weight_gradient", "linear_bias_gradient", "bias_gradient"},
        [](RecordedInputs& in, Outputs& out) {
-         out.insert(out.end(), {linear(in.x, in.matrix, in.shift),
-                                linear_transposed(in.x, in.matrix, in.shift),
-                                linear_input_gradient(in.y, in.matrix),
-                                linear_transposed_input_gradient(in.y, in.matrix),
-                                linear_weight_gradient(in.x, in.y, {.deterministic = true}),
-                                linear_bias_gradient(in.y), bias_gradient(in.y)});
+         out.insert(
+             out.end(),
+             {linear(in.x, in.matrix, in.shift), linear_transposed(in.x, in.matrix, in.shift),
+              linear_input_gradient(in.y, in.matrix),
+              linear_transposed_input_gradient(in.y, in.matrix),
+              linear_weight_gradient(in.x, in.y, {.numerics = {.deterministic = true}}),
+              linear_bias_gradient(in.y), bias_gradient(in.y)});
        }});
 }
 

@@ -88,7 +88,7 @@ void expect_same_every_time(const Repeated& repeated, DType type, int times) {
   const Tensor x = copy_to(stream, chance_tensor({repeated.rows, in}, type, 1));
   const Tensor grad = copy_to(stream, chance_tensor({repeated.rows, out}, type, 2));
   const Tensor weight = copy_to(stream, chance_tensor({27, in / groups, out}, type, 3));
-  const ConvolutionOptions options{.groups = groups, .deterministic = true};
+  const ConvolutionOptions options{.groups = groups, .numerics = {.deterministic = true}};
   KernelMapPtr map;
   NamedResults first;
   for (int i = 0; i < times; ++i) {

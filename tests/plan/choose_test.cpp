@@ -59,7 +59,7 @@ TEST(Candidates, of_every_direction_type_and_machine_can_be_run) {
           ConvolutionProblem problem = layer(direction, type);
           problem.in_rows = problem.out_rows = rows;
           problem.pairs = rows * 5;
-          problem.deterministic = deterministic;
+          problem.numerics.deterministic = deterministic;
           SCOPED_TRACE(to_text(problem) + ", " + std::to_string(rows) + " rows");
           expect_space(problem, target_of(Device{}));
           for (const std::uint32_t architecture : kEach)
@@ -87,7 +87,7 @@ TEST(Candidates, have_what_a_tuner_may_decide) {
 int splits_of(DType type, bool tf32, std::int64_t channels, std::int64_t rows,
               std::int64_t offsets = 27) {
   ConvolutionProblem problem = layer(Direction::forward, type);
-  problem.tf32 = tf32;
+  problem.numerics.tf32 = tf32;
   problem.in_channels = problem.out_channels = channels;
   problem.in_rows = problem.out_rows = rows;
   problem.offsets = offsets;
@@ -118,7 +118,7 @@ TEST(Rules, split_the_offsets_of_long_sums_and_few_rows) {
 
 TEST(Rules, take_whole_tiles_for_the_gradients_of_96_channels_in_tf32) {
   ConvolutionProblem problem = layer(Direction::weight_gradient, DType::f32);
-  problem.tf32 = true;
+  problem.numerics.tf32 = true;
   problem.out_channels = 96;
   const auto tile = [&] {
     const PlanPtr plan = choose_by_rules(problem, usual_target(kSm90a));
@@ -137,8 +137,7 @@ TEST(ProblemText, goes_there_and_back) {
        .in_channels = 64,
        .out_channels = 64,
        .groups = 64,
-       .tf32 = true,
-       .deterministic = true},
+       .numerics = {.deterministic = true, .tf32 = true}},
       {.direction = Direction::weight_gradient,
        .offsets = 1,
        .in_channels = 1,
@@ -249,7 +248,7 @@ TEST(GivenPlans, of_a_device_are_checked_against_the_problem) {
   EXPECT_NE(refusal([](auto& p) { p.fuses_inputs = true; }).find("which these have not"),
             std::string::npos);
   ConvolutionProblem same_bits = problem;
-  same_bits.deterministic = true;
+  same_bits.numerics.deterministic = true;
   ConvolutionPlan adds = *choose(problem, target);
   adds.splits = 2;
   adds.write = Write::add;

@@ -68,7 +68,7 @@ def test_seeds(seed: Any) -> None:
     bound = "below 2^64" if seed == 2**64 else "of at least 0"
     refused(lambda: pumice.simulate(seed), f"seed = {seed!r}: give a whole number {bound}")
     if isinstance(seed, int):
-        refused(lambda: data.SimulatedScans([seed])[0], f"seed = {seed}")
+        refused(lambda: data.SimulatedScans([seed])[0], f"seeds[0] = {seed}: give a whole number {bound}")
 
 
 def test_seeds_of_any_integer_type() -> None:

@@ -108,7 +108,7 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
     learned = (layer.weight.detach()[:, :, :6].contiguous(), one, zero) * 2
     running = (zero.clone(), one.clone(), torch.tensor(0)) * 2
     given = (features, None, chain, (map, map), learned, (None, None))
-    output, record = _C.chain_training(*given, running, False, False)
+    output, record = _C.chain_training(*given, running, False, False, True, True)
     made["chain"] = output
     of_features, _, *of_parameters = _C.chain_gradients(
         torch.randn_like(output), output, *given, record, False, False, True, False

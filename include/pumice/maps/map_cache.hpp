@@ -4,34 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <pumice/maps/build.hpp>
 
 namespace pumice {
 
-namespace cuda {
-class MapPlan;
-}
-
 /// Not thread-safe: one for each forward pass (or for each tensor and its descendants).
 class MapCache {
  public:
-  KernelMapPtr submanifold(const CoordinateSetPtr& set, const KernelWindow& window);
-  KernelMapPtr strided(const CoordinateSetPtr& in, const KernelWindow& window,
-                       StridedOutputs outputs);
-  KernelMapPtr transposed(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
-                          const KernelWindow& window);
-  KernelMapPtr generative(const CoordinateSetPtr& coarse, const KernelWindow& window);
-
-  /// Milliseconds spent building maps so far, and how many were built.
-  double build_ms() const { return build_ms_; }
-  std::int64_t built() const { return static_cast<std::int64_t>(entries_.size()); }
-  /// In the order they were built.
-  std::vector<KernelMapPtr> maps() const;
-
- private:
-  friend class cuda::MapPlan;   // fills a cache with maps that it builds all at once
   enum class Kind : unsigned char { submanifold, dilating, cell, transposed, generative };
   /// What a map was made from. It owns the sets, so that no new set can take their address.
   struct Key {
@@ -45,6 +27,31 @@ class MapCache {
     Key key;
     KernelMapPtr map;
   };
+
+  KernelMapPtr submanifold(const CoordinateSetPtr& set, const KernelWindow& window);
+  KernelMapPtr strided(const CoordinateSetPtr& in, const KernelWindow& window,
+                       StridedOutputs outputs);
+  KernelMapPtr transposed(const CoordinateSetPtr& coarse, const CoordinateSetPtr& fine,
+                          const KernelWindow& window);
+  KernelMapPtr generative(const CoordinateSetPtr& coarse, const KernelWindow& window);
+
+  /// Strided maps that led to `coarse`, in the order they were built: read from the other side,
+  /// what an inverse convolution goes back by, and a transposed one without a search.
+  std::vector<KernelMapPtr> strided_to(const CoordinateSetPtr& coarse) const;
+  /// Those through `window`; from `fine` alone, unless it is null.
+  std::vector<KernelMapPtr> strided_to(const CoordinateSetPtr& coarse, const KernelWindow& window,
+                                       const CoordinateSetPtr& fine = nullptr) const;
+
+  /// Milliseconds spent building maps so far, and how many were built.
+  double build_ms() const { return build_ms_; }
+  std::int64_t built() const { return static_cast<std::int64_t>(entries_.size()); }
+  /// In the order they were built.
+  std::vector<KernelMapPtr> maps() const;
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// A map that was made elsewhere, to be found from here on.
+  void add(Entry made) { entries_.push_back(std::move(made)); }
+
+ private:
   template <class Build> KernelMapPtr find_or_build(const Key& key, Build&& build);
 
   std::vector<Entry> entries_;   // some dozen in a network, so looking through them is quick

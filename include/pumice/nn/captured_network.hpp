@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/numerics.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/nn/module.hpp>
 
@@ -21,8 +22,7 @@ struct CaptureOptions {
   std::optional<CoordinateBounds> bounds{};
   /// As in nn::Context. gather_gemm_scatter, which waits for the device, cannot be recorded.
   std::optional<Dataflow> dataflow{};
-  bool deterministic = false;
-  bool tf32 = false;
+  Numerics numerics{};
 };
 
 /// Runs a network in evaluation mode without waiting for the device: how many rows there are is

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
-#include <pumice/formats/map_uses.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/nn/weight_layout.hpp>
@@ -53,8 +53,11 @@ struct ChainInput {
   ConstTensorView features;              // value 0
   ConstTensorView other{};               // value 1; undefined where no link takes it
   std::span<const KernelMapView> maps;   // of each link; all belong to the features' stream
-  bool deterministic = false;            // as in ConvolutionOptions
-  bool tf32 = false;
+  /// Of training: whether the gradients of features and other will be wanted. What those run on is
+  /// made with the rest then, and later where this says otherwise.
+  bool features_learn = true;
+  bool other_learns = true;
+  Numerics numerics{};
 };
 
 /// What a backward pass needs of its forward pass, without the last output: who keeps that anyway
@@ -97,8 +100,8 @@ struct ChainGradientPlaces {
 
 class ChainWeights;
 
-/// What its links are, and guesses of what the next pass asks of its maps and weights. On a device,
-/// threads that share one take turns to call it.
+/// What its links are. On a device what their plans run on (cuts of maps, weights as kernels read
+/// them) is made at once, before the first of them runs. Threads may share one.
 class Chain {
  public:
   /// UserError for a link that takes what is not made before it, and for one that nobody takes.
@@ -110,15 +113,15 @@ class Chain {
   /// Norms by the numbers of the batch; the running statistics move. Types are those that
   /// `convolution` and `batch_norm_training` take; UserError as they raise it.
   ChainTrained train(const ChainInput& input, std::span<const LinkParameters> parameters,
-                     std::span<const RunningStatistics> running, const Place& place = {});
+                     std::span<const RunningStatistics> running, const Place& place = {}) const;
   /// Gradients of `train`: its input and its parameters, as they were then, and its record. Those
   /// of all parameters lie in one tensor for each type, but for what does not fill units of 16
   /// bytes; weights in half precision have sums in f32, rounded at the end.
   ChainGradients gradients(const ChainBackward& backward, const ChainInput& input,
                            std::span<const LinkParameters> parameters, const ChainRecord& record,
-                           const ChainGradientPlaces& places = {});
+                           const ChainGradientPlaces& places = {}) const;
   /// Norms by their running statistics, folded into the convolutions.
-  Tensor infer(const ChainInput& input, ChainWeights& weights, const Place& place = {});
+  Tensor infer(const ChainInput& input, ChainWeights& weights, const Place& place = {}) const;
 
  private:
   void check(const ChainInput& input) const;
@@ -126,11 +129,6 @@ class Chain {
   std::vector<ChainLink> links_;
   std::vector<std::size_t> first_use_;   // of each value: the link that takes it first
   std::vector<std::size_t> last_use_;
-  MapUses training_uses_;   // in training the way back has its share
-  MapUses inference_uses_;
-  TileWeightUses forward_weights_;
-  TileWeightUses backward_weights_;
-  TileWeightUses inference_weights_;
 };
 
 /// Weights for `Chain::infer`: norms folded, and what kernels read packed in the first pass. They

@@ -52,7 +52,7 @@ class Convolution final : public Module {
   /// Submanifold, strided, generative; inverse when one strided map alone leads to x's sites.
   SparseTensor forward(SparseTensor x, Context& context) override;
   /// Onto given sites: transposed (any sites), inverse (those a strided convolution of this window
-  /// started from; its map is found in the tensor's cache, never built again).
+  /// started from). The map of such a convolution is found in the tensor's cache, not built again.
   SparseTensor forward(SparseTensor x, const CoordinateSetPtr& sites, Context& context);
   /// With what is fused with it, in one call. Nothing can be recorded.
   SparseTensor forward(SparseTensor x, const Fused& fused, Context& context);
@@ -70,7 +70,16 @@ class Convolution final : public Module {
 
  private:
   bool counts_as_layer() const override { return true; }
-  KernelMapPtr find_map(const SparseTensor& x, const CoordinateSetPtr& sites) const;
+  /// A map, and from which side it is read.
+  struct Way {
+    KernelMapPtr map;
+    bool is_transposed = false;
+
+    KernelMapView view() const { return is_transposed ? transposed(map->view()) : map->view(); }
+    const CoordinateSetPtr& out() const { return is_transposed ? map->in() : map->out(); }
+  };
+  Way find_way(const SparseTensor& x, const CoordinateSetPtr& sites) const;
+  Way way_back(const SparseTensor& x, const CoordinateSetPtr& sites) const;
   SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Fused& fused,
                    Context& context);
   /// Null where the plan multiplies the weights as they are.

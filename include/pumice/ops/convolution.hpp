@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/kernels/tile_weights.hpp>
@@ -40,12 +41,7 @@ struct ConvolutionOptions {
   /// On a device: where packed weights are kept. Beside a shortcut they hold the epilogue's scale:
   /// to be cleared when that changes too.
   TileWeights* tile_weights = nullptr;
-  /// On a device: the same bits every time. Costs weight gradients memory and a launch, and
-  /// fetch_on_demand a row of f32 for each pair; all else has them anyway.
-  bool deterministic = false;
-  /// f32 features on a device: products of numbers rounded to tf32, sums in f32. UserError for
-  /// other types and on the CPU. Depthwise convolutions multiply in f32 all the same.
-  bool tf32 = false;
+  Numerics numerics{};
   /// On a device, in one group, with implicit_gemm: an f32 weight of f16 or bf16 features is
   /// rounded where it is packed, so that no rounded copy need be made.
   bool rounds_weight = false;

@@ -1,6 +1,7 @@
 // A dense product of every row with one matrix: a 1×1 convolution without a map.
 #pragma once
 
+#include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
 #include <pumice/core/row_count.hpp>
 #include <pumice/kernels/tile_weights.hpp>
@@ -11,12 +12,7 @@ namespace pumice {
 /// How a linear layer and its gradients are computed on a device.
 struct LinearOptions {
   TileWeights* kept = nullptr;   // where the packed weight is kept for the next call
-  /// Weight gradients: the same bits every time, which costs memory and a launch; all else has
-  /// them anyway.
-  bool deterministic = false;
-  /// f32 features: products of numbers rounded to tf32, sums in f32. UserError for other types and
-  /// on the CPU.
-  bool tf32 = false;
+  Numerics numerics{};
   /// Products on a device: how many of the rows are in use. The others are not read, and what the
   /// result holds there is undefined. Null: all. Not for weight gradients. A plan of
   /// gather–GEMM–scatter waits for the count.

@@ -7,6 +7,7 @@
 
 #include <pumice/shared/tile_spec.h>
 #include <pumice/core/dtype.hpp>
+#include <pumice/core/numerics.hpp>
 
 namespace pumice {
 
@@ -26,8 +27,7 @@ struct ConvolutionProblem {
   std::int64_t out_channels = 0;
   std::int64_t groups = 1;
   DType dtype = DType::f32;
-  bool tf32 = false;            // f32 is multiplied as tf32
-  bool deterministic = false;   // the same bits every time
+  Numerics numerics{};
   bool identity = false;   // one offset, and every row meets itself alone (1×1×1, the same sites)
   ActivationSet activations = ActivationSet::sloped;   // that the epilogue has to know
   // Inputs in tensors of their own. The last `second_channels` of the input's channels lie in a

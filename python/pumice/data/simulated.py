@@ -55,7 +55,7 @@ class SimulatedScans:
         return len(self.seeds)
 
     def __getitem__(self, index: int) -> PointCloud:
-        seed = whole_number(f"seeds[{index}]", self.seeds[index], 0)
+        seed = whole_number(f"seeds[{index}]", self.seeds[index], 0, 2**64 - 1)
         if self.cache is None:
             return simulate(seed, self.beams)
         path = self.cache / f"street_{self.beams}_{seed}.npy"

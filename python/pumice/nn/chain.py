@@ -260,8 +260,9 @@ class _ChainFunction(torch.autograd.Function):
     ) -> Tensor:
         switches = modes.of(features)
         output, record = _C.chain_training(
-            features, other, code.c, maps, parameters, layouts, running, *switches
-        )
+            features, other, code.c, maps, parameters, layouts, running, *switches,
+            features.requires_grad, other is not None and other.requires_grad,
+        )  # fmt: skip
         # The output is the mask of a last ReLU; saved, so that autograd notices a write into it.
         mask = output if code.rows[-1][2] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)

@@ -104,8 +104,9 @@ MapFormats::Tiles* MapFormats::made_tiles(const TilesWanted& wanted) const {
 }
 
 const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, OffsetOrder order) {
-  const bool mirrors = is_transposed && order == OffsetOrder::any && is_centred(map_);
-  const TilesWanted wanted{is_transposed && !mirrors, cut};
+  const TilesWanted wanted = order == OffsetOrder::any ? tiles_wanted(is_transposed, cut)
+                                                       : TilesWanted{is_transposed, cut};
+  const bool mirrors = is_transposed && !wanted.is_transposed;
   const auto find = [&]() -> const TileMapRef* {
     Tiles* made = made_tiles(wanted);
     if (made == nullptr) return nullptr;
@@ -137,7 +138,6 @@ const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, Offs
 PairListRef MapFormats::pairs(bool is_transposed) {
   const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
   const auto find = [&] {
-    pairs_asked_ = true;
     PairListRef result = pairs_;
     if (is_transposed) std::swap(result.in, result.out);
     return result;
@@ -244,14 +244,8 @@ std::vector<MapFormats::Asked> MapFormats::asked() {
   return result;
 }
 
-MapFormats::Uses MapFormats::uses() {
-  Uses result = older_ == nullptr ? Uses{} : older_->uses();
-  const std::scoped_lock lock(mutex_);
-  result.pairs |= pairs_asked_ && identity_ == nullptr;   // an identity's cost next to nothing
-  for (const auto& made : tiles_) {
-    if (made->asked) result.tiles.push_back(made->wanted);
-  }
-  return result;
+TilesWanted MapFormats::tiles_wanted(bool is_transposed, const TileCut& cut) const {
+  return {is_transposed && !is_centred(map_), cut};
 }
 
 bool MapFormats::has_tiles(const TilesWanted& wanted) {
@@ -266,13 +260,13 @@ bool MapFormats::has_pairs() {
   return pairs_.offset_begin != nullptr;
 }
 
-std::vector<CutRequest> MapFormats::missing(const Uses& uses) {
-  if (uses.tiles.empty() && !uses.pairs) return {};
+std::vector<CutRequest> MapFormats::missing(const Wanted& all) {
   std::vector<TilesWanted> tiles;
-  std::copy_if(uses.tiles.begin(), uses.tiles.end(), std::back_inserter(tiles),
+  std::copy_if(all.tiles.begin(), all.tiles.end(), std::back_inserter(tiles),
                [this](const TilesWanted& wanted) { return !has_tiles(wanted); });
   const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
-  bool lists_pairs = uses.pairs && !is_identity && !has_pairs();
+  bool lists_pairs = all.pairs && !is_identity && !has_pairs();
+  if (tiles.empty() && !lists_pairs) return {};
   const DeviceWindow* const on_device = window();
   const std::scoped_lock lock(mutex_);
   std::vector<CutRequest> requests;

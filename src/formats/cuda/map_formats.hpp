@@ -8,6 +8,7 @@
 //   an offset that goes nowhere ──► pairs              every row with itself
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
@@ -62,14 +63,20 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   /// How they are built.
   CutRequest request(const TilesWanted& wanted, std::int64_t entry_capacity = 0);
 
-  /// What was asked for so far, of one map of several passes.
-  struct Uses {
+  /// What `tiles` with such arguments leads to, where the order of entries does not matter.
+  TilesWanted tiles_wanted(bool is_transposed, const TileCut& cut) const;
+
+  /// For those who cut several maps at once: what is wanted of this one.
+  struct Wanted {
     std::vector<TilesWanted> tiles;
     bool pairs = false;
+
+    void add(const TilesWanted& more) {
+      if (std::ranges::find(tiles, more) == tiles.end()) tiles.push_back(more);
+    }
   };
-  Uses uses();
-  /// Requests for those of `uses` that are not there.
-  std::vector<CutRequest> missing(const Uses& uses);
+  /// Requests for what of it is not there.
+  std::vector<CutRequest> missing(const Wanted& wanted);
   /// Takes what such a request, or one of `request`, led to.
   void keep(const CutRequest& request, CutMap made);
   /// Where the window is on the device already; else it is copied there when needed.
@@ -116,7 +123,6 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   std::unique_ptr<IdentityPairs> identity_;
   PairListRef pairs_{};   // of the map itself, not of its transpose
   CutMap pairs_cut_{};
-  bool pairs_asked_ = false;
   std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
   std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose
   std::vector<std::int64_t> pair_begin_;             // on the host; empty until asked for

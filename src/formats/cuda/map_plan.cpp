@@ -65,7 +65,7 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
             .capacities = {{room.rows, std::min(room.rows, room_of(*input, factor).blocks), rows}}};
 
   std::unordered_map<const CoordinateSet*, std::size_t> number{{input.get(), 0}};
-  for (const MapCache::Entry& entry : maps.entries_) {
+  for (const MapCache::Entry& entry : maps.entries()) {
     const auto from = number.find(entry.key.in.get());
     PUMICE_ENSURES(from != number.end(), "a map between sets that do not follow from the input");
     const KernelMap& map = *entry.map;
@@ -147,7 +147,7 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
     formats.keep_window(step.on_device);
     for (const TilesStep& tiles : step.tiles)
       requests.push_back(formats.request(tiles.wanted, tiles.entry_capacity));
-    made.maps->entries_.push_back(
+    made.maps->add(
         {{step.kind, sets[step.in], step.key_names_out ? sets[step.out] : nullptr, step.window},
          std::move(map)});
   }
@@ -156,7 +156,7 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   std::vector<CutMap> built = cut_maps(runner, requests);
   std::size_t next = 0;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
-    const KernelMap& map = *made.maps->entries_[i].map;
+    const KernelMap& map = *made.maps->entries()[i].map;
     for (std::size_t n = 0; n < maps_[i].tiles.size(); ++n, ++next)
       MapFormats::of(map).keep(requests[next], std::move(built[next]));
   }

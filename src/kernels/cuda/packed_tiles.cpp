@@ -78,17 +78,6 @@ PackWeightArguments PackedTiles::add(jit::KernelRunner& runner, const PackUse& u
           .mirror = use.order.mirror};
 }
 
-std::vector<PackUse> PackedTiles::uses() const {
-  std::vector<PackUse> result;
-  for (const Entry& entry : entries_) {
-    const bool is_known = std::any_of(result.begin(), result.end(), [&](const PackUse& use) {
-      return same(use.layout, entry.use.layout) && use.order == entry.use.order;
-    });
-    if (entry.use.order.scale == nullptr && !is_known) result.push_back(entry.use);
-  }
-  return result;
-}
-
 std::optional<PackWeightArguments> PackedTiles::make_room(jit::KernelRunner& runner,
                                                           const PackUse& use,
                                                           const ConstTensorView& weight) {

@@ -37,8 +37,6 @@ class PackedTiles {
                   const ConstTensorView& weight, PackOrder order);
   void clear() { entries_.clear(); }
 
-  /// What `get` was asked for so far, but for scales, which are others every time.
-  std::vector<PackUse> uses() const;
   /// Room for what it will be asked for, which the caller has to fill with `launch_packing` before.
   /// Nothing where it is there already, or where a weight of this shape has no such layout.
   std::optional<PackWeightArguments> make_room(jit::KernelRunner& runner, const PackUse& use,

@@ -6,6 +6,7 @@
 
 #include "nn/chain/learned.hpp"
 #include "nn/chain/link_weight.hpp"
+#include "nn/chain/needs.hpp"
 #include "nn/chain/parameter_gradients.hpp"
 #include "nn/chain/passes.hpp"
 
@@ -129,7 +130,8 @@ void Pass::through_weight(std::size_t i, const ChainLink& link, const Tensor& of
 
 ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput& input,
                                 std::span<const LinkParameters> parameters,
-                                const ChainRecord& record, const ChainGradientPlaces& places) {
+                                const ChainRecord& record,
+                                const ChainGradientPlaces& places) const {
   check(input);
   PUMICE_EXPECTS(record.links.size() == size(), "a record of ", record.links.size(),
                  " links for a chain of ", size(), ": give what its forward pass returned");
@@ -138,8 +140,7 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
   Learned learned(parameters, size());
   learned.look_at(record.turned);
   const StreamView stream = input.features.stream();
-  const bool on_device = is_on_device(input);
-  PackedLinks packed(backward_weights_, learned.weights(), on_device, stream);
+  std::vector<TileWeights> packed(is_on_device(input) ? size() : 0);
   Pass pass{.backward = backward,
             .input = input,
             .places = places,
@@ -152,17 +153,21 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
   pass.result.parameters.resize(kLinkParameters * size());
   for (std::size_t i = 0; i < size(); ++i)
     pass.values.set(i, record.links[i].normalized.output);
+  ChainNeeds needs(links_, input, learned.weights());
+  for (std::size_t i = 0; i < size(); ++i) {
+    needs.weight_gradient(i);
+    if (pass.found.wanted(links_[i].input)) needs.input_gradient(i, at(packed, i));
+  }
+  needs.make();
   for (std::size_t i = size(); i-- > 0;) {
     const ChainLink& link = links_[i];
     const auto begins_at = [&](std::size_t value) { return first_use_[value] == i; };
     const Tensor of_convolved = pass.through_norm(
         i, link, link.residual && *link.residual != link.input && begins_at(*link.residual));
-    pass.through_convolution(i, link, of_convolved, packed.of(i), begins_at(link.input));
+    pass.through_convolution(i, link, of_convolved, at(packed, i), begins_at(link.input));
     pass.through_weight(i, link, of_convolved);
   }
   pass.rooms.finish(pass.result);
-  if (on_device) training_uses_.learn(kernel_maps(input));
-  packed.learn();
   pass.result.features = pass.found.take(0);
   pass.result.other = pass.found.take(1);
   return std::move(pass.result);

@@ -30,40 +30,19 @@ Chain::Chain(std::vector<ChainLink> links) : links_(std::move(links)) {
 void Chain::check(const ChainInput& input) const {
   PUMICE_EXPECTS(input.maps.size() == size(), input.maps.size(), " maps for a chain of ", size(),
                  " links: give one for each");
+  PUMICE_EXPECTS(input.features.rank() == 2, "features have shape ",
+                 to_string(input.features.shape()), ": give [rows, channels]");
   PUMICE_EXPECTS(last_use_[1] == size() || input.other.defined(),
                  "other is undefined, and a link takes it: give value 1 of the chain");
   for (const KernelMapView& map : input.maps) {
+    PUMICE_EXPECTS(map.device == input.features.device(), "features are on ",
+                   to_string(input.features.device()), " but a kernel map is on ",
+                   to_string(map.device), ": build it from coordinates on the same device");
     const bool fits =
         map.device.kind == DeviceKind::cpu ||
         map.map->in()->stream().native == input.maps.front().map->in()->stream().native;
     PUMICE_ENSURES(fits, "the maps of a chain belong to several streams");
   }
-}
-
-std::vector<const KernelMap*> kernel_maps(const ChainInput& input) {
-  std::vector<const KernelMap*> result;
-  result.reserve(input.maps.size());
-  for (const KernelMapView& map : input.maps)
-    result.push_back(map.map);
-  return result;
-}
-
-std::vector<TileWeights*> pointers_to(std::vector<TileWeights>& packed) {
-  std::vector<TileWeights*> result;
-  result.reserve(packed.size());
-  for (TileWeights& one : packed)
-    result.push_back(&one);
-  return result;
-}
-
-PackedLinks::PackedLinks(TileWeightUses& uses, std::span<const ConstTensorView> weights,
-                         bool on_device, StreamView stream)
-    : uses_(uses), packed_(on_device ? weights.size() : 0) {
-  if (on_device) uses_.pack(weights, pointers_to(packed_), stream);
-}
-
-void PackedLinks::learn() {
-  if (!packed_.empty()) uses_.learn(pointers_to(packed_));
 }
 
 }   // namespace pumice::nn

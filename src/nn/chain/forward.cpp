@@ -5,12 +5,13 @@
 
 #include "nn/chain/learned.hpp"
 #include "nn/chain/link_weight.hpp"
+#include "nn/chain/needs.hpp"
 #include "nn/chain/passes.hpp"
 
 namespace pumice::nn {
 
 ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameters> parameters,
-                          std::span<const RunningStatistics> running, const Place& place) {
+                          std::span<const RunningStatistics> running, const Place& place) const {
   check(input);
   PUMICE_EXPECTS(running.size() == size(), running.size(), " running statistics for a chain of ",
                  size(), " links: give those of each");
@@ -18,16 +19,21 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   auto record = std::make_shared<ChainRecord>();
   record->turned = learned.turn();
   record->links.reserve(size());
-  const bool on_device = is_on_device(input);
-  if (on_device) training_uses_.prepare(kernel_maps(input));
-  PackedLinks packed(forward_weights_, learned.weights(), on_device, input.features.stream());
+  std::vector<TileWeights> packed(is_on_device(input) ? size() : 0);
+  ChainNeeds needs(links_, input, learned.weights());
+  for (std::size_t i = 0; i < size(); ++i) {
+    needs.forward(i, at(packed, i));
+    needs.weight_gradient(i);
+    if (learns(input, links_[i].input)) needs.input_gradient(i);
+  }
+  needs.make();
   Values values(input, size());
   ConvolutionOptions options = options_of(input);
   for (std::size_t i = 0; i < size(); ++i) {
     const ChainLink& link = links_[i];
     const ConstTensorView x = values[link.input];
     options.plan = link.plans.forward.get();
-    const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), packed.of(i));
+    const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), at(packed, i));
     options.tile_weights = weight.packed();
     Tensor convolved = convolution(x, weight.view(), input.maps[i], options);
     Normalized normalized = batch_norm_training(
@@ -38,7 +44,6 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
     values.set(i, normalized.output);
     record->links.push_back({std::move(convolved), std::move(normalized)});
   }
-  packed.learn();
   return {std::exchange(record->links.back().normalized.output, {}), std::move(record)};
 }
 

@@ -3,6 +3,7 @@
 
 #include "nn/chain/learned.hpp"
 #include "nn/chain/link_weight.hpp"
+#include "nn/chain/needs.hpp"
 #include "nn/chain/passes.hpp"
 
 namespace pumice::nn {
@@ -27,16 +28,18 @@ ChainWeights::ChainWeights(const Chain& chain, std::span<const LinkParameters> p
   folded_ = fold_batch_norms(norms);
 }
 
-Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place& place) {
+Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place& place) const {
   check(input);
   PUMICE_EXPECTS(weights.weights_.size() == size(), "weights of ", weights.weights_.size(),
                  " links for a chain of ", size(), ": give those that were made for it");
   const bool on_device = is_on_device(input);
-  const std::vector<TileWeights*> packed = pointers_to(weights.packed_);
-  if (on_device) {
-    inference_uses_.prepare(kernel_maps(input));
-    inference_weights_.pack(weights.weights_, packed, input.features.stream());
-  }
+  const auto packed = [&](std::size_t link) {
+    return on_device ? &weights.packed_[link] : nullptr;
+  };
+  ChainNeeds needs(links_, input, weights.weights_);
+  for (std::size_t i = 0; i < size(); ++i)
+    needs.forward(i, packed(i));
+  needs.make();
   Values values(input, size());
   ConvolutionOptions options = options_of(input);
   Tensor output;
@@ -49,8 +52,7 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
                         .activation = link.relu ? Activation::relu : Activation::none};
     options.plan = link.plans.forward.get();
     const ConstTensorView x = values[link.input];
-    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(),
-                            on_device ? packed[i] : nullptr);
+    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), packed(i));
     options.tile_weights = weight.packed();
     output =
         convolution(x, weight.view(), input.maps[i], options, i + 1 == size() ? place : Place());
@@ -58,10 +60,6 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
     for (const std::size_t value : {link.input, link.residual.value_or(link.input)}) {
       if (last_use_[value] == i) values.drop(value);
     }
-  }
-  if (on_device) {
-    inference_uses_.learn(kernel_maps(input));
-    inference_weights_.learn(packed);
   }
   return output;
 }

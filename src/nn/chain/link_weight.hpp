@@ -1,6 +1,7 @@
 // The weight of a link for one product, of the type that its plan takes.
 #pragma once
 
+#include <pumice/core/tensor.hpp>
 #include <pumice/kernels/tile_weights.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 

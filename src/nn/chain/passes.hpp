@@ -1,4 +1,4 @@
-// What the passes of a chain share: values by their numbers, and weights packed for one pass.
+// What the passes of a chain share: values by their numbers, and what they are told.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,22 @@ struct ChainRecord {
 };
 
 inline ConvolutionOptions options_of(const ChainInput& input) {
-  return {.deterministic = input.deterministic, .tf32 = input.tf32, .rounds_weight = true};
+  return {.numerics = input.numerics, .rounds_weight = true};
 }
 
 inline bool is_on_device(const ChainInput& input) {
   return input.features.device().kind == DeviceKind::cuda;
 }
 
-std::vector<const KernelMap*> kernel_maps(const ChainInput& input);
+/// Whether the gradient of a value will be wanted.
+inline bool learns(const ChainInput& input, std::size_t value) {
+  return value == 0 ? input.features_learn : value != 1 || input.other_learns;
+}
+
+/// Of a link's weight, packed for one pass; null on the CPU, where there are none.
+inline TileWeights* at(std::vector<TileWeights>& packed, std::size_t link) {
+  return packed.empty() ? nullptr : &packed[link];
+}
 
 /// Numbers that links take: what was given, and what they made.
 class Values {
@@ -50,24 +58,5 @@ class Values {
   std::vector<Tensor> made_;
   ConstTensorView given_[kChainGiven];
 };
-
-/// The weights of all links in the forms that the kernels of a device read, packed at once where an
-/// earlier pass tells in which.
-class PackedLinks {
- public:
-  PackedLinks(TileWeightUses& uses, std::span<const ConstTensorView> weights, bool on_device,
-              StreamView stream);
-
-  /// Null on the CPU.
-  TileWeights* of(std::size_t link) { return packed_.empty() ? nullptr : &packed_[link]; }
-  /// Remembers what the pass asked for.
-  void learn();
-
- private:
-  TileWeightUses& uses_;
-  std::vector<TileWeights> packed_;
-};
-
-std::vector<TileWeights*> pointers_to(std::vector<TileWeights>& packed);
 
 }   // namespace pumice::nn

@@ -93,7 +93,7 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
   if (problem.direction == Direction::weight_gradient) {
     if (problem.is_depthwise()) return {planned_depthwise(type), planned_sums(type)};
     kernels.push_back(planned(gradient_spec(problem, *choose(problem, target))));
-    if (problem.deterministic) kernels.push_back(planned_sums(type));
+    if (problem.numerics.deterministic) kernels.push_back(planned_sums(type));
     return kernels;
   }
   if (problem.is_depthwise()) return {planned_depthwise(type)};

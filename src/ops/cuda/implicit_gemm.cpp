@@ -7,6 +7,7 @@
 #include "kernels/cuda/packed_tiles.hpp"
 #include "kernels/cuda/tile_launch.hpp"
 #include "kernels/cuda/tile_source.hpp"
+#include "ops/cuda/convolution_needs.hpp"
 #include "ops/cuda/product_steps.hpp"
 #include "ops/cuda/sources.hpp"
 #include "plan/space/device_problem.hpp"
@@ -14,12 +15,13 @@
 namespace pumice::cuda {
 namespace {
 
-void depthwise(const TileProduct& product, const RelationView& relation) {
+void depthwise(const TileProduct& product, const RelationView& relation,
+               const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   const ElementType type = element_type(product.output.dtype(), "convolution", "features");
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
   launch_depthwise(runner, type,
-                   {.map = tiles_of(relation, {.tile_rows = kDepthwiseTileRows}),
+                   {.map = tiles_of(relation, tile_cut(problem, plan)),
                     .input = product.input.raw(),
                     .weight = product.weight.raw(),
                     .output = product.output.raw(),
@@ -69,15 +71,12 @@ SumTarget target_of(const TileProduct& product, const RowCountRef& out_rows) {
 
 void implicit_gemm(const TileProduct& product, const RelationView* relation,
                    const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
-  if (problem.is_depthwise()) return depthwise(product, *relation);
+  if (problem.is_depthwise()) return depthwise(product, *relation, problem, plan);
   const TileSpec spec = tile_spec(problem, plan);
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  TileArguments arguments{.map = relation == nullptr
-                                     ? identity_map(product)
-                                     : tiles_of(*relation, {.tile_rows = spec.tile_rows,
-                                                            .splits = plan.splits,
-                                                            .sort_by_mask = plan.sort_by_mask}),
+  TileArguments arguments{.map = relation == nullptr ? identity_map(product)
+                                                     : tiles_of(*relation, tile_cut(problem, plan)),
                           .input = product.input.raw(),
                           .second = product.second.raw(),
                           .output = product.output.raw(),

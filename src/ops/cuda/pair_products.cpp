@@ -83,7 +83,7 @@ void gather_gemm_scatter(const TileProduct& product, const RelationView* relatio
   const MatrixShape shape{.in_channels = static_cast<std::int32_t>(problem.in_channels) / groups,
                           .out_channels = static_cast<std::int32_t>(problem.out_channels) / groups,
                           .groups = groups,
-                          .operand = operand_type(problem.dtype, problem.tf32),
+                          .operand = operand_type(problem.dtype, problem.numerics.tf32),
                           .transpose_weight = product.transpose_weight};
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);

@@ -89,8 +89,7 @@ void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
   ConvolutionOptions options{.groups = p.groups,
                              .plan = &plan,
                              .tile_weights = keeps_weights_ ? &tile_weights_ : nullptr,
-                             .deterministic = p.deterministic,
-                             .tf32 = p.tf32};
+                             .numerics = p.numerics};
   KernelMapView view = map->view();
   if (call_.is_transposed) view = transposed(view);
   switch (p.direction) {
@@ -103,10 +102,8 @@ void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
 
 void ReplayedCall::run_linear(const ConvolutionPlan& plan) {
   const ConvolutionProblem& p = call_.problem;
-  const LinearOptions options{.kept = keeps_weights_ ? &tile_weights_ : nullptr,
-                              .deterministic = p.deterministic,
-                              .tf32 = p.tf32,
-                              .plan = &plan};
+  const LinearOptions options{
+      .kept = keeps_weights_ ? &tile_weights_ : nullptr, .numerics = p.numerics, .plan = &plan};
   const auto matrix = [&] {   // of one offset
     return ConstTensorView(weight_.raw(), weight_.dtype(), {weight_.extent(1), weight_.extent(2)},
                            weight_.stream());

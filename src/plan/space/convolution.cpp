@@ -113,7 +113,7 @@ void add_implicit_gemm(Space& space, const ConvolutionProblem& problem, const Ta
   add_tiles(1, Write::store, false);
   for (int splits = 2; splits <= std::min<std::int64_t>(kMostSplits, problem.offsets); ++splits) {
     add_tiles(splits, Write::slots, true);
-    if (!problem.deterministic) add_tiles(splits, Write::add, true);
+    if (!problem.numerics.deterministic) add_tiles(splits, Write::add, true);
   }
 }
 

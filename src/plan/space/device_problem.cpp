@@ -37,7 +37,7 @@ ElementType operand_type(DType features, bool tf32) {
 
 TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target, Dataflow dataflow,
                          Write write, bool fuses_inputs) {
-  const ElementType operand = operand_type(problem.dtype, problem.tf32);
+  const ElementType operand = operand_type(problem.dtype, problem.numerics.tf32);
   const bool by_pairs = dataflow == Dataflow::fetch_on_demand && !problem.identity;
   const std::int64_t pairs_of_row = by_pairs ? std::min(problem.offsets, kLikelyPairs) : 1;
   const bool several = fuses_inputs && problem.has_more_inputs();
@@ -62,7 +62,7 @@ TileProblem tile_problem(const ConvolutionProblem& problem, const Target& target
 
 GradientProblem gradient_problem(const ConvolutionProblem& problem, const Target& target,
                                  Write write) {
-  return {.operand = operand_type(problem.dtype, problem.tf32),
+  return {.operand = operand_type(problem.dtype, problem.numerics.tf32),
           .write = write,
           .in_channels = narrow(problem.in_channels / problem.groups),
           .out_channels = narrow(problem.out_channels / problem.groups),

@@ -1,0 +1,148 @@
+// What a chain makes ahead is all that its links run on.
+// Covers chain/needs and ops/cuda/convolution_needs.
+#include "nn/chain/needs.hpp"
+
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/stream.hpp>
+
+#include "formats/cuda/map_formats.hpp"
+#include "kernels/cuda/packed_tiles.hpp"
+#include "nn/chain/learned.hpp"
+#include "nn/chain_case.hpp"
+#include "support/gpu.hpp"
+
+namespace pumice::nn {
+namespace {
+
+using namespace test;   // NOLINT(google-build-using-namespace)
+using pumice::test::kGpu;
+using pumice::test::on_emulator;
+
+const CaseTypes kF32{DType::f32, DType::f32, DType::f32};
+
+std::vector<ChainCase> cases_here() {
+  const std::vector<ChainCase> all = chain_cases();
+  if (!on_emulator()) return all;   // each kernel takes a second to compile there
+  return {all[4], all[7]};
+}
+
+/// Tiles that somebody has used, of each different map.
+std::vector<std::vector<cuda::MapFormats::Asked>> asked_of(const ChainInput& input) {
+  std::vector<std::vector<cuda::MapFormats::Asked>> result;
+  for (const KernelMapView& map : input.maps)
+    result.push_back(cuda::MapFormats::of(*map.map).asked());
+  return result;
+}
+
+bool has_all(const ChainInput& input,
+             const std::vector<std::vector<cuda::MapFormats::Asked>>& asked, bool pairs) {
+  for (std::size_t i = 0; i < input.maps.size(); ++i) {
+    cuda::MapFormats::Wanted wanted;
+    wanted.pairs = pairs;
+    for (const cuda::MapFormats::Asked& one : asked[i])
+      wanted.add(one.wanted);
+    if (!cuda::MapFormats::of(*input.maps[i].map).missing(wanted).empty()) return false;
+  }
+  return true;
+}
+
+TEST(ChainNeedsGpu, are_the_cuts_that_a_training_step_uses) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const ChainCase& one : cases_here()) {
+    SCOPED_TRACE(one.name);
+    const ChainProblem problem(one, on_emulator() ? 33 : 2000);
+    const Chain chain = problem.chain();
+    OnStream step(problem, kF32, stream);
+    const auto parameters = step.parameters();
+    const ChainTrained got = chain.train(step.input(), parameters, step.running());
+    chain.gradients({step.grad_output, got.output, true, problem.other.defined()}, step.input(),
+                    parameters, *got.record);
+    const auto asked = asked_of(step.input());
+
+    OnStream ahead(problem, kF32, stream);   // other maps of the same sites
+    const ChainInput input = ahead.input();
+    EXPECT_FALSE(has_all(input, asked, true));
+    const auto given = ahead.parameters();
+    Learned learned(given, chain.size());
+    const Tensor turned = learned.turn();
+    ChainNeeds needs(chain.links(), input, learned.weights());
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      needs.forward(i);
+      needs.input_gradient(i);
+      needs.weight_gradient(i);
+    }
+    needs.make();
+    EXPECT_TRUE(has_all(input, asked, true));
+  }
+}
+
+TEST(ChainNeedsGpu, of_inference_are_tiles_and_weights_and_no_pairs) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const ChainCase& one : cases_here()) {
+    SCOPED_TRACE(one.name);
+    const ChainProblem problem(one, on_emulator() ? 33 : 2000);
+    const Chain chain = problem.chain();
+    OnStream pass(problem, kF32, stream);
+    ChainWeights weights(chain, pass.parameters(), pass.running());
+    chain.infer(pass.input(), weights);
+    const auto asked = asked_of(pass.input());
+
+    OnStream ahead(problem, kF32, stream);
+    const ChainInput input = ahead.input();
+    const auto given = ahead.parameters();
+    Learned learned(given, chain.size());
+    const Tensor turned = learned.turn();
+    std::vector<TileWeights> packed(chain.size());
+    ChainNeeds needs(chain.links(), input, learned.weights());
+    for (std::size_t i = 0; i < chain.size(); ++i)
+      needs.forward(i, &packed[i]);
+    needs.make();
+    EXPECT_TRUE(has_all(input, asked, false));
+    EXPECT_FALSE(has_all(input, asked, true));
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      const ConvolutionProblem of_link = convolution_problem(
+          ConstTensorView(nullptr, DType::f32, {input.maps[i].in_rows, learned.weight(i).extent(1)},
+                          stream.view()),
+          learned.weight(i), input.maps[i]);
+      const auto use = cuda::packing_of(of_link, *plan_of(of_link, input.maps[i]));
+      ASSERT_TRUE(use);
+      jit::DeviceRunner runner(stream.view(), default_allocator(kGpu));
+      EXPECT_FALSE(packed[i].packed().make_room(runner, *use, learned.weight(i))) << "it is there";
+    }
+  }
+}
+
+TEST(ChainNeedsGpu, of_a_type_without_kernels_are_refused) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const ChainProblem problem(chain_cases()[4], 33);
+  const Chain chain = problem.chain();
+  OnStream there(problem, {}, stream);   // f64
+  const auto parameters = there.parameters();
+  const std::string said =
+      message_of([&] { chain.train(there.input(), parameters, there.running()); });
+  EXPECT_NE(said.find("f64"), std::string::npos) << said;
+}
+
+TEST(ChainNeeds, are_none_on_the_cpu) {
+  const ChainProblem problem(chain_cases()[4], 33);
+  const Chain chain = problem.chain();
+  const OnStream here(problem, {}, {});
+  const ChainInput input = here.input();
+  const auto given = here.parameters();
+  Learned learned(given, chain.size());
+  ChainNeeds needs(chain.links(), input, learned.weights());
+  needs.forward(0);
+  needs.input_gradient(0);
+  needs.weight_gradient(0);
+  needs.make();   // nothing to enqueue, and nowhere
+}
+
+}   // namespace
+}   // namespace pumice::nn
