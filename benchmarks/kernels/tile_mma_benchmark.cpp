@@ -131,7 +131,7 @@ void measure(benchmark::State& state, const Case& problem, auto&& body) {
 
 void tile_mma_of(benchmark::State& state, DType dtype) {
   Case problem(state, dtype);
-  const PackedWeight packed(problem.weight, 1, false);
+  const WeightPanels packed(problem.weight, 1, false);
   measure(state, problem, [&] {
     tile_mma({.input = problem.input,
               .weight = &packed,
@@ -162,7 +162,7 @@ void weight_gradient_of(benchmark::State& state) {
 void pack_of(benchmark::State& state) {
   Case problem(state, DType::f32);
   measure(state, problem, [&] {
-    const PackedWeight packed(problem.weight, 1, state.range(1) != 0);
+    const WeightPanels packed(problem.weight, 1, state.range(1) != 0);
     benchmark::DoNotOptimize(packed.data());
   });
 }

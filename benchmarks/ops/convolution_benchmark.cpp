@@ -72,8 +72,8 @@ void forward(benchmark::State& state, const KernelMapView& map, std::int64_t in_
              std::int64_t out_channels, std::optional<Dataflow> dataflow) {
   set_threads(1);
   const Data data = data_for(map, in_channels, out_channels, DType::f32);
-  const PackedWeight packed(data.weight, 1, false);
-  const ConvolutionOptions options{.dataflow = dataflow, .packed = &packed};
+  PackedWeights packed;
+  const ConvolutionOptions options{.dataflow = dataflow, .kept = &packed};
   const PlanPtr plan =
       plan_of(convolution_problem(data.features, data.weight, map, options), map, options);
   for (auto _ : state) {
@@ -132,7 +132,7 @@ void tile_rows(benchmark::State& state, const KernelMapView& map, std::int64_t i
                std::int64_t out_channels, std::int64_t rows) {
   set_threads(1);
   const Data data = data_for(map, in_channels, out_channels, DType::f32);
-  const PackedWeight packed(data.weight, 1, false);
+  const WeightPanels packed(data.weight, 1, false);
   const RelationTiles tiles(map, rows);
   Tensor output({map.out_rows, out_channels}, DType::f32);
   for (auto _ : state) {

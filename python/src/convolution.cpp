@@ -18,20 +18,20 @@ namespace pumice::python {
 namespace {
 
 /// Weights in the form that kernels read, kept between calls for as long as nobody changes them.
-struct PackedWeights {
-  TileWeights tiles;
+struct KeptWeights {
+  pumice::PackedWeights forms;
   const void* data = nullptr;
   DType dtype = DType::f32;
   std::int64_t version = -1;
 
   void clear() {
-    tiles.clear();
+    forms.clear();
     data = nullptr;
   }
 
   void keep_for(const ConstTensorView& weight, std::int64_t now) {
     if (weight.raw() == data && weight.dtype() == dtype && now == version) return;
-    tiles.clear();
+    forms.clear();
     data = weight.raw();
     dtype = weight.dtype();
     version = now;
@@ -66,7 +66,7 @@ struct Behind {
 };
 
 nb::object forward(nb::handle features, nb::handle weight, const Map& map, const Settings& settings,
-                   const Behind& behind, PackedWeights* kept, std::int64_t version) {
+                   const Behind& behind, KeptWeights* kept, std::int64_t version) {
   const Call call(features, home_of(map));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
@@ -81,7 +81,7 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
                       .slope = behind.slope};
   if (kept != nullptr) {
     kept->keep_for(w, version);
-    options.tile_weights = &kept->tiles;
+    options.kept = &kept->forms;
   }
   const Tensor output = call.run([&] { return convolution(x, w, view, options, call.results()); });
   return call.give(output);
@@ -159,14 +159,14 @@ Activation parse_activation(int number) {
 }   // namespace
 
 void bind_convolution(nb::module_& module) {
-  nb::class_<PackedWeights>(module, "PackedWeights", "Weights as kernels read them.")
+  nb::class_<KeptWeights>(module, "PackedWeights", "Weights as kernels read them.")
       .def(nb::init<>())
-      .def("clear", &PackedWeights::clear, "Frees them.");
+      .def("clear", &KeptWeights::clear, "Frees them.");
   define(
       module, "convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle bias,
          std::int64_t groups, bool deterministic, bool tf32, std::optional<std::string> dataflow,
-         const Plans* plans, PackedWeights* kept, std::int64_t version) {
+         const Plans* plans, KeptWeights* kept, std::int64_t version) {
         return forward(
             features, weight, map, {groups, {deterministic, tf32}, std::move(dataflow), plans},
             {.scale = nb::none(), .shift = bias, .residual = nb::none(), .shift_name = "bias"},
@@ -178,7 +178,7 @@ void bind_convolution(nb::module_& module) {
       module, "fused_convolution",
       [](nb::handle features, nb::handle weight, const Map& map, nb::handle scale, nb::handle shift,
          nb::handle residual, int activation, double slope, std::int64_t groups, bool deterministic,
-         bool tf32, const Plans* plans, PackedWeights* kept, std::int64_t version) {
+         bool tf32, const Plans* plans, KeptWeights* kept, std::int64_t version) {
         return forward(features, weight, map, {groups, {deterministic, tf32}, std::nullopt, plans},
                        {.scale = scale,
                         .shift = shift,

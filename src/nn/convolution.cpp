@@ -108,22 +108,10 @@ Convolution::Way Convolution::way_back(const SparseTensor& x, const CoordinateSe
   return {led_here.front(), true};
 }
 
-const PackedWeight* Convolution::packed(const ConvolutionPlan& plan) {
-  if (training()) packed_ = {};   // weights are about to change each step
-  if (weight_->value().device().kind == DeviceKind::cuda) return nullptr;
-  if (training() || plan.dataflow == Dataflow::gather_gemm_scatter) return nullptr;
-  if (!packed_.defined() || packed_version_ != weight_->version()) {
-    packed_ = PackedWeight(weight_->value(), spec_.groups, false);
-    packed_version_ = weight_->version();
-  }
-  return packed_.defined() ? &packed_ : nullptr;
-}
-
-TileWeights* Convolution::tile_weights() {
-  if (training()) return nullptr;
-  if (tile_version_ != weight_->version()) tile_weights_.clear();
-  tile_version_ = weight_->version();
-  return &tile_weights_;
+PackedWeights* Convolution::kept() {
+  if (training() || packed_version_ != weight_->version()) packed_.clear();
+  packed_version_ = weight_->version();
+  return training() ? nullptr : &packed_;
 }
 
 ScaleShift Convolution::affine(const BatchNorm* norm) {
@@ -138,7 +126,7 @@ ScaleShift Convolution::affine(const BatchNorm* norm) {
   folded_affine_ = std::move(made);
   folded_norm_ = norm;
   folded_version_ = version;
-  tile_weights_.clear();   // beside a shortcut they hold the scale
+  packed_.clear();   // beside a shortcut they hold the scale
   ++folds_;
   return folded_affine_;
 }
@@ -205,7 +193,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                 .second = view_of(fused.shortcut_second),
                 .weight = fused.shortcut->weight_->value(),
                 .scale = view_of(shortcut_affine.scale),
-                .tile_weights = fused.shortcut->tile_weights()};
+                .kept = fused.shortcut->kept()};
   }
   ConvolutionOptions options{.groups = spec_.groups,
                              .epilogue = epilogue,
@@ -214,14 +202,13 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
                              .plan = plans_.forward.get(),
                              .shared = context.shared_plans,
                              .dataflow = context.dataflow,
-                             .tile_weights = tile_weights(),
+                             .kept = kept(),
                              .numerics = context.numerics};
   const ConvolutionProblem problem =
       convolution_problem(x.features, weight_->value(), view, options);
   const PlanPtr plan = plan_of(problem, view, options);
   options.plan = plan.get();
   options.dataflow.reset();
-  options.packed = packed(*plan);
   Tensor y = convolution(x.features, weight_->value(), view, options);
 
   NodePtr node;

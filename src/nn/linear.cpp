@@ -26,12 +26,12 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   PUMICE_EXPECTS(x.dtype() == stored.dtype(), label(), ": features are ", name_of(x.dtype()),
                  ", weights ", name_of(stored.dtype()), "; convert one with to()");
   LayerTimer timer(context, path(), x, 1);
-  if (training() || tile_version_ != weight_->version()) tile_weights_.clear();
-  tile_version_ = weight_->version();
+  if (training() || packed_version_ != weight_->version()) packed_.clear();
+  packed_version_ = weight_->version();
   Tensor y = linear_transposed(
       x.features, stored,
       bias_ != nullptr ? std::as_const(*bias_).value().view() : ConstTensorView{},
-      {.kept = &tile_weights_, .numerics = context.numerics, .rows = &x.coordinates->rows()});
+      {.kept = &packed_, .numerics = context.numerics, .rows = &x.coordinates->rows()});
   NodePtr node;
   if (context.record) {
     node = std::make_shared<Node>(

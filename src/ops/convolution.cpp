@@ -73,20 +73,12 @@ void check_device(ConstTensorView input, ConstTensorView weight, const KernelMap
   checks::same_device(options.epilogue.residual, input, "convolution", "residual", "features");
 }
 
-void check_host(const KernelMapView& map, const ConvolutionProblem& problem,
-                const ConvolutionOptions& options) {
-  check_on_host(map, options);
-  if (options.packed == nullptr) return;
-  check_packed(*options.packed, map.offsets, problem.in_channels, problem.out_channels,
-               options.groups, problem.dtype);
-}
-
 void check_where_it_runs(ConstTensorView input, ConstTensorView weight, const KernelMapView& map,
-                         const ConvolutionProblem& problem, const ConvolutionOptions& options) {
+                         const ConvolutionOptions& options) {
   if (checks::on_cuda(input)) {
     check_device(input, weight, map, options);
   } else {
-    check_host(map, problem, options);
+    check_on_host(map, options);
   }
 }
 
@@ -103,7 +95,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
                .second = options.second,
                .weight = weight,
                .transpose_weight = transposes,
-               .kept = options.tile_weights,
+               .kept = options.kept,
                .shortcut = options.shortcut,
                .epilogue = options.epilogue,
                .output = output.view(),
@@ -114,7 +106,7 @@ Tensor multiply(ConstTensorView input, ConstTensorView weight, const KernelMapVi
               .weight = weight,
               .transpose_weight = transposes,
               .groups = options.groups,
-              .packed = options.packed,
+              .kept = options.kept,
               .epilogue = options.epilogue,
               .output = output.view()},
              relation, plan);
@@ -137,7 +129,7 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
                  weight.extent(1) * options.groups, " input channels, but features have ",
                  problem.in_channels, ": give [offsets, input channels / groups, output channels]");
   check_epilogue(options.epilogue, map.out_rows, weight.extent(2), features.dtype());
-  check_where_it_runs(features, weight, map, problem, options);
+  check_where_it_runs(features, weight, map, options);
   const PlanPtr plan = plan_of(problem, map, options);
   if (problem.has_more_inputs() && !plan->fuses_inputs)
     return convolution_in_steps(features, weight, map, *plan, options, place);
@@ -160,7 +152,7 @@ Tensor convolution_input_gradient(ConstTensorView grad_output, ConstTensorView w
   const KernelMapView backwards = transposed(map);
   const ConvolutionProblem problem =
       convolution_input_gradient_problem(grad_output, weight, map, options);
-  check_where_it_runs(grad_output, weight, backwards, problem, options);
+  check_where_it_runs(grad_output, weight, backwards, options);
   return multiply(grad_output, weight, backwards, problem, *plan_of(problem, backwards, options),
                   options, place);
 }

@@ -115,16 +115,4 @@ void check_bare(const ConvolutionOptions& options, bool adds_residual) {
                  adds_residual ? " but for a residual" : "");
 }
 
-void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
-                  std::int64_t out_channels, std::int64_t groups, DType dtype) {
-  PUMICE_EXPECTS(packed.offsets() == offsets && packed.in_channels() == in_channels &&
-                     packed.out_channels() == out_channels && packed.groups() == groups &&
-                     packed.dtype() == dtype,
-                 "packed was made for ", packed.offsets(), " offsets, ", packed.in_channels(),
-                 " -> ", packed.out_channels(), " channels in ", packed.groups(), " groups of ",
-                 name_of(packed.dtype()), ", but this product has ", offsets, ", ", in_channels,
-                 " -> ", out_channels, ", ", groups, " and ", name_of(dtype),
-                 ": pack this weight (transposed for an input gradient)");
-}
-
 }   // namespace pumice

@@ -32,8 +32,5 @@ void check_more_inputs(const ConvolutionOptions& options, ConstTensorView featur
                        std::int64_t out_rows, std::int64_t out_channels);
 /// Gradients are taken of one input's sum before any epilogue; some add a residual.
 void check_bare(const ConvolutionOptions& options, bool adds_residual = false);
-/// A prepared weight belongs to this product.
-void check_packed(const PackedWeight& packed, std::int64_t offsets, std::int64_t in_channels,
-                  std::int64_t out_channels, std::int64_t groups, DType dtype);
 
 }   // namespace pumice

@@ -41,7 +41,7 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
                        {.numerics = options.numerics});
     cuda::run({.input = rows,
                .weight = weight,
-               .kept = options.tile_weights,
+               .kept = options.kept,
                .epilogue = options.epilogue,
                .output = output.view()},
               nullptr, problem, *choose(problem, target_of(rows.device())));
@@ -75,7 +75,7 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
   if (shortcut.second.defined()) joined = concatenate(shortcut.features, shortcut.second);
   return multiply_rows(joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
                        {.epilogue = {.scale = shortcut.scale, .residual = residual},
-                        .tile_weights = shortcut.tile_weights,
+                        .kept = shortcut.kept,
                         .numerics = options.numerics});
 }
 

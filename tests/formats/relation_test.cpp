@@ -174,7 +174,7 @@ TEST(RepeatedRows, AreRefusedByWhatHoldsOneProductOfARow) {
   EXPECT_NE(refusal_of([&] { OutputTable(edges.view(), true, 1); }).find("RelationTiles"),
             std::string::npos);
   const Tensor input = whole_numbers({40, 8}, 1);
-  const PackedWeight weight(whole_numbers({3, 8, 8}, 2), 1, false);
+  const WeightPanels weight(whole_numbers({3, 8, 8}, 2), 1, false);
   const RelationTiles tiles(edges.view(), 64);
   Tensor output({40, 8}, DType::f32);
   EXPECT_NE(

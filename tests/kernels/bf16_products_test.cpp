@@ -13,10 +13,10 @@ using namespace pumice::test;
 
 TEST(Bf16Products, weights_are_kept_as_pairs_where_the_processor_multiplies_them) {
   const Tensor weight = random_tensor(Shape{3, 5, 7}, DType::bf16, 1);
-  const PackedWeight packed(weight, 1, false);
+  const WeightPanels packed(weight, 1, false);
   EXPECT_EQ(packed.bf16_pairs(), multiplies_bf16());
-  EXPECT_FALSE(PackedWeight(weight.to(DType::f32), 1, false).bf16_pairs());
-  EXPECT_FALSE(PackedWeight(random_tensor(Shape{3, 1, 7}, DType::bf16, 1), 7, false).bf16_pairs());
+  EXPECT_FALSE(WeightPanels(weight.to(DType::f32), 1, false).bf16_pairs());
+  EXPECT_FALSE(WeightPanels(random_tensor(Shape{3, 1, 7}, DType::bf16, 1), 7, false).bf16_pairs());
 }
 
 TEST(Bf16Products, every_register_tile_of_avx512_adds_the_products_of_pairs) {

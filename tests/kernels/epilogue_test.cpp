@@ -41,7 +41,7 @@ Tensor through(const Tensor& sums, const Epilogue& epilogue) {
   Tensor identity = Tensor::zeros(Shape{1, channels, channels}, DType::f64);
   for (std::int64_t c = 0; c < channels; ++c)
     identity.data<double>()[c * channels + c] = 1;
-  const PackedWeight weight(identity.to(sums.dtype()), 1, false);
+  const WeightPanels weight(identity.to(sums.dtype()), 1, false);
   std::vector<std::int64_t> begin{0, rows};
   std::vector<std::int32_t> row(static_cast<std::size_t>(rows));
   std::iota(row.begin(), row.end(), 0);

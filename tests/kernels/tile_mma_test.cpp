@@ -13,7 +13,7 @@ using namespace pumice::test;
 
 Tensor run(const KernelMapView& map, const Tensor& input, const Tensor& weight, std::int64_t groups,
            std::int64_t tile_rows, const Epilogue& epilogue = {}, bool transpose = false) {
-  const PackedWeight packed(weight, groups, transpose);
+  const WeightPanels packed(weight, groups, transpose);
   const RelationTiles tiles(map, tile_rows);
   Tensor output = Tensor::full(Shape{map.out_rows, packed.out_channels()}, weight.dtype(), 99);
   tile_mma({.input = input,
@@ -79,7 +79,7 @@ TEST(TileMma, multiplies_every_remainder_of_a_group_of_six_alike) {
     std::vector<std::int32_t> in(static_cast<std::size_t>(pairs), 0), local;
     for (std::int32_t p = 0; p < pairs; ++p)
       local.push_back(p);
-    const PackedWeight packed(weight, 1, false);
+    const WeightPanels packed(weight, 1, false);
     Tensor output(Shape{pairs, 200}, DType::f32);
     tile_mma({.input = input,
               .weight = &packed,
@@ -134,7 +134,7 @@ TEST(TileMma, leaves_out_pairs_without_input) {
   const Tensor input = Tensor::full(Shape{2, 3}, DType::f32, 1);
   const Tensor weight =
       Tensor::full(Shape{2, 3, 4}, DType::f32, std::numeric_limits<double>::infinity());
-  const PackedWeight packed(weight, 1, false);
+  const WeightPanels packed(weight, 1, false);
   const std::vector<std::int64_t> begin{0, 2, 4};
   const std::vector<std::int32_t> in{-1, 1, -1, -1}, local{0, 1, 0, 1};
   Tensor output(Shape{2, 4}, DType::f32);
@@ -188,7 +188,7 @@ TEST(TileMma, adds_to_a_partial_result_and_leaves_the_output_alone) {
       const std::vector<double> before = doubles(partial);
       for (std::size_t i = 0; i < before.size(); ++i)
         expected.add(i, before[i]);
-      const PackedWeight packed(weight, channels.groups, false);
+      const WeightPanels packed(weight, channels.groups, false);
       const RelationTiles tiles(map.view(), 32);
       Tensor output = Tensor::full(partial.shape(), dtype, 5);
       tile_mma({.input = input,
@@ -220,7 +220,7 @@ TEST(TileMma, refuses_operands_that_do_not_fit_each_other) {
   EXPECT_EQ(message(random_tensor(Shape{10, 4}, DType::f32, 2),
                     random_tensor(Shape{3, 4, 6}, DType::f32, 1)),
             "weight has 3 offsets, the kernel map 2; both must come from one kernel size");
-  EXPECT_THROW(PackedWeight(weight, 4, false), UserError);
+  EXPECT_THROW(WeightPanels(weight, 4, false), UserError);
 }
 
 }   // namespace

@@ -98,7 +98,7 @@ TEST(ChainNeedsGpu, of_inference_are_tiles_and_weights_and_no_pairs) {
     const auto given = ahead.parameters();
     Learned learned(given, chain.size());
     const Tensor turned = learned.turn();
-    std::vector<TileWeights> packed(chain.size());
+    std::vector<PackedWeights> packed(chain.size());
     ChainNeeds needs(chain.links(), input, learned.weights());
     for (std::size_t i = 0; i < chain.size(); ++i)
       needs.forward(i, &packed[i]);
@@ -113,7 +113,7 @@ TEST(ChainNeedsGpu, of_inference_are_tiles_and_weights_and_no_pairs) {
       const auto use = cuda::packing_of(of_link, *plan_of(of_link, input.maps[i]));
       ASSERT_TRUE(use);
       jit::DeviceRunner runner(stream.view(), default_allocator(kGpu));
-      EXPECT_FALSE(packed[i].packed().make_room(runner, *use, learned.weight(i))) << "it is there";
+      EXPECT_FALSE(packed[i].tiles().make_room(runner, *use, learned.weight(i))) << "it is there";
     }
   }
 }

@@ -202,14 +202,25 @@ TEST(Convolution, APackedWeightGivesTheSameBits) {
   for (const DType type : kTypes) {
     const Tensor x = random_tensor({500, 12}, type, 72);
     const Tensor w = random_tensor({27, 12, 20}, type, 73);
-    const PackedWeight packed(w, 1, false);
-    const PackedWeight packed_back(w, 1, true);
-    EXPECT_TRUE(same_bits(convolution(x, w, map->view()),
-                          convolution(x, w, map->view(), {.packed = &packed})));
+    PackedWeights kept;
     const Tensor gradient = random_tensor({500, 20}, type, 74);
-    EXPECT_TRUE(
-        same_bits(convolution_input_gradient(gradient, w, map->view()),
-                  convolution_input_gradient(gradient, w, map->view(), {.packed = &packed_back})));
+    for (int call = 0; call < 2; ++call) {   // the second finds both forms
+      EXPECT_TRUE(same_bits(convolution(x, w, map->view()),
+                            convolution(x, w, map->view(), {.kept = &kept})));
+      EXPECT_TRUE(same_bits(convolution_input_gradient(gradient, w, map->view()),
+                            convolution_input_gradient(gradient, w, map->view(), {.kept = &kept})));
+    }
+    const Tensor other = random_tensor({27, 12, 20}, type, 75);
+    EXPECT_TRUE(same_bits(convolution(x, w, map->view()),
+                          convolution(x, other, map->view(), {.kept = &kept})))
+        << "of other numbers, until somebody clears it";
+    kept.clear();
+    EXPECT_TRUE(same_bits(convolution(x, other, map->view()),
+                          convolution(x, other, map->view(), {.kept = &kept})));
+    const Tensor wider = random_tensor({27, 12, 28}, type, 76);
+    EXPECT_TRUE(same_bits(convolution(x, wider, map->view()),
+                          convolution(x, wider, map->view(), {.kept = &kept})))
+        << "one of another shape is packed by itself";
   }
 }
 
@@ -285,10 +296,6 @@ TEST(Convolution, MistakesAreSentences) {
   EXPECT_EQ(forward(x, w, {.epilogue = {.residual = x}}),
             "epilogue.residual has shape [40, 6]: it is added to an output of [40, 8], so give it "
             "that shape");
-  const PackedWeight packed(w, 1, true);
-  EXPECT_EQ(forward(x, w, {.packed = &packed}),
-            "packed was made for 27 offsets, 8 -> 6 channels in 1 groups of f32, but this product "
-            "has 27, 6 -> 8, 1 and f32: pack this weight (transposed for an input gradient)");
   EXPECT_EQ(complaint_of([&] { convolution_input_gradient(x, w, map); }),
             "weight [27, 6, 8] makes 8 output channels, but grad_output has 6: give the weight of "
             "the forward convolution");

@@ -238,11 +238,11 @@ void expect_fused_on_device(const MapPair& map, const InputChannels& channels, D
                std::to_string(map.cpu->view().out_rows) + " rows");
   const Inputs inputs(map.cpu->view(), channels, type);
   const Inputs there = inputs.on(stream);
-  TileWeights weights;
-  TileWeights shortcut_weights;
+  PackedWeights weights;
+  PackedWeights shortcut_weights;
   ConvolutionOptions options = there.options();
-  options.tile_weights = &weights;
-  options.shortcut.tile_weights = &shortcut_weights;
+  options.kept = &weights;
+  options.shortcut.kept = &shortcut_weights;
   options.numerics.tf32 = tf32;
   const PlanPtr plan = there.plan(map.gpu->view(), options);
   const auto run = [&] {

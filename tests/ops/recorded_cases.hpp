@@ -178,10 +178,10 @@ inline void add_map_cases(std::vector<RecordedCase>& cases) {
                    true});
   cases.push_back({"weights packed for later calls",
                    {"convolution"},
-                   [kept = std::make_shared<TileWeights>()](RecordedInputs& in, Outputs& out) {
+                   [kept = std::make_shared<PackedWeights>()](RecordedInputs& in, Outputs& out) {
                      const RecordedMap& m = in.maps.front();
                      ConvolutionOptions options = kSameBits;
-                     options.tile_weights = kept.get();
+                     options.kept = kept.get();
                      out.push_back(convolution(m.features, m.weight, m.view, options));
                    }});
   cases.push_back({"weight gradient into",

@@ -10,7 +10,7 @@
 
 #include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
-#include <pumice/kernels/tile_weights.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/nn/weight_layout.hpp>
 #include <pumice/ops/folded_norm.hpp>
@@ -144,8 +144,8 @@ class ChainWeights {
   friend class Chain;
 
   std::vector<ConstTensorView> weights_;   // [K, C_in, C_out]
-  std::vector<TileWeights> packed_;        // on a device
-  Tensor turned_;                          // those that lay in another layout
+  std::vector<PackedWeights> packed_;
+  Tensor turned_;   // those that lay in another layout
   ScaleShifts folded_;
 };
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/kernels/tile_mma.hpp>
-#include <pumice/kernels/tile_weights.hpp>
 #include <pumice/nn/normalization.hpp>
 #include <pumice/plan/layer_plans.hpp>
 
@@ -82,10 +82,8 @@ class Convolution final : public Module {
   Way way_back(const SparseTensor& x, const CoordinateSetPtr& sites) const;
   SparseTensor run(SparseTensor x, const CoordinateSetPtr& sites, const Fused& fused,
                    Context& context);
-  /// Null where the plan multiplies the weights as they are.
-  const PackedWeight* packed(const ConvolutionPlan& plan);
-  /// Where a device keeps its packed weights; null while they change each step.
-  TileWeights* tile_weights();
+  /// Where packed weights are kept; null while they change each step.
+  PackedWeights* kept();
   /// What the epilogue applies for the bias and the norm behind; folded again when they change.
   ScaleShift affine(const BatchNorm* norm);
   /// The shift of the norm and that of a shortcut, added.
@@ -95,10 +93,8 @@ class Convolution final : public Module {
   LayerPlans plans_{};
   ParameterPtr weight_;
   ParameterPtr bias_;
-  PackedWeight packed_{};
+  PackedWeights packed_{};
   std::uint64_t packed_version_ = 0;
-  TileWeights tile_weights_{};
-  std::uint64_t tile_version_ = 0;
   ScaleShift folded_affine_{};
   const BatchNorm* folded_norm_ = nullptr;
   std::uint64_t folded_version_ = ~std::uint64_t{0};

@@ -1,7 +1,7 @@
 // A dense layer over the channels of every row.
 #pragma once
 
-#include <pumice/kernels/tile_weights.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/nn/module.hpp>
 
 namespace pumice::nn {
@@ -19,8 +19,8 @@ class Linear final : public Module {
 
   ParameterPtr weight_;
   ParameterPtr bias_;   // null without one
-  TileWeights tile_weights_{};
-  std::uint64_t tile_version_ = 0;
+  PackedWeights packed_{};
+  std::uint64_t packed_version_ = 0;
 };
 
 }   // namespace pumice::nn

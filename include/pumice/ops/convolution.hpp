@@ -5,8 +5,8 @@
 
 #include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/kernels/tile_mma.hpp>
-#include <pumice/kernels/tile_weights.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/choose.hpp>
 #include <pumice/plan/plan_book.hpp>
@@ -20,7 +20,7 @@ struct Shortcut {
   ConstTensorView second{};     // further channels of the same rows; undefined: none
   ConstTensorView weight{};     // [1, all its channels, C_out]
   ConstTensorView scale{};      // compute type [C_out]: of a folded norm; undefined: 1
-  TileWeights* tile_weights = nullptr;   // as in ConvolutionOptions
+  PackedWeights* kept = nullptr;   // as in ConvolutionOptions
 };
 
 struct ConvolutionOptions {
@@ -37,10 +37,9 @@ struct ConvolutionOptions {
   const PlanBook* shared = nullptr;
   /// Instead of a plan: the dataflow alone, the rest is chosen. No weight gradient takes one.
   std::optional<Dataflow> dataflow{};
-  const PackedWeight* packed = nullptr;   // weights packed before; must match `weight`
-  /// On a device: where packed weights are kept. Beside a shortcut they hold the epilogue's scale:
-  /// to be cleared when that changes too.
-  TileWeights* tile_weights = nullptr;
+  /// Where the packed weight is kept for the next call; null: packed for this one. On a device,
+  /// beside a shortcut, it holds the epilogue's scale: to be cleared when that changes too.
+  PackedWeights* kept = nullptr;
   Numerics numerics{};
   /// On a device, in one group, with implicit_gemm: an f32 weight of f16 or bf16 features is
   /// rounded where it is packed, so that no rounded copy need be made.

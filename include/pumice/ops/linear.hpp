@@ -4,14 +4,14 @@
 #include <pumice/core/numerics.hpp>
 #include <pumice/core/results.hpp>
 #include <pumice/core/row_count.hpp>
-#include <pumice/kernels/tile_weights.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
 namespace pumice {
 
 /// How a linear layer and its gradients are computed on a device.
 struct LinearOptions {
-  TileWeights* kept = nullptr;   // where the packed weight is kept for the next call
+  PackedWeights* kept = nullptr;   // where the packed weight is kept for the next call
   Numerics numerics{};
   /// Products on a device: how many of the rows are in use. The others are not read, and what the
   /// result holds there is undefined. Null: all. Not for weight gradients. A plan of

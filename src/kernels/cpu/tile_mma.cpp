@@ -33,7 +33,7 @@ constexpr std::int64_t kPairBlock = 96;
 /// The call, reduced to what the loops read.
 struct Job {
   const MicroKernels* kernels = nullptr;
-  const PackedWeight* weight = nullptr;
+  const WeightPanels* weight = nullptr;
   RelationTilesView tiles;
   const std::byte* input = nullptr;
   std::int64_t input_pitch = 0;     // bytes of an input row
@@ -102,7 +102,7 @@ void collect(const Job& job, std::int64_t begin, std::int64_t end, T* sums, std:
 template <class T>
 void multiply_offset(const Job& job, std::int64_t offset, std::int64_t begin, std::int64_t end,
                      std::int64_t tile_end, T* sums, std::int64_t stride) {
-  const PackedWeight& weight = *job.weight;
+  const WeightPanels& weight = *job.weight;
   Block block;
   for (std::int64_t first = begin; first < end; first += kPairBlock) {
     const std::int64_t last = std::min(first + kPairBlock, end);
@@ -156,7 +156,7 @@ template <class T> void run_tile(const Job& job, std::int64_t tile) {
 
 void check(const TileMmaArguments& arguments) {
   PUMICE_ENSURES(arguments.weight != nullptr && arguments.weight->defined(), "tile_mma");
-  const PackedWeight& weight = *arguments.weight;
+  const WeightPanels& weight = *arguments.weight;
   const auto& input = arguments.input;
   PUMICE_EXPECTS(input.rank() == 2 && input.extent(1) == weight.in_channels(), "features of shape ",
                  to_string(input.shape()), " meet a weight of ", weight.in_channels(),
@@ -173,7 +173,7 @@ void check(const TileMmaArguments& arguments) {
 }
 
 Job make_job(const TileMmaArguments& arguments) {
-  const PackedWeight& weight = *arguments.weight;
+  const WeightPanels& weight = *arguments.weight;
   Job job;
   job.kernels =
       weight.bf16_pairs() ? cpu::bf16_pair_kernels() : &cpu::micro_kernels(weight.dtype());

@@ -78,7 +78,7 @@ struct Pass {
   Tensor through_norm(std::size_t i, const ChainLink& link, bool ends_there);
   /// The gradient of what the convolution took.
   void through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
-                           TileWeights* packed, bool ends_there);
+                           PackedWeights* packed, bool ends_there);
   void through_weight(std::size_t i, const ChainLink& link, const Tensor& of_convolved);
 };
 
@@ -102,13 +102,13 @@ Tensor Pass::through_norm(std::size_t i, const ChainLink& link, bool ends_there)
 }
 
 void Pass::through_convolution(std::size_t i, const ChainLink& link, const Tensor& of_convolved,
-                               TileWeights* packed, bool ends_there) {
+                               PackedWeights* packed, bool ends_there) {
   if (!found.wanted(link.input)) return;
   ConvolutionOptions options = options_of(input);
   options.epilogue.residual = found.of(link.input);   // what came on another way
   options.plan = link.plans.input_gradient.get();
   const LinkWeight weight(learned.weight(i), options.plan, of_convolved.dtype(), packed);
-  options.tile_weights = weight.packed();
+  options.kept = weight.packed();
   found.set(link.input,
             convolution_input_gradient(of_convolved, weight.view(), input.maps[i], options,
                                        found.place_of(link.input, ends_there)));
@@ -140,7 +140,7 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
   Learned learned(parameters, size());
   learned.look_at(record.turned);
   const StreamView stream = input.features.stream();
-  std::vector<TileWeights> packed(is_on_device(input) ? size() : 0);
+  std::vector<PackedWeights> packed(is_on_device(input) ? size() : 0);
   Pass pass{.backward = backward,
             .input = input,
             .places = places,

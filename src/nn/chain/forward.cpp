@@ -19,7 +19,7 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   auto record = std::make_shared<ChainRecord>();
   record->turned = learned.turn();
   record->links.reserve(size());
-  std::vector<TileWeights> packed(is_on_device(input) ? size() : 0);
+  std::vector<PackedWeights> packed(is_on_device(input) ? size() : 0);
   ChainNeeds needs(links_, input, learned.weights());
   for (std::size_t i = 0; i < size(); ++i) {
     needs.forward(i, at(packed, i));
@@ -34,7 +34,7 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
     const ConstTensorView x = values[link.input];
     options.plan = link.plans.forward.get();
     const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), at(packed, i));
-    options.tile_weights = weight.packed();
+    options.kept = weight.packed();
     Tensor convolved = convolution(x, weight.view(), input.maps[i], options);
     Normalized normalized = batch_norm_training(
         convolved, learned.scale(i), learned.shift(i), running[i].mean, running[i].variance,

@@ -15,8 +15,7 @@ ChainWeights::ChainWeights(const Chain& chain, std::span<const LinkParameters> p
   Learned learned(parameters, chain.size());
   turned_ = learned.turn();
   weights_.assign(learned.weights().begin(), learned.weights().end());
-  if (weights_.front().device().kind == DeviceKind::cuda)
-    packed_ = std::vector<TileWeights>(chain.size());
+  packed_ = std::vector<PackedWeights>(chain.size());
   std::vector<SettledNorm> norms;
   norms.reserve(chain.size());
   for (std::size_t i = 0; i < chain.size(); ++i)
@@ -32,13 +31,9 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
   check(input);
   PUMICE_EXPECTS(weights.weights_.size() == size(), "weights of ", weights.weights_.size(),
                  " links for a chain of ", size(), ": give those that were made for it");
-  const bool on_device = is_on_device(input);
-  const auto packed = [&](std::size_t link) {
-    return on_device ? &weights.packed_[link] : nullptr;
-  };
   ChainNeeds needs(links_, input, weights.weights_);
   for (std::size_t i = 0; i < size(); ++i)
-    needs.forward(i, packed(i));
+    needs.forward(i, &weights.packed_[i]);
   needs.make();
   Values values(input, size());
   ConvolutionOptions options = options_of(input);
@@ -52,8 +47,8 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
                         .activation = link.relu ? Activation::relu : Activation::none};
     options.plan = link.plans.forward.get();
     const ConstTensorView x = values[link.input];
-    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), packed(i));
-    options.tile_weights = weight.packed();
+    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), &weights.packed_[i]);
+    options.kept = weight.packed();
     output =
         convolution(x, weight.view(), input.maps[i], options, i + 1 == size() ? place : Place());
     values.set(i, output);

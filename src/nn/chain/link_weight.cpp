@@ -5,7 +5,7 @@
 namespace pumice::nn {
 
 LinkWeight::LinkWeight(ConstTensorView weight, const ConvolutionPlan* plan, DType features,
-                       TileWeights* packed)
+                       PackedWeights* packed)
     : weight_(weight), packed_(packed) {
   const bool on_device = weight.device().kind == DeviceKind::cuda;
   const bool is_wide = weight.dtype() == DType::f32 && features != DType::f32;

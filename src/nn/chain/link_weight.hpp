@@ -2,7 +2,7 @@
 #pragma once
 
 #include <pumice/core/tensor.hpp>
-#include <pumice/kernels/tile_weights.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
 namespace pumice::nn {
@@ -14,14 +14,14 @@ class LinkWeight {
  public:
   /// `plan`: null where one is chosen, which on a device is of implicit GEMM.
   LinkWeight(ConstTensorView weight, const ConvolutionPlan* plan, DType features,
-             TileWeights* packed);
+             PackedWeights* packed);
 
   ConstTensorView view() const { return rounded_.defined() ? rounded_.view() : weight_; }
-  TileWeights* packed() const { return rounded_.defined() ? nullptr : packed_; }
+  PackedWeights* packed() const { return rounded_.defined() ? nullptr : packed_; }
 
  private:
   ConstTensorView weight_;
-  TileWeights* packed_;
+  PackedWeights* packed_;
   Tensor rounded_;
 };
 

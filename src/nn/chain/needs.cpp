@@ -24,7 +24,7 @@ ConstTensorView ChainNeeds::value(std::size_t number) const {
 }
 
 void ChainNeeds::add(const ConvolutionProblem& problem, const ConvolutionPlan* given,
-                     const KernelMapView& map, std::size_t link, TileWeights* packed) {
+                     const KernelMapView& map, std::size_t link, PackedWeights* packed) {
   ConvolutionOptions options = options_of(input_);
   options.plan = given;
   const PlanPtr plan = plan_for(problem, map.device, options);
@@ -34,14 +34,14 @@ void ChainNeeds::add(const ConvolutionProblem& problem, const ConvolutionPlan* g
     packings_.push_back({packed, weights_[link], *use});
 }
 
-void ChainNeeds::forward(std::size_t link, TileWeights* packed) {
+void ChainNeeds::forward(std::size_t link, PackedWeights* packed) {
   if (!on_device_) return;
   const KernelMapView& map = input_.maps[link];
   add(convolution_problem(value(links_[link].input), weights_[link], map, options_of(input_)),
       links_[link].plans.forward.get(), map, link, packed);
 }
 
-void ChainNeeds::input_gradient(std::size_t link, TileWeights* packed) {
+void ChainNeeds::input_gradient(std::size_t link, PackedWeights* packed) {
   if (!on_device_) return;
   const KernelMapView& map = input_.maps[link];
   add(convolution_input_gradient_problem(value(kChainGiven + link), weights_[link], map,
@@ -63,7 +63,7 @@ void ChainNeeds::make() {
   jit::DeviceRunner runner(input_.features.stream(), default_allocator(input_.features.device()));
   std::vector<PackWeightArguments> jobs;
   for (const Packing& packing : packings_) {
-    const auto job = packing.packed->packed().make_room(runner, packing.use, packing.weight);
+    const auto job = packing.packed->tiles().make_room(runner, packing.use, packing.weight);
     if (job) jobs.push_back(*job);
   }
   cuda::launch_packing(runner, jobs);

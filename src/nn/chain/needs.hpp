@@ -21,8 +21,8 @@ class ChainNeeds {
              std::span<const ConstTensorView> weights);
 
   /// `packed`: where the link's weight is kept in its form; null: not asked for yet.
-  void forward(std::size_t link, TileWeights* packed = nullptr);
-  void input_gradient(std::size_t link, TileWeights* packed = nullptr);
+  void forward(std::size_t link, PackedWeights* packed = nullptr);
+  void input_gradient(std::size_t link, PackedWeights* packed = nullptr);
   void weight_gradient(std::size_t link);
 
   /// Enqueues what is not there yet, on the stream of the features.
@@ -30,7 +30,7 @@ class ChainNeeds {
 
  private:
   struct Packing {
-    TileWeights* packed;
+    PackedWeights* packed;
     ConstTensorView weight;
     cuda::PackUse use;
   };
@@ -38,7 +38,7 @@ class ChainNeeds {
   /// Without data, of which a plan does not depend.
   ConstTensorView value(std::size_t number) const;
   void add(const ConvolutionProblem& problem, const ConvolutionPlan* given,
-           const KernelMapView& map, std::size_t link, TileWeights* packed);
+           const KernelMapView& map, std::size_t link, PackedWeights* packed);
 
   const std::vector<ChainLink>& links_;
   const ChainInput& input_;

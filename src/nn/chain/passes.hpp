@@ -33,7 +33,7 @@ inline bool learns(const ChainInput& input, std::size_t value) {
 }
 
 /// Of a link's weight, packed for one pass; null on the CPU, where there are none.
-inline TileWeights* at(std::vector<TileWeights>& packed, std::size_t link) {
+inline PackedWeights* at(std::vector<PackedWeights>& packed, std::size_t link) {
   return packed.empty() ? nullptr : &packed[link];
 }
 

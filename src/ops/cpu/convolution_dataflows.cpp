@@ -1,8 +1,6 @@
 // The three dataflows: which structure is cut, and which skeleton runs on it.
 #include "ops/cpu/convolution_dataflows.hpp"
 
-#include <optional>
-
 #include <pumice/core/error.hpp>
 #include <pumice/formats/output_table.hpp>
 #include <pumice/formats/relation_tiles.hpp>
@@ -25,7 +23,7 @@ void run_gather_gemm_scatter(const SparseProduct& product, const RelationView& r
                        .output = product.output});
 }
 
-void run_fetch_on_demand(const SparseProduct& product, const PackedWeight& weight,
+void run_fetch_on_demand(const SparseProduct& product, const WeightPanels& weight,
                          const RelationView& relation, const ConvolutionPlan& plan) {
   const RelationTiles tiles(relation, plan.tile_rows);
   tile_mma({.input = product.input,
@@ -35,7 +33,7 @@ void run_fetch_on_demand(const SparseProduct& product, const PackedWeight& weigh
             .output = product.output});
 }
 
-void run_implicit_gemm(const SparseProduct& product, const PackedWeight& weight,
+void run_implicit_gemm(const SparseProduct& product, const WeightPanels& weight,
                        const RelationView& relation, const ConvolutionPlan& plan) {
   const OutputTable table(relation, plan.sort_by_mask, plan.splits);
   if (table.splits() == 1) {
@@ -66,11 +64,10 @@ void run(const SparseProduct& product, const RelationView& relation, const Convo
   if (plan.dataflow == Dataflow::gather_gemm_scatter) {
     return run_gather_gemm_scatter(product, relation, plan);
   }
-  std::optional<PackedWeight> packed_here;
-  if (product.packed == nullptr) {
-    packed_here.emplace(product.weight, product.groups, product.transpose_weight);
-  }
-  const PackedWeight& weight = packed_here ? *packed_here : *product.packed;
+  PackedWeights for_this_call;
+  PackedWeights& kept = product.kept == nullptr ? for_this_call : *product.kept;
+  const WeightPanels& weight =
+      kept.panels(product.weight, product.groups, product.transpose_weight);
   if (plan.dataflow == Dataflow::implicit_gemm) {
     return run_implicit_gemm(product, weight, relation, plan);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pumice/formats/relation.hpp>
+#include <pumice/kernels/packed_weights.hpp>
 #include <pumice/kernels/tile_mma.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 
@@ -15,7 +16,7 @@ struct SparseProduct {
   ConstTensorView weight;   // [K, C_in / groups, C_out] of the forward convolution
   bool transpose_weight = false;
   std::int64_t groups = 1;
-  const PackedWeight* packed = nullptr;   // of `weight`, or null
+  PackedWeights* kept = nullptr;   // packed weights of earlier calls; null: packed for this one
   Epilogue epilogue{};
   TensorView output;
 };

@@ -18,8 +18,8 @@ struct TileProduct {
   ConstTensorView second{};   // [in rows, the last of C_in], which `input` then lacks; or undefined
   ConstTensorView weight;     // [K, C_in / groups, C_out], or transposed [K, C_out, C_in]
   bool transpose_weight = false;
-  TileWeights* kept = nullptr;   // packed weights of earlier calls; null: packed for this one
-  Shortcut shortcut{};           // like `second`, where the plan fuses inputs
+  PackedWeights* kept = nullptr;   // packed weights of earlier calls; null: packed for this one
+  Shortcut shortcut{};             // like `second`, where the plan fuses inputs
   Epilogue epilogue{};
   TensorView output;   // [out rows, C_out]
   /// Without a map: how many rows are in use; the others are neither read nor written. None: all.

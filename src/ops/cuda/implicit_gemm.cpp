@@ -32,15 +32,15 @@ void depthwise(const TileProduct& product, const RelationView& relation,
 /// Weights that were packed before, or are packed for one call.
 class Packed {
  public:
-  explicit Packed(TileWeights* kept) : kept_(kept) {}
+  explicit Packed(PackedWeights* kept) : kept_(kept) {}
   const void* get(jit::KernelRunner& runner, const WeightLayout& layout, ConstTensorView weight,
                   const PackOrder& order) {
-    return (kept_ == nullptr ? own_ : *kept_).packed().get(runner, layout, weight, order);
+    return (kept_ == nullptr ? own_ : *kept_).tiles().get(runner, layout, weight, order);
   }
 
  private:
-  TileWeights* kept_;
-  TileWeights own_;
+  PackedWeights* kept_;
+  PackedWeights own_;
 };
 
 }   // namespace
@@ -81,7 +81,7 @@ void implicit_gemm(const TileProduct& product, const RelationView* relation,
                           .second = product.second.raw(),
                           .output = product.output.raw(),
                           .epilogue = epilogue_of(product.epilogue)};
-  Packed weight(product.kept), shortcut_weight(product.shortcut.tile_weights);
+  Packed weight(product.kept), shortcut_weight(product.shortcut.kept);
   PackOrder order{.transpose = product.transpose_weight};
   const Shortcut& shortcut = product.shortcut;
   if (shortcut.features.defined()) {

@@ -88,7 +88,7 @@ void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
   const ConvolutionProblem& p = call_.problem;
   ConvolutionOptions options{.groups = p.groups,
                              .plan = &plan,
-                             .tile_weights = keeps_weights_ ? &tile_weights_ : nullptr,
+                             .kept = keeps_weights_ ? &packed_ : nullptr,
                              .numerics = p.numerics};
   KernelMapView view = map->view();
   if (call_.is_transposed) view = transposed(view);
@@ -103,7 +103,7 @@ void ReplayedCall::run(const ConvolutionPlan& plan, const KernelMap* map) {
 void ReplayedCall::run_linear(const ConvolutionPlan& plan) {
   const ConvolutionProblem& p = call_.problem;
   const LinearOptions options{
-      .kept = keeps_weights_ ? &tile_weights_ : nullptr, .numerics = p.numerics, .plan = &plan};
+      .kept = keeps_weights_ ? &packed_ : nullptr, .numerics = p.numerics, .plan = &plan};
   const auto matrix = [&] {   // of one offset
     return ConstTensorView(weight_.raw(), weight_.dtype(), {weight_.extent(1), weight_.extent(2)},
                            weight_.stream());
@@ -130,12 +130,8 @@ void ReplayedCall::run_forward(ConvolutionOptions options, const KernelMapView& 
                         .second = view_of(shortcut_second_),
                         .weight = view_of(shortcut_weight_),
                         .scale = view_of(scale_),
-                        .tile_weights = keeps_weights_ ? &shortcut_tile_weights_ : nullptr};
+                        .kept = keeps_weights_ ? &shortcut_packed_ : nullptr};
   }
-  const bool packs = keeps_weights_ && input_.device().kind == DeviceKind::cpu &&
-                     options.plan->dataflow != Dataflow::gather_gemm_scatter;
-  if (packs && !packed_.defined()) packed_ = PackedWeight(weight_, p.groups, false);
-  if (packs && packed_.defined()) options.packed = &packed_;
   (void)convolution(input_, weight_, view, options);
 }
 
@@ -144,7 +140,7 @@ void ReplayedCall::run_input_gradient(ConvolutionOptions options, const KernelMa
 }
 
 void ReplayedCall::run_weight_gradient(ConvolutionOptions options, const KernelMapView& view) {
-  options.tile_weights = nullptr;
+  options.kept = nullptr;
   options.wide_weight_gradient = true;
   (void)convolution_weight_gradient(input_, grad_output_, view, options);
 }

@@ -43,9 +43,8 @@ class ReplayedCall {
   // Those that the direction has.
   Tensor input_, second_, shortcut_, shortcut_second_, grad_output_;
   Tensor weight_, shortcut_weight_, scale_, shift_;
-  TileWeights tile_weights_{};
-  TileWeights shortcut_tile_weights_{};
-  PackedWeight packed_{};
+  PackedWeights packed_{};
+  PackedWeights shortcut_packed_{};
 };
 
 /// A map of the same rows of which nothing is cut yet; on the CPU the map itself, since there each

@@ -1,6 +1,6 @@
 // Weights that are packed together are what each is by itself.
-// Covers tile_weights and cuda/packed_tiles.
-#include <pumice/kernels/tile_weights.hpp>
+// Covers packed_weights and cuda/packed_tiles.
+#include <pumice/kernels/packed_weights.hpp>
 
 #include <cstddef>
 #include <vector>
@@ -33,7 +33,7 @@ TEST(PackedTilesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
   jit::DeviceRunner runner(stream.view(), default_allocator(stream.view().device));
   constexpr int kWeights = 35;   // more than one launch takes
   std::vector<Tensor> weights;
-  std::vector<TileWeights> first(kWeights), second(kWeights);
+  std::vector<PackedWeights> first(kWeights), second(kWeights);
   const auto uses_of = [](int i) {
     const std::int32_t in = 8 + i, out = 24 - i % 9;
     std::vector<cuda::PackUse> uses{{layout_of(in, out, 16), {}}};
@@ -47,8 +47,7 @@ TEST(PackedTilesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
         random_tensor(Shape{27, 8 + i, 24 - i % 9}, DType::f32, static_cast<std::uint64_t>(i) + 1);
     weights.push_back(copy_to(stream.view(), here));
     for (const cuda::PackUse& use : uses_of(i))
-      first[static_cast<std::size_t>(i)].packed().get(runner, use.layout, weights.back(),
-                                                      use.order);
+      first[static_cast<std::size_t>(i)].tiles().get(runner, use.layout, weights.back(), use.order);
   }
   for (const Tensor& weight : weights)
     views.push_back(weight);
@@ -56,30 +55,30 @@ TEST(PackedTilesGpu, weights_packed_at_once_are_those_packed_one_by_one) {
   for (int i = 0; i < kWeights; ++i) {
     const auto at = static_cast<std::size_t>(i);
     for (const cuda::PackUse& use : uses_of(i)) {
-      const auto job = second[at].packed().make_room(runner, use, views[at]);
+      const auto job = second[at].tiles().make_room(runner, use, views[at]);
       ASSERT_TRUE(job);
       jobs.push_back(*job);
     }
   }
   cuda::launch_packing(runner, jobs);
-  const auto bytes_of = [&](TileWeights& packed, const cuda::PackUse& use, int i) {
+  const auto bytes_of = [&](PackedWeights& packed, const cuda::PackUse& use, int i) {
     const void* data =
-        packed.packed().get(runner, use.layout, views[static_cast<std::size_t>(i)], use.order);
+        packed.tiles().get(runner, use.layout, views[static_cast<std::size_t>(i)], use.order);
     return copy_to_host(static_cast<const std::byte*>(data), packed_bytes(use.layout),
                         stream.view());
   };
   for (int i = 0; i < kWeights; ++i) {
     const auto at = static_cast<std::size_t>(i);
     for (const cuda::PackUse& use : uses_of(i)) {
-      EXPECT_FALSE(second[at].packed().make_room(runner, use, views[at]));   // it is there
+      EXPECT_FALSE(second[at].tiles().make_room(runner, use, views[at]));   // it is there
       EXPECT_EQ(bytes_of(second[at], use, i), bytes_of(first[at], use, i)) << i;
     }
   }
   // A weight of another shape has no such form.
-  TileWeights other;
-  EXPECT_FALSE(other.packed().make_room(runner, {layout_of(9, 23, 16), {}}, views[0]));
+  PackedWeights other;
+  EXPECT_FALSE(other.tiles().make_room(runner, {layout_of(9, 23, 16), {}}, views[0]));
   EXPECT_FALSE(
-      other.packed().make_room(runner, {layout_of(8, 24, 16), {.transpose = true}}, views[0]));
+      other.tiles().make_room(runner, {layout_of(8, 24, 16), {.transpose = true}}, views[0]));
 }
 
 }   // namespace

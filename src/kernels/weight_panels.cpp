@@ -1,5 +1,5 @@
 // Weights in the order in which the register tiles read them.
-#include <pumice/kernels/tile_mma.hpp>
+#include <pumice/kernels/weight_panels.hpp>
 
 #include <algorithm>
 
@@ -48,7 +48,7 @@ void pack(const WeightSlice<S>& slice, std::int64_t rows, std::int64_t padded_ro
 
 }   // namespace
 
-PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool transpose)
+WeightPanels::WeightPanels(ConstTensorView weight, std::int64_t groups, bool transpose)
     : groups_(groups), dtype_(weight.dtype()), defined_(true) {
   PUMICE_EXPECTS(weight.rank() == 3, "weight has shape ", to_string(weight.shape()),
                  "; a convolution takes [offsets, in channels / groups, out channels]");
@@ -69,7 +69,7 @@ PackedWeight::PackedWeight(ConstTensorView weight, std::int64_t groups, bool tra
   const std::int64_t padded_rows = round_up(rows, kernels.channel_multiple);
   slice_ = depthwise_ ? 1 : padded_rows * round_up(columns, panel_);
 
-  dispatch_floating(dtype_, "PackedWeight", [&](auto zero) {
+  dispatch_floating(dtype_, "WeightPanels", [&](auto zero) {
     using S = decltype(zero);
     using T = compute_t<S>;
     const S* from = weight.data<S>();
@@ -106,6 +106,14 @@ std::string_view kernel_target() {
 }
 bool multiplies_bf16() {
   return cpu::bf16_pair_kernels() != nullptr;
+}
+
+bool WeightPanels::is_of(const ConstTensorView& weight, std::int64_t groups, bool transpose) const {
+  if (!defined_ || weight.rank() != 3) return false;
+  const std::int64_t rows = weight.extent(1) * groups, columns = weight.extent(2);
+  return dtype_ == weight.dtype() && groups_ == groups && offsets_ == weight.extent(0) &&
+         in_channels_ == (transpose ? columns : rows) &&
+         out_channels_ == (transpose ? rows : columns);
 }
 
 }   // namespace pumice
