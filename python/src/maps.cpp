@@ -63,9 +63,9 @@ Map strided(const Sites& sites, const KernelWindow& window, bool cell) {
 
 /// A strided map of the same window, read from the other side, has these very pairs.
 Map transposed_to(const Sites& sites, const Sites& fine, const KernelWindow& window) {
-  const auto led_here = sites.family->locked(
+  const KernelMapPtr led_here = sites.family->locked(
       true, [&](MapCache& maps) { return maps.strided_to(sites.set, window, fine.set); });
-  if (!led_here.empty()) return {led_here.front(), sites.family, true};
+  if (led_here != nullptr) return {led_here, sites.family, true};
   return find(sites, [&](MapCache& maps) { return maps.transposed(sites.set, fine.set, window); });
 }
 
@@ -75,33 +75,23 @@ Map generative(const Sites& sites, const KernelWindow& window) {
 
 /// The sites from which a strided convolution of this stride led to these; none where none did.
 std::optional<Sites> finer_sites(const Sites& sites, const List& stride) {
-  return sites.family->locked(true, [&](MapCache& maps) -> std::optional<Sites> {
-    CoordinateSetPtr found;
-    for (const KernelMapPtr& map : maps.strided_to(sites.set)) {
-      if (map->in() == found) continue;
-      if (list_of(map->window().stride, map->window().dimension) != stride) continue;
-      PUMICE_EXPECTS(
-          found == nullptr,
-          "convolutions of this stride lead to these sites from two sets of others; pass "
-          "the tensor to go back to");
-      found = map->in();
-    }
-    if (found == nullptr) return std::nullopt;
-    return Sites{found, sites.family};
-  });
+  const KernelMapPtr led_here =
+      sites.family->locked(true, [&](MapCache& maps) { return maps.strided_to(sites.set); });
+  if (led_here == nullptr) return std::nullopt;
+  const KernelWindow& window = led_here->window();
+  if (list_of(window.stride, window.dimension) != stride) return std::nullopt;
+  return Sites{led_here->in(), sites.family};
 }
 
 /// The strided map of `window` that led to these sites, from the other side.
 Map inverse(const Sites& sites, const KernelWindow& window, const Sites* fine) {
-  const auto led_here = sites.family->locked(true, [&](MapCache& maps) {
+  const KernelMapPtr led_here = sites.family->locked(true, [&](MapCache& maps) {
     return maps.strided_to(sites.set, window, fine == nullptr ? nullptr : fine->set);
   });
-  PUMICE_EXPECTS(!led_here.empty(), "no convolution of window ", to_string(window),
+  PUMICE_EXPECTS(led_here != nullptr, "no convolution of window ", to_string(window),
                  " led to these sites, so there is none to invert: use a transposed convolution "
                  "for sites of another origin");
-  PUMICE_EXPECTS(led_here.size() == 1, led_here.size(), " convolutions of window ",
-                 to_string(window), " lead to these sites; pass the tensor to go back to");
-  return {led_here.front(), sites.family, true};
+  return {led_here, sites.family, true};
 }
 
 bool is_same_map(const Map& a, const Map& b) {

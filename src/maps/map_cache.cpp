@@ -42,23 +42,20 @@ KernelMapPtr MapCache::transposed(const CoordinateSetPtr& coarse, const Coordina
                        [&] { return transposed_map(coarse, fine, window); });
 }
 
-std::vector<KernelMapPtr> MapCache::strided_to(const CoordinateSetPtr& coarse) const {
-  std::vector<KernelMapPtr> found;
+KernelMapPtr MapCache::strided_to(const CoordinateSetPtr& coarse) const {
   for (const auto& [key, map] : entries_) {
     const bool is_strided = key.kind == Kind::dilating || key.kind == Kind::cell;
-    if (is_strided && map->out() == coarse && map->in() != coarse) found.push_back(map);
+    if (is_strided && map->out() == coarse) return map;   // each makes a set of its own
   }
-  return found;
+  return nullptr;
 }
 
-std::vector<KernelMapPtr> MapCache::strided_to(const CoordinateSetPtr& coarse,
-                                               const KernelWindow& window,
-                                               const CoordinateSetPtr& fine) const {
-  std::vector<KernelMapPtr> found = strided_to(coarse);
-  std::erase_if(found, [&](const KernelMapPtr& map) {
-    return !(map->window() == window) || (fine != nullptr && map->in() != fine);
-  });
-  return found;
+KernelMapPtr MapCache::strided_to(const CoordinateSetPtr& coarse, const KernelWindow& window,
+                                  const CoordinateSetPtr& fine) const {
+  KernelMapPtr map = strided_to(coarse);
+  const bool fits =
+      map != nullptr && map->window() == window && (fine == nullptr || map->in() == fine);
+  return fits ? map : nullptr;
 }
 
 KernelMapPtr MapCache::generative(const CoordinateSetPtr& coarse, const KernelWindow& window) {

@@ -91,21 +91,19 @@ Convolution::Way Convolution::find_way(const SparseTensor& x, const CoordinateSe
   PUMICE_EXPECTS(sites != nullptr, label(),
                  ": a transposed convolution needs the sites to go to; pass their coordinates, "
                  "or use mode generative to make every site it reaches");
-  const auto led_here = maps.strided_to(x.coordinates, spec_.window, sites);
-  if (!led_here.empty()) return {led_here.front(), true};
+  KernelMapPtr led_here = maps.strided_to(x.coordinates, spec_.window, sites);
+  if (led_here != nullptr) return {std::move(led_here), true};
   return {maps.transposed(x.coordinates, sites, spec_.window)};
 }
 
-/// Back to where the only strided convolution of this window came from.
+/// Back to where a strided convolution of this window came from.
 Convolution::Way Convolution::way_back(const SparseTensor& x, const CoordinateSetPtr& sites) const {
-  const auto led_here = x.maps->strided_to(x.coordinates, spec_.window, sites);
-  PUMICE_EXPECTS(!led_here.empty(), label(), ": no convolution of window ", to_string(spec_.window),
+  KernelMapPtr led_here = x.maps->strided_to(x.coordinates, spec_.window, sites);
+  PUMICE_EXPECTS(led_here != nullptr, label(), ": no convolution of window ",
+                 to_string(spec_.window),
                  " led to these sites in this forward pass, so there is none to invert; use mode "
                  "transposed for sites of another origin");
-  PUMICE_EXPECTS(led_here.size() == 1, label(), ": ", led_here.size(), " convolutions of window ",
-                 to_string(spec_.window),
-                 " lead to these sites; pass the coordinates to go back to");
-  return {led_here.front(), true};
+  return {std::move(led_here), true};
 }
 
 PackedWeights* Convolution::kept() {

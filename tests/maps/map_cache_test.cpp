@@ -54,25 +54,27 @@ TEST(MapCache, LeavesLevelsWithOneSetSoThatTheirMapsAreShared) {
   EXPECT_EQ(cache.built(), 2);
 }
 
-TEST(MapCache, FindsTheStridedMapsThatLedToASet) {
+TEST(MapCache, FindsTheStridedMapThatMadeASet) {
   const auto set = make_set({{0, 1, 2, 3}, {0, 1, 2, 4}}, 3);
   const KernelWindow pointwise{.size = {1, 1, 1}, .stride = {2, 2, 2}};
+  const KernelWindow sideways{.size = {3, 1, 1}, .padding = {1, 0, 0}};
   MapCache cache;
   const auto down = cache.strided(set, kHalving, StridedOutputs::cell);
   const auto dilating = cache.strided(set, kHalving, StridedOutputs::dilating);
-  cache.submanifold(down->out(), submanifold_window(3, {2, 2, 2}, {1, 1, 1}));
-  cache.transposed(down->out(), set, pointwise);
-  // What leads to a set from coarser sites is no way back from it.
+  const auto aside = cache.strided(set, sideways, StridedOutputs::dilating);
+  // What leads to a set from coarser sites, or from others as fine, is no way back from it.
   const auto grown = cache.generative(down->out(), kHalving);
-  using Maps = std::vector<KernelMapPtr>;
-  EXPECT_EQ(cache.strided_to(down->out()), Maps{down});
-  EXPECT_EQ(cache.strided_to(down->out(), kHalving), Maps{down});
-  EXPECT_EQ(cache.strided_to(down->out(), kHalving, set), Maps{down});
-  EXPECT_EQ(cache.strided_to(dilating->out(), kHalving, set), Maps{dilating});
-  EXPECT_EQ(cache.strided_to(down->out(), pointwise), Maps{});
-  EXPECT_EQ(cache.strided_to(down->out(), kHalving, grown->out()), Maps{});
-  EXPECT_EQ(cache.strided_to(grown->out()), Maps{});
-  EXPECT_EQ(cache.strided_to(set), Maps{});
+  cache.transposed(down->out(), set, pointwise);
+  cache.transposed(aside->out(), set, sideways);
+  EXPECT_EQ(cache.strided_to(down->out()), down);
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving), down);
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving, set), down);
+  EXPECT_EQ(cache.strided_to(dilating->out(), kHalving, set), dilating);
+  EXPECT_EQ(cache.strided_to(aside->out(), sideways), aside);
+  EXPECT_EQ(cache.strided_to(down->out(), pointwise), nullptr);
+  EXPECT_EQ(cache.strided_to(down->out(), kHalving, grown->out()), nullptr);
+  EXPECT_EQ(cache.strided_to(grown->out()), nullptr);
+  EXPECT_EQ(cache.strided_to(set), nullptr);
 }
 
 }   // namespace

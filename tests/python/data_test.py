@@ -83,6 +83,19 @@ def test_mix_takes_a_sector_of_the_other() -> None:
     assert 0.3 < (source == 0).mean() < 0.95
 
 
+@pytest.mark.parametrize("column", ["intensity", "labels", "time", "ring"])
+def test_mix_keeps_the_columns_of_the_scan_that_it_changes(column: str) -> None:
+    whole = street()
+    whole = dataclasses.replace(whole, time=np.zeros(len(whole), np.float32))
+    bare = dataclasses.replace(whole, **{column: None})
+    refused(
+        lambda: data.Mix([bare])(whole, np.random.default_rng(0)),
+        f"scans[0] of Mix has no {column}", f"give scans with {column}", f"{column}=None",
+    )  # fmt: skip
+    mixed = data.Mix([whole])(bare, np.random.default_rng(0))
+    assert [f.name for f in dataclasses.fields(mixed) if getattr(mixed, f.name) is None] == [column]
+
+
 @pytest.mark.parametrize("empty", [0, 1])
 def test_empty_and_tiny_scans(empty: int) -> None:
     cloud = data.augment.select(street(), np.arange(empty))

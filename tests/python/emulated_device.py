@@ -150,10 +150,10 @@ def chains(cells: torch.Tensor) -> None:
     """A residual block with a shortcut of its own, and what is given as a second value added at the
     end; then in half precision beside weights and norms in float32, as under autocast, which only a
     device takes, beside norms alone in float32, and with everything in half precision. There without
-    a ReLU, since inputs that change sides change gradients by more than rounding does. Twice, since
-    maps of a second pass are made at once of what the first one asked of its own. What is converted
-    as a whole takes no more launches than autocast, but for one that rounds the gradients of weights.
-    Then with weights in spconv's layout, [out, offsets, in], which takes one launch more a call."""
+    a ReLU, since inputs that change sides change gradients by more than rounding does. Twice, with
+    maps of their own. What is converted as a whole takes no more launches than autocast, but for one
+    that rounds the gradients of weights. Then with weights in spconv's layout, [out, offsets, in],
+    which takes one launch more a call."""
     x = pumice.SparseTensor(cells, torch.randn(len(cells), 8), batch_size=2)
     wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
     windows = [wide, narrow, wide, wide]
@@ -187,7 +187,7 @@ def chains(cells: torch.Tensor) -> None:
         result = [_C.chain_inference(features, second, chain, maps, weights, False, False)]
         counts.append(enqueued())
         call = (features, second, chain, maps, learned, layouts)
-        output, record = _C.chain_training(*call, moving, False, False)
+        output, record = _C.chain_training(*call, moving, False, False, True, True)
         counts.append(enqueued())
         back = _C.chain_gradients(g, output, *call, record, False, False, True, True)
         counts.append(enqueued())

@@ -35,12 +35,12 @@ class MapCache {
                           const KernelWindow& window);
   KernelMapPtr generative(const CoordinateSetPtr& coarse, const KernelWindow& window);
 
-  /// Strided maps that led to `coarse`, in the order they were built: read from the other side,
-  /// what an inverse convolution goes back by, and a transposed one without a search.
-  std::vector<KernelMapPtr> strided_to(const CoordinateSetPtr& coarse) const;
-  /// Those through `window`; from `fine` alone, unless it is null.
-  std::vector<KernelMapPtr> strided_to(const CoordinateSetPtr& coarse, const KernelWindow& window,
-                                       const CoordinateSetPtr& fine = nullptr) const;
+  /// The strided map that made `coarse`: read from the other side, what an inverse convolution goes
+  /// back by, and a transposed one without a search. Null where none did.
+  KernelMapPtr strided_to(const CoordinateSetPtr& coarse) const;
+  /// The same, where it is through `window`, and from `fine` unless that is null.
+  KernelMapPtr strided_to(const CoordinateSetPtr& coarse, const KernelWindow& window,
+                          const CoordinateSetPtr& fine = nullptr) const;
 
   /// Milliseconds spent building maps so far, and how many were built.
   double build_ms() const { return build_ms_; }

@@ -49,7 +49,7 @@ class Convolution final : public Module {
  public:
   explicit Convolution(const ConvolutionSpec& spec);
 
-  /// Submanifold, strided, generative; inverse when one strided map alone leads to x's sites.
+  /// Submanifold, strided, generative, and inverse where a strided map of this window led to x.
   SparseTensor forward(SparseTensor x, Context& context) override;
   /// Onto given sites: transposed (any sites), inverse (those a strided convolution of this window
   /// started from). The map of such a convolution is found in the tensor's cache, not built again.

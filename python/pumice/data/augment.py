@@ -274,12 +274,15 @@ class Drop(_Step):
 class Mix(_Step):
     """Replaces a sector around the sensor by that of another scan (as PolarMix).
 
+    The result has the columns of the scan that is changed; what only the drawn one has is left out.
+
     Args:
         scans: a dataset, or a list of scans, to draw from.
         narrowest: of the sector, radians.
         widest: of the sector, radians.
     Raises:
-        UserError: for numbers out of range.
+        UserError: for numbers out of range; where it is called, for a drawn scan that lacks a column of the one that
+            is changed.
     Example:
         >>> scan, random = pumice.simulate(seed=1, beams=32), np.random.default_rng(0)
         >>> mixed = data.Mix([pumice.simulate(seed=2, beams=32)])(scan, random)
@@ -295,6 +298,12 @@ class Mix(_Step):
     def _changed(self, cloud: PointCloud, random: np.random.Generator) -> PointCloud:
         index = int(random.integers(len(self.scans)))
         other = check_scan(f"scans[{index}]", self.scans[index])
+        for name in _columns(cloud):
+            if getattr(other, name) is None:
+                raise _C.UserError(
+                    f"scans[{index}] of Mix has no {name}, and the scan that is changed has: give scans with {name}, "
+                    f"or change one without, dataclasses.replace(scan, {name}=None)"
+                )
         begin, width = random.uniform(0, 2 * math.pi), random.uniform(*self.widths)
         return join(
             select(cloud, ~_in_sector(cloud, begin, width)),
@@ -304,21 +313,19 @@ class Mix(_Step):
 
 def select(cloud: PointCloud, rows: np.ndarray) -> PointCloud:
     """Some points: a mask [P], or numbers of rows."""
-    return PointCloud(
-        **{
-            field.name: None if (value := getattr(cloud, field.name)) is None else value[rows]
-            for field in dataclasses.fields(cloud)
-        }
-    )
+    return PointCloud(**{name: getattr(cloud, name)[rows] for name in _columns(cloud)})
 
 
 def join(first: PointCloud, second: PointCloud) -> PointCloud:
-    """All points of both; what one of them lacks, the result lacks."""
-    columns = {}
-    for field in dataclasses.fields(first):
-        parts = [getattr(first, field.name), getattr(second, field.name)]
-        columns[field.name] = None if any(p is None for p in parts) else np.concatenate(parts)
-    return PointCloud(**columns)
+    """All points of both, in the columns of the first, none of which the second may lack."""
+    return PointCloud(
+        **{name: np.concatenate([getattr(first, name), getattr(second, name)]) for name in _columns(first)}
+    )
+
+
+def _columns(cloud: PointCloud) -> list[str]:
+    """Names of the columns that it has."""
+    return [field.name for field in dataclasses.fields(cloud) if getattr(cloud, field.name) is not None]
 
 
 def _moved(cloud: PointCloud, positions: np.ndarray) -> PointCloud:

@@ -141,11 +141,11 @@ def inverse_map(
     Args:
         coords: the sites of the input.
         window: size, stride, padding and dilation of the kernel, as `layer.window`.
-        fine: the sites to go back to, where several led here.
+        fine: the sites to go back to, which has to be where that map came from.
     Returns:
         (map, the sites it leads back to).
     Raises:
-        UserError: where no map, or more than one, fits.
+        UserError: where no such map led here.
     Waits:
         Never.
     Example:
@@ -174,7 +174,7 @@ def finer_sites(coords: Coordinates, window: Window) -> Coordinates | None:
     Returns:
         The sites; None where no map led here.
     Raises:
-        UserError: where several did, from different sites.
+        UserError: for arguments of other kinds.
     Waits:
         Never.
     Example:
