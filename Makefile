@@ -7,7 +7,11 @@ demo: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target pumice_cli -j $(JOBS)
 	@tools/demo.sh
 
-test: build
+# While the compiler runs, pip downloads: PyTorch takes minutes, most of them waiting.
+test: $(BUILD)/build.ninja
+	@tools/python_environment.sh & environment=$$!; \
+	  cmake --build $(BUILD) -j $(JOBS) || { built=$$?; kill $$environment; exit $$built; }; \
+	  wait $$environment
 	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 	@tools/test_python.sh

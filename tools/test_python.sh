@@ -6,17 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 venv=build/python-venv
-python=${PUMICE_PYTHON:-python3}
-if [ ! -x "$venv/bin/python" ]; then
-  "$python" -m venv "$venv" || {
-    echo "pumice: cannot create a virtual environment; install the package python3-venv" >&2
-    exit 1
-  }
-fi
-# Build tools stay in the environment, so that building again is a matter of seconds.
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-  'scikit-build-core>=0.11' 'nanobind>=3.1,<4' 'nanobind-backend>=1.0,<2' 'numpy>=1.23' \
-  'mypy>=1.10' 'pytest>=7' 'pytest-xdist>=3' 'safetensors>=0.4' 'torch>=2.4'
+tools/python_environment.sh
 rm -rf build/dist
 # The compiler by the name that CMake finds by itself: under another one ccache finds nothing of build/release.
 export CXX="${CXX:-c++}"
