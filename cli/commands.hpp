@@ -12,6 +12,8 @@ void add_run_command(CLI::App& app);
 void add_tune_command(CLI::App& app);
 void add_explain_command(CLI::App& app);
 void add_conv_command(CLI::App& app);
+void add_spmm_command(CLI::App& app);
+void add_sddmm_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 void add_voxelize_command(CLI::App& app);
 void add_view_command(CLI::App& app);

@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
   cli::add_tune_command(app);
   cli::add_explain_command(app);
   cli::add_conv_command(app);
+  cli::add_spmm_command(app);
+  cli::add_sddmm_command(app);
   cli::add_simulate_command(app);
   cli::add_voxelize_command(app);
   cli::add_view_command(app);

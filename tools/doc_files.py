@@ -16,8 +16,8 @@ from threading import Lock
 
 # Names in pages that stand for such files. A command that writes one of them replaces it.
 NAMES = re.compile(
-    r"(?<![\w/.=-])(?:scan\.bin|[ab]\.bin|000000\.bin|000000\.label|sweep\.ply|few\.ply|in\.safetensors|"
-    r"weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
+    r"(?<![\w/.=-])(?:scan\.bin|[ab]\.bin|000000\.bin|000000\.label|sweep\.ply|few\.ply|in\.safetensors|matrix\.mtx|"
+    r"(?:features|rows)\.safetensors|weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
 )
 PLY_TYPES = {"float": "f", "double": "d", "uint": "I", "int": "i", "ushort": "H", "short": "h", "uchar": "B", "char": "b"}
 COLUMNS = ("x", "y", "z", "intensity", "label")
@@ -83,9 +83,13 @@ class Files:
         (self.folder / name).write_text(PLY_HEAD.format(len(points)) + rows, encoding="ascii")
 
     def make_safetensors(self, name):
-        """Weights of a network, or what `pumice conv` reads."""
-        if name != "in.safetensors":
+        """Weights of a network, or what `pumice conv`, `spmm` and `sddmm` read."""
+        if name == "weights.safetensors":
             shutil.copy(self.root / "models/streets.safetensors", self.folder / name)
+            return
+        if name != "in.safetensors":  # beside matrix.mtx
+            names = ("features", "grad_output") if name == "features.safetensors" else ("left", "right")
+            self.write_tensors(name, {key: ("F32", [4, 2], struct.pack("<8f", *range(8))) for key in names})
             return
         cells = sorted({tuple(int(value // 1) for value in point[:3]) for point in self.points()})
         rows = len(cells)
@@ -94,12 +98,20 @@ class Files:
             "features": ("F32", [rows, 4], struct.pack(f"<{rows * 4}f", *(i % 7 for i in range(rows * 4)))),
             "weight": ("F32", [27, 4, 8], struct.pack("<864f", *(i % 5 - 2 for i in range(864)))),
         }
+        self.write_tensors(name, parts)
+
+    def write_tensors(self, name, parts):
+        """`parts`: type, shape and bytes by name."""
         header, data = {}, b""
         for key, (kind, shape, content) in parts.items():
             header[key] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
             data += content
         text = json.dumps(header).encode()
         (self.folder / name).write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+    def make_mtx(self, name):
+        lines = "2 1 0.5\n3 2 -1\n4 3 2\n4 4 1\n"
+        (self.folder / name).write_text("%%MatrixMarket matrix coordinate real symmetric\n4 4 4\n" + lines)
 
     def make_pth(self, name):
         subprocess.run([sys.executable, "-c", CHECKPOINT, self.folder / name], check=True)

@@ -1,0 +1,67 @@
+// The pattern of a sparse matrix, row by row: which columns each row has. Values are apart, since
+// many of them share a pattern: weights, attention, gradients. Of a graph, a row is a node and its
+// entries are the edges that lead to it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <pumice/core/buffer.hpp>
+#include <pumice/core/tensor.hpp>
+
+namespace pumice {
+
+/// Looks at a pattern (compressed sparse rows). Columns come in any order within a row, and repeat
+/// where an entry stands twice.
+struct CsrView {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::span<const std::int64_t> row_begin{};   // [rows + 1]: where the entries of each row begin
+  std::span<const std::int32_t> column{};      // [entries]
+  /// [entries] the number of each entry in what the pattern was made from, which is where its value
+  /// stands; empty: its place.
+  std::span<const std::int64_t> entry{};
+
+  std::int64_t entries() const { return static_cast<std::int64_t>(column.size()); }
+  std::int64_t begin_of(std::int64_t row) const { return row_begin[static_cast<std::size_t>(row)]; }
+  std::int64_t end_of(std::int64_t row) const {
+    return row_begin[static_cast<std::size_t>(row) + 1];
+  }
+  /// Where the value of the entry at `place` stands.
+  std::int64_t number_of(std::int64_t place) const {
+    return entry.empty() ? place : entry[static_cast<std::size_t>(place)];
+  }
+};
+
+/// UserError, in the name of `op` and naming entry and value, unless the lists fit each other, lead
+/// to columns that there are, and number the entries once each. Goes over all entries.
+void check_pattern(const CsrView& pattern, const char* op);
+
+/// Owns a pattern, on the CPU.
+class Csr {
+ public:
+  Csr() = default;
+  /// Of entries in any order: `row` and `column` [entries], i32 or i64 on the CPU. Those of a row
+  /// keep their order, and their numbers are their places in these lists. O(rows + entries).
+  /// UserError, naming entry and value, for a row or column that there is not.
+  Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column);
+
+  /// Valid as long as this pattern.
+  CsrView view() const&;
+  CsrView view() const&& = delete;
+
+ private:
+  friend Csr transposed(const CsrView& pattern);
+
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  Buffer<std::int64_t> row_begin_;
+  Buffer<std::int32_t> column_;
+  Buffer<std::int64_t> entry_;
+};
+
+/// Rows become columns. Entries keep their numbers, so that the same values belong to both; those
+/// of a row come in ascending order of the columns they had as rows. O(columns + entries).
+Csr transposed(const CsrView& pattern);
+
+}   // namespace pumice

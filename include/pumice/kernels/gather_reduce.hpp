@@ -1,0 +1,34 @@
+// GatherReduce, the skeleton of products of sparse matrices: for every row of a pattern, the rows
+// that its entries name, each times its weight, reduced to one.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/core/tensor.hpp>
+#include <pumice/graphs/csr.hpp>
+
+namespace pumice {
+
+/// What becomes of the entries of a row. A row without entries is 0.
+enum class EntryReduction : unsigned char {
+  sum,
+  mean,   // the sum over the number of entries, however they are weighted
+  max,    // of weight · feature, channel by channel; of equals the first, a NaN before any number
+  min,
+};
+
+struct GatherReduceArguments {
+  CsrView pattern;
+  /// [entries, heads] by the entries' numbers, storage type of the features; undefined: ones. Head
+  /// h weighs channels [h · C / heads, (h + 1) · C / heads).
+  ConstTensorView values{};
+  ConstTensorView features;   // [pattern.columns, C]
+  TensorView output;          // [pattern.rows, C], storage type; every row is written
+  TensorView source{};        // max, min: i64 [pattern.rows, C], the number of the entry, or -1
+};
+
+/// Runs on all threads; the bits of the result do not depend on their number. Sums run in the
+/// compute type in the order of the entries, rounded once.
+void gather_reduce(const GatherReduceArguments& arguments, EntryReduction reduction);
+
+}   // namespace pumice

@@ -1,0 +1,51 @@
+// Products of a sparse matrix and features, and their gradients: what message passing on graphs is
+// made of. On the CPU.
+#pragma once
+
+#include <pumice/core/results.hpp>
+#include <pumice/graphs/csr.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
+
+namespace pumice {
+
+struct SpmmResult {
+  Tensor output;   // [rows, C]
+  Tensor source;   // max, min: i64 [rows, C], the number of the entry that was picked, -1 for none;
+                   // undefined for the others
+};
+struct SpmmPlaces {
+  Place output{};
+  Place source{};
+};
+
+/// output[r] = the sum, mean, max or min of value[e] · features[column of e] over the entries of
+/// row r, 0 for a row without any. features: [pattern.columns, C] of f64, f32, f16 or bf16; sums
+/// run in float (double for f64) and are rounded once. values: [entries] or [entries, heads] of
+/// that type, by the entries' numbers; undefined: ones. Head h weighs channels [h · C / heads, (h +
+/// 1) · C / heads). Entries that repeat count each. UserError names the argument that does not fit;
+/// of the pattern only its size is looked at (check_pattern goes over all of it).
+SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
+                EntryReduction reduction = EntryReduction::sum, const SpmmPlaces& places = {});
+
+/// [columns of the forward pattern, C]: the gradient of its features. `backwards` is the transpose
+/// of that pattern; `pattern`, the forward one, says for mean how many entries a row has; `source`
+/// is what spmm returned.
+Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
+                              ConstTensorView values, ConstTensorView grad_output,
+                              ConstTensorView source = {},
+                              EntryReduction reduction = EntryReduction::sum,
+                              const Place& place = {});
+
+/// [entries, heads] by the entries' numbers: the gradient of the values.
+Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
+                            ConstTensorView grad_output, std::int64_t heads = 1,
+                            ConstTensorView source = {},
+                            EntryReduction reduction = EntryReduction::sum,
+                            const Place& place = {});
+
+/// [entries, heads] by the entries' numbers: left[row] · right[column] over the channels of each
+/// head. left: [pattern.rows, C], right: [pattern.columns, C] of one type.
+Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right,
+             std::int64_t heads = 1, const Place& place = {});
+
+}   // namespace pumice

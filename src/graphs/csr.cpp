@@ -1,0 +1,155 @@
+// Makes patterns by counting.
+#include <pumice/graphs/csr.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <pumice/core/error.hpp>
+
+namespace pumice {
+namespace {
+
+constexpr std::int64_t kMostColumns = std::numeric_limits<std::int32_t>::max();
+
+void check_extents(std::int64_t rows, std::int64_t columns, const char* op) {
+  PUMICE_EXPECTS(rows >= 0 && columns >= 0 && columns <= kMostColumns && rows <= kMostColumns, op,
+                 ": ", rows, " rows and ", columns, " columns: give 0 to 2147483647 of either");
+}
+
+void check_list(ConstTensorView list, const char* name) {
+  const bool is_list =
+      list.rank() == 1 && (list.dtype() == DType::i32 || list.dtype() == DType::i64);
+  PUMICE_EXPECTS(is_list, "Csr: ", name, " is ", name_of(list.dtype()), ' ',
+                 to_string(list.shape()), ": give whole numbers, i32 or i64, [entries]");
+  PUMICE_EXPECTS(list.device().kind == DeviceKind::cpu, "Csr: ", name, " is on ",
+                 to_string(list.device()), ": copy_to brings it to the CPU");
+}
+
+/// Calls body(span) with the elements.
+template <class Body> void with_numbers(ConstTensorView list, Body&& body) {
+  if (list.dtype() == DType::i64) {
+    body(list.span<std::int64_t>());
+  } else {
+    body(list.span<std::int32_t>());
+  }
+}
+
+template <class Number>
+void check_numbers(std::span<const Number> numbers, std::int64_t limit, const char* name) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(numbers[i]);
+    PUMICE_EXPECTS(number >= 0 && number < limit, "Csr: ", name, "[", i, "] = ", number,
+                   " where there are ", limit, ": give numbers from 0 on");
+  }
+}
+
+/// Counts in [1, rows + 1) become where each row begins.
+void add_up(Buffer<std::int64_t>& begin) {
+  for (std::int64_t row = 1; row < begin.size(); ++row)
+    begin[row] += begin[row - 1];
+}
+
+Buffer<std::int64_t> zeros(std::int64_t size) {
+  Buffer<std::int64_t> made(size);
+  std::ranges::fill(made.span(), 0);
+  return made;
+}
+
+}   // namespace
+
+void check_pattern(const CsrView& pattern, const char* op) {
+  check_extents(pattern.rows, pattern.columns, op);
+  PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1, op, ": ",
+                 pattern.row_begin.size(), " bounds of ", pattern.rows,
+                 " rows; give one more than rows");
+  std::int64_t before = 0;
+  for (std::int64_t row = 0; row <= pattern.rows; ++row) {
+    const std::int64_t bound = pattern.begin_of(row);
+    PUMICE_EXPECTS(bound >= before && bound <= pattern.entries(), op, ": row_begin[", row,
+                   "] = ", bound, " after ", before, " where there are ", pattern.entries(),
+                   " entries; bounds ascend from 0 to that number");
+    before = bound;
+  }
+  PUMICE_EXPECTS(pattern.row_begin.front() == 0 && before == pattern.entries(), op,
+                 ": row_begin goes from ", pattern.row_begin.front(), " to ", before,
+                 "; it goes from 0 to the ", pattern.entries(), " entries");
+  for (std::size_t i = 0; i < pattern.column.size(); ++i) {
+    PUMICE_EXPECTS(pattern.column[i] >= 0 && pattern.column[i] < pattern.columns, op, ": column[",
+                   i, "] = ", pattern.column[i], " where there are ", pattern.columns,
+                   " columns: give numbers from 0 on");
+  }
+  if (pattern.entry.empty()) return;
+  PUMICE_EXPECTS(pattern.entry.size() == pattern.column.size(), op, ": ", pattern.entry.size(),
+                 " numbers of ", pattern.column.size(), " entries; give one for each, or none");
+  std::vector<bool> seen(pattern.entry.size());
+  for (std::size_t i = 0; i < pattern.entry.size(); ++i) {
+    const std::int64_t number = pattern.entry[i];
+    PUMICE_EXPECTS(
+        number >= 0 && number < pattern.entries() && !seen[static_cast<std::size_t>(number)], op,
+        ": entry[", i, "] = ", number, " is none of ", pattern.entries(),
+        " entries, or stands twice: number each once, from 0 on");
+    seen[static_cast<std::size_t>(number)] = true;
+  }
+}
+
+Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column)
+    : rows_(rows), columns_(columns) {
+  check_extents(rows, columns, "Csr");
+  check_list(row, "row");
+  check_list(column, "column");
+  PUMICE_EXPECTS(row.rows() == column.rows(), "Csr: ", row.rows(), " rows and ", column.rows(),
+                 " columns: give one of each for every entry");
+  const std::int64_t entries = row.rows();
+  row_begin_ = zeros(rows + 1);
+  column_ = Buffer<std::int32_t>(entries);
+  entry_ = Buffer<std::int64_t>(entries);
+  with_numbers(column, [&](auto columns_of) {
+    check_numbers(columns_of, columns, "column");
+    with_numbers(row, [&](auto rows_of) {
+      check_numbers(rows_of, rows, "row");
+      for (const auto r : rows_of)
+        ++row_begin_[static_cast<std::int64_t>(r) + 1];
+      add_up(row_begin_);
+      std::vector<std::int64_t> next(row_begin_.span().begin(), row_begin_.span().end());
+      for (std::int64_t e = 0; e < entries; ++e) {
+        const auto at = static_cast<std::size_t>(e);
+        const std::int64_t place = next[static_cast<std::size_t>(rows_of[at])]++;
+        column_[place] = static_cast<std::int32_t>(columns_of[at]);
+        entry_[place] = e;
+      }
+    });
+  });
+}
+
+CsrView Csr::view() const& {
+  return {.rows = rows_,
+          .columns = columns_,
+          .row_begin = row_begin_.span(),
+          .column = column_.span(),
+          .entry = entry_.span()};
+}
+
+Csr transposed(const CsrView& pattern) {
+  Csr result;
+  result.rows_ = pattern.columns;
+  result.columns_ = pattern.rows;
+  result.row_begin_ = zeros(pattern.columns + 1);
+  result.column_ = Buffer<std::int32_t>(pattern.entries());
+  result.entry_ = Buffer<std::int64_t>(pattern.entries());
+  for (const std::int32_t column : pattern.column)
+    ++result.row_begin_[std::int64_t{column} + 1];
+  add_up(result.row_begin_);
+  std::vector<std::int64_t> next(result.row_begin_.span().begin(), result.row_begin_.span().end());
+  for (std::int64_t row = 0; row < pattern.rows; ++row) {
+    for (std::int64_t place = pattern.begin_of(row); place < pattern.end_of(row); ++place) {
+      const std::int32_t column = pattern.column[static_cast<std::size_t>(place)];
+      const std::int64_t to = next[static_cast<std::size_t>(column)]++;
+      result.column_[to] = static_cast<std::int32_t>(row);
+      result.entry_[to] = pattern.number_of(place);
+    }
+  }
+  return result;
+}
+
+}   // namespace pumice

@@ -1,0 +1,193 @@
+// Channels in vectors, as many sums at once as there are registers for; entry after entry, so that
+// the bits of a sum do not depend on how channels are cut.
+#include "kernels/cpu/entry_rows.hpp"
+
+#include <algorithm>
+
+#include <pumice/core/error.hpp>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/entry_rows.cpp"
+#include "kernels/cpu/targets.hpp"
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "kernels/cpu/storage_vectors.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace pumice::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Rows of features are read at random: they are asked for so many entries ahead.
+constexpr std::int64_t kAhead = 8;
+
+template <class S> struct Entries {
+  using T = compute_t<S>;
+
+  explicit Entries(const EntryRow& of) : row(of) {}
+
+  T weight(std::int64_t place) const {
+    if (row.values == nullptr) return T{1};
+    return widen(static_cast<const S*>(row.values)[row.number_of(place) * row.value_pitch]);
+  }
+  const S* features(std::int64_t place) const {
+    return static_cast<const S*>(row.features) + row.column[place] * row.pitch;
+  }
+  void prefetch(std::int64_t place, std::int64_t from, std::int64_t channels) const {
+    if (place + kAhead >= row.entries) return;
+    const S* next = features(place + kAhead) + from;
+    constexpr auto line = static_cast<std::int64_t>(64 / sizeof(S));
+    for (std::int64_t c = 0; c < channels; c += line)
+      hwy::Prefetch(next + c);
+  }
+
+  const EntryRow& row;
+};
+
+/// The sums of `kVectors` vectors of channels from `from` on.
+template <class S, std::size_t kVectors>
+void sum_channels(const Entries<S>& entries, std::int64_t from, compute_t<S> scale, S* output) {
+  using T = compute_t<S>;
+  const hn::ScalableTag<T> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  Vector<T> sums[kVectors];
+  for (std::size_t v = 0; v < kVectors; ++v)
+    sums[v] = hn::Zero(d);
+  for (std::int64_t e = 0; e < entries.row.entries; ++e) {
+    const auto weight = hn::Set(d, entries.weight(e));
+    const S* x = entries.features(e) + from;
+    entries.prefetch(e, from, kVectors * kLanes);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sums[v] = hn::MulAdd(weight, load(d, x + v * kLanes), sums[v]);
+  }
+  const auto scales = hn::Set(d, scale);
+  for (std::size_t v = 0; v < kVectors; ++v)
+    store(d, hn::Mul(sums[v], scales), output + from + v * kLanes);
+}
+
+template <class S> void sum_row(const EntryRow& row, double scale, void* output) {
+  using T = compute_t<S>;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  const Entries<S> entries(row);
+  const auto factor = static_cast<T>(scale);
+  auto* out = static_cast<S*>(output);
+  std::int64_t c = 0;
+  for (; c + 8 * kLanes <= row.channels; c += 8 * kLanes)
+    sum_channels<S, 8>(entries, c, factor, out);
+  for (; c + 4 * kLanes <= row.channels; c += 4 * kLanes)
+    sum_channels<S, 4>(entries, c, factor, out);
+  for (; c + 2 * kLanes <= row.channels; c += 2 * kLanes)
+    sum_channels<S, 2>(entries, c, factor, out);
+  for (; c + kLanes <= row.channels; c += kLanes)
+    sum_channels<S, 1>(entries, c, factor, out);
+  for (; c < row.channels; ++c) {
+    T sum{};
+    for (std::int64_t e = 0; e < row.entries; ++e)
+      sum += entries.weight(e) * widen(entries.features(e)[c]);
+    out[c] = narrow<S>(sum * factor);
+  }
+}
+
+/// Whether a candidate goes before what was found so far.
+template <class T> bool goes_before(T candidate, T found) {
+  return candidate > found || (candidate != candidate && found == found);
+}
+
+template <class S>
+void most_row(const EntryRow& row, double sign, void* output, std::int64_t* source) {
+  using T = compute_t<S>;
+  const Entries<S> entries(row);
+  const auto direction = static_cast<T>(sign);
+  auto* out = static_cast<S*>(output);
+  constexpr std::int64_t kBlock = 64;   // channels whose best stay in the first-level cache
+  T best[kBlock];
+  for (std::int64_t from = 0; from < row.channels; from += kBlock) {
+    const std::int64_t channels = std::min(kBlock, row.channels - from);
+    for (std::int64_t e = 0; e < row.entries; ++e) {
+      const T weight = entries.weight(e) * direction;
+      const S* x = entries.features(e) + from;
+      entries.prefetch(e, from, channels);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const T candidate = weight * widen(x[c]);
+        if (e > 0 && !goes_before(candidate, best[c])) continue;
+        best[c] = candidate;
+        source[from + c] = e;
+      }
+    }
+    for (std::int64_t c = 0; c < channels; ++c) {
+      out[from + c] = narrow<S>(best[c] * direction);
+      source[from + c] = row.number_of(source[from + c]);
+    }
+  }
+}
+
+template <class S>
+void dot_row(const EntryRow& row, const void* left, void* output, std::int64_t output_pitch) {
+  using T = compute_t<S>;
+  const hn::ScalableTag<T> d;
+  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  const Entries<S> entries(row);
+  const auto* l = static_cast<const S*>(left);
+  auto* out = static_cast<S*>(output);
+  for (std::int64_t e = 0; e < row.entries; ++e) {
+    const S* r = entries.features(e);
+    entries.prefetch(e, 0, row.channels);
+    Vector<T> sums[2] = {hn::Zero(d), hn::Zero(d)};
+    std::int64_t c = 0;
+    for (; c + 2 * kLanes <= row.channels; c += 2 * kLanes) {
+      sums[0] = hn::MulAdd(load(d, l + c), load(d, r + c), sums[0]);
+      sums[1] = hn::MulAdd(load(d, l + c + kLanes), load(d, r + c + kLanes), sums[1]);
+    }
+    for (; c + kLanes <= row.channels; c += kLanes)
+      sums[0] = hn::MulAdd(load(d, l + c), load(d, r + c), sums[0]);
+    T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sums[0], sums[1])));
+    for (; c < row.channels; ++c)
+      sum += widen(l[c]) * widen(r[c]);
+    out[row.number_of(e) * output_pitch] = narrow<S>(sum);
+  }
+}
+
+void make_entry_kernels(EntryKernels& table, DType storage) {
+  dispatch_floating(storage, "entries of a sparse matrix", [&](auto zero) {
+    using S = decltype(zero);
+    table = {.sum = sum_row<S>, .most = most_row<S>, .dot = dot_row<S>};
+  });
+}
+
+}   // namespace pumice::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace pumice::cpu {
+
+HWY_EXPORT(make_entry_kernels);
+
+namespace {
+
+EntryKernels made(DType storage) {
+  EntryKernels table{};
+  HWY_DYNAMIC_DISPATCH(make_entry_kernels)(table, storage);
+  return table;
+}
+
+}   // namespace
+
+const EntryKernels& entry_kernels(DType storage) {
+  static const EntryKernels f64 = made(DType::f64);
+  static const EntryKernels f32 = made(DType::f32);
+  static const EntryKernels f16 = made(DType::f16);
+  static const EntryKernels bf16 = made(DType::bf16);
+  switch (storage) {
+    case DType::f64: return f64;
+    case DType::f32: return f32;
+    case DType::f16: return f16;
+    case DType::bf16: return bf16;
+    default: break;
+  }
+  detail::raise_user("features of dtype = ", name_of(storage),
+                     " cannot be multiplied; use f64, f32, f16 or bf16");
+}
+
+}   // namespace pumice::cpu
+#endif

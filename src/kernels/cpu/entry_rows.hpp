@@ -1,0 +1,40 @@
+// Loops over the entries of one row, a table for each storage type, picked once for the processor
+// at hand.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/core/dtype.hpp>
+
+namespace pumice::cpu {
+
+/// Entries of a row, and the channels of one head.
+struct EntryRow {
+  const std::int32_t* column;   // of the row's entries
+  const std::int64_t* number;   // of the row's entries; null: `first` and on
+  std::int64_t first;
+  std::int64_t entries;
+  const void* values;         // of the head; null: ones
+  std::int64_t value_pitch;   // from one number to the next
+  const void* features;       // of the head, row 0
+  std::int64_t pitch;         // from one row of features to the next
+  std::int64_t channels;
+
+  std::int64_t number_of(std::int64_t place) const {
+    return number == nullptr ? first + place : number[place];
+  }
+};
+
+struct EntryKernels {
+  /// output[c] = scale · Σ of the entries.
+  void (*sum)(const EntryRow& row, double scale, void* output);
+  /// output[c], and the number of its entry in source[c]; `sign` 1 for the largest, -1 for the
+  /// smallest. The row has an entry.
+  void (*most)(const EntryRow& row, double sign, void* output, std::int64_t* source);
+  /// output[number · output_pitch] = left · feature row of each entry.
+  void (*dot)(const EntryRow& row, const void* left, void* output, std::int64_t output_pitch);
+};
+
+const EntryKernels& entry_kernels(DType storage);
+
+}   // namespace pumice::cpu

@@ -1,0 +1,185 @@
+// Checks products of sparse matrices and hands them to their skeletons.
+#include <pumice/ops/spmm.hpp>
+
+#include <algorithm>
+
+#include <pumice/core/error.hpp>
+#include <pumice/kernels/edge_map.hpp>
+
+#include "ops/checks.hpp"
+#include "ops/cpu/picked_entries.hpp"
+
+namespace pumice {
+namespace {
+
+bool picks(EntryReduction reduction) {
+  return reduction == EntryReduction::max || reduction == EntryReduction::min;
+}
+
+void check_size(const CsrView& pattern, const char* op) {
+  PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1 &&
+                     (pattern.entry.empty() || pattern.entry.size() == pattern.column.size()) &&
+                     pattern.row_begin.back() == pattern.entries(),
+                 op, ": a pattern of ", pattern.rows, " rows has ", pattern.row_begin.size(),
+                 " bounds, ", pattern.entries(), " columns and ", pattern.entry.size(),
+                 " numbers: give the view of a Csr");
+}
+
+void check_on_cpu(ConstTensorView tensor, const char* op, const char* name) {
+  PUMICE_EXPECTS(!checks::on_cuda(tensor), op, ": ", name, " is on ", to_string(tensor.device()),
+                 ": sparse matrices are multiplied on the CPU, where copy_to brings it");
+}
+
+void check_rows_of(ConstTensorView tensor, std::int64_t rows, const char* op, const char* name,
+                   const char* whose) {
+  checks::matrix(tensor, op, name);
+  check_on_cpu(tensor, op, name);
+  PUMICE_EXPECTS(tensor.rows() == rows, op, ": ", name, " has ", tensor.rows(),
+                 " rows and the pattern ", rows, ' ', whose, ": give one row for each");
+}
+
+void check_heads(std::int64_t heads, std::int64_t channels, const char* op) {
+  PUMICE_EXPECTS(heads >= 1 && channels % heads == 0, op, ": ", heads, " heads of ", channels,
+                 " channels: give a divisor");
+}
+
+/// [entries, heads]; undefined as it is.
+ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
+                               ConstTensorView features, const char* op) {
+  if (!values.defined()) return values;
+  check_on_cpu(values, op, "values");
+  const bool fits =
+      (values.rank() == 1 || values.rank() == 2) && values.rows() == pattern.entries();
+  PUMICE_EXPECTS(fits, op, ": values have shape ", to_string(values.shape()), ": give [",
+                 pattern.entries(), "] or [", pattern.entries(), ", heads], one for each entry");
+  checks::same_dtype(values, features.dtype(), op, "values", "features");
+  const std::int64_t heads = values.rank() == 2 ? values.extent(1) : 1;
+  check_heads(heads, features.extent(1), op);
+  return {values.raw(), values.dtype(), {pattern.entries(), heads}, values.stream()};
+}
+
+void check_source(ConstTensorView source, ConstTensorView grad_output, EntryReduction reduction,
+                  const char* op) {
+  if (!picks(reduction)) return;
+  PUMICE_EXPECTS(
+      source.defined() && source.dtype() == DType::i64 && source.shape() == grad_output.shape(), op,
+      ": source is ", source.defined() ? to_string(source.shape()) : "undefined",
+      " for a gradient of ", to_string(grad_output.shape()),
+      ": give what spmm returned for max or min");
+}
+
+/// Rows over the number of their entries.
+Tensor averaged(const CsrView& pattern, ConstTensorView grad_output) {
+  Tensor result(grad_output.shape(), grad_output.dtype());
+  const std::int64_t channels = grad_output.extent(1);
+  dispatch_floating(grad_output.dtype(), "spmm_features_gradient", [&](auto zero) {
+    using S = decltype(zero);
+    using T = compute_t<S>;
+    for (std::int64_t row = 0; row < pattern.rows; ++row) {
+      const auto entries =
+          static_cast<T>(std::max<std::int64_t>(pattern.end_of(row) - pattern.begin_of(row), 1));
+      const S* from = grad_output.data<S>() + row * channels;
+      S* to = result.data<S>() + row * channels;
+      for (std::int64_t c = 0; c < channels; ++c)
+        to[c] = narrow<S>(widen(from[c]) / entries);
+    }
+  });
+  return result;
+}
+
+}   // namespace
+
+SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
+                EntryReduction reduction, const SpmmPlaces& places) {
+  const char* const op = "spmm";
+  check_size(pattern, op);
+  check_rows_of(features, pattern.columns, op, "features", "columns");
+  const ConstTensorView weights = checked_values(values, pattern, features, op);
+  const Shape shape{pattern.rows, features.extent(1)};
+  SpmmResult result;
+  result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
+  if (picks(reduction))
+    result.source = places.source.make(shape, DType::i64, features.stream(), "places.source");
+  gather_reduce({.pattern = pattern,
+                 .values = weights,
+                 .features = features,
+                 .output = result.output.view(),
+                 .source = result.source.defined() ? result.source.view() : TensorView{}},
+                reduction);
+  return result;
+}
+
+Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
+                              ConstTensorView values, ConstTensorView grad_output,
+                              ConstTensorView source, EntryReduction reduction,
+                              const Place& place) {
+  const char* const op = "spmm_features_gradient";
+  check_size(pattern, op);
+  check_size(backwards, op);
+  PUMICE_EXPECTS(backwards.rows == pattern.columns && backwards.columns == pattern.rows &&
+                     backwards.entries() == pattern.entries(),
+                 op, ": backwards has ", backwards.rows, " x ", backwards.columns, " and ",
+                 backwards.entries(), " entries, and the pattern ", pattern.rows, " x ",
+                 pattern.columns, " and ", pattern.entries(), " entries: give transposed(pattern)");
+  check_rows_of(grad_output, pattern.rows, op, "grad_output", "rows");
+  const ConstTensorView weights = checked_values(values, pattern, grad_output, op);
+  check_source(source, grad_output, reduction, op);
+  Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
+                             grad_output.stream());
+  if (picks(reduction)) {
+    cpu::picked_features_gradient(backwards, weights, grad_output, source, result.view());
+    return result;
+  }
+  const Tensor means =
+      reduction == EntryReduction::mean ? averaged(pattern, grad_output) : Tensor();
+  gather_reduce({.pattern = backwards,
+                 .values = weights,
+                 .features = means.defined() ? means.view() : grad_output,
+                 .output = result.view()},
+                EntryReduction::sum);
+  return result;
+}
+
+Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
+                            ConstTensorView grad_output, std::int64_t heads, ConstTensorView source,
+                            EntryReduction reduction, const Place& place) {
+  const char* const op = "spmm_values_gradient";
+  check_size(pattern, op);
+  check_rows_of(features, pattern.columns, op, "features", "columns");
+  check_rows_of(grad_output, pattern.rows, op, "grad_output", "rows");
+  checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
+  PUMICE_EXPECTS(features.extent(1) == grad_output.extent(1), op, ": features have ",
+                 features.extent(1), " channels and grad_output ", grad_output.extent(1),
+                 ": give those of one product");
+  check_heads(heads, features.extent(1), op);
+  check_source(source, grad_output, reduction, op);
+  Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
+  if (picks(reduction)) {
+    cpu::picked_values_gradient(pattern, features, grad_output, source, result.view());
+    return result;
+  }
+  const Tensor means =
+      reduction == EntryReduction::mean ? averaged(pattern, grad_output) : Tensor();
+  edge_dot({.pattern = pattern,
+            .left = means.defined() ? means.view() : grad_output,
+            .right = features,
+            .output = result.view()});
+  return result;
+}
+
+Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right,
+             std::int64_t heads, const Place& place) {
+  const char* const op = "sddmm";
+  check_size(pattern, op);
+  check_rows_of(left, pattern.rows, op, "left", "rows");
+  check_rows_of(right, pattern.columns, op, "right", "columns");
+  checks::same_dtype(right, left.dtype(), op, "right", "left");
+  PUMICE_EXPECTS(left.extent(1) == right.extent(1), op, ": left has ", left.extent(1),
+                 " channels and right ", right.extent(1), ": give as many");
+  check_heads(heads, left.extent(1), op);
+  Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
+  edge_dot({.pattern = pattern, .left = left, .right = right, .output = result.view()});
+  return result;
+}
+
+}   // namespace pumice

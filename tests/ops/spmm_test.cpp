@@ -1,0 +1,255 @@
+// Products of sparse matrices beside loops over a list of entries in float64.
+// Covers spmm, gather_reduce, edge_map and picked_entries.
+#include <pumice/ops/spmm.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <pumice/core/parallel.hpp>
+
+#include "graphs/random_pattern.hpp"
+#include "kernels/problem.hpp"
+#include "support/message_of.hpp"
+#include "support/same_bits.hpp"
+
+namespace pumice::test {
+namespace {
+
+constexpr EntryReduction kReductions[] = {EntryReduction::sum, EntryReduction::mean,
+                                          EntryReduction::max, EntryReduction::min};
+
+bool picks(EntryReduction reduction) {
+  return reduction == EntryReduction::max || reduction == EntryReduction::min;
+}
+
+/// Everything of one product in float64, as its definition says.
+struct Reference {
+  Tensor output, source, features_gradient, values_gradient;
+
+  Reference(const PatternCase& of, const Tensor& values, const Tensor& features,
+            const Tensor& grad_output, std::int64_t heads, EntryReduction reduction)
+      : output(Tensor::zeros({of.rows, features.view().extent(1)}, DType::f64)),
+        source(Tensor::full({of.rows, features.view().extent(1)}, DType::i64, -1)),
+        features_gradient(Tensor::zeros(features.shape(), DType::f64)),
+        values_gradient(Tensor::zeros({of.entries(), heads}, DType::f64)) {
+    const std::int64_t channels = features.view().extent(1);
+    const double* x = features.span<double>().data();
+    const double* g = grad_output.span<double>().data();
+    const auto weight = [&](std::int64_t entry, std::int64_t c) {
+      return values.defined() ? values.span<double>()[static_cast<std::size_t>(
+                                    entry * heads + c * heads / channels)]
+                              : 1.0;
+    };
+    std::vector<double> count(static_cast<std::size_t>(of.rows));
+    for (const std::int64_t row : of.row)
+      ++count[static_cast<std::size_t>(row)];
+    double* y = output.span<double>().data();
+    std::int64_t* from = source.span<std::int64_t>().data();
+    for (std::int64_t e = 0; e < of.entries(); ++e) {
+      const std::int64_t row = of.row[static_cast<std::size_t>(e)];
+      const std::int64_t column = of.column[static_cast<std::size_t>(e)];
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const double term = weight(e, c) * x[column * channels + c];
+        double& sum = y[row * channels + c];
+        std::int64_t& best = from[row * channels + c];
+        switch (reduction) {
+          case EntryReduction::sum: sum += term; break;
+          case EntryReduction::mean: sum += term / count[static_cast<std::size_t>(row)]; break;
+          case EntryReduction::max:
+            if (best < 0 || term > sum) best = e, sum = term;
+            break;
+          case EntryReduction::min:
+            if (best < 0 || term < sum) best = e, sum = term;
+            break;
+        }
+      }
+    }
+    double* gx = features_gradient.span<double>().data();
+    double* gv = values_gradient.span<double>().data();
+    for (std::int64_t e = 0; e < of.entries(); ++e) {
+      const std::int64_t row = of.row[static_cast<std::size_t>(e)];
+      const std::int64_t column = of.column[static_cast<std::size_t>(e)];
+      for (std::int64_t c = 0; c < channels; ++c) {
+        if (picks(reduction) && from[row * channels + c] != e) continue;
+        const double share =
+            reduction == EntryReduction::mean ? count[static_cast<std::size_t>(row)] : 1.0;
+        const double gradient = g[row * channels + c] / share;
+        gx[column * channels + c] += weight(e, c) * gradient;
+        gv[e * heads + c * heads / channels] += x[column * channels + c] * gradient;
+      }
+    }
+  }
+};
+
+void expect_near(const Tensor& found, const Tensor& expected, double tolerance, const char* what) {
+  ASSERT_EQ(found.shape(), expected.shape()) << what;
+  const Tensor wide = found.to(DType::f64);
+  for (std::int64_t i = 0; i < expected.view().elements(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const double right = expected.span<double>()[at];
+    ASSERT_NEAR(wide.span<double>()[at], right, tolerance * (1 + std::abs(right)))
+        << what << ", element " << i;
+  }
+}
+
+struct Kind {
+  DType type;
+  double tolerance;   // sums in the compute type, rounded once or, by mean, twice
+};
+constexpr Kind kKinds[] = {
+    {DType::f64, 1e-12}, {DType::f32, 2e-5}, {DType::f16, 2e-3}, {DType::bf16, 1.6e-2}};
+
+void check(const PatternCase& one, const Kind& kind, std::int64_t channels, std::int64_t heads,
+           bool weighted, EntryReduction reduction) {
+  SCOPED_TRACE(one.name + ", " + std::string(name_of(kind.type)) + ", " + std::to_string(channels) +
+               " channels, " + std::to_string(heads) + " heads" + (weighted ? "" : ", no values") +
+               ", reduction " + std::to_string(static_cast<int>(reduction)));
+  const Tensor x = random_tensor({one.columns, channels}, kind.type, 1);
+  const Tensor g = random_tensor({one.rows, channels}, kind.type, 2);
+  const Tensor values = weighted ? random_tensor({one.entries(), heads}, kind.type, 3) : Tensor();
+  const Reference expected(one, weighted ? values.to(DType::f64) : Tensor(), x.to(DType::f64),
+                           g.to(DType::f64), heads, reduction);
+  const Csr csr = one.csr();
+  const Csr back = transposed(csr.view());
+  const ConstTensorView weights = weighted ? values.view() : ConstTensorView();
+  const SpmmResult got = spmm(csr.view(), weights, x, reduction);
+  expect_near(got.output, expected.output, kind.tolerance, "output");
+  if (picks(reduction)) {
+    EXPECT_TRUE(same_bits(got.source, expected.source));
+  }
+  const ConstTensorView source = picks(reduction) ? got.source.view() : ConstTensorView();
+  expect_near(spmm_features_gradient(csr.view(), back.view(), weights, g, source, reduction),
+              expected.features_gradient, kind.tolerance, "gradient of the features");
+  expect_near(spmm_values_gradient(csr.view(), x, g, heads, source, reduction),
+              expected.values_gradient, kind.tolerance, "gradient of the values");
+}
+
+TEST(Spmm, IsWhatItsDefinitionSays) {
+  for (const PatternCase& one : pattern_cases()) {
+    for (const Kind& kind : kKinds) {
+      for (const EntryReduction reduction : kReductions) {
+        check(one, kind, 6, 1, true, reduction);
+        check(one, kind, 6, 3, true, reduction);
+        check(one, kind, 5, 1, false, reduction);
+      }
+    }
+  }
+}
+
+TEST(Spmm, TakesAnyNumberOfChannels) {
+  const PatternCase one = random_pattern(40, 30, 300, 5);
+  for (const std::int64_t channels : {0, 1, 7, 8, 15, 16, 17, 31, 33, 64, 129, 260}) {
+    for (const EntryReduction reduction : kReductions) {
+      check(one, kKinds[1], channels, 1, true, reduction);
+      check(one, kKinds[3], channels, 1, false, reduction);
+    }
+  }
+}
+
+TEST(Spmm, GivesTheSameBitsForAnyNumberOfThreads) {
+  const PatternCase one = random_pattern(3000, 2000, 90'000, 6);
+  const Tensor x = random_tensor({2000, 24}, DType::f32, 1);
+  const Tensor values = random_tensor({90'000, 2}, DType::f32, 2);
+  const Csr csr = one.csr();
+  for (const EntryReduction reduction : kReductions) {
+    set_threads(1);
+    const SpmmResult alone = spmm(csr.view(), values, x, reduction);
+    set_threads(4);
+    const SpmmResult together = spmm(csr.view(), values, x, reduction);
+    set_threads(0);
+    EXPECT_TRUE(same_bits(alone.output, together.output));
+    if (picks(reduction)) {
+      EXPECT_TRUE(same_bits(alone.source, together.source));
+    }
+  }
+}
+
+TEST(Spmm, ReadsNoRowThatNoEntryNames) {
+  const PatternCase one{"", 3, 3, {0, 2}, {1, 1}};
+  Tensor x = Tensor::full({3, 4}, DType::f32, std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t c = 0; c < 4; ++c)
+    x.span<float>()[static_cast<std::size_t>(4 + c)] = 2;
+  Tensor dirty = Tensor::full({3, 4}, DType::f32, 7);   // nobody cleared it
+  const Csr csr = one.csr();
+  const SpmmResult got = spmm(csr.view(), {}, x, EntryReduction::sum, {.output = Place(dirty)});
+  Tensor expected = Tensor::full({3, 4}, DType::f32, 2);
+  for (std::int64_t c = 0; c < 4; ++c)
+    expected.span<float>()[static_cast<std::size_t>(4 + c)] = 0;
+  EXPECT_TRUE(same_bits(got.output, expected));
+}
+
+TEST(Spmm, OfEqualsTheFirstIsPickedAndNotANumberBeforeAny) {
+  const PatternCase one{"", 2, 4, {0, 0, 0, 1, 1, 1}, {0, 1, 2, 2, 3, 0}};
+  Tensor x({4, 1}, DType::f32);
+  const float values[] = {1, 1, 0, std::numeric_limits<float>::quiet_NaN()};
+  std::ranges::copy(values, x.span<float>().begin());
+  const Csr csr = one.csr();
+  const SpmmResult most = spmm(csr.view(), {}, x, EntryReduction::max);
+  EXPECT_EQ(most.source.span<std::int64_t>()[0], 0);
+  EXPECT_EQ(most.source.span<std::int64_t>()[1], 4);
+  EXPECT_TRUE(std::isnan(most.output.span<float>()[1]));
+  const SpmmResult least = spmm(csr.view(), {}, x, EntryReduction::min);
+  EXPECT_EQ(least.source.span<std::int64_t>()[0], 2);
+  EXPECT_EQ(least.source.span<std::int64_t>()[1], 4);
+}
+
+TEST(Sddmm, IsTheDotProductOfTheRowsOfEachEntry) {
+  for (const PatternCase& one : pattern_cases()) {
+    const Csr csr = one.csr();
+    for (const Kind& kind : kKinds) {
+      for (const std::int64_t channels : {0, 6, 33, 96}) {
+        const std::int64_t heads = channels == 33 ? 1 : 3;
+        const Tensor left = random_tensor({one.rows, channels}, kind.type, 1);
+        const Tensor right = random_tensor({one.columns, channels}, kind.type, 2);
+        const Tensor l = left.to(DType::f64), r = right.to(DType::f64);
+        Tensor expected = Tensor::zeros({one.entries(), heads}, DType::f64);
+        for (std::int64_t e = 0; e < one.entries(); ++e) {
+          for (std::int64_t c = 0; c < channels; ++c)
+            expected.span<double>()[static_cast<std::size_t>(e * heads + c * heads / channels)] +=
+                l.span<double>()[static_cast<std::size_t>(
+                    one.row[static_cast<std::size_t>(e)] * channels + c)] *
+                r.span<double>()[static_cast<std::size_t>(
+                    one.column[static_cast<std::size_t>(e)] * channels + c)];
+        }
+        SCOPED_TRACE(one.name + ", " + std::to_string(channels));
+        expect_near(sddmm(csr.view(), left, right, heads), expected, kind.tolerance,
+                    "values");
+      }
+    }
+  }
+}
+
+TEST(Spmm, RefusesWhatDoesNotFit) {
+  const PatternCase one = random_pattern(4, 3, 5, 1);
+  const Csr csr = one.csr();
+  const Tensor x = Tensor::zeros({3, 6}, DType::f32), g = Tensor::zeros({4, 6}, DType::f32);
+  const auto said = [&](ConstTensorView values, ConstTensorView features) {
+    return message_of([&] { spmm(csr.view(), values, features); });
+  };
+  EXPECT_EQ(said({}, g),
+            "spmm: features has 4 rows and the pattern 3 columns: give one row for each");
+  EXPECT_EQ(said(Tensor::zeros({4}, DType::f32), x),
+            "spmm: values have shape [4]: give [5] or [5, heads], one for each entry");
+  EXPECT_EQ(said(Tensor::zeros({5, 4}, DType::f32), x),
+            "spmm: 4 heads of 6 channels: give a divisor");
+  EXPECT_EQ(said(Tensor::zeros({5}, DType::f16), x),
+            "spmm: values holds f16 but features holds f32; convert one of them");
+  EXPECT_EQ(message_of([&] { spmm_features_gradient(csr.view(), csr.view(), {}, g); }),
+            "spmm_features_gradient: backwards has 4 x 3 and 5 entries, and the pattern 4 x 3 and "
+            "5 entries: give transposed(pattern)");
+  EXPECT_EQ(message_of([&] { spmm_values_gradient(csr.view(), x, g, 1, {}, EntryReduction::max); }),
+            "spmm_values_gradient: source is undefined for a gradient of [4, 6]: give what spmm "
+            "returned for max or min");
+  EXPECT_EQ(message_of([&] {
+              sddmm(csr.view(), g, Tensor::zeros({3, 5}, DType::f32));
+            }),
+            "sddmm: left has 6 channels and right 5: give as many");
+}
+
+}   // namespace
+}   // namespace pumice::test
