@@ -49,6 +49,9 @@ def explained(error: Exception) -> Exception:
         return error
     frame, layer, given = found
     place = place_of(layer, frame)
+    if _begins_with(text, place):  # an interface, or a tensor of theirs, says itself where
+        error._pumice_place = place  # type: ignore[attr-defined]
+        return error
     if isinstance(error, _C.UserError):
         text = text.removeprefix(f"{type(layer).__name__}: ")
     else:
@@ -65,6 +68,11 @@ def explained(error: Exception) -> Exception:
     error.args = (f"{place}: {text}",)
     error._pumice_place = place  # type: ignore[attr-defined]
     return error
+
+
+def _begins_with(text: str, place: str) -> bool:
+    """Whether an error names that place already. The class alone, before a colon, is no place: operators say it."""
+    return text.startswith(f"{place} ") or (place.endswith(")") and text.startswith(f"{place}:"))
 
 
 def not_sparse(layer: torch.nn.Module, x: Any) -> Exception:

@@ -12,6 +12,7 @@ import torch
 
 from . import _C
 from ._checks import check_path, kind_of, shown, warn_once
+from .nn import Convolution
 
 # The names of the format.
 _NAMES = {
@@ -211,13 +212,14 @@ def load_from(model: torch.nn.Module, file: _C.SafetensorsFile) -> None:
             some += ", …" if len(names) > 3 else ""
             which = "which the network needs" if kind == "lacks" else "which the network has not"
             raise _C.UserError(f"{file.name} {kind} {some}, {which}")
-    for name, value in own.items():
-        _, shape = file.look(name)
-        if list(value.shape) != shape:
-            raise _C.UserError(
-                f"{file.name}: {name} has shape {shape}, the network's has {list(value.shape)}"
-                + _widths_of(model, file)
-            )
+    shapes = {name: (file.look(name)[1], list(value.shape)) for name, value in own.items()}
+    wrong = {name: both for name, both in shapes.items() if both[0] != both[1]}
+    if wrong:
+        name, (there, here) = next(iter(wrong.items()))
+        raise _C.UserError(
+            _other_ends(model, file, wrong)
+            or f"{file.name}: {name} has shape {there}, the network's has {here}" + _widths_of(model, file)
+        )
     model.load_state_dict({name: _tensor(file, name) for name in own}, strict=False)
 
 
@@ -260,11 +262,66 @@ def _with_card(model: torch.nn.Module, said: dict[str, str], path: Path) -> dict
     return {**card, **said}
 
 
+# Which axes of a layer's parameters are its inputs, and its outputs.
+_AXES: dict[type, dict[str, tuple[int | None, int]]] = {
+    Convolution: {"weight": (1, 2), "bias": (None, 0)},
+    torch.nn.Linear: {"weight": (1, 0), "bias": (None, 0)},
+}
+
+
+def _other_ends(
+    model: torch.nn.Module, file: _C.SafetensorsFile, wrong: Mapping[str, tuple[list[int], list[int]]]
+) -> str:
+    """What to say where the file's network differs in nothing but the channels that go into its first layer, and
+    those that come out of one, as the classes do; empty where it differs in more."""
+    ins: dict[str, tuple[int, int]] = {}
+    outs: dict[str, tuple[int, int]] = {}
+    modules = dict(model.named_modules())
+    for name, (there, here) in wrong.items():
+        path, _, parameter = name.rpartition(".")
+        axes = next((axes for kind, axes in _AXES.items() if isinstance(modules.get(path), kind)), {})
+        if parameter not in axes or len(there) != len(here):
+            return ""
+        for axis in range(len(here)):
+            if there[axis] == here[axis]:
+                continue
+            if axis not in axes[parameter]:
+                return ""
+            (outs if axis == axes[parameter][1] else ins)[path] = (there[axis], here[axis])
+    first = next((name for name, _ in model.named_parameters()), "").rpartition(".")[0]
+    if len(outs) > 1 or any(path != first for path in ins):
+        return ""
+    theirs = [_counted("input channel", there) for there, _ in ins.values()]
+    theirs += [_counted("output", there) for there, _ in outs.values()]
+    ours = [str(here) for _, here in (*ins.values(), *outs.values())]
+    text = f"{file.name} has {' and '.join(theirs)}, and the network {' and '.join(ours)}: "
+    made = getattr(model, "made_with", None)
+    if callable(made):
+        wanted = [next(iter(end.values()), (None,))[0] for end in (ins, outs)]
+        text += f"make it with {made(*wanted)}"
+    else:
+        layers = [f"layer {path}" if path else "the layer" for path in (*ins, *outs)]
+        text += "make " + " and ".join(f"{layer} with {end}" for layer, end in zip(layers, theirs))
+    last = next(iter(outs), "")
+    if last and not ins:
+        text += (
+            f"; or, to train layer {last} anew, give model.load_state_dict(…, strict=False) what "
+            "pumice.read_weights reads, without that layer"
+        )
+    return text
+
+
+def _counted(what: str, count: int) -> str:
+    return f"{count} {what}" + "s" * (count != 1)
+
+
 def _widths_of(model: torch.nn.Module, file: _C.SafetensorsFile) -> str:
     """What to add to an error where the file is of the same network in other widths."""
     if "widths" not in model_card(model):
         return ""
     said = file.metadata.get("widths")
+    if said == model_card(model)["widths"]:
+        return ""
     if said is not None:
         return f"; it is of a network of widths={_C.printable(said)}"
     options = file.fitting_options()

@@ -218,6 +218,11 @@ void copy_elements(const std::byte* from, std::byte* to, const Header& header, s
   }
 }
 
+/// Whether points seem to be the columns: no scan has so few, and no point so many numbers.
+bool looks_transposed(const std::vector<std::int64_t>& shape) {
+  return shape[0] > 0 && shape[0] < 16 && shape[1] > 64;
+}
+
 }   // namespace
 
 PointCloud read_npy_points(Bytes bytes, std::string_view name) {
@@ -228,6 +233,9 @@ PointCloud read_npy_points(Bytes bytes, std::string_view name) {
                  ": holds ", excerpt(header.descr), "; points are f2, f4 or f8");
   PUMICE_EXPECTS(header.shape.size() == 2 && header.shape[1] >= 3, name, ": has shape ",
                  to_string(Shape(header.shape)), "; points are [P, 3] or [P, 4 and more]");
+  PUMICE_EXPECTS(!looks_transposed(header.shape), name, ": has shape ",
+                 to_string(Shape(header.shape)),
+                 ": give [points, columns]; it looks transposed, so save array.T");
   const Bytes data = elements_of(bytes, header, *type, name);
   const std::int64_t width = size_of(*type);
   const std::int64_t points = header.shape[0];

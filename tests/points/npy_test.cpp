@@ -58,6 +58,24 @@ TEST(NpyScan, MayWriteItsHeaderInAnyOrder) {
                 {{1, 2, 3, 0}}, false);
 }
 
+TEST(NpyScan, WhosePointsAreColumnsIsRefusedInEitherOrderOfAxes) {
+  for (const bool fortran : {false, true}) {
+    for (const std::int64_t rows : {1, 3, 4, 5, 15}) {
+      const std::string bytes = npy_bytes<float>(scan_rows(rows), 1000, {"<f4", fortran, 1});
+      EXPECT_EQ(complaint(bytes), "scan.npy: has shape [" + std::to_string(rows) +
+                                      ", 1000]: give [points, columns]; it looks transposed, so "
+                                      "save array.T");
+    }
+    // A few points of many columns, and many points, are what they say.
+    for (const auto& [rows, columns] : {std::pair{4, 64}, std::pair{16, 1000}}) {
+      EXPECT_EQ(read_npy_bytes(npy_bytes<float>(scan_rows(rows), static_cast<std::size_t>(columns),
+                                                {"<f4", fortran, 1}))
+                    .size(),
+                rows);
+    }
+  }
+}
+
 TEST(NpyScan, ThatIsCutShortAnywhereIsRefused) {
   const std::string whole = npy_bytes<float>(scan_rows(20), 4);
   for (std::size_t size = 0; size < whole.size(); ++size) {

@@ -176,33 +176,44 @@ def test_names_and_biases() -> None:
 
 
 @pytest.mark.parametrize(
-    "source, name, shape, says",
+    "source, name, shape, option, argument",
     [
-        ("torchsparse", "a.kernel", (9, 4, 8), "--kernel-size a.kernel=1,3,3"),
-        ("minkowski", "a.kernel", (7, 4, 8), "--kernel-size a.kernel=1,1,7"),
-        ("minkowski", "a.kernel", (27, 8), "--kernel-size a.kernel=1 for the first"),
-        ("spconv", "a.weight", (3, 3, 3, 16, 32), "--from spconv1"),
-        ("spconv1", "a.weight", (32, 3, 3, 3, 16), "--from spconv"),
-        ("spconv", "a.weight", (3, 3, 3, 3, 3), "--kernel-size a.weight=3"),
-        ("spconv", "a.anchors", (3, 3), "--keep a.anchors"),
-        ("torchsparse", "a.table", (3, 3, 3), "--keep a.table"),
+        ("torchsparse", "a.kernel", (9, 4, 8), "--kernel-size a.kernel=1,3,3", "kernel_size={'a.kernel': [1, 3, 3]}"),
+        ("minkowski", "a.kernel", (7, 4, 8), "--kernel-size a.kernel=1,1,7", "kernel_size={'a.kernel': [1, 1, 7]}"),
+        ("minkowski", "a.kernel", (27, 8), "--kernel-size a.kernel=1 for", "kernel_size={'a.kernel': [1]}) for"),
+        ("minkowski", "a.kernel", (27, 8), "--drop a.kernel leaves it out", "Choices(drop=['a.kernel']) leaves it out"),
+        ("spconv", "a.weight", (3, 3, 3, 16, 32), "--from spconv1;", "source='spconv1';"),
+        ("spconv1", "a.weight", (32, 3, 3, 3, 16), "--from spconv;", "source='spconv';"),
+        ("spconv", "a.weight", (3, 3, 3, 3, 3), "--kernel-size a.weight=3", "Choices(kernel_size={'a.weight': [3]})"),
+        ("spconv", "a.anchors", (3, 3), "--keep a.anchors", "Choices(keep=['a.anchors'])"),
+        ("torchsparse", "a.table", (3, 3, 3), "--drop a.table", "Choices(drop=['a.table'])"),
     ],
 )
-def test_what_a_shape_does_not_settle_is_asked_for(
-    source: str, name: str, shape: tuple[int, ...], says: str
-) -> None:
+def test_what_a_shape_does_not_settle_is_asked_for_as_it_is_given(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], source: str, name: str, shape: tuple[int, ...],
+    option: str, argument: str,
+) -> None:  # fmt: skip
+    """To the command as an option, in Python as an argument."""
+    state = {name: torch.randn(shape)}
+    torch.save(state, tmp_path / "net.pth")
+    assert run(tmp_path / "net.pth", "--from", source) == 1
+    said = capsys.readouterr().err
+    assert option in said and "Choices" not in said
     with pytest.raises(pumice.UserError) as error:
-        convert_state({name: torch.randn(shape)}, source, "pumice")
-    assert says in str(error.value)
+        convert_state(state, source, "pumice")
+    assert argument in str(error.value) and "--" not in str(error.value)
 
 
 def test_wrong_choices_are_named() -> None:
-    state = {"a.kernel": torch.randn(27, 4, 8)}
+    state = {"a.kernel": torch.randn(27, 4, 8), "b2.bias": torch.randn(8)}
     for choices, says in (
-        (Choices(kernel_size={"b": [3]}), "the file has no such entry"),
+        (Choices(kernel_size={"b": [3]}), "Choices(kernel_size={'b': [3]}): there is no such entry; there are a."),
         (Choices(kernel_size={"a": [5]}), "125 offsets"),
         (Choices(kernel_size={"a": [3, 3]}), "one for each of 3 axes"),
-        (Choices(keep=["b*"]), "--keep b*"),
+        (Choices(keep=["c*"]), "Choices(keep=['c*']): there is no such entry"),
+        (Choices(strided=["c*"]), "Choices(strided=['c*']): there is no such entry"),
+        (Choices(rename=[("[", "b")]), "Choices(rename=[('[', 'b')]): this is not a regular expression"),
+        (Choices(rename=[("^.*", "x")]), "two entries would be called x: change Choices.rename"),
     ):
         with pytest.raises(pumice.UserError) as error:
             convert_state(state, "torchsparse", "pumice", choices)
@@ -280,6 +291,9 @@ def test_the_command_never_writes_over_its_input(
     [
         (["--rename", "[=b"], 1, "--rename [=b: this is not a regular expression"),
         (["--rename", r"a=\9"], 1, "invalid group reference"),
+        (["--keep", "b*"], 1, "--keep b*: there is no such entry; there are a.weight, ..."),
+        (["--strided-pointwise", "b"], 1, "--strided-pointwise b: there is no such entry"),
+        (["--kernel-size", "b=1x3x3"], 1, "--kernel-size b=1,3,3: there is no such entry"),
         (["--rename", "a"], 1, "give PATTERN=REPLACEMENT"),
         (["--kernel-size", "3"], 1, "--kernel-size 3: there is no = in it; give the layer too, as NAME=3"),
         (["--kernel-size", "a=b"], 1, "sizes are whole numbers"),
@@ -321,7 +335,7 @@ def test_files_that_are_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
     (tmp_path / "cut.safetensors").write_bytes(b"\xff" * 20)
     for file, says in (
         ("object.pth", "save model.state_dict() alone"),
-        ("ema.pth", "name one with --entry"),
+        ("ema.pth", "name one, as --entry ema"),
         ("two.pth", "several state dicts"),
         ("text.pth", "is no checkpoint"),
         ("hi.pth", "hi.pth is not read"),
@@ -333,6 +347,8 @@ def test_files_that_are_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFi
         said = capsys.readouterr().err
         assert says in said and "\x1b" not in said, file
     assert run(tmp_path / "ema.pth", "--from", "torchsparse", "--entry", "ema") == 0
+    with pytest.raises(pumice.UserError, match="entries 'ema': name one, as entry='ema'$"):
+        read_checkpoint(tmp_path / "ema.pth")
     absent = str(tmp_path / "absent" / "a.safetensors")
     assert run(tmp_path / "ema.pth", "--from", "torchsparse", "--entry", "ema", "-o", absent) == 1
     assert "there is no folder" in capsys.readouterr().err
@@ -383,7 +399,7 @@ def test_arrays_are_taken_for_tensors() -> None:
 def test_what_is_no_tensor_is_named() -> None:
     weight = torch.ones(8, 3, 3, 3, 4)
     for state, words in (
-        ({"a.weight": weight, "epoch": 3}, "epoch is no tensor, but of type int: .*--drop epoch"),
+        ({"a.weight": weight, "epoch": 3}, "epoch is no tensor, but of type int: .*Choices\\(drop=\\['epoch'\\]\\)"),
         ({"a.weight": [1.0]}, "a.weight is no tensor, but of type list"),
         ({"a.names": np.array(["a"])}, "a.names is an array of <U1: give numbers"),
         (torch.nn.Linear(2, 2), "state is a Linear: give tensors by name"),

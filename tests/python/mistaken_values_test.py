@@ -142,6 +142,19 @@ def test_no_voxels_of_points_are_warned_of_once() -> None:
         pumice.voxelize(points, size=0.1)
 
 
+@pytest.mark.parametrize("rows", [3, 4])
+def test_a_file_of_points_whose_axes_are_exchanged(tmp_path: pathlib.Path, rows: int) -> None:
+    points = np.arange(rows * 1000, dtype=np.float32).reshape(1000, rows) / 100
+    words = f"has shape [{rows}, 1000]: give [points, columns]; it looks transposed, so save array.T"
+    for array in (np.ascontiguousarray(points.T), np.asfortranarray(points.T)):
+        np.save(tmp_path / "scan.npy", array)
+        np.savez(tmp_path / "scan.npz", points=array)
+        for name in ("scan.npy", "scan.npz"):
+            assert words in said(lambda: pumice.read_points(tmp_path / name))
+    np.save(tmp_path / "scan.npy", np.asfortranarray(points))
+    np.testing.assert_array_equal(pumice.read_points(tmp_path / "scan.npy").positions, points[:, :3])
+
+
 def test_the_name_of_a_file_in_place_of_points() -> None:
     for path in ("scan.bin", pathlib.Path("scan.bin")):
         text = said(lambda path=path: pumice.voxelize(path, size=0.1))  # type: ignore[call-overload]
@@ -192,7 +205,7 @@ def test_tensors_among_sparse_ones_of_other_interfaces() -> None:
     theirs = spconv.SparseConvTensor(ROWS, CELLS, [8, 8, 8], 1)
     voxels = spconv.utils.PointToVoxel([1, 1, 1], [0, 0, 0, 4, 4, 4], 4, 10, 5)
     for call, words in (
-        (lambda: minkowski.cat(mine, ROWS), "cat: tensor 1 is a Tensor: give sparse tensors"),
+        (lambda: minkowski.cat(mine, ROWS), "ME.cat: tensors[1] is a torch.Tensor: give sparse tensors"),
         (lambda: spconv.functional.sparse_add(theirs, ROWS), "sparse_add: tensor 1 is a Tensor: give SparseConvTensors"),
         (lambda: voxels(np.zeros((3, 4))), "pc is an ndarray: give a tensor [points, C], as torch.from_numpy(pc)"),
         (lambda: torchsparse.utils.collate.sparse_collate([ROWS]), "sparse_collate: item 0 is a Tensor"),

@@ -9,13 +9,19 @@ import pytest
 import torch
 
 import pumice
-from pumice import _checks
+from pumice import _checks, models
 
 
 def small() -> torch.nn.Module:
     return pumice.nn.Sequential(
         pumice.nn.SubMConv3d(2, 3, 3, bias=False), pumice.nn.BatchNorm(3), pumice.nn.Linear(3, 2)
     )
+
+
+def own_network(in_channels: int, classes: int) -> torch.nn.Module:
+    """A user's, which has no card."""
+    stem, norm = pumice.nn.SubMConv3d(in_channels, 8, 3), pumice.nn.BatchNorm(8)
+    return torch.nn.ModuleDict({"stem": stem, "norm": norm, "head": torch.nn.Linear(8, classes)})
 
 
 @pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16, torch.float64])
@@ -72,6 +78,75 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(tmp_path: pathlib.Path
         pumice.load_weights(model, path)
     with pytest.raises(pumice.UserError, match="there is no folder"):
         pumice.save_weights(state, tmp_path / "absent" / "a.safetensors")
+
+
+WIDTHS = [8, 8, 8, 8, 8, 8, 8, 8, 8]
+ANEW = "; or, to train layer classifier.0 anew, give model.load_state_dict(…, strict=False) what"
+
+
+@pytest.mark.parametrize("with_card", [True, False])
+@pytest.mark.parametrize(
+    "there, here, said",
+    [
+        (models.MinkUNet42(4, 20, WIDTHS), models.MinkUNet42(4, 19, WIDTHS),
+         f"has 20 outputs, and the network 19: make it with MinkUNet42(4, 20, widths={WIDTHS}){ANEW}"),
+        (models.MinkUNet42(5, 19, WIDTHS), models.MinkUNet42(4, 19, WIDTHS),
+         f"has 5 input channels, and the network 4: make it with MinkUNet42(5, 19, widths={WIDTHS})"),
+        (models.MinkUNet42(1, 1, WIDTHS), models.MinkUNet42(4, 19, WIDTHS),
+         "has 1 input channel and 1 output, and the network 4 and 19: make it with MinkUNet42(1, 1, widths="),
+        (models.SPVCNN(4, 20, cr=0.25), models.SPVCNN(4, 19, cr=0.25),
+         f"has 20 outputs, and the network 19: make it with SPVCNN(4, 20, cr=0.25){ANEW}"),
+        (models.SecondEncoder(5), models.SecondEncoder(4),
+         "has 5 input channels, and the network 4: make it with SecondEncoder(5)"),
+        (own_network(4, 20), own_network(4, 19),
+         "has 20 outputs, and the network 19: make layer head with 20 outputs; or, to train layer head anew, give"),
+        (own_network(5, 20), own_network(4, 19),
+         "has 5 input channels and 20 outputs, and the network 4 and 19: make layer stem with 5 input channels and "
+         "layer head with 20 outputs"),
+        (torch.nn.Linear(4, 20), torch.nn.Linear(4, 19),
+         "has 20 outputs, and the network 19: make the layer with 20 outputs"),
+    ],
+)  # fmt: skip
+def test_a_file_of_other_classes_or_input_channels_says_how_many_and_how_to_make_the_network(
+    tmp_path: pathlib.Path, there: torch.nn.Module, here: torch.nn.Module, said: str, with_card: bool
+) -> None:
+    path = tmp_path / "weights.safetensors"
+    pumice.save_weights(there if with_card else there.state_dict(), path)
+    with pytest.raises(pumice.UserError) as caught:
+        pumice.load_weights(here, path)
+    text = str(caught.value)
+    assert text.startswith(f"{path} {said}") and "shape" not in text and "\n" not in text
+
+
+def test_a_network_of_other_layers_is_not_told_of_its_outputs(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    wide = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Linear(16, 3))
+    pumice.save_weights(wide, path)
+    narrow = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))
+    with pytest.raises(pumice.UserError, match=r"0.weight has shape \[16, 4\], the network's has \[8, 4\]$"):
+        pumice.load_weights(narrow, path)
+    pumice.save_weights(models.MinkUNet42(4, 20, [16] * 9), path)
+    with pytest.raises(pumice.UserError, match="it is of a network of widths=16,16,16"):
+        pumice.load_weights(models.MinkUNet42(4, 19, WIDTHS), path)
+
+
+def test_the_weights_without_the_last_layer_are_loaded_as_the_error_says(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    trained, model = models.MinkUNet42(4, 20, WIDTHS), models.MinkUNet42(4, 19, WIDTHS)
+    pumice.save_weights(trained, path)
+    tensors, _ = pumice.read_weights(path)
+    model.load_state_dict({n: t for n, t in tensors.items() if not n.startswith("classifier.0.")}, strict=False)
+    assert torch.equal(model.stem[0].weight, trained.stem[0].weight)
+
+
+def test_a_file_that_names_other_classes_than_its_network_has_outputs(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    known = {"network": "minkunet42", "widths": "8,8,8,8,8,8,8,8,8", "voxel_size": "0.1", "classes": "a,b"}
+    pumice.save_weights(models.MinkUNet42(4, 3, WIDTHS).state_dict(), path, metadata=known)
+    with pytest.raises(pumice.UserError, match="its network has 3 outputs, and its metadata names 2 classes: write"):
+        models.pretrained(path)
+    pumice.save_weights(models.MinkUNet42(4, 2, WIDTHS).state_dict(), path, metadata=known)
+    assert models.pretrained(path).network.in_channels == 4
 
 
 def test_arguments_in_another_order_are_refused(tmp_path: pathlib.Path) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from .. import _C
 from .._checks import check_file
 from ..weights import read_weights, write_tensors
+from .wording import passed
 
 _CONTROL = re.compile(r"\x1b\[[0-9;]*m")  # how PyTorch prints in bold
 _PICKLES = (".pth", ".pt", ".ckpt")  # what torch.save writes
@@ -154,12 +155,19 @@ def _state_of(held: Any, entry: str | None, path: pathlib.Path) -> dict[str, Ten
         if len(places) != 1:
             found = "no state dict" if not places else "several state dicts"
             raise _C.UserError(
-                f"{path} has {found} among its entries {_keys(held)}: name one with --entry"
+                f"{path} has {found} among its entries {_keys(held)}: name one, as {passed('entry', _example(held))}"
             )
         held = held[places[0]]
     if not isinstance(held, Mapping) or not _is_state(held):
         raise _C.UserError(f"{path}: entry {entry!r} is no state dict, names with tensors")
     return dict(held)
+
+
+def _example(held: Mapping[Any, Any]) -> str:
+    """The name of an entry, of a state dict where there is one."""
+    names = [name for name in held if isinstance(name, str)]
+    states = [name for name in names if _is_state(held[name])]
+    return _C.printable((states or names or ["ema.state_dict"])[0])
 
 
 def _is_state(held: Any) -> bool:

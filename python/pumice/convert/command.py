@@ -15,6 +15,7 @@ from .checkpoint import check_output, read_checkpoint, write_checkpoint
 from .kernels import Choices
 from .layouts import LAYOUTS
 from .state import Converted, as_type, convert_state
+from .wording import for_command
 
 _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -85,6 +86,11 @@ def _report(result: Converted, checked: bool) -> None:
 def main(arguments: Sequence[str]) -> int:
     """`pumice convert`: the status the process ends with; mistakes are said on standard error."""
     options = _parser().parse_args(arguments)
+    with for_command():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         output = options.output or options.checkpoint.with_suffix(f".{options.target}.safetensors")
         check_output(output, options.checkpoint)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import _C
 from .layouts import LAYOUTS, Layout
+from .wording import listed, passed
 
 _LARGEST_EXTENT = 15  # an axis beyond that is taken for channels
 
@@ -50,20 +51,16 @@ class Choices:
                 re.sub(pattern, replacement, "")
             except re.error as error:
                 raise _C.UserError(
-                    f"--rename {pattern}={replacement}: this is not a regular expression and its replacement "
+                    f"{passed('rename', (pattern, replacement))}: this is not a regular expression and its replacement "
                     f"({error}); put a \\ before a character that stands for itself, as in \\["
                 ) from error
-        for option, patterns in (
-            ("--kernel-size", self.kernel_size),
-            ("--strided-pointwise", self.strided),
-            ("--keep", self.keep),
-            ("--drop", self.drop),
-        ):
-            for pattern in patterns:
-                if not any(_fits(name, pattern) for name in names):
-                    near = [name for name in names if name.endswith(("kernel", "weight"))][:3]
+        for name in ("kernel_size", "strided", "keep", "drop"):
+            for pattern in getattr(self, name):
+                if not any(_fits(entry, pattern) for entry in names):
+                    near = [entry for entry in names if entry.endswith(("kernel", "weight"))][:3]
+                    given = (pattern, self.kernel_size[pattern]) if name == "kernel_size" else pattern
                     raise _C.UserError(
-                        f"{option} {pattern}: the file has no such entry; it has {', '.join(near)}, ..."
+                        f"{passed(name, given)}: there is no such entry; there are {', '.join(near)}, ..."
                     )
 
 
@@ -99,7 +96,7 @@ def kernel_size(layout: Layout, name: str, tensor: Tensor, choices: Choices) -> 
         _check_axes(layout, name, shape, size, given)
     if given is not None and given != size:
         raise _C.UserError(
-            f"--kernel-size {name}={_text(given)}: its shape {shape} has the kernel {_text(size)}"
+            f"{passed('kernel_size', (name, given))}: its shape {shape} has the kernel {listed(size)}"
         )
     return size
 
@@ -113,24 +110,24 @@ def _flat_size(
             if given is None:
                 raise _C.UserError(
                     f"{name} has shape {shape}: either a 1x1 kernel of {shape[0]} input channels or a "
-                    f"channelwise one of {shape[0]} offsets. Pass --kernel-size {name}=1 for the first; the "
-                    "second has no equal elsewhere: --keep or --drop it"
+                    f"channelwise one of {shape[0]} offsets. Pass {passed('kernel_size', (name, [1]))} for the "
+                    f"first; the second has no equal elsewhere: {_as_it_is_or_not(name)}"
                 )
         return (1,) * dimension
     volume = shape[0]
     if given is not None:
         if math.prod(given) != volume:
             raise _C.UserError(
-                f"--kernel-size {name}={_text(given)} has {math.prod(given)} offsets, and its shape "
+                f"{passed('kernel_size', (name, given))} has {math.prod(given)} offsets, and its shape "
                 f"{shape} {volume}"
             )
         return given
     root = round(volume ** (1 / dimension))
     if root**dimension != volume:
-        cross = "; a HYPER_CROSS has no equal elsewhere: --keep or --drop it"
+        cross = f"; a HYPER_CROSS has no equal elsewhere: {_as_it_is_or_not(name)}"
         raise _C.UserError(
             f"{name} has {volume} offsets, which is no cube: pass its size on every axis, as "
-            f"--kernel-size {name}={_example(volume, dimension)}"
+            + passed("kernel_size", (name, _example(volume, dimension)))
             + (cross if layout.name == "minkowski" else "")
         )
     return (root,) * dimension
@@ -147,14 +144,15 @@ def _check_axes(
     if len(set(shape)) == 1 and shape[0] > 1:
         raise _C.UserError(
             f"{name} has shape {shape}, which spconv 1 and spconv 2 could both have written: pass "
-            f"--kernel-size {name}={shape[0]} to say that {layout.name} did"
+            f"{passed('kernel_size', (name, [shape[0]]))} to say that {layout.name} did"
         )
     likelier = len(set(theirs)) == 1 and len(set(size)) > 1 and max(theirs) <= max(size)
     if likelier or max(size) > _LARGEST_EXTENT:
         raise _C.UserError(
-            f"{name} has shape {shape}: as {layout.name} its kernel would be {_text(size)}, as "
-            f"{other.name} {_text(theirs)}. Pass --from {other.name}; or --kernel-size "
-            f"{name}={_text(size)} if that is right; or --keep {name} if it is no sparse convolution"
+            f"{name} has shape {shape}: as {layout.name} its kernel would be {listed(size)}, as "
+            f"{other.name} {listed(theirs)}. Pass {passed('source', other.name)}; or "
+            f"{passed('kernel_size', (name, size))} if that is right; or {passed('keep', name)} if it is no sparse "
+            "convolution"
         )
 
 
@@ -162,12 +160,16 @@ def _given(name: str, size: Sequence[int], dimension: int) -> tuple[int, ...]:
     numbers = tuple(size) * dimension if len(size) == 1 else tuple(size)
     if len(numbers) != dimension or min(numbers) < 1:
         raise _C.UserError(
-            f"--kernel-size {name}={_text(size)}: give one number, or one for each of {dimension} axes"
+            f"{passed('kernel_size', (name, size))}: give one number, or one for each of {dimension} axes"
         )
     return numbers
 
 
-def _example(volume: int, dimension: int) -> str:
+def _as_it_is_or_not(name: str) -> str:
+    return f"{passed('keep', name)} carries it over as it is, {passed('drop', name)} leaves it out"
+
+
+def _example(volume: int, dimension: int) -> list[int]:
     """Factors of the volume, largest last."""
     factors, rest = [], volume
     for divisor in range(2, volume + 1):
@@ -176,8 +178,4 @@ def _example(volume: int, dimension: int) -> str:
             rest //= divisor
     while len(factors) > dimension:
         factors = sorted([factors[0] * factors[1], *factors[2:]])
-    return _text([1] * (dimension - len(factors)) + factors)
-
-
-def _text(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
+    return [1] * (dimension - len(factors)) + factors

@@ -16,6 +16,7 @@ from .._checks import kind_of
 from .kernels import Choices, chosen, is_kernel, kernel_size
 from .layouts import LAYOUTS, Layout, axes_reversed, from_common, to_common
 from .parity import error_of
+from .wording import named, passed
 
 _NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 _TOLERANCE = 1e-10  # of float64 sums of a few thousand products, relative
@@ -113,7 +114,8 @@ def convert_state(
         elif not _is_ordinary(reads, name, tensor):
             raise _C.UserError(
                 f"{name} of shape {tuple(tensor.shape)} and {tensor.dtype} is nothing that {source} has in "
-                f"{choices.dimension} dimensions: pass --keep {name} to carry it over as it is, or --drop it"
+                f"{choices.dimension} dimensions: pass {passed('keep', name)} to carry it over as it is, or "
+                f"{passed('drop', name)} to leave it out"
             )
     done = {kernel.name for kernel in result.kernels} | set(result.kept) | set(result.dropped)
     for name, tensor in tensors.items():
@@ -140,7 +142,7 @@ def _tensors(state: Mapping[str, Any], choices: Choices) -> dict[str, Tensor]:
         if not isinstance(value, Tensor) and chosen(name, choices.drop) is None:
             raise _C.UserError(
                 f"{name} is no tensor, but of type {type(value).__name__}: give model.state_dict(), or pass "
-                f"--drop {name}"
+                + passed("drop", name)
             )
         tensors[name] = value
     return tensors
@@ -183,7 +185,7 @@ def _put(result: Converted, name: str, tensor: Tensor, choices: Choices) -> str:
     for pattern, replacement in choices.rename:
         name = re.sub(pattern, replacement, name)
     if name in result.tensors:
-        raise _C.UserError(f"two entries would be called {name}: change --rename")
+        raise _C.UserError(f"two entries would be called {name}: change {named('rename')}")
     result.tensors[name] = tensor
     return name
 

@@ -65,6 +65,10 @@ class Network(torch.nn.Module):
         widths."""
         raise NotImplementedError
 
+    def made_with(self, in_channels: int | None = None, outputs: int | None = None) -> str:
+        """The call that makes such a network of other ends, for errors."""
+        raise NotImplementedError
+
 
 class NamedBlock(torch.nn.Module):
     """A block inside a module of its own, so that its path has the "net" of published weights."""

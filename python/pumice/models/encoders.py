@@ -46,6 +46,9 @@ class _Encoder(Network):
         super().__init__()
         self.in_channels = in_channels
 
+    def made_with(self, in_channels: int | None = None, outputs: int | None = None) -> str:
+        return f"{type(self).__name__}({in_channels or self.in_channels})"
+
     def card(self) -> dict[str, str]:
         return {"network": self.NAME, "in_channels": str(self.in_channels)}
 

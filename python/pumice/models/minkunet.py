@@ -116,6 +116,11 @@ class MinkUNet42(UNet):
 
         def __call__(self, x: SparseTensor) -> SparseTensor: ...
 
+    def made_with(self, in_channels: int | None = None, outputs: int | None = None) -> str:
+        ends = f"{in_channels or self.in_channels}, {outputs or self.classes}"
+        is_default = self.widths == WIDTHS["spvnas"]
+        return f"MinkUNet42({ends})" if is_default else f"MinkUNet42({ends}, widths={list(self.widths)})"
+
     def card(self) -> dict[str, str]:
         return {"network": "minkunet42", **self._sizes()}
 

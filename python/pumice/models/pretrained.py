@@ -81,7 +81,25 @@ def pretrained(source: str | os.PathLike[str] = "streets") -> Pretrained:
                 f"{file.name}: its metadata does not say {key}; make the network and load the file with "
                 "pumice.load_weights"
             )
-    model = MinkUNet42(card["in_channels"] or 4, len(card["classes"]), card["widths"])
+    _check_classes(file, len(card["classes"]))
+    in_channels = card["in_channels"] or _size(file, "stem.0.weight", 1) or 4
+    model = MinkUNet42(in_channels, len(card["classes"]), card["widths"])
     load_from(model, file)
     sizes = card["voxel_size"]
     return Pretrained(model.eval(), tuple(card["classes"]), tuple(sizes), file.metadata)
+
+
+def _check_classes(file: _C.SafetensorsFile, named: int) -> None:
+    """Raises UserError where the network in the file has other outputs than its metadata has names of classes."""
+    outputs = _size(file, "classifier.0.weight", 0)
+    if outputs not in (0, named):
+        raise _C.UserError(
+            f"{file.name}: its network has {outputs} outputs, and its metadata names {named} classes: write it with "
+            "pumice.save_weights(model, path, metadata=…) with as many names under classes"
+        )
+
+
+def _size(file: _C.SafetensorsFile, name: str, axis: int) -> int:
+    """The extent of a tensor; 0 where there is none, which load_from says."""
+    shape = file.look(name)[1] if name in file.names else []
+    return shape[axis] if axis < len(shape) else 0

@@ -50,6 +50,7 @@ class SPVCNN(UNet):
             raise _C.UserError(f"cr = {cr}: it has to leave at least one channel of 32")
         super().__init__(in_channels, [int(cr * width) for width in WIDTHS["spvnas"]])
         width = self.widths
+        self.cr = cr
         self.classes = whole_number("classes", classes, 1)
         self.classifier = torch.nn.Sequential(torch.nn.Linear(width[8], classes))
         self.point_transforms = torch.nn.ModuleList(
@@ -71,6 +72,10 @@ class SPVCNN(UNet):
         def __call__(
             self, x: SparseTensor | PointTensor, batch_size: int | None = None
         ) -> SparseTensor | Tensor: ...
+
+    def made_with(self, in_channels: int | None = None, outputs: int | None = None) -> str:
+        ends = f"{in_channels or self.in_channels}, {outputs or self.classes}"
+        return f"SPVCNN({ends})" if self.cr == 1 else f"SPVCNN({ends}, cr={self.cr})"
 
     def card(self) -> dict[str, str]:
         return {"network": "spvcnn", **self._sizes()}

@@ -128,6 +128,17 @@ class Residual(torch.nn.Module):
 
     def forward(self, x: SparseTensor) -> SparseTensor:
         """[N, C] to [M, C']."""
+        if torch.compiler.is_compiling():
+            return self._sum_of_both(x)
+        try:
+            return self._sum_of_both(x)
+        except (ValueError, RuntimeError) as error:
+            better = explained(error)
+            if better is error:
+                raise
+            raise better from None
+
+    def _sum_of_both(self, x: SparseTensor) -> SparseTensor:
         other = x if self.shortcut is None else self.shortcut(x)
         return residual(self.body, x, other)
 

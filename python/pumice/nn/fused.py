@@ -187,7 +187,7 @@ def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
             steps.append(Step())
             steps[-1].convolution = module
         elif _is_norm(module):
-            if last is None or last.convolution is None or last.norm is not None or last.relu:
+            if last is None or not _goes_behind(module, last):
                 steps.append(Step())
             steps[-1].norm = module
         elif _is_relu(kind) and last is not None and last.norm is not None and not last.relu:
@@ -196,6 +196,12 @@ def steps_of(modules: Iterable[torch.nn.Module | None]) -> list[Step]:
             steps.append(Step(module))
         steps[-1].modules.append(module)
     return steps
+
+
+def _goes_behind(norm: torch.nn.Module, step: Step) -> bool:
+    """Whether a step can end with `norm`. One of other channels is called by itself, which says what is wrong."""
+    layer = step.convolution
+    return layer is not None and step.norm is None and not step.relu and norm.num_features == layer.out_channels
 
 
 def _is_norm(module: torch.nn.Module) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 import torch
 from conftest import random_sites, working_type
@@ -94,6 +97,111 @@ def test_the_sites_of_a_channelwise_convolution_are_called_coords(device: torch.
     y = layer(x, coords=x.coordinate_map_key)
     assert torch.equal(y.C, x.C)
     torch.testing.assert_close(y.F, layer(x).F)
+
+
+def cells() -> torch.Tensor:
+    return torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]], dtype=torch.int32)
+
+
+ROWS = torch.ones(2, 4)
+WRONG = {
+    "coordinate_manager = 5: give a CoordinateManager": [
+        lambda: ME.SparseTensor(ROWS, cells(), coordinate_manager=5),
+        lambda: ME.TensorField(ROWS, cells().float(), coordinate_manager=5),
+        lambda: ME.set_global_coordinate_manager(5),
+    ],
+    "coordinate_map_key = 5: give a CoordinateMapKey": [
+        lambda: ME.SparseTensor(ROWS, cells(), coordinate_map_key=5),
+        lambda: ME.CoordinateManager(D=3).size(5),
+        lambda: ME.CoordinateManager(D=3).stride(5, 2),
+    ],
+    "coordinate_field_map_key = 5: give a CoordinateMapKey": [
+        lambda: ME.TensorField(ROWS, coordinate_field_map_key=5, coordinate_manager=ME.CoordinateManager(D=3)),
+    ],
+    "kernel_generator = 5: give a KernelGenerator": [
+        lambda: ME.MinkowskiPoolingTranspose(2, 2, kernel_generator=5, dimension=3),
+        *(lambda name=name: LAYERS[name](kernel_generator=5, dimension=3) for name in LAYERS if "pool" not in name),
+        *(lambda pool=pool: pool(2, kernel_generator=5, dimension=3) for pool in POOLS),
+    ],
+    "quantization_mode = 'average': give ME.SparseTensorQuantizationMode.RANDOM_SUBSAMPLE, UNWEIGHTED_AVERAGE,": [
+        lambda: ME.SparseTensor(ROWS, cells(), quantization_mode="average"),
+        lambda: ME.TensorField(ROWS, cells().float(), quantization_mode="average"),
+        lambda: ME.TensorField(ROWS, cells().float()).sparse(quantization_mode="average"),
+    ],
+    "minkowski_algorithm = 2: give ME.MinkowskiAlgorithm.DEFAULT, MEMORY_EFFICIENT or SPEED_OPTIMIZED": [
+        lambda: ME.SparseTensor(ROWS, cells(), minkowski_algorithm=2),
+        lambda: ME.TensorField(ROWS, cells().float(), minkowski_algorithm=2),
+        lambda: ME.CoordinateManager(D=3, minkowski_algorithm=2),
+    ],
+    "pooling mode = 'max': give a PoolingMode": [
+        lambda: ME.MinkowskiGlobalPooling("max"),
+        lambda: ME.MinkowskiPooling.MinkowskiPoolingBase(2, pooling_mode="max", dimension=3),
+    ],
+    "operation_mode = 1: give ME.SparseTensorOperationMode.SEPARATE_COORDINATE_MANAGER or SHARE": [
+        lambda: ME.set_sparse_tensor_operation_mode(1),
+    ],
+    "convolution_mode = 1: give ME.ConvolutionMode": [
+        lambda: ME.MinkowskiConvolution(4, 4, 3, convolution_mode=1, dimension=3),
+    ],
+    "coordinate_map_type = 'cpu': give ME.CoordinateMapType.CPU": [
+        lambda: ME.CoordinateManager(3, coordinate_map_type="cpu"),
+    ],
+    "backend = 0: give ME.GPUMemoryAllocatorType.PYTORCH or CUDA": [lambda: ME.set_gpu_allocator(0)],
+    "tensor_stride = 2.5: give one whole number, or one for each of 3 axes": [
+        lambda: ME.SparseTensor(ROWS, cells(), tensor_stride=2.5),
+        lambda: ME.TensorField(ROWS, cells().float(), tensor_stride=2.5),
+    ],
+    "tensor_stride = '222': give": [
+        lambda: ME.SparseTensor(ROWS, cells(), tensor_stride="222"), lambda: ME.CoordinateMapKey("222"),
+    ],
+    "tensor_stride = [2.5, 2, 2]: give one": [lambda: ME.SparseTensor(ROWS, cells(), tensor_stride=[2.5, 2, 2])],
+    "stride = 'a': give one whole number": [lambda: ME.KernelGenerator(3, stride="a", dimension=3)],
+    "kernel_size = [3, 3]: give one whole number": [lambda: ME.KernelGenerator([3, 3], dimension=3)],
+    "coordinates = 5: give a SparseTensor, a CoordinateMapKey, or a tensor [N, 4]": [
+        lambda: ME.MinkowskiConvolution(4, 4, 3, dimension=3)(ME.SparseTensor(ROWS, cells()), 5),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_an_argument_of_a_wrong_kind_is_refused_where_it_is_given(said: str) -> None:
+    for call in WRONG[said]:
+        with pytest.raises(PeerAssertionError) as caught:
+            call()
+        assert said in str(caught.value) and "\n" not in str(caught.value)
+    assert ME.sparse_tensor_operation_mode() is ME.SparseTensorOperationMode.SEPARATE_COORDINATE_MANAGER
+
+
+def test_numbers_of_other_types_are_strides() -> None:
+    for stride in (2, 2.0, np.int64(2), torch.tensor(2), [2, 2, 2], (2.0, 2, 2), torch.tensor([2, 2, 2])):
+        assert ME.SparseTensor(ROWS, 2 * cells(), tensor_stride=stride).tensor_stride == [2, 2, 2]
+    assert ME.CoordinateMapKey(np.int64(4)).get_coordinate_size() == 4
+    assert ME.CoordinateMapKey(np.array([1, 1, 1])) == ME.CoordinateMapKey([1, 1, 1])
+
+
+def test_functions_of_sparse_tensors_say_what_else_they_were_given() -> None:
+    x = ME.SparseTensor(ROWS, cells())
+    elsewhere = ME.MinkowskiConvolution(4, 4, 2, stride=2, dimension=3)(x)
+    for name in ("cat", "sum", "mean", "var"):
+        join = getattr(ME, name)
+        for call, said in (
+            (lambda: join(x, ROWS), r"tensors[1] is a torch.Tensor: give sparse tensors at the same coordinates"),
+            (lambda: join(5), "tensors[0] is an int: give sparse tensors"),
+            (lambda: join([]), "tensors is empty: give at least one SparseTensor"),
+            (lambda: join(x, ME.SparseTensor(ROWS, cells())), "tensors[1] has another coordinate manager than"),
+            (lambda: join(x, elsewhere), "tensors[1] is at coordinate map key:[2, 2, 2] and tensors[0] at"),
+        ):
+            with pytest.raises(pumice.UserError, match=re.escape(f"ME.{name}: {said}")):
+                call()
+    for call, said in (
+        (lambda: ME.MinkowskiUnion()(x, 5), "MinkowskiUnion: inputs[1] is an int"),
+        (lambda: ME.MinkowskiBroadcastAddition()(x, ROWS), "input_glob is a Tensor"),
+        (lambda: ME.MinkowskiPruning()(ROWS, torch.ones(2) > 0), "input is a Tensor"),
+        (lambda: ME.MinkowskiFunctional.relu(ROWS), "input is a Tensor"),
+        (lambda: x.slice(5), "slice: X is an int"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(said) + ": give a SparseTensor, as ME.SparseTensor"):
+            call()
 
 
 def test_type_and_device_of_a_batch_by_their_places(device: torch.device) -> None:

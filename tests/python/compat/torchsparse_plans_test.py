@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from conftest import random_sites, working_type
 from torchsparse_state import switches
 
+import pumice
 from pumice import Plan, _C
 from pumice.compat.torchsparse import SparseTensor
 from pumice.compat.torchsparse import nn as spnn
@@ -145,6 +147,72 @@ def test_what_has_no_counterpart_is_said_once(settings: Any, said: str) -> None:
         assert plans == ran(layer(torch.device("cpu")), x)
     if "split_mask_num" in settings:
         assert plans["forward"].splits == 4
+
+
+WRONG: list[tuple[Any, str]] = [
+    (5, "config = 5: give a dictionary"),
+    ([("ifsort", True)], "config is a list: give a dictionary"),
+    ({"dataflow": "GatherScatter"}, "dataflow = 'GatherScatter': give Dataflow.ImplicitGEMM, GatherScatter,"),
+    ({"dataflow": None}, "dataflow = None: give Dataflow"),
+    ({"kmap_mode": "grid"}, "kmap_mode = 'grid': give 'hashmap_on_the_fly' or 'hashmap'"),
+    ({"downsample_mode": ["spconv"]}, "downsample_mode is a list: give 'spconv' or 'minkowski'"),
+    ({"ifsort": True, "split_mask_num": "2"}, "split_mask_num = '2': give a whole number"),
+    ({"split_mask_num_bwd": 0}, "split_mask_num_bwd = 0: give a whole number of at least 1"),
+]
+
+
+@pytest.mark.parametrize(("config", "said"), WRONG)
+def test_a_configuration_of_wrong_values_is_refused_where_it_is_given(config: Any, said: str) -> None:
+    x = tensor(torch.device("cpu"))
+    weight = torch.ones(27, 4, 8)
+    for take in (
+        lambda: layer(torch.device("cpu"), config),
+        lambda: F.conv3d(x, weight, 3, config=config),
+        lambda: F.conv_config.set_global_conv_config(config),
+        lambda: F.conv_config.keys_check(config),
+    ):
+        with pytest.raises(pumice.UserError, match=re.escape(said)):
+            take()
+    assert F.conv_config.get_global_conv_config() is None
+
+
+def test_what_is_written_into_a_configuration_later_is_looked_at_too() -> None:
+    x, config = tensor(torch.device("cpu")), changed()
+    made = layer(torch.device("cpu"), config, 2, 2)
+    for name, value in (("dataflow", "x"), ("kmap_mode", "x"), ("split_mask_num", "x")):
+        before, config[name] = config[name], value
+        with pytest.raises(pumice.UserError, match=f"{name} = 'x': give"):
+            made(x)
+        config[name] = before
+    made(x)
+
+
+def test_errors_of_configurations_are_those_that_code_for_torchsparse_catches() -> None:
+    for config, kind in ((5, TypeError), ({"dataflow": "x"}, ValueError), ({"kmap_mode": "x"}, ValueError)):
+        with pytest.raises(kind):
+            F.conv_config.set_global_conv_config(config)
+    with pytest.raises(AssertionError, match="conv_mode = 5: give a ConvMode"):
+        F.conv_config.get_default_conv_config(conv_mode=5)
+    assert not F.conv_config.get_default_conv_config(conv_mode=0).ifsort
+    coords = tensor(torch.device("cpu")).coords
+    for wrong in ({"dataflow": "x"}, {"downsample_mode": "x"}):
+        with pytest.raises(pumice.UserError, match="'x': give"):
+            F.build_kernel_map(coords, len(coords), **wrong)
+
+
+def test_a_key_that_nothing_reads_is_asked_about_once_and_let_be() -> None:
+    config = {"kmap_mod": "hashmap", "colour": 3}
+    with pytest.warns(UserWarning) as seen:
+        made = layer(torch.device("cpu"), config)
+    assert [str(warning.message) for warning in seen] == [
+        "config['kmap_mod'] is read by nothing: is 'kmap_mode' meant?",
+        "config['colour'] is read by nothing: there are dataflow, ifsort, kmap_mode, downsample_mode, "
+        "split_mask_num, split_mask_num_bwd, epsilon, mm_thresh, FOD_fusion",
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made(tensor(torch.device("cpu")))
+        F.conv3d(tensor(torch.device("cpu")), made.kernel, 3, config=config)
 
 
 def test_layers_with_settings_stay_in_their_chain(device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,20 +10,14 @@ import torch
 
 from ..foreign import PeerAssertionError
 from .convolution import MinkowskiModuleBase
+from .coordinates import int_list
 
 StrideType = Union[int, Sequence[int], np.ndarray, torch.Tensor]
 
 
 def convert_to_int_list(arg: Any, dimension: int) -> list[int]:
     """One number for all axes, or one each."""
-    if np.isscalar(arg):
-        return [int(arg)] * dimension  # type: ignore[arg-type]
-    if not isinstance(arg, (Sequence, np.ndarray, torch.Tensor)):
-        raise _wrong(arg, dimension)
-    numbers = [int(number) for number in arg]
-    if len(numbers) != dimension:
-        raise _wrong(arg, dimension)
-    return numbers
+    return int_list("arg", arg, dimension)
 
 
 def convert_to_int_tensor(arg: Any, dimension: int) -> torch.Tensor:
@@ -48,10 +42,6 @@ def prep_args(
 
 def get_postfix(tensor: torch.Tensor) -> str:
     return "GPU" if tensor.is_cuda else "CPU"
-
-
-def _wrong(arg: Any, dimension: int) -> Exception:
-    return PeerAssertionError(f"{arg!r}: give one number, or one for each of {dimension} axes")
 
 
 __all__ = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 
 from .coordinates import CoordinateManager, CoordinateMapKey, CoordsManager
-from .enums import CoordinateMapType, GPUMemoryAllocatorType, MinkowskiAlgorithm, RegionType
+from .enums import CoordinateMapType, GPUMemoryAllocatorType, MinkowskiAlgorithm, RegionType, check_member
 
 
 def set_gpu_allocator(backend: GPUMemoryAllocatorType) -> None:
     """Has no effect: memory is PyTorch's."""
+    check_member("backend", backend, GPUMemoryAllocatorType)
 
 
 def set_memory_manager_backend(backend: GPUMemoryAllocatorType) -> None:
@@ -23,6 +24,7 @@ def set_memory_manager_backend(backend: GPUMemoryAllocatorType) -> None:
 
 def set_coordinate_map_type(coordinate_map_type: CoordinateMapType) -> None:
     """Has no effect: sites are where their coordinates are."""
+    check_member("coordinate_map_type", coordinate_map_type, CoordinateMapType)
 
 
 __all__ = [

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch.nn.functional as F
 
+from .base import Tensor, check_kind
+
 _NAMES = """threshold relu hardtanh relu6 elu selu celu leaky_relu prelu rrelu glu gelu logsigmoid hardshrink
 tanhshrink softsign softplus softmin softmax softshrink gumbel_softmax log_softmax tanh sigmoid hardsigmoid
 silu hardswish batch_norm normalize dropout alpha_dropout""".split()
@@ -18,6 +20,7 @@ def _on_features(name: str) -> Any:
     function = getattr(F, name)
 
     def apply(input: Any, *args: Any, **kwargs: Any) -> Any:
+        check_kind("input", input, Tensor)
         return input._with(function(input.F, *args, **kwargs))
 
     apply.__name__ = name
@@ -29,6 +32,7 @@ def _loss(name: str) -> Any:
     function = getattr(F, name)
 
     def apply(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        check_kind("input", input, Tensor)
         return function(input.F, getattr(target, "F", target), *args, **kwargs)
 
     apply.__name__ = name
@@ -43,4 +47,5 @@ for _name in _LOSSES:
 
 
 def linear(input: Any, *args: Any, **kwargs: Any) -> Any:
+    check_kind("input", input, Tensor)
     return input._with(F.linear(input.F, *args, **kwargs))

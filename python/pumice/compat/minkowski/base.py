@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor as Rows
 
+from ..._checks import full_kind_of
 from ...nn import deferred
 from ..foreign import PeerAssertionError
-from ..mistakes import NoTensor, explaining
+from ..mistakes import NoTensor, PeerTypeError, explaining
 from .coordinates import CoordinateManager, CoordinateMapKey
 from .enums import SparseTensorQuantizationMode as _Mode
 from .row_maps import item_rows
@@ -216,6 +217,15 @@ class Tensor(NoTensor):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({tuple(self._F.shape)} {self.dtype}, {self._key}, D={self.D})"
+
+
+def check_kind(name: str, value: Any, kind: type[Tensor]) -> None:
+    """Raises PeerTypeError, naming the argument, unless `value` is a sparse tensor, or a field, as `kind` says."""
+    if not isinstance(value, kind):
+        made = "SparseTensor" if kind is Tensor else kind.__name__
+        raise PeerTypeError(
+            f"{name} is {full_kind_of(value)}: give a {made}, as ME.{made}(features, coordinates) makes one"
+        )
 
 
 # For `forward` of layers.

@@ -11,8 +11,16 @@ from ... import ops
 from ..._checks import whole_number
 from ...nn import deferred
 from .base import explaining_layer
-from .enums import ConvolutionMode
-from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension, weight_of
+from .enums import ConvolutionMode, check_member
+from .kernels import (
+    KernelGenerator,
+    check_dimension,
+    check_generator,
+    find_map,
+    kernel_of,
+    needed_dimension,
+    weight_of,
+)
 from .tensor import SparseTensor
 
 
@@ -62,8 +70,10 @@ class MinkowskiConvolutionBase(_WithKernel):
         convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int | None = -1,
     ) -> None:
         super().__init__()
-        kernel = kernel_generator or KernelGenerator(
-            kernel_size, stride, dilation, expand_coordinates=expand_coordinates, dimension=dimension
+        check_member("convolution_mode", convolution_mode, ConvolutionMode)
+        kernel = kernel_of(
+            kernel_generator, kernel_size, stride, dilation, expand_coordinates=expand_coordinates,
+            dimension=dimension,
         )
         self.is_transpose = is_transpose
         self.convolution_mode = convolution_mode
@@ -135,6 +145,7 @@ class MinkowskiGenerativeConvolutionTranspose(MinkowskiConvolutionBase):
         convolution_mode: ConvolutionMode = ConvolutionMode.DEFAULT, dimension: int | None = None,
     ) -> None:
         if kernel_generator is not None:
+            check_generator(kernel_generator)
             kernel_generator.expand_coordinates = True
         super().__init__(
             in_channels, out_channels, kernel_size, stride, dilation, bias, kernel_generator, True,
@@ -150,7 +161,7 @@ class MinkowskiChannelwiseConvolution(_WithKernel):
         bias: bool = False, kernel_generator: KernelGenerator | None = None, dimension: int = -1,
     ) -> None:
         super().__init__()
-        kernel = kernel_generator or KernelGenerator(kernel_size, stride, dilation, dimension=dimension)
+        kernel = kernel_of(kernel_generator, kernel_size, stride, dilation, dimension=dimension)
         self._kept = weight_of(kernel, strided=True)
         self._make(
             kernel, (kernel.kernel_volume, in_channels), in_channels, in_channels, dimension, bias

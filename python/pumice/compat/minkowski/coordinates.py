@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ... import _C
-from ..._checks import at_least_one
+from ..._checks import at_least_one, shown, whole_number
 from ...coords import Coordinates
-from ..foreign import PeerAssertionError
+from ..foreign import PeerAssertionError, check_rows
 from . import order, row_maps, traced
-from .enums import CoordinateMapType, RegionType
+from .enums import CoordinateMapType, GPUMemoryAllocatorType, MinkowskiAlgorithm, RegionType, check_member
 
 
-def int_list(value: Any, dimension: int) -> list[int]:
-    """One number for all axes, or one each."""
+def int_list(name: str, value: Any, dimension: int) -> list[int]:
+    """One number for all axes, or one each. Raises PeerAssertionError, naming the argument, for others."""
     if isinstance(value, int):
         return [value] * dimension
-    numbers = [int(number) for number in value]
-    if len(numbers) != dimension:
-        raise _C.UserError(f"{numbers}: give one number, or one for each of {dimension} axes")
+    numbers = _whole_numbers(value)
+    if isinstance(numbers, int):
+        return [numbers] * dimension
+    if numbers is None or len(numbers) != dimension:
+        given = f"= {value!r}" if isinstance(value, (list, tuple)) else shown(value)
+        raise PeerAssertionError(
+            f"{name} {given}: give one whole number, or one for each of {dimension} axes"
+        )
     return numbers
+
+
+def _whole_numbers(value: Any) -> list[int] | int | None:
+    """A number, or several, also of a floating-point type; None for text, fractions and what else is none, or has no
+    order."""
+    if isinstance(value, (str, bytes, Set, Mapping)):
+        return None
+    try:
+        return operator.index(int(value) if isinstance(value, float) and value.is_integer() else value)
+    except (TypeError, ValueError):
+        pass
+    try:
+        given = list(value)
+        numbers = [int(number) for number in given]
+        return numbers if all(map(operator.eq, numbers, given)) else None
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
 
 
 class CoordinateMapKey:
     """Names one set of sites of a manager: its tensor stride, and a string where several have that."""
 
     def __init__(self, tensor_stride: Sequence[int] | int, name: str = "") -> None:
-        self._dimension = tensor_stride - 1 if isinstance(tensor_stride, int) else len(tensor_stride)
-        self._stride = None if isinstance(tensor_stride, int) else tuple(int(s) for s in tensor_stride)
+        numbers = tensor_stride if isinstance(tensor_stride, int) else _whole_numbers(tensor_stride)
+        if numbers is None:
+            raise PeerAssertionError(
+                f"tensor_stride {shown(tensor_stride)}: give a list of one whole number for each axis, or for a new "
+                "key 1 + D, the columns of the coordinates"
+            )
+        self._dimension = numbers - 1 if isinstance(numbers, int) else len(numbers)
+        self._stride = None if isinstance(numbers, int) else tuple(numbers)
         self._name = name
 
     def get_coordinate_size(self) -> int:
@@ -67,8 +96,12 @@ class CoordinateManager:
         self, D: int = 0, num_threads: int = -1, coordinate_map_type: Any = None,  # noqa: N803
         allocator_type: Any = None, minkowski_algorithm: Any = None,
     ) -> None:
-        self.D = D
-        self.coordinate_map_type = coordinate_map_type or CoordinateMapType.CPU
+        self.D = whole_number("D", D, 0)
+        if coordinate_map_type is None:
+            coordinate_map_type = CoordinateMapType.CPU
+        check_member("coordinate_map_type", coordinate_map_type, CoordinateMapType)
+        check_ignored(allocator_type, minkowski_algorithm)
+        self.coordinate_map_type = coordinate_map_type
         self._sites: dict[CoordinateMapKey, Coordinates] = {}
         self._fields: dict[CoordinateMapKey, Tensor] = {}
         self._field_items: dict[CoordinateMapKey, int] = {}
@@ -79,7 +112,8 @@ class CoordinateManager:
     ) -> tuple[CoordinateMapKey, tuple[Tensor, Tensor]]:
         """(key, (the first row of each site, the site of each row)) of coordinates [N, 1 + D], sites in the
         order in which they first occur."""
-        stride = int_list(tensor_stride, self.D)
+        check_rows("coordinates", coordinates)
+        stride = int_list("tensor_stride", tensor_stride, self.D)
         cells = torch.floor(coordinates).int() if coordinates.is_floating_point() else coordinates.int()
         if any(s != 1 for s in stride):
             cells = order.coarse_cells(cells, stride)
@@ -96,7 +130,8 @@ class CoordinateManager:
         return key
 
     def sites(self, key: CoordinateMapKey) -> Coordinates:
-        """Raises UserError for a key of another manager."""
+        """Raises UserError for a key of another manager, and for what is no key."""
+        check_key("coordinate_map_key", key)
         if key not in self._sites:
             raise _C.UserError(f"{key} is no key of this coordinate manager: it has {list(self._sites)}")
         return self._sites[key]
@@ -115,7 +150,8 @@ class CoordinateManager:
         self, coordinate_map_key: CoordinateMapKey, stride: Any, string_id: str = ""
     ) -> CoordinateMapKey:
         """The occupied coarser cells, in the order of the first site in each."""
-        steps = int_list(stride, self.D)
+        check_key("coordinate_map_key", coordinate_map_key)
+        steps = int_list("stride", stride, self.D)
         name = string_id or coordinate_map_key.get_key()[1]
         coarse = CoordinateMapKey(
             [a * b for a, b in zip(coordinate_map_key.get_tensor_stride(), steps)], name
@@ -167,8 +203,12 @@ class CoordinateManager:
         """{offset number: int32 [2, pairs] of (input rows, output rows)} of a convolution between two keys (or
         strides, the first key of each). `is_pool` with a stride like the kernel's: each fine site with the
         coarse one that holds it, as number 0."""
-        size, steps, spread = (int_list(v, self.D) for v in (kernel_size, stride, dilation))
-        region = RegionType(region_type)
+        size = int_list("kernel_size", kernel_size, self.D)
+        steps, spread = int_list("stride", stride, self.D), int_list("dilation", dilation, self.D)
+        if region_type in (0, 1, 2):
+            region_type = RegionType(region_type)
+        check_member("region_type", region_type, RegionType)
+        region = region_type
         cross = region is RegionType.HYPER_CROSS and max(size) > 1
         own_offsets = region is RegionType.CUSTOM or (region_offset is not None and len(region_offset))
         if min(size) < 1 or own_offsets or (cross and any(k % 2 == 0 for k in size)):
@@ -216,7 +256,7 @@ class CoordinateManager:
         """A key, or the first one of a tensor stride."""
         if isinstance(key_or_stride, CoordinateMapKey):
             return key_or_stride
-        stride = int_list(key_or_stride, self.D)
+        stride = int_list("tensor_stride", key_or_stride, self.D)
         for key in self._sites:
             if key.get_tensor_stride() == stride:
                 return key
@@ -235,7 +275,7 @@ class CoordinateManager:
         return scaled
 
     def get_unique_coordinate_map_key(self, tensor_stride: Any) -> CoordinateMapKey:
-        return CoordinateMapKey(int_list(tensor_stride, self.D), "")
+        return CoordinateMapKey(int_list("tensor_stride", tensor_stride, self.D), "")
 
     def exists_in(self, key: CoordinateMapKey) -> bool:
         return key in self._sites
@@ -252,4 +292,28 @@ class CoordinateManager:
 
 
 CoordsManager = CoordinateManager
+
+
+def check_key(name: str, key: Any) -> None:
+    """Raises PeerAssertionError, naming the argument, for what is no key."""
+    if not isinstance(key, CoordinateMapKey):
+        raise PeerAssertionError(
+            f"{name} {shown(key)}: give a CoordinateMapKey, as x.coordinate_map_key of a sparse tensor"
+        )
+
+
+def check_manager(manager: Any, name: str = "coordinate_manager") -> None:
+    """Raises PeerAssertionError, naming the argument, for what is no coordinate manager."""
+    if not isinstance(manager, CoordinateManager):
+        raise PeerAssertionError(
+            f"{name} {shown(manager)}: give a CoordinateManager, as x.coordinate_manager of a sparse tensor"
+        )
+
+
+def check_ignored(allocator_type: Any, minkowski_algorithm: Any) -> None:
+    """Raises PeerAssertionError for settings that have no effect, and that there are not."""
+    if allocator_type is not None:
+        check_member("allocator_type", allocator_type, GPUMemoryAllocatorType)
+    if minkowski_algorithm is not None:
+        check_member("minkowski_algorithm", minkowski_algorithm, MinkowskiAlgorithm)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from ..._checks import shown
+from ..foreign import PeerAssertionError
 
 _Kind = TypeVar("_Kind", bound="_Compiled")
 
@@ -100,3 +103,11 @@ class GPUMemoryAllocatorType(_Compiled):
 
     PYTORCH = 0
     CUDA = 1
+
+
+def check_member(name: str, value: Any, kind: type[Enum]) -> None:
+    """Raises PeerAssertionError, naming the argument, unless `value` is one of `kind`: no text, and no number."""
+    if not isinstance(value, kind):
+        *names, last = kind.__members__
+        members = f"{', '.join(names)} or {last}" if len(names) < 6 else f"{names[0]} … {last}"
+        raise PeerAssertionError(f"{name} {shown(value)}: give ME.{kind.__name__}.{members}")

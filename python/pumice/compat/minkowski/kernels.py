@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _C, ops
-from ..._checks import full_kind_of
+from ..._checks import full_kind_of, shown
 from ...coords import Coordinates
 from ...window import Window
 from ..foreign import ForeignWeight, PeerAssertionError
@@ -58,9 +58,9 @@ class KernelGenerator:
         dimension = needed_dimension(dimension)
         if region_type is RegionType.CUSTOM or region_offsets is not None or axis_types is not None:
             raise _C.UserError("region_type: there are HYPER_CUBE and HYPER_CROSS")
-        self.kernel_size = int_list(kernel_size, dimension)
-        self.kernel_stride = int_list(stride, dimension)
-        self.kernel_dilation = int_list(dilation, dimension)
+        self.kernel_size = int_list("kernel_size", kernel_size, dimension)
+        self.kernel_stride = int_list("stride", stride, dimension)
+        self.kernel_dilation = int_list("dilation", dilation, dimension)
         if min(self.kernel_size) < 1:
             raise _C.UserError(f"kernel_size = {self.kernel_size}: give at least 1")
         cross = region_type is RegionType.HYPER_CROSS
@@ -84,7 +84,7 @@ class KernelGenerator:
         self, tensor_stride: Any, is_transpose: bool
     ) -> tuple[RegionType, Tensor, int]:
         """(region type, no offsets int32 [0], how many offsets the kernel has), at every stride."""
-        int_list(tensor_stride, self.dimension)
+        int_list("tensor_stride", tensor_stride, self.dimension)
         return convert_region_type(
             self.region_type, tensor_stride, self.kernel_size, self.kernel_stride, self.kernel_dilation,
             self.region_offsets, self.axis_types, self.dimension,
@@ -94,6 +94,23 @@ class KernelGenerator:
         """In cells of the finer side, in the order of the kernel's first axis."""
         cross = self.region_type is RegionType.HYPER_CROSS
         return kernel_offsets(self.kernel_size, self.kernel_dilation, cross)
+
+
+def check_generator(kernel: Any) -> None:
+    """Raises PeerAssertionError for what is no KernelGenerator."""
+    if not isinstance(kernel, KernelGenerator):
+        raise PeerAssertionError(
+            f"kernel_generator {shown(kernel)}: give a KernelGenerator, as ME.KernelGenerator(3, dimension=3), or "
+            "kernel_size, stride and dilation in its place"
+        )
+
+
+def kernel_of(given: KernelGenerator | None, *args: Any, **kwargs: Any) -> KernelGenerator:
+    """The `kernel_generator` given to a layer, or the one that its other arguments make."""
+    if given is None:
+        return KernelGenerator(*args, **kwargs)
+    check_generator(given)
+    return given
 
 
 class CrossWeight(ForeignWeight):

@@ -8,16 +8,16 @@ from torch import Tensor
 
 from ... import ops
 from ..foreign import PeerAssertionError
-from .coordinates import CoordinateManager, CoordinateMapKey
-from .kernels import KernelGenerator, find_map, weight_of
+from .coordinates import CoordinateManager, CoordinateMapKey, check_key, check_manager
+from .kernels import KernelGenerator, check_generator, find_map, weight_of
 from .pooling import kind_of
 from .tensor import SparseTensor, TensorField
 
 
 def tensor_at(features: Tensor, key: CoordinateMapKey, manager: CoordinateManager | None) -> Any:
     """The sparse tensor, or the field, of features at a key."""
-    if manager is None:
-        raise PeerAssertionError("coordinate_manager = None: give the one of the input")
+    check_manager(manager)
+    assert manager is not None
     if key in manager._fields:
         return TensorField(features, coordinate_field_map_key=key, coordinate_manager=manager)
     return SparseTensor(features, coordinate_map_key=key, coordinate_manager=manager)
@@ -44,6 +44,7 @@ def convolve(
     transposed: bool,
 ) -> Tensor:
     """By `weight` [K, in, out], or [in, out], in MinkowskiEngine's order of offsets."""
+    check_generator(kernel)
     map, y = _to(x, kernel, out_key, transposed, kernel.expand_coordinates)
     turned = weight_of(kernel, strided=weight.dim() == 3).turn(weight)
     return features_of(y(ops.convolution(x.F, turned.contiguous(), map, None)), out_key)
@@ -52,6 +53,7 @@ def convolve(
 def pool(
     x: SparseTensor, mode: Any, kernel: KernelGenerator, out_key: CoordinateMapKey | None, transposed: bool
 ) -> Tensor:
+    check_generator(kernel)
     generative = transposed and kernel.expand_coordinates  # as MinkowskiEngine's pools read it
     map, y = _to(x, kernel, out_key, transposed, generative)
     return features_of(y(ops.pool(x.F, map, kind_of(mode))), out_key)
@@ -62,6 +64,8 @@ def _to(
     generative: bool,
 ) -> tuple[ops.Map, Any]:
     """The map of a layer, and what makes a tensor of features at its end."""
+    if out_key is not None:
+        check_key("out_coordinate_map_key", out_key)
     stays = kernel.requires_strided_coordinates and not generative and out_key == x._key
     wanted = out_key if is_set(out_key) and not (stays and not transposed) else None
     map, sites = find_map(x, kernel, wanted, transposed, generative)

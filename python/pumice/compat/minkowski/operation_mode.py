@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor as Rows
 
-from .coordinates import CoordinateManager
-from .enums import CoordinateMapType, SparseTensorOperationMode
+from .coordinates import CoordinateManager, check_manager
+from .enums import CoordinateMapType, SparseTensorOperationMode, check_member
 
 _operation_mode = SparseTensorOperationMode.SEPARATE_COORDINATE_MANAGER
 _global_manager: CoordinateManager | None = None
@@ -14,6 +14,7 @@ _global_manager: CoordinateManager | None = None
 def set_sparse_tensor_operation_mode(operation_mode: SparseTensorOperationMode) -> None:
     """Whether tensors of new coordinates share one manager, until it is cleared."""
     global _operation_mode
+    check_member("operation_mode", operation_mode, SparseTensorOperationMode)
     _operation_mode = operation_mode
 
 
@@ -27,6 +28,8 @@ def global_coordinate_manager() -> CoordinateManager | None:
 
 def set_global_coordinate_manager(coordinate_manager: CoordinateManager | None) -> None:
     global _global_manager
+    if coordinate_manager is not None:
+        check_manager(coordinate_manager)
     _global_manager = coordinate_manager
 
 

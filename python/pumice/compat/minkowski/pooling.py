@@ -7,11 +7,12 @@ from typing import Any
 import torch
 
 from ... import ops
+from ..._checks import shown
 from ..foreign import PeerAssertionError
 from .base import explaining_layer
 from .convolution import MinkowskiModuleBase
 from .enums import PoolingMode
-from .kernels import KernelGenerator, check_dimension, find_map, needed_dimension
+from .kernels import KernelGenerator, check_dimension, find_map, kernel_of, needed_dimension
 from .tensor import SparseTensor, TensorField
 
 
@@ -20,7 +21,9 @@ def kind_of(mode: PoolingMode) -> str:
     for name, kind in (("SUM", "sum"), ("AVG", "average"), ("MAX", "max")):
         if isinstance(mode, PoolingMode) and name in mode.name:
             return kind
-    raise PeerAssertionError(f"pooling mode = {mode!r}: give a PoolingMode")
+    raise PeerAssertionError(
+        f"pooling mode {shown(mode)}: give a PoolingMode, as ME.PoolingMode.LOCAL_MAX_POOLING"
+    )
 
 
 class MinkowskiPoolingBase(MinkowskiModuleBase):
@@ -36,8 +39,8 @@ class MinkowskiPoolingBase(MinkowskiModuleBase):
         kind_of(pooling_mode)  # which refuses others
         self.dimension = needed_dimension(dimension)
         self.is_transpose, self.pooling_mode = is_transpose, pooling_mode
-        self.kernel_generator = kernel_generator or KernelGenerator(
-            kernel_size, stride, dilation, dimension=self.dimension
+        self.kernel_generator = kernel_of(
+            kernel_generator, kernel_size, stride, dilation, dimension=self.dimension
         )
 
     @explaining_layer
@@ -102,8 +105,8 @@ class MinkowskiPoolingTranspose(MinkowskiPoolingBase):
         kernel_generator: KernelGenerator | None = None, expand_coordinates: bool = False,
         dimension: int | None = None,
     ) -> None:
-        kernel = kernel_generator or KernelGenerator(
-            kernel_size, stride, dilation, expand_coordinates=expand_coordinates,
+        kernel = kernel_of(
+            kernel_generator, kernel_size, stride, dilation, expand_coordinates=expand_coordinates,
             dimension=needed_dimension(dimension),
         )
         mode = PoolingMode.LOCAL_AVG_POOLING

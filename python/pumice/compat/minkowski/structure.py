@@ -8,17 +8,21 @@ from typing import Any
 
 import torch
 
-from ... import _C, ops
+from ... import ops
 from ..._checks import at_least_one, kind_of
 from ...tensor import SparseTensor as Sparse
-from ..foreign import PeerAssertionError
+from ..foreign import PeerAssertionError, check_rows
+from ..mistakes import PeerTypeError
+from .base import Tensor, check_kind
 from .convolution import MinkowskiModuleBase
-from .enums import BroadcastMode
+from .enums import BroadcastMode, check_member
 from .tensor import SparseTensor, TensorField
 
 
 def _rows_of_items(input: Any, input_glob: SparseTensor) -> torch.Tensor:
     """[rows, C]: for each row the features of its batch item."""
+    check_kind("input", input, Tensor)
+    check_kind("input_glob", input_glob, Tensor)
     items = input_glob.C[:, 0].long()
     place = items.new_full((int(items.max()) + 1 if len(items) else 0,), -1)
     place[items] = torch.arange(len(items), device=items.device)
@@ -30,8 +34,7 @@ class MinkowskiBroadcastBase(MinkowskiModuleBase):
 
     def __init__(self, operation_type: BroadcastMode) -> None:
         super().__init__()
-        if not isinstance(operation_type, BroadcastMode):
-            raise PeerAssertionError(f"operation_type = {operation_type!r}: give a BroadcastMode")
+        check_member("operation_type", operation_type, BroadcastMode)
         self.operation_type = operation_type
 
     def forward(self, input: Any, input_glob: SparseTensor) -> Any:
@@ -64,6 +67,8 @@ class MinkowskiPruning(MinkowskiModuleBase):
     """The rows where `mask` is true, in their order."""
 
     def forward(self, input: SparseTensor, mask: torch.Tensor) -> SparseTensor:
+        check_kind("input", input, SparseTensor)
+        check_rows("mask", mask)
         kept = ops.prune(Sparse._of(input.sites, input.F), mask.to(input.device))
         name = input._key.get_key()[1] or "pruned"
         return SparseTensor._at(kept.features, kept.coords, input._manager, name)
@@ -74,6 +79,8 @@ class MinkowskiUnion(MinkowskiModuleBase):
 
     def forward(self, *inputs: SparseTensor) -> SparseTensor:
         at_least_one("MinkowskiUnion: inputs", inputs, "SparseTensor")
+        for number, x in enumerate(inputs):
+            check_kind(f"MinkowskiUnion: inputs[{number}]", x, SparseTensor)
         return reduce(lambda a, b: a + b, inputs)
 
 
@@ -155,15 +162,25 @@ def var(*tensors: Any) -> Any:
 def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.Tensor]) -> Any:
     """`tensors`: several, or one list of them."""
     inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
-    at_least_one(f"{name}: tensors", inputs, "SparseTensor")
+    at_least_one(f"ME.{name}: tensors", inputs, "SparseTensor")
     first = inputs[0]
     for number, x in enumerate(inputs):
-        if not hasattr(x, "_manager"):
-            raise _C.UserError(f"{name}: tensor {number} is {kind_of(x)}: give sparse tensors at one key")
-    for other in inputs[1:]:
-        if other._manager is not first._manager or other._key != first._key:
+        if not isinstance(x, Tensor):
+            kind = "a torch.Tensor" if isinstance(x, torch.Tensor) else kind_of(x)
+            raise PeerTypeError(
+                f"ME.{name}: tensors[{number}] is {kind}: give sparse tensors at the same coordinates, as "
+                f"ME.{name}(x, y)"
+            )
+        if x._manager is not first._manager:
             raise PeerAssertionError(
-                f"{name}: the tensors are at {first._key} and {other._key}: give tensors at one key of one manager"
+                f"ME.{name}: tensors[{number}] has another coordinate manager than tensors[0]: make it with "
+                "coordinate_manager=x.coordinate_manager, or call "
+                "set_sparse_tensor_operation_mode(SHARE_COORDINATE_MANAGER) first"
+            )
+        if x._key != first._key:
+            raise PeerAssertionError(
+                f"ME.{name}: tensors[{number}] is at {x._key} and tensors[0] at {first._key}: give tensors at the "
+                "same coordinates, made with coordinate_map_key=x.coordinate_map_key"
             )
     return first._with(join([x.F for x in inputs]))
 
@@ -179,6 +196,7 @@ def to_sparse(
 ) -> SparseTensor:
     """The sites of a dense tensor where any channel is not 0. `format`: one letter for each axis, B first, C
     for the channels, X for the others, as "BXXXC"; [B, C, ...] without one."""
+    check_rows("x", x)
     letters = format or "BC" + "X" * (x.dim() - 2)
     if x.dim() < 3 or len(letters) != x.dim() or sorted(letters) != sorted("BC" + "X" * (x.dim() - 2)) or (
         letters[0] != "B"
@@ -194,6 +212,7 @@ def to_sparse(
 
 def to_sparse_all(dense_tensor: torch.Tensor, coordinates: Any = None) -> SparseTensor:
     """[B, C, ...] to all its sites."""
+    check_rows("dense_tensor", dense_tensor)
     cells = dense_coordinates(dense_tensor.shape) if coordinates is None else coordinates
     features = dense_tensor.movedim(1, -1).reshape(-1, dense_tensor.shape[1])
     return SparseTensor(features, cells.to(dense_tensor.device))

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor as Rows
 
 from ... import _C, ops
-from ..._checks import warn_once
+from ..._checks import shown, warn_once
 from ...coords import Coordinates
 from ..foreign import PeerAssertionError, check_rows
 from ..mistakes import has_fractions, other_way_round
-from .base import Tensor, reduce_rows
-from .coordinates import CoordinateManager, CoordinateMapKey, int_list
-from .enums import SparseTensorQuantizationMode
+from .base import Tensor, check_kind, reduce_rows
+from .coordinates import CoordinateManager, CoordinateMapKey, check_ignored, check_key, check_manager, int_list
+from .enums import SparseTensorQuantizationMode, check_member
 from .operation_mode import manager_for
 from .order import coarse_cells, floor_divide, numbers, rows_at, united
 from .torch_sparse import torch_sparse
@@ -50,6 +50,9 @@ class SparseTensor(Tensor):
         if device is not None:
             features = features.to(device)
             coordinates = None if coordinates is None else coordinates.to(device)
+        _check_made_of(quantization_mode, coordinate_manager, allocator_type, minkowski_algorithm)
+        if coordinate_map_key is not None:
+            check_key("coordinate_map_key", coordinate_map_key)
         self.quantization_mode = quantization_mode
         if coordinates is None:
             if coordinate_map_key is None or coordinate_manager is None:
@@ -71,7 +74,7 @@ class SparseTensor(Tensor):
                     f"coordinates are {coordinates.dtype} with fractions, and are rounded down, as in MinkowskiEngine: "
                     "give coordinates.floor().int(); SparseTensor takes (features, coordinates), in this order",
                 )
-            self._manager = coordinate_manager or manager_for(coordinates)
+            self._manager = manager_for(coordinates) if coordinate_manager is None else coordinate_manager
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
             self.unique_index, self.inverse_mapping = mapping
             if len(self.unique_index) != len(features):   # else these rows are the sites', in their order
@@ -165,6 +168,7 @@ class SparseTensor(Tensor):
         return ops.interpolate(self._F, self._interpolation_map(query_coordinates))
 
     def _interpolation_map(self, query_coordinates: Rows) -> ops.InterpolationMap:
+        check_rows("query_coordinates", query_coordinates)
         sites = self.sites
         columns = sites.indices.shape[1]
         if query_coordinates.dim() != 2 or query_coordinates.shape[1] != columns:
@@ -186,6 +190,7 @@ class SparseTensor(Tensor):
 
     def interpolate(self, X: Any) -> Any:  # noqa: N803
         """A field of the features at the points of field X."""
+        check_kind("interpolate: X", X, TensorField)
         return X._with(self.features_at_coordinates(X.C))
 
     def slice(self, X: Any) -> Any:  # noqa: N803
@@ -197,12 +202,21 @@ class SparseTensor(Tensor):
         return self._sliced(X, lambda rows: torch.cat([self._F[rows], X._F], 1))
 
     def _sliced(self, X: Any, take: Callable[[Rows], Rows]) -> Any:  # noqa: N803
+        check_kind("slice: X", X, Tensor)
         if isinstance(X, TensorField):
             return X._with(take(X.inverse_mapping(self._key)))
         if X.coordinate_map_key != self._key:
             raise PeerAssertionError(f"slice: {X.coordinate_map_key} is not {self._key}, where this tensor is")
         rows = X.inverse_mapping
         return TensorField(take(rows), coordinates=self.C[rows], coordinate_manager=self._manager)
+
+
+def _check_made_of(mode: Any, manager: Any, allocator_type: Any, minkowski_algorithm: Any) -> None:
+    """Raises PeerAssertionError for arguments of a tensor, or a field, that are of another kind."""
+    check_member("quantization_mode", mode, _Mode)
+    if manager is not None:
+        check_manager(manager)
+    check_ignored(allocator_type, minkowski_algorithm)
 
 
 def _check_order(features: Rows, coordinates: Rows) -> None:
@@ -238,17 +252,25 @@ class TensorField(Tensor):
             coordinates = None if coordinates is None else coordinates.to(device)
         if coordinates is None and (coordinate_field_map_key is None or coordinate_manager is None):
             raise _C.UserError("give coordinates, or coordinate_field_map_key and coordinate_manager")
+        _check_made_of(quantization_mode, coordinate_manager, allocator_type, minkowski_algorithm)
+        if coordinate_field_map_key is not None:
+            check_key("coordinate_field_map_key", coordinate_field_map_key)
         self.quantization_mode = quantization_mode
         if coordinates is not None:
             if len(coordinates) != len(features):
                 raise PeerAssertionError(
                     f"{len(features)} features and {len(coordinates)} coordinates: give as many"
                 )
-            self._manager = coordinate_manager or manager_for(coordinates)
-            stride = int_list(tensor_stride, self._manager.D)
+            self._manager = manager_for(coordinates) if coordinate_manager is None else coordinate_manager
+            stride = int_list("tensor_stride", tensor_stride, self._manager.D)
             self._key = CoordinateMapKey(stride, f"field-{len(self._manager._fields)}")
             self._manager._fields[self._key] = coordinates.float()
         else:
+            if coordinate_field_map_key not in coordinate_manager._fields:
+                raise _C.UserError(
+                    f"coordinate_field_map_key = {coordinate_field_map_key}: the coordinate manager has no field of "
+                    "this key; give field.coordinate_field_map_key"
+                )
             self._manager, self._key = coordinate_manager, coordinate_field_map_key
         self._F = features
         self._rows: dict[CoordinateMapKey, Rows] = {}
@@ -278,7 +300,8 @@ class TensorField(Tensor):
         quantization_mode: SparseTensorQuantizationMode | None = None,
     ) -> SparseTensor:
         """Points of one cell brought together, cells in the order of their first points."""
-        mode = quantization_mode or self.quantization_mode
+        mode = self.quantization_mode if quantization_mode is None else quantization_mode
+        check_member("quantization_mode", mode, _Mode)
         if mode is _Mode.SPLAT_LINEAR_INTERPOLATION:
             raise _C.UserError("sparse: splat() is for SPLAT_LINEAR_INTERPOLATION")
         if coordinate_map_key is None:
@@ -332,5 +355,10 @@ def sites_given(coordinates: Any, manager: CoordinateManager, stride: Sequence[i
         return coordinates.sites
     if isinstance(coordinates, CoordinateMapKey):
         return manager.sites(coordinates)
+    if not isinstance(coordinates, Rows):
+        raise PeerAssertionError(
+            f"coordinates {shown(coordinates)}: give a SparseTensor, a CoordinateMapKey, or a tensor "
+            f"[N, {1 + manager.D}]"
+        )
     key, _ = manager.insert_and_map(coordinates, stride)
     return manager.sites(key)

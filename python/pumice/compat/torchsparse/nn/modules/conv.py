@@ -15,6 +15,7 @@ from ... import conventions
 from ...axis_numbers import make_ntuple
 from ...tensor import SparseTensor, explaining_layer
 from ..functional.conv import conv as functional
+from ..functional.conv import conv_config
 
 _BEFORE = (
     "self", "in_channels", "out_channels", "kernel_size", "stride", "dilation", "bias", "transposed",
@@ -66,6 +67,8 @@ class Conv3d(torch.nn.Module):
         self.dilation = dilation
         self.transposed = transposed
         self.generative = generative
+        if config is not None:
+            conv_config.check("config", config)
         self._config = config
         self.kernel_volume = math.prod(self.kernel_size)
         if min(*self.kernel_size, *self.stride) < 1:

@@ -71,9 +71,12 @@ def conv3d(
     `dilation` has no effect, as in TorchSparse. Of `config` its "kmap_mode" and "downsample_mode" say which
     sites there are, its settings of kernels how the convolution runs; `epsilon`, `mm_thresh` and `kmap_mode`, of 2.0, have no effect.
 
-    Raises UserError for a transposed convolution without a convolution to undo.
+    Raises UserError for a transposed convolution without a convolution to undo, and for a `config` with values that
+    there are not.
     """
     warn_of_dilation(dilation)
+    if config is not None:
+        conv_config.check("config", config)
     return convolve(
         input, weight, kernel_size, bias, stride, padding, 1, transposed, generative, training, config
     )

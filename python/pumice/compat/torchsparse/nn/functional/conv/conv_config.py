@@ -4,11 +4,22 @@ counterpart."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from .conv_mode import ConvMode, get_downsample_mode, get_kmap_mode
+from ...... import _C
+from ......_checks import shown, warn_once, whole_number
+from .....mistakes import PeerTypeError
+from .conv_mode import (
+    ConvMode,
+    checked_downsample_mode,
+    checked_kmap_mode,
+    checked_mode,
+    get_downsample_mode,
+    get_kmap_mode,
+)
 from .utils.collections import AttributeDict
 
 
@@ -34,6 +45,7 @@ def get_default_conv_config(
     conv_mode: ConvMode = ConvMode.mode0, training: bool = False
 ) -> AttributeDict:
     """The one that layers have without another: who writes into it changes them all."""
+    conv_mode = checked_mode(conv_mode)
     if conv_mode is not ConvMode.mode0:
         _default.ifsort = True
     if conv_mode is ConvMode.mode2:
@@ -48,6 +60,7 @@ def get_global_conv_config() -> AttributeDict | None:
 def set_global_conv_config(conv_config: Any) -> None:
     """For all layers without one of their own. It is filled up by the default."""
     global _global, _global_names
+    check("conv_config", conv_config)
     _global_names = frozenset(conv_config)
     keys_check(conv_config)
     _global = conv_config if isinstance(conv_config, AttributeDict) else AttributeDict(conv_config)
@@ -60,8 +73,47 @@ def clear_global_conv_config() -> None:
 
 def keys_check(conv_config: Any) -> None:
     """Fills `conv_config` up by the default."""
+    check("conv_config", conv_config)
     for name, value in _default.items():
         conv_config.setdefault(name, value)
+
+
+def check(name: str, config: Any) -> None:
+    """Raises UserError where `config`, the argument `name`, is no configuration, or holds a value that there is not.
+    Warns once of a key that nothing reads: TorchSparse lets it be."""
+    if not isinstance(config, Mapping):
+        raise PeerTypeError(f"{name} {shown(config)}: give a dictionary, as {{'dataflow': Dataflow.GatherScatter}}")
+    for key in config:
+        if key not in _OF_TORCHSPARSE:
+            meant = difflib.get_close_matches(str(key), _OF_TORCHSPARSE, 1)
+            warn_once(
+                f"torchsparse config {key}",
+                f"{name}[{key!r}] is read by nothing: "
+                + (f"is {meant[0]!r} meant?" if meant else f"there are {', '.join(_OF_TORCHSPARSE)}"),
+            )
+    for key, checked in _CHECKED.items():
+        if key in config:
+            checked(config[key])
+
+
+def checked_dataflow(dataflow: Any) -> Dataflow:
+    """The Dataflow that it is, or is the number of."""
+    try:
+        if not isinstance(dataflow, bool):
+            return Dataflow(getattr(dataflow, "value", dataflow))
+    except ValueError:
+        pass
+    *names, last = (kind.name for kind in Dataflow)
+    raise _C.UserError(f"dataflow {shown(dataflow)}: give Dataflow.{', '.join(names)} or {last}")
+
+
+_CHECKED: dict[str, Callable[[Any], Any]] = {
+    "dataflow": checked_dataflow,
+    "kmap_mode": checked_kmap_mode,
+    "downsample_mode": checked_downsample_mode,
+    "split_mask_num": lambda parts: whole_number("split_mask_num", parts, 1),
+    "split_mask_num_bwd": lambda parts: whole_number("split_mask_num_bwd", parts, 1),
+}
 
 
 def said(config: Any) -> dict[str, Any] | None:
@@ -88,9 +140,9 @@ def floors(config: Any, size: Sequence[int], stride: Sequence[int]) -> bool:
     """Whether a strided convolution of that size makes a site of each occupied coarse cell around its
     centre, without a border, and not one of each cell that an offset reaches."""
     config = config or _global or _default
-    if config.get("kmap_mode") != "hashmap":
+    if checked_kmap_mode(config.get("kmap_mode", "hashmap_on_the_fly")) != "hashmap":
         return False
-    if config.get("downsample_mode") == "minkowski":
+    if checked_downsample_mode(config.get("downsample_mode", "spconv")) == "minkowski":
         return True
     return all(s in (1, k) for k, s in zip(size, stride))
 

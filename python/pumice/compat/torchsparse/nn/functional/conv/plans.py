@@ -68,8 +68,8 @@ def wishes(said: dict[str, Any]) -> tuple[Wish | None, Wish | None]:
     kinds = ("dataflow", "ifsort", "split_mask_num", "split_mask_num_bwd")
     if not any(name in said for name in kinds):
         return None, None
-    dataflow = said.get("dataflow", conv_config.Dataflow.ImplicitGEMM)
-    dataflow = conv_config.Dataflow(getattr(dataflow, "value", dataflow))
+    conv_config.check("config", said)  # again: who holds a layer's configuration may have written into it
+    dataflow = conv_config.checked_dataflow(said.get("dataflow", conv_config.Dataflow.ImplicitGEMM))
     _warn_of_what_is_missing(dataflow, said)
     if dataflow not in _NAMES:
         return None, None

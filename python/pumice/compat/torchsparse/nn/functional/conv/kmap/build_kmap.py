@@ -9,7 +9,8 @@ from torch import Tensor
 
 from ......foreign import PeerAssertionError
 from .....axis_numbers import make_divisible, make_ntuple
-from ..conv_config import Dataflow
+from ..conv_config import Dataflow, checked_dataflow
+from ..conv_mode import checked_downsample_mode
 from ..hash.query import convert_transposed_out_in_map
 from .func import hashmap, hashmap_on_the_fly
 
@@ -44,7 +45,7 @@ def build_kernel_map(
         input row of each output row and offset, -1: none, M a multiple of 128; "nbmaps" [pairs, 2] of
         (input row, output row) by offset, and "nbsizes" [K]. Sorted copies and bit masks are None.
     Raises:
-        ValueError: for another mode, and a generative map "on the fly".
+        ValueError: for another mode or dataflow, and a generative map "on the fly".
     """
     size, steps, pads = (make_ntuple(value, 3) for value in (kernel_size, stride, padding))
     extents = None
@@ -59,7 +60,8 @@ def build_kernel_map(
     }
     call = (kmap, input_node_num, _coords, size, steps, pads, extents)
     subm = max(steps) == 1
-    if dataflow is Dataflow.CodedCSR:
+    checked_downsample_mode(downsample_mode)
+    if checked_dataflow(dataflow) is Dataflow.CodedCSR:
         raise PeerAssertionError("dataflow = CodedCSR is not there: give another")
     if mode == "hashmap":
         return hashmap.build_kmap_implicit_GEMM_hashmap(

@@ -7,11 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from ......foreign import PeerAssertionError
 from ..... import conventions
 from .....axis_numbers import make_ntuple
 from .....tensor import SparseTensor
 from .. import maps
+from ..conv_mode import checked_downsample_mode
 
 
 @conventions.by_release(
@@ -38,10 +38,7 @@ def spdownsample(
 
     Before 2.1 the border of `use_border` leaves out what is below the lowest coordinate.
     """
-    if downsample_mode not in ("spconv", "minkowski"):
-        raise PeerAssertionError(
-            f"downsample_mode = {downsample_mode!r}: there are spconv and minkowski"
-        )
+    checked_downsample_mode(downsample_mode)
     size, steps, pads = (make_ntuple(value, 3) for value in (kernel_size, stride, padding))
     distinct = _coords.unique(dim=0)
     x = SparseTensor(distinct.new_empty((len(distinct), 0)).float(), distinct, tensor_stride)
