@@ -40,7 +40,7 @@ def explained(error: Exception) -> Exception:
     """The error to raise in place of `error`, which passed through a layer. It has the path of the innermost layer
     in the outermost network that is running ("stem.0"), and says what that layer takes where it was given something
     else. Call it in an except clause; an error that has its path already is returned as it is."""
-    if getattr(error, "_pumice_place", None) is not None or torch.compiler.is_compiling():
+    if getattr(error, "_pumice_place", None) is not None or _repeats_one(error) or torch.compiler.is_compiling():
         return error
     text = str(error)
     in_sum = isinstance(error, _C.UserError) and text.startswith(_SUMS)  # of what layers made, and not in one
@@ -68,6 +68,13 @@ def explained(error: Exception) -> Exception:
     error.args = (f"{place}: {text}",)
     error._pumice_place = place  # type: ignore[attr-defined]
     return error
+
+
+def _repeats_one(error: Exception) -> bool:
+    """Whether it was raised because of an error that has its path, and says all that that one says: a user's module
+    words errors anew."""
+    before = error.__cause__ or error.__context__
+    return getattr(before, "_pumice_place", None) is not None and str(before) in str(error)
 
 
 def _begins_with(text: str, place: str) -> bool:

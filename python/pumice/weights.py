@@ -279,15 +279,12 @@ def _other_ends(
     modules = dict(model.named_modules())
     for name, (there, here) in wrong.items():
         path, _, parameter = name.rpartition(".")
-        axes = next((axes for kind, axes in _AXES.items() if isinstance(modules.get(path), kind)), {})
-        if parameter not in axes or len(there) != len(here):
+        axes = [axis for axis in range(len(here)) if len(there) == len(here) and there[axis] != here[axis]]
+        ends = [_end_at(modules.get(path), parameter, axis, here) for axis in axes]
+        if "" in ends or not 0 < len(set(ends)) == len(ends):
             return ""
-        for axis in range(len(here)):
-            if there[axis] == here[axis]:
-                continue
-            if axis not in axes[parameter]:
-                return ""
-            (outs if axis == axes[parameter][1] else ins)[path] = (there[axis], here[axis])
+        for end, axis in zip(ends, axes):
+            (ins if end == "in" else outs)[path] = (there[axis], here[axis])
     first = next((name for name, _ in model.named_parameters()), "").rpartition(".")[0]
     if len(outs) > 1 or any(path != first for path in ins):
         return ""
@@ -300,8 +297,10 @@ def _other_ends(
         wanted = [next(iter(end.values()), (None,))[0] for end in (ins, outs)]
         text += f"make it with {made(*wanted)}"
     else:
-        layers = [f"layer {path}" if path else "the layer" for path in (*ins, *outs)]
-        text += "make " + " and ".join(f"{layer} with {end}" for layer, end in zip(layers, theirs))
+        layers: dict[str, list[str]] = {}
+        for path, end in zip((*ins, *outs), theirs):
+            layers.setdefault(f"layer {path}" if path else "the layer", []).append(end)
+        text += "make " + " and ".join(f"{layer} with {' and '.join(ends)}" for layer, ends in layers.items())
     last = next(iter(outs), "")
     if last and not ins:
         text += (
@@ -309,6 +308,18 @@ def _other_ends(
             "pumice.read_weights reads, without that layer"
         )
     return text
+
+
+def _end_at(layer: torch.nn.Module | None, parameter: str, axis: int, shape: list[int]) -> str:
+    """"in" or "out", which channels that axis of a layer's parameter stands for; empty where that is not known. In
+    other interfaces' layouts it is the axis that is as long as the layer has channels."""
+    known = next((axes for kind, axes in _AXES.items() if isinstance(layer, kind)), None)
+    if known is not None:
+        there = [known[parameter]] if parameter in known else []
+        ends = [end for axes in there for end, place in zip(("in", "out"), axes) if place == axis]
+    else:
+        ends = [end for end in ("in", "out") if getattr(layer, f"{end}_channels", None) == shape[axis]]
+    return ends[0] if len(ends) == 1 else ""
 
 
 def _counted(what: str, count: int) -> str:

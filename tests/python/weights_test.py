@@ -10,6 +10,7 @@ import torch
 
 import pumice
 from pumice import _checks, models
+from pumice.compat import minkowski, spconv, torchsparse
 
 
 def small() -> torch.nn.Module:
@@ -81,6 +82,14 @@ def test_what_does_not_fit_is_named_and_nothing_is_loaded(tmp_path: pathlib.Path
 
 
 WIDTHS = [8, 8, 8, 8, 8, 8, 8, 8, 8]
+ELSEWHERE = [  # networks of other layers, whose weights have other orders of axes
+    lambda ins, outs, make=make: torch.nn.Sequential(make(ins, 8), make(8, outs))
+    for make in (
+        lambda ins, outs: spconv.SubMConv3d(ins, outs, 3), lambda ins, outs: torchsparse.nn.Conv3d(ins, outs, 3),
+        lambda ins, outs: minkowski.MinkowskiConvolution(ins, outs, 3, bias=True, dimension=3),
+        lambda ins, outs: torch.nn.Conv2d(ins, outs, 1), lambda ins, outs: torch.nn.ConvTranspose2d(ins, outs, 1),
+    )
+]  # fmt: skip
 ANEW = "; or, to train layer classifier.0 anew, give model.load_state_dict(…, strict=False) what"
 
 
@@ -105,6 +114,13 @@ ANEW = "; or, to train layer classifier.0 anew, give model.load_state_dict(…, 
          "layer head with 20 outputs"),
         (torch.nn.Linear(4, 20), torch.nn.Linear(4, 19),
          "has 20 outputs, and the network 19: make the layer with 20 outputs"),
+        (torch.nn.Linear(5, 20), torch.nn.Linear(4, 19),
+         "has 5 input channels and 20 outputs, and the network 4 and 19: make the layer with 5 input channels and 20 "
+         "outputs"),
+        *((make(4, 20), make(4, 19), "has 20 outputs, and the network 19: make layer 1 with 20 outputs; or, to train")
+          for make in ELSEWHERE),
+        *((make(5, 20), make(4, 20), "has 5 input channels, and the network 4: make layer 0 with 5 input channels")
+          for make in ELSEWHERE),
     ],
 )  # fmt: skip
 def test_a_file_of_other_classes_or_input_channels_says_how_many_and_how_to_make_the_network(
@@ -120,6 +136,9 @@ def test_a_file_of_other_classes_or_input_channels_says_how_many_and_how_to_make
 
 def test_a_network_of_other_layers_is_not_told_of_its_outputs(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "weights.safetensors"
+    pumice.save_weights(spconv.SubMConv3d(3, 8, 5), path)
+    with pytest.raises(pumice.UserError, match=r"weight has shape \[8, 5, 5, 5, 3\], the network's has \[8, 3,"):
+        pumice.load_weights(spconv.SubMConv3d(3, 8, 3), path)
     wide = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Linear(16, 3))
     pumice.save_weights(wide, path)
     narrow = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))
