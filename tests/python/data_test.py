@@ -132,7 +132,13 @@ def test_simulated_scans_are_kept(tmp_path: pathlib.Path) -> None:
         np.testing.assert_array_equal(cloud.positions, plain.positions)
         np.testing.assert_array_equal(cloud.intensity, plain.intensity)
         np.testing.assert_array_equal(cloud.labels, plain.labels)
-    assert [p.name for p in (tmp_path / "kept").iterdir()] == ["street_32_8.npy"]
+        np.testing.assert_array_equal(cloud.ring, plain.ring)
+        assert cloud.ring.dtype == plain.ring.dtype and cloud.time is plain.time is None
+    file = tmp_path / "kept" / "street_32_8.npy"
+    assert list(file.parent.iterdir()) == [file]
+    np.save(file, np.load(file)[:, :5])  # as they were kept before there were rings
+    np.testing.assert_array_equal(scans[1].ring, plain.ring)
+    assert np.load(file).shape == (len(plain), 6)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -59,8 +59,8 @@ class SimulatedScans:
         if self.cache is None:
             return simulate(seed, self.beams)
         path = self.cache / f"street_{self.beams}_{seed}.npy"
-        if path.exists():
-            return _unpacked(_load(path))
+        if path.exists() and (kept := _load(path)) is not None:
+            return _unpacked(kept)
         cloud = simulate(seed, self.beams)
         # Whole or not at all: several processes may make the same one.
         part = path.with_name(f"{path.stem}.{uuid.uuid4().hex}.part")
@@ -70,20 +70,20 @@ class SimulatedScans:
         return cloud
 
 
-def _load(path: Path) -> np.ndarray:
-    """float32 [P, 5]"""
+def _load(path: Path) -> np.ndarray | None:
+    """float32 [P, 6]; None for a file of an earlier version, without rings."""
     try:
         columns = np.load(path)
     except (ValueError, EOFError) as error:
         raise _C.UserError(f"{path} is damaged: delete it, and the street is simulated anew") from error
-    if columns.ndim != 2 or columns.shape[1] != 5 or columns.dtype != np.float32:
+    if columns.ndim != 2 or columns.shape[1] not in (5, 6) or columns.dtype != np.float32:
         raise _C.UserError(f"{path} holds no street: give a folder of its own as cache")
-    return columns
+    return columns if columns.shape[1] == 6 else None
 
 
 def _packed(cloud: PointCloud) -> np.ndarray:
-    labels = cloud.labels.astype(np.float32)  # below 2^24: exact
-    return np.concatenate([cloud.positions, cloud.intensity[:, None], labels[:, None]], 1)
+    numbers = [cloud.intensity, cloud.labels, cloud.ring]  # those that are whole are below 2^24: exact
+    return np.concatenate([cloud.positions, *(column[:, None].astype(np.float32) for column in numbers)], 1)
 
 
 def _unpacked(columns: np.ndarray) -> PointCloud:
@@ -92,5 +92,5 @@ def _unpacked(columns: np.ndarray) -> PointCloud:
         intensity=np.ascontiguousarray(columns[:, 3]),
         labels=columns[:, 4].astype(np.int32),
         time=None,
-        ring=None,
+        ring=columns[:, 5].astype(np.int32),
     )
