@@ -79,7 +79,8 @@ nb::object forward(nb::handle features, nb::handle weight, const Map& map, const
                       .residual = call.view(behind.residual, "residual"),
                       .activation = behind.activation,
                       .slope = behind.slope};
-  if (kept != nullptr) {
+  // On the CPU calls run without the GIL, and threads may share a layer.
+  if (kept != nullptr && x.device().kind == DeviceKind::cuda) {
     kept->keep_for(w, version);
     options.kept = &kept->forms;
   }

@@ -144,8 +144,8 @@ class ChainWeights {
   friend class Chain;
 
   std::vector<ConstTensorView> weights_;   // [K, C_in, C_out]
-  std::vector<PackedWeights> packed_;
-  Tensor turned_;   // those that lay in another layout
+  std::vector<PackedWeights> packed_;      // on a device; on the CPU threads share these weights
+  Tensor turned_;                          // those that lay in another layout
   ScaleShifts folded_;
 };
 

@@ -15,7 +15,8 @@ ChainWeights::ChainWeights(const Chain& chain, std::span<const LinkParameters> p
   Learned learned(parameters, chain.size());
   turned_ = learned.turn();
   weights_.assign(learned.weights().begin(), learned.weights().end());
-  packed_ = std::vector<PackedWeights>(chain.size());
+  if (weights_.front().device().kind == DeviceKind::cuda)
+    packed_ = std::vector<PackedWeights>(chain.size());
   std::vector<SettledNorm> norms;
   norms.reserve(chain.size());
   for (std::size_t i = 0; i < chain.size(); ++i)
@@ -33,7 +34,7 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
                  " links for a chain of ", size(), ": give those that were made for it");
   ChainNeeds needs(links_, input, weights.weights_);
   for (std::size_t i = 0; i < size(); ++i)
-    needs.forward(i, &weights.packed_[i]);
+    needs.forward(i, at(weights.packed_, i));
   needs.make();
   Values values(input, size());
   ConvolutionOptions options = options_of(input);
@@ -47,7 +48,7 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
                         .activation = link.relu ? Activation::relu : Activation::none};
     options.plan = link.plans.forward.get();
     const ConstTensorView x = values[link.input];
-    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), &weights.packed_[i]);
+    const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), at(weights.packed_, i));
     options.kept = weight.packed();
     output =
         convolution(x, weight.view(), input.maps[i], options, i + 1 == size() ? place : Place());
