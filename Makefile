@@ -7,11 +7,12 @@ demo: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target pumice_cli -j $(JOBS)
 	@tools/demo.sh
 
-# While the compiler runs, pip downloads: PyTorch takes minutes, most of them waiting.
+# While the compiler runs, pip downloads: PyTorch takes minutes, most of them waiting. Where that fails,
+# tools/test_python.sh tries again and says why, after the tests that need no Python.
 test: $(BUILD)/build.ninja
 	@tools/python_environment.sh & environment=$$!; \
-	  cmake --build $(BUILD) -j $(JOBS) || { built=$$?; kill $$environment; exit $$built; }; \
-	  wait $$environment
+	  $(MAKE) --no-print-directory build || { built=$$?; kill $$environment; exit $$built; }; \
+	  wait $$environment || true
 	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
 	@tools/test_python.sh

@@ -1,8 +1,5 @@
 // `pumice conv`: one convolution from file to file, forward and backward. It is how anyone compares
 // Pumice with another system.
-#include <algorithm>
-#include <chrono>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +21,8 @@
 #include "commands.hpp"
 #include "core/printable.hpp"
 #include "outputs.hpp"
+#include "step_timer.hpp"
+#include "tensor_file.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -61,17 +59,10 @@ struct ConvInput {
   std::int64_t groups = 1;
 };
 
-constexpr std::string_view kTensors[] = {"coords", "features",      "weight",
-                                         "bias",   "target_coords", "grad_output"};
-
 ConvInput read_input(const std::string& given) {
   const SafetensorsFile file = SafetensorsFile::open(given);
   const std::string& path = file.name();
-  for (const std::string& name : file.names()) {
-    PUMICE_EXPECTS(std::ranges::find(kTensors, name) != std::end(kTensors), path, ": tensor \"",
-                   printable(name), "\" is none that a convolution takes; name it one of ",
-                   fmt::format("{}", fmt::join(kTensors, ", ")), ", or leave it out");
-  }
+  check_names(file, {"coords", "features", "weight", "bias", "target_coords", "grad_output"});
   const auto required = [&](const char* name) {
     PUMICE_EXPECTS(file.contains(name), path, ": tensor \"", name,
                    "\" is missing; coords, features and weight are needed");
@@ -228,21 +219,6 @@ struct ConvResult {
   double map_ms = 0, forward_ms = 0;
 };
 
-class StepTimer {
- public:
-  explicit StepTimer(StreamView stream) : stream_(stream) {}
-  /// Milliseconds since the last call, when all of it is done.
-  double lap() {
-    wait(stream_);
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::milli>(now - std::exchange(last_, now)).count();
-  }
-
- private:
-  StreamView stream_;
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
-
 ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
                    const KernelWindow& window, bool tf32, StreamView stream) {
   const auto there = [&](const Tensor& tensor) {
@@ -257,18 +233,17 @@ ConvResult compute(const ConvArguments& arguments, const ConvInput& input,
   ConvResult result;
   StepTimer timer(stream);
   const MapInUse used = build_map(arguments, input, window, stream);
-  result.map_ms = timer.lap();
+  result.map_ms = timer.wait_and_lap();
 
   ConvolutionOptions options;
   options.groups = input.groups;
-  options.numerics.deterministic = arguments.deterministic;
-  options.numerics.tf32 = tf32;
+  options.numerics = {.deterministic = arguments.deterministic, .tf32 = tf32};
   if (!arguments.dataflow.empty()) options.dataflow = parse_dataflow(arguments.dataflow);
   if (bias.defined()) options.epilogue.shift = bias;
   // Of arguments that fit, which the operator says in sentences where they do not.
   const Tensor y = convolution(x, weight, used.view, options);
   result.plan = plan_of(convolution_problem(x, weight, used.view, options), used.view, options);
-  result.forward_ms = timer.lap();
+  result.forward_ms = timer.wait_and_lap();
   result.coords = copy_to_host(used.out->coordinates(), stream);
   result.features = copy_to_host(y, stream);
   if (stream.device.kind == DeviceKind::cpu) result.pairs = used.map->pairs();

@@ -1,17 +1,13 @@
 // Options, and the tensors beside a matrix.
 #include "sparse_matrix.hpp"
 
-#include <algorithm>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <pumice/core/error.hpp>
 
 #include "arguments.hpp"
-#include "core/printable.hpp"
 #include "outputs.hpp"
+#include "tensor_file.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -42,11 +38,7 @@ void check_sparse(const SparseArguments& arguments) {
 SparseInput::SparseInput(const SparseArguments& arguments,
                          std::initializer_list<std::string_view> names)
     : arguments_(arguments), file_(SafetensorsFile::open(arguments.in)) {
-  for (const std::string& name : file_.names()) {
-    PUMICE_EXPECTS(std::ranges::find(names, name) != names.end(), file_.name(), ": tensor \"",
-                   printable(name), "\" is none that this command takes; name it one of ",
-                   fmt::format("{}", fmt::join(names, ", ")), ", or leave it out");
-  }
+  check_names(file_, names);
 }
 
 Tensor SparseInput::rows(const char* name, std::int64_t rows, const char* whose) const {

@@ -1,6 +1,5 @@
 // `pumice spmm`: a sparse matrix times features from file to file, forward and backward. It is how
 // anyone compares Pumice with another system.
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "commands.hpp"
 #include "core/printable.hpp"
 #include "sparse_matrix.hpp"
+#include "step_timer.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -52,11 +52,6 @@ Tensor of_lines(const MatrixLines& lines, const MatrixEntries& entries, const Te
   return sums.to(of_entries.dtype());
 }
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
 void multiply(const SpmmArguments& arguments) {
   check_sparse(arguments);
   const MatrixLines lines = read_matrix_market(arguments.matrix);
@@ -66,12 +61,11 @@ void multiply(const SpmmArguments& arguments) {
   const EntryReduction reduction = parse_reduce(arguments.reduce);
   const Tensor values = values_of(lines, entries, x.dtype());
 
-  auto start = std::chrono::steady_clock::now();
+  StepTimer timer(x.stream());
   const Csr csr(lines.rows, lines.columns, entries.row, entries.column);
-  const double pattern_ms = milliseconds_since(start);
-  start = std::chrono::steady_clock::now();
+  const double pattern_ms = timer.wait_and_lap();
   const SpmmResult made = spmm(csr.view(), values, x, reduction);
-  const double forward_ms = milliseconds_since(start);
+  const double forward_ms = timer.wait_and_lap();
 
   std::vector<std::pair<std::string, ConstTensorView>> written{{"features", made.output}};
   Tensor grad_features, grad_values;

@@ -1,11 +1,15 @@
-// Makes patterns by counting.
+// Makes patterns by a counting sort.
 #include <pumice/graphs/csr.hpp>
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/parallel.hpp>
+
+#include "core/row_groups.hpp"
 
 namespace pumice {
 namespace {
@@ -44,17 +48,7 @@ void check_numbers(std::span<const Number> numbers, std::int64_t limit, const ch
   }
 }
 
-/// Counts in [1, rows + 1) become where each row begins.
-void add_up(Buffer<std::int64_t>& begin) {
-  for (std::int64_t row = 1; row < begin.size(); ++row)
-    begin[row] += begin[row - 1];
-}
-
-Buffer<std::int64_t> zeros(std::int64_t size) {
-  Buffer<std::int64_t> made(size);
-  std::ranges::fill(made.span(), 0);
-  return made;
-}
+constexpr std::int64_t kChunk = std::int64_t{1} << 15;   // entries a task
 
 }   // namespace
 
@@ -100,24 +94,19 @@ Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTens
   check_list(column, "column");
   PUMICE_EXPECTS(row.rows() == column.rows(), "Csr: ", row.rows(), " rows and ", column.rows(),
                  " columns: give one of each for every entry");
-  const std::int64_t entries = row.rows();
-  row_begin_ = zeros(rows + 1);
-  column_ = Buffer<std::int32_t>(entries);
-  entry_ = Buffer<std::int64_t>(entries);
+  with_numbers(row, [&](auto rows_of) {
+    check_numbers(rows_of, rows, "row");
+    cpu::RowGroups groups = cpu::group_rows(rows_of, rows);
+    row_begin_ = std::move(groups.begin);
+    entry_ = std::move(groups.position);
+  });
+  column_ = Buffer<std::int32_t>(entry_.size());
   with_numbers(column, [&](auto columns_of) {
     check_numbers(columns_of, columns, "column");
-    with_numbers(row, [&](auto rows_of) {
-      check_numbers(rows_of, rows, "row");
-      for (const auto r : rows_of)
-        ++row_begin_[static_cast<std::int64_t>(r) + 1];
-      add_up(row_begin_);
-      std::vector<std::int64_t> next(row_begin_.span().begin(), row_begin_.span().end());
-      for (std::int64_t e = 0; e < entries; ++e) {
-        const auto at = static_cast<std::size_t>(e);
-        const std::int64_t place = next[static_cast<std::size_t>(rows_of[at])]++;
-        column_[place] = static_cast<std::int32_t>(columns_of[at]);
-        entry_[place] = e;
-      }
+    parallel_for(entry_.size(), kChunk, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t place = begin; place < end; ++place)
+        column_[place] =
+            static_cast<std::int32_t>(columns_of[static_cast<std::size_t>(entry_[place])]);
     });
   });
 }
@@ -131,24 +120,26 @@ CsrView Csr::view() const& {
 }
 
 Csr transposed(const CsrView& pattern) {
+  Buffer<std::int32_t> row_of(pattern.entries());
+  parallel_for(pattern.rows, kChunk, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row)
+      std::fill(row_of.data() + pattern.begin_of(row), row_of.data() + pattern.end_of(row),
+                static_cast<std::int32_t>(row));
+  });
+  cpu::RowGroups groups = cpu::group_rows(pattern.column, pattern.columns);
   Csr result;
   result.rows_ = pattern.columns;
   result.columns_ = pattern.rows;
-  result.row_begin_ = zeros(pattern.columns + 1);
+  result.row_begin_ = std::move(groups.begin);
   result.column_ = Buffer<std::int32_t>(pattern.entries());
-  result.entry_ = Buffer<std::int64_t>(pattern.entries());
-  for (const std::int32_t column : pattern.column)
-    ++result.row_begin_[std::int64_t{column} + 1];
-  add_up(result.row_begin_);
-  std::vector<std::int64_t> next(result.row_begin_.span().begin(), result.row_begin_.span().end());
-  for (std::int64_t row = 0; row < pattern.rows; ++row) {
-    for (std::int64_t place = pattern.begin_of(row); place < pattern.end_of(row); ++place) {
-      const std::int32_t column = pattern.column[static_cast<std::size_t>(place)];
-      const std::int64_t to = next[static_cast<std::size_t>(column)]++;
-      result.column_[to] = static_cast<std::int32_t>(row);
+  result.entry_ = std::move(groups.position);   // places, which become numbers
+  parallel_for(pattern.entries(), kChunk, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t to = begin; to < end; ++to) {
+      const std::int64_t place = result.entry_[to];
+      result.column_[to] = row_of[place];
       result.entry_[to] = pattern.number_of(place);
     }
-  }
+  });
   return result;
 }
 

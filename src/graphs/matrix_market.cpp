@@ -1,7 +1,6 @@
 // A header of one line, comments, a line of sizes, then a line for each entry.
 #include <pumice/graphs/matrix_market.hpp>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -16,20 +15,13 @@ namespace pumice {
 namespace {
 
 using detail::excerpt;
+using detail::lower;
 using detail::parse_number;
 
 struct Header {
   bool has_values = true;
   MatrixSymmetry symmetry = MatrixSymmetry::general;
 };
-
-std::string lower(std::string_view word) {
-  std::string text(word);
-  std::ranges::transform(text, text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
 
 Header parse_header(std::string_view line, std::string_view name) {
   const std::vector<std::string_view> words = detail::words(line);

@@ -7,7 +7,7 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/elementwise.hpp"
-#include "ops/cpu/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 #include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"

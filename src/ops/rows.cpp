@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/checks.hpp"
-#include "ops/cpu/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 #include "ops/cpu/rows.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/parallel.hpp>
 #include <pumice/kernels/edge_map.hpp>
 
 #include "ops/checks.hpp"
@@ -70,19 +71,22 @@ void check_source(ConstTensorView source, ConstTensorView grad_output, EntryRedu
 
 /// Rows over the number of their entries.
 Tensor averaged(const CsrView& pattern, ConstTensorView grad_output) {
+  constexpr std::int64_t kRowsOfTask = 256;
   Tensor result(grad_output.shape(), grad_output.dtype());
   const std::int64_t channels = grad_output.extent(1);
   dispatch_floating(grad_output.dtype(), "spmm_features_gradient", [&](auto zero) {
     using S = decltype(zero);
     using T = compute_t<S>;
-    for (std::int64_t row = 0; row < pattern.rows; ++row) {
-      const auto entries =
-          static_cast<T>(std::max<std::int64_t>(pattern.end_of(row) - pattern.begin_of(row), 1));
-      const S* from = grad_output.data<S>() + row * channels;
-      S* to = result.data<S>() + row * channels;
-      for (std::int64_t c = 0; c < channels; ++c)
-        to[c] = narrow<S>(widen(from[c]) / entries);
-    }
+    parallel_for(pattern.rows, kRowsOfTask, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t row = first; row < last; ++row) {
+        const auto entries =
+            static_cast<T>(std::max<std::int64_t>(pattern.end_of(row) - pattern.begin_of(row), 1));
+        const S* from = grad_output.data<S>() + row * channels;
+        S* to = result.data<S>() + row * channels;
+        for (std::int64_t c = 0; c < channels; ++c)
+          to[c] = narrow<S>(widen(from[c]) / entries);
+      }
+    });
   });
   return result;
 }

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include <pumice/core/half.hpp>
+
+#include "points/text.hpp"
 
 namespace pumice::detail {
 namespace {
@@ -188,11 +189,9 @@ std::optional<Role> role_of(std::string_view field) {
       {"class", Role::label},
       {"scalar_label", Role::label},
   };
-  std::string lower(field);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string wanted = lower(field);
   for (const Name& name : kNames) {
-    if (name.text == lower) return name.role;
+    if (name.text == wanted) return name.role;
   }
   return std::nullopt;
 }

@@ -2,7 +2,6 @@
 #include <pumice/points/read.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -11,16 +10,12 @@
 #include "core/file.hpp"
 #include "core/printable.hpp"
 #include "points/formats.hpp"
+#include "points/text.hpp"
 
 namespace pumice {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
+using detail::lower;
 
 detail::RawOptions raw_options(std::string_view name, const ReadOptions& options) {
   detail::RawOptions raw;

@@ -62,6 +62,15 @@ inline std::vector<std::string_view> words(std::string_view line) {
   return result;
 }
 
+/// Of ASCII letters, whatever the locale.
+inline std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return result;
+}
+
 /// The whole of `word` as a number; nothing when it is not one or does not fit.
 template <class T> std::optional<T> parse_number(std::string_view word) {
   if (word.starts_with('+')) word.remove_prefix(1);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <pumice/kernels/weight_panels.hpp>
 
@@ -32,6 +33,22 @@ class PackedWeights {
  private:
   struct Forms;
   std::unique_ptr<Forms> forms_;
+};
+
+/// Weights that are kept, or are packed for one call.
+class WeightsInUse {
+ public:
+  /// `kept`: null for one call.
+  explicit WeightsInUse(PackedWeights* kept) : in_use_(kept) {
+    if (kept == nullptr) in_use_ = &for_this_call_.emplace();
+  }
+  WeightsInUse(const WeightsInUse&) = delete;
+  WeightsInUse& operator=(const WeightsInUse&) = delete;
+  PackedWeights* operator->() const { return in_use_; }
+
+ private:
+  std::optional<PackedWeights> for_this_call_;
+  PackedWeights* in_use_;
 };
 
 }   // namespace pumice

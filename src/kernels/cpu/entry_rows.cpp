@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include <pumice/core/error.hpp>
+#include "kernels/cpu/storage_tables.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/entry_rows.cpp"
@@ -174,19 +174,8 @@ EntryKernels made(DType storage) {
 }   // namespace
 
 const EntryKernels& entry_kernels(DType storage) {
-  static const EntryKernels f64 = made(DType::f64);
-  static const EntryKernels f32 = made(DType::f32);
-  static const EntryKernels f16 = made(DType::f16);
-  static const EntryKernels bf16 = made(DType::bf16);
-  switch (storage) {
-    case DType::f64: return f64;
-    case DType::f32: return f32;
-    case DType::f16: return f16;
-    case DType::bf16: return bf16;
-    default: break;
-  }
-  detail::raise_user("features of dtype = ", name_of(storage),
-                     " cannot be multiplied; use f64, f32, f16 or bf16");
+  static const StorageTables<EntryKernels> tables(made);
+  return tables.of(storage);
 }
 
 }   // namespace pumice::cpu

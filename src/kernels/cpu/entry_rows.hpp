@@ -1,10 +1,12 @@
-// Loops over the entries of one row, a table for each storage type, picked once for the processor
-// at hand.
+// The entries of one row, and loops over them: a table for each storage type, picked once for the
+// processor at hand.
 #pragma once
 
 #include <cstdint>
 
 #include <pumice/core/dtype.hpp>
+#include <pumice/core/tensor.hpp>
+#include <pumice/graphs/csr.hpp>
 
 namespace pumice::cpu {
 
@@ -23,6 +25,26 @@ struct EntryRow {
   std::int64_t number_of(std::int64_t place) const {
     return number == nullptr ? first + place : number[place];
   }
+};
+
+/// The rows of a pattern seen by one head at a time, whose channels lie side by side.
+class HeadRows {
+ public:
+  /// `features` [columns, heads · channels]; `values` [entries, heads], undefined for ones.
+  HeadRows(const CsrView& pattern, ConstTensorView features, ConstTensorView values,
+           std::int64_t heads);
+
+  std::int64_t heads() const { return heads_; }
+  /// Of a head.
+  std::int64_t channels() const { return channels_; }
+  EntryRow of(std::int64_t row, std::int64_t head) const;
+
+ private:
+  CsrView pattern_;
+  ConstTensorView features_;
+  ConstTensorView values_;
+  std::int64_t heads_;
+  std::int64_t channels_;
 };
 
 struct EntryKernels {

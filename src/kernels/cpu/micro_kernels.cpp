@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/multiply.hpp"
+#include "kernels/cpu/storage_tables.hpp"
 
 namespace pumice::cpu {
 namespace {
@@ -23,19 +24,8 @@ MicroKernels make_table(DType storage) {
 }   // namespace
 
 const MicroKernels& micro_kernels(DType storage) {
-  static const MicroKernels f64 = make_table(DType::f64);
-  static const MicroKernels f32 = make_table(DType::f32);
-  static const MicroKernels f16 = make_table(DType::f16);
-  static const MicroKernels bf16 = make_table(DType::bf16);
-  switch (storage) {
-    case DType::f64: return f64;
-    case DType::f32: return f32;
-    case DType::f16: return f16;
-    case DType::bf16: return bf16;
-    default: break;
-  }
-  detail::raise_user("features of dtype = ", name_of(storage),
-                     " cannot be multiplied; use f64, f32, f16 or bf16");
+  static const StorageTables<MicroKernels> tables(make_table);
+  return tables.of(storage);
 }
 
 MicroKernels bf16_pair_table(std::string_view target, std::int64_t multiple) {

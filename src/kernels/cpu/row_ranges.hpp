@@ -1,6 +1,7 @@
 // Rows of a pattern in ranges of about as many entries each, for threads to take.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 

@@ -154,8 +154,7 @@ ChainGradients Chain::gradients(const ChainBackward& backward, const ChainInput&
   for (std::size_t i = 0; i < size(); ++i)
     pass.values.set(i, record.links[i].normalized.output);
   ChainNeeds needs(links_, input, learned.weights());
-  for (std::size_t i = 0; i < size(); ++i) {
-    needs.weight_gradient(i);
+  for (std::size_t i = 0; i < size(); ++i) {   // train had pairs cut for the gradients of weights
     if (pass.found.wanted(links_[i].input)) needs.input_gradient(i, at(packed, i));
   }
   needs.make();

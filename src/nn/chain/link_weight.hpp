@@ -12,7 +12,10 @@ namespace pumice::nn {
 /// alone: what is kept packed is of the weight as it lies.
 class LinkWeight {
  public:
-  /// `plan`: null where one is chosen, which on a device is of implicit GEMM.
+  /// Whether a copy is made. `plan`: null where one is chosen, which on a device is of implicit
+  /// GEMM.
+  static bool rounds(ConstTensorView weight, const ConvolutionPlan* plan, DType features);
+
   LinkWeight(ConstTensorView weight, const ConvolutionPlan* plan, DType features,
              PackedWeights* packed);
 

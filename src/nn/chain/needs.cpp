@@ -1,6 +1,7 @@
 // Describes each link, asks for its plan, and has all of it made at once.
 #include "nn/chain/needs.hpp"
 
+#include "nn/chain/link_weight.hpp"
 #include "nn/chain/passes.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/planned_call.hpp"
@@ -29,7 +30,8 @@ void ChainNeeds::add(const ConvolutionProblem& problem, const ConvolutionPlan* g
   options.plan = given;
   const PlanPtr plan = plan_for(problem, map.device, options);
   if (const auto cut = cuda::cut_of(problem, *plan, map)) cuts_.push_back(*cut);
-  if (packed == nullptr) return;
+  if (packed == nullptr || LinkWeight::rounds(weights_[link], given, input_.features.dtype()))
+    return;
   if (const auto use = cuda::packing_of(problem, *plan))
     packings_.push_back({packed, weights_[link], *use});
 }

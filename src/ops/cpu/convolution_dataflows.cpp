@@ -64,10 +64,9 @@ void run(const SparseProduct& product, const RelationView& relation, const Convo
   if (plan.dataflow == Dataflow::gather_gemm_scatter) {
     return run_gather_gemm_scatter(product, relation, plan);
   }
-  PackedWeights for_this_call;
-  PackedWeights& kept = product.kept == nullptr ? for_this_call : *product.kept;
+  const WeightsInUse weights(product.kept);
   const WeightPanels& weight =
-      kept.panels(product.weight, product.groups, product.transpose_weight);
+      weights->panels(product.weight, product.groups, product.transpose_weight);
   if (plan.dataflow == Dataflow::implicit_gemm) {
     return run_implicit_gemm(product, weight, relation, plan);
   }

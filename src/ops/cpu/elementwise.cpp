@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "ops/cpu/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 #include "ops/cpu/widened.hpp"
 
 namespace pumice::cpu {

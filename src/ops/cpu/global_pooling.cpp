@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/cpu/row_chunks.hpp"
-#include "ops/cpu/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 
 namespace pumice::cpu {
 namespace {

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/cpu/row_groups.hpp"
+#include "core/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 #include "ops/cpu/widened.hpp"
 
 namespace pumice::cpu {

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <vector>
 
-#include "ops/cpu/row_groups.hpp"
+#include "core/row_groups.hpp"
 #include "ops/cpu/widened.hpp"
 
 namespace pumice::cpu {

@@ -12,7 +12,7 @@
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/parallel.hpp>
 
-#include "ops/cpu/row_groups.hpp"
+#include "core/row_groups.hpp"
 #include "ops/cpu/widened.hpp"
 
 namespace pumice::cpu {

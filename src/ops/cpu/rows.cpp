@@ -4,7 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/cpu/row_groups.hpp"
+#include "core/row_groups.hpp"
+#include "ops/cpu/row_numbers.hpp"
 #include "ops/cpu/widened.hpp"
 
 namespace pumice::cpu {

@@ -1,5 +1,6 @@
 // Outputs in tiles whose sums stay in registers: find the map and the weights, launch, and finish
 // what splits of the offsets left behind.
+#include <optional>
 #include <utility>
 
 #include "formats/cuda/device_formats.hpp"
@@ -28,20 +29,6 @@ void depthwise(const TileProduct& product, const RelationView& relation,
                     .channels = static_cast<std::int32_t>(product.output.extent(1)),
                     .epilogue = epilogue_of(product.epilogue)});
 }
-
-/// Weights that were packed before, or are packed for one call.
-class Packed {
- public:
-  explicit Packed(PackedWeights* kept) : kept_(kept) {}
-  const void* get(jit::KernelRunner& runner, const WeightLayout& layout, ConstTensorView weight,
-                  const PackOrder& order) {
-    return (kept_ == nullptr ? own_ : *kept_).tiles().get(runner, layout, weight, order);
-  }
-
- private:
-  PackedWeights* kept_;
-  PackedWeights own_;
-};
 
 }   // namespace
 
@@ -81,7 +68,8 @@ void implicit_gemm(const TileProduct& product, const RelationView* relation,
                           .second = product.second.raw(),
                           .output = product.output.raw(),
                           .epilogue = epilogue_of(product.epilogue)};
-  Packed weight(product.kept), shortcut_weight(product.shortcut.kept);
+  const WeightsInUse weight(product.kept);
+  std::optional<WeightsInUse> shortcut_weight;   // lives until the launch
   PackOrder order{.transpose = product.transpose_weight};
   const Shortcut& shortcut = product.shortcut;
   if (shortcut.features.defined()) {
@@ -90,11 +78,14 @@ void implicit_gemm(const TileProduct& product, const RelationView* relation,
     arguments.shortcut = shortcut.features.raw();
     arguments.shortcut_second = shortcut.second.raw();
     arguments.shortcut_weight =
-        shortcut_weight.get(runner, shortcut_weight_layout(spec), shortcut.weight,
-                            {.scale = static_cast<const float*>(shortcut.scale.raw())});
+        shortcut_weight.emplace(shortcut.kept)
+            ->tiles()
+            .get(runner, shortcut_weight_layout(spec), shortcut.weight,
+                 {.scale = static_cast<const float*>(shortcut.scale.raw())});
   }
   const auto offsets = static_cast<std::int32_t>(problem.offsets);
-  arguments.weight = weight.get(runner, weight_layout(spec, offsets), product.weight, order);
+  arguments.weight =
+      weight->tiles().get(runner, weight_layout(spec, offsets), product.weight, order);
   if (plan.write == Write::store) return launch_tiles(runner, spec, arguments);
   SumTarget target = target_of(product, arguments.map.out_rows);
   target.epilogue = std::exchange(arguments.epilogue, {});

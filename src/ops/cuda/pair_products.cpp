@@ -57,14 +57,13 @@ void fetch_on_demand(const TileProduct& product, const RelationView& relation,
   const TileSpec spec = tile_spec(problem, plan);
   if (product.output.elements() == 0) return;
   jit::DeviceRunner runner = runner_for(product.input);
-  PackedWeights for_this_call;
-  PackedWeights& weights = product.kept == nullptr ? for_this_call : *product.kept;
+  const WeightsInUse weights(product.kept);
   const TileMapRef& tiles = pair_tiles_of(
       relation, {.tile_rows = spec.tile_rows, .own_rows = plan.write == Write::slots});
   const auto offsets = static_cast<std::int32_t>(problem.offsets);
   const void* const weight =
-      weights.tiles().get(runner, weight_layout(spec, offsets), product.weight,
-                          {.transpose = product.transpose_weight});
+      weights->tiles().get(runner, weight_layout(spec, offsets), product.weight,
+                           {.transpose = product.transpose_weight});
   add_up(runner, product, relation, tiles, plan.write, [&](float* partial) {
     launch_tiles(runner, spec,
                  {.map = tiles, .input = product.input.raw(), .weight = weight, .output = partial});
