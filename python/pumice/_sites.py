@@ -72,6 +72,8 @@ def site_options(
     dimension = cells.shape[1] - 1
     strides = axis_numbers("stride", stride, dimension)
     shape = axis_numbers("spatial_shape", spatial_shape, dimension)
+    if batch_size is not None:
+        batch_size = whole_number("batch_size", batch_size, -(2**31), 2**31 - 1)
     if not cells.is_cuda or cells.shape[0] == 0:
         return strides, shape, batch_size, None, None
     if shape is not None and batch_size is not None:
