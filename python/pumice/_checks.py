@@ -185,7 +185,9 @@ def cell_size(name: str, size: Any) -> list[float]:
 
 def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
     """(low, high), the ends of a range. Raises UserError, naming them, unless they are in ascending order."""
-    if not (_is_number(low) and _is_number(high)) or not least <= low <= high < float("inf"):
+    if not (_is_number(low) and _is_number(high)):
+        raise _C.UserError(f"{names} = {low!r}, {high!r}: give two numbers, the lower one first")
+    if not least <= low <= high < float("inf"):
         above = "" if least == float("-inf") else f", of at least {least:g}"
         raise _C.UserError(f"{names} = {low!r}, {high!r}: give the lower one first{above}")
     return low, high

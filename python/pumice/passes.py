@@ -27,6 +27,12 @@ def _input_in_place_of(x: Any) -> str:
     return "give one of its items" if isinstance(x, (list, tuple)) else sparse_from(x)
 
 
+def check_model(model: Any) -> None:
+    """Raises UserError for what is no network."""
+    if not isinstance(model, torch.nn.Module):
+        raise _C.UserError(f"model is {kind_of(model)}: give a torch.nn.Module")
+
+
 def check_input(name: str, x: Any) -> None:
     """Raises UserError for what is no input of a sparse network."""
     if not is_input(x):

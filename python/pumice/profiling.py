@@ -12,7 +12,7 @@ import torch
 from . import _C
 from .layer_calls import LayerCall, PairCounter
 from .nn.convolution import Convolution
-from .passes import as_it_was, check_input, fresh
+from .passes import as_it_was, check_input, check_model, fresh
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -146,6 +146,7 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
         ('forward f32 4>8 offsets 27', True)
     """
     check_input("candidates", x)
+    check_model(model)
     with as_it_was(model):
         found = _C.explain_network(lambda scan: model(fresh(x)), str(x.features.device), measure)
     return Candidates(*found)
@@ -179,6 +180,7 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
         [('0', 'SubMConv3d', 4), ('1', 'ReLU', 0)]
     """
     check_input("explain", x)
+    check_model(model)
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     model(fresh(x))
     calls: list[LayerCall] = []

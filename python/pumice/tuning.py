@@ -14,7 +14,7 @@ import torch
 
 from . import _C
 from ._checks import check_path, kind_of, takes, whole_number
-from .passes import as_it_was, check_input, fresh, is_input
+from .passes import as_it_was, check_input, check_model, fresh, is_input
 
 
 @dataclasses.dataclass
@@ -226,8 +226,7 @@ def load_plans(path: str | os.PathLike[str]) -> int:
 
 
 def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s: float | None) -> None:
-    if not isinstance(model, torch.nn.Module):
-        raise _C.UserError(f"model is {kind_of(model)}: give a torch.nn.Module")
+    check_model(model)
     if is_input(loader) or not hasattr(loader, "__iter__"):
         raise _C.UserError(f"loader is {kind_of(loader)}: give a list of inputs, [x], or a DataLoader")
     if loss is not None and not callable(loss):

@@ -96,7 +96,21 @@ def save_weights(
             continue
         rounded = dtype is not None and value.is_floating_point()
         tensors[name] = value.to(dtype) if rounded else value
+    if "voxel_size" in said:
+        _check_size(said["voxel_size"])
     write_tensors(path, tensors, said)
+
+
+def _check_size(text: str) -> None:
+    """Raises UserError unless `text` is a voxel size as `pumice run --weights` reads it."""
+    try:
+        sizes = [float(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if len(sizes) not in (1, 3) or not all(0 < size < float("inf") for size in sizes):
+        raise _C.UserError(
+            f"metadata['voxel_size'] = {text!r}: give one positive number of metres, or three for x, y, z, as '0.1,0.1,0.2'"
+        )
 
 
 def _check_kinds(model: object, path: object, dtype: object) -> None:

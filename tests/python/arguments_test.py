@@ -218,3 +218,49 @@ def test_predictions_out_of_range_are_not_counted_as_others(device: torch.device
     refused(lambda: confusion.add(truth, torch.tensor([-1, 0, 0], device=device)), "from -1 to 0")
     confusion.add(truth, torch.tensor([0, 1, 7], device=device))  # the last one does not count
     assert confusion.matrix.tolist() == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.complex64])
+def test_scores_are_no_mask(x: pumice.SparseTensor, dtype: torch.dtype) -> None:
+    scores = torch.ones(len(x), device=x.device, dtype=dtype)
+    refused(lambda: ops.prune(x, scores), f"keep is {dtype}, which is no mask: give bool, as scores > 0.5")
+    for mask in (scores.real > 2, (scores.real > 2).int()):
+        assert len(ops.prune(x, mask)) == 0
+
+
+@pytest.mark.parametrize(("dtype", "said"), [(torch.float16, "f16"), (torch.bfloat16, "bf16"), (torch.float64, "f64")])
+def test_a_linear_layer_says_which_type_it_has(x: pumice.SparseTensor, dtype: torch.dtype, said: str) -> None:
+    net = nn.Sequential(nn.Linear(4, 4)).to(x.device)
+    given = x.replace(features=x.features.to(dtype))
+    refused(lambda: net(given), f"0 (Linear): weight is f32 but the features are {said}: convert one of them")
+    if dtype is torch.bfloat16:
+        with torch.autocast(x.device.type, torch.bfloat16):
+            assert net(given).dtype == dtype
+
+
+@pytest.mark.parametrize("measure", [pumice.explain, pumice.candidates])
+def test_the_name_of_a_network_is_no_network(x: pumice.SparseTensor, measure: Any) -> None:
+    refused(lambda: measure("minkunet42", x), "model is a str: give a torch.nn.Module")
+
+
+def test_a_dense_grid_without_memory_for_it_says_its_size() -> None:
+    cells = torch.tensor([[0, 0, 0, 0], [0, 199999, 199999, 199999]], dtype=torch.int32)
+    x = pumice.SparseTensor(cells, torch.ones(2, 4))
+    said = "a dense grid [1, 4, 200000, 200000, 200000] of torch.float32 takes 1.192e+08 GiB, for which there is no memory: "
+    for call in (x.dense, lambda: ops.to_bev(x.features, x.coords, shape=[200000] * 3)):
+        refused(call, said, "give shape and low, with crop=True")
+    assert x.dense(shape=[2, 2, 2], low=[0, 0, 0], crop=True).sum() == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: data.Rotate("90"), "low, high = '90', 3.14"),  # type: ignore[arg-type]
+        (lambda: data.Rotate("90"), "give two numbers, the lower one first"),  # type: ignore[arg-type]
+        (lambda: nn.MaxPool(0), "kernel_size = 0: give at least 1"),
+        (lambda: nn.AvgPool([2, 0, 2]), "kernel_size = [2, 0, 2]: give at least 1"),
+        (lambda: nn.Conv3d(4, 8, 0, 2), "kernel_size = 0: give at least 1"),
+    ],
+)
+def test_the_argument_that_was_given_is_named(call: Callable[[], Any], said: str) -> None:
+    refused(call, said)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -407,3 +408,34 @@ def test_what_is_no_tensor_is_named() -> None:
         with pytest.raises(pumice.UserError, match=words):
             convert_state(state, "spconv", "pumice")  # type: ignore[arg-type]
     assert convert_state({"a.weight": weight, "epoch": 3}, "spconv", "pumice", Choices(drop=["epoch"])).dropped == ["epoch"]
+
+
+@pytest.mark.parametrize("state", [{}, {"a.weight": torch.ones(8, 3, 3, 3, 4)}, {"head.weight": torch.ones(8, 4)}])
+def test_a_state_without_convolutions_is_refused_as_the_command_does(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], state: dict[str, torch.Tensor]
+) -> None:
+    said = "has no convolution as minkowski writes them in 3 dimensions: change"
+    with pytest.raises(pumice.UserError, match=f"^state {said} source or Choices.dimension$"):
+        convert_state(state, "minkowski", "pumice")
+    if state:
+        torch.save(state, tmp_path / "net.pth")
+        assert run(tmp_path / "net.pth", "--from", "minkowski") == 1
+        assert f"net.pth {said} --from or --dimension\n" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        (Choices(kernel_size={"a": 3}), "Choices.kernel_size['a'] = 3: give a list, as [3]"),  # type: ignore[dict-item]
+        (Choices(kernel_size={"a": "3"}), "Choices.kernel_size['a'] = '3': give a list"),  # type: ignore[dict-item]
+        (Choices(kernel_size={"a": [1.5]}), "Choices.kernel_size['a'] = 1.5: give a whole number"),  # type: ignore[list-item]
+        (Choices(kernel_size=[1, 3, 3]), "Choices.kernel_size is a list: give sizes by name"),  # type: ignore[arg-type]
+        ({"kernel_size": {"a": [3]}}, "choices is a dict: give pumice.convert.Choices("),
+        ({}, "choices is a dict: give pumice.convert.Choices("),
+    ],
+)
+def test_choices_of_another_kind_are_named(choices: Any, says: str) -> None:
+    with pytest.raises(pumice.UserError) as error:
+        convert_state({"a.kernel": torch.randn(27, 4, 8)}, "minkowski", "pumice", choices)
+    assert says in str(error.value)

@@ -190,3 +190,15 @@ def test_second_derivatives() -> None:
         assert torch.autograd.gradgradcheck(reduce, (features,))
     assert torch.autograd.gradcheck(take, (features,))
     assert torch.autograd.gradgradcheck(take, (features,))
+
+
+@pytest.mark.parametrize("box", [None, [0, 0, 0, 40, 40, 40]])
+def test_cells_beyond_32_bits_are_refused_as_of_arrays(box: list[float] | None) -> None:
+    points = torch.tensor([[0.5, 0.5, 0.5], [1.0, 18.0, 1.0], [50.0, 1.0, 1.0]])
+    size = [1.0, 1e-9, 1.0]
+    said = []
+    for given in (points, points.numpy()):
+        with pytest.raises(pumice.UserError) as error:
+            pumice.voxelize(given, size=size, range=box)
+        said.append(str(error.value).replace(" of cloud 0", ""))
+    assert said[0] == said[1] and "at 1e-09 m a voxel" in said[0] and "use larger voxels" in said[0]

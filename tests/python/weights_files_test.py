@@ -284,6 +284,16 @@ def test_what_training_knows_is_checked_and_read_back(tmp_path: pathlib.Path) ->
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("size", ["big", "0.1,0.1", "-1", "nan", ""])
+def test_a_voxel_size_that_is_none_is_refused_for_any_module(tmp_path: pathlib.Path, size: str) -> None:
+    layer, path = torch.nn.Linear(2, 2), tmp_path / "w.safetensors"
+    for model in (layer, layer.state_dict()):
+        with pytest.raises(pumice.UserError, match=f"metadata\\['voxel_size'\\] = '{size}': give one positive number of metres"):
+            pumice.save_weights(model, path, metadata={"voxel_size": size})
+    assert not path.exists()
+    pumice.save_weights(layer, path, metadata={"voxel_size": "0.1,0.1,0.2"})
+
+
 def test_the_card_is_that_of_the_network_inside(tmp_path: pathlib.Path) -> None:
     network = small()
     compiled = torch.compile(network)

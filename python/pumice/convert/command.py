@@ -14,7 +14,7 @@ from .. import _C
 from .checkpoint import check_output, read_checkpoint, write_checkpoint
 from .kernels import Choices
 from .layouts import LAYOUTS
-from .state import Converted, as_type, convert_state
+from .state import Converted, as_type, convert_held
 from .wording import for_command
 
 _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
@@ -104,12 +104,8 @@ def _run(options: argparse.Namespace) -> int:
             reverse_axes=options.reverse_axes,
         )
         state = read_checkpoint(options.checkpoint, options.entry)
-        result = convert_state(state, options.source, options.target, choices, options.check)
-        if not result.kernels:
-            raise _C.UserError(
-                f"{options.checkpoint} has no convolution as {options.source} writes them in "
-                f"{options.dimension} dimensions: change --from or --dimension"
-            )
+        name = str(options.checkpoint)
+        result = convert_held(name, state, options.source, options.target, choices, options.check)
         if options.dtype:
             result.tensors = as_type(result.tensors, _TYPES[options.dtype])
         write_checkpoint(output, result.tensors)

@@ -7,10 +7,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import Tensor
 
 from .. import _C
+from .._checks import shown, whole_number
 from .layouts import LAYOUTS, Layout
 from .wording import listed, passed
 
@@ -46,6 +48,7 @@ class Choices:
     def check(self, names: Iterable[str]) -> None:
         """Raises UserError for a pattern that says nothing about this file, and for one that is none."""
         names = list(names)
+        _check_sizes(self.kernel_size)
         for pattern, replacement in self.rename:
             try:
                 re.sub(pattern, replacement, "")
@@ -62,6 +65,19 @@ class Choices:
                     raise _C.UserError(
                         f"{passed(name, given)}: there is no such entry; there are {', '.join(near)}, ..."
                     )
+
+
+def _check_sizes(kernel_size: Any) -> None:
+    """Raises UserError unless these are lists of sizes by pattern."""
+    if not isinstance(kernel_size, Mapping):
+        raise _C.UserError(f"Choices.kernel_size {shown(kernel_size)}: give sizes by name, as {{'conv': [1, 3, 3]}}")
+    for pattern, size in kernel_size.items():
+        if isinstance(size, (str, bytes)) or not hasattr(size, "__len__"):
+            raise _C.UserError(
+                f"Choices.kernel_size[{pattern!r}] {shown(size)}: give a list, as [3], or [1, 3, 3] for each axis"
+            )
+        for number in size:
+            whole_number(f"Choices.kernel_size[{pattern!r}]", number, 1)
 
 
 def chosen(name: str, patterns: Iterable[str]) -> str | None:

@@ -87,8 +87,8 @@ def convert_state(
     Returns:
         A `Converted`.
     Raises:
-        UserError: for what is not understood, saying what to pass, and where a converted layer gives other numbers
-        than the original.
+        UserError: for what is not understood, saying what to pass, for a state without convolutions of the source,
+        and where a converted layer gives other numbers than the original.
     Waits:
         Never.
     Example:
@@ -96,7 +96,21 @@ def convert_state(
         >>> convert.convert_state(state, "spconv", "pumice").tensors["a.weight"].shape
         torch.Size([27, 4, 8])
     """
-    choices = choices or Choices()
+    return convert_held("state", state, source, target, choices, check)
+
+
+def convert_held(
+    what: str,
+    state: Mapping[str, Tensor | np.ndarray],
+    source: str,
+    target: str,
+    choices: Choices | None,
+    check: bool,
+) -> Converted:
+    """`convert_state` of a state that its last error calls `what`."""
+    choices = Choices() if choices is None else choices
+    if not isinstance(choices, Choices):
+        raise _C.UserError(f"choices is {kind_of(choices)}: give pumice.convert.Choices(…), as Choices(drop=['head.*'])")
     reads, writes = _layout(source), _layout(target)
     tensors = _tensors(state, choices)
     choices.check(tensors)
@@ -125,6 +139,11 @@ def convert_state(
             else:
                 result.kept.append(name)
             _put(result, _ordinary_name(name, tensor, tensors, reads, writes), tensor, choices)
+    if not result.kernels:
+        raise _C.UserError(
+            f"{what} has no convolution as {source} writes them in {choices.dimension} dimensions: change "
+            f"{named('source')} or {named('dimension')}"
+        )
     return result
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 _OPTIONS = {
     "keep": "--keep", "drop": "--drop", "strided": "--strided-pointwise", "rename": "--rename",
-    "kernel_size": "--kernel-size", "entry": "--entry", "source": "--from",
+    "kernel_size": "--kernel-size", "entry": "--entry", "source": "--from", "dimension": "--dimension",
 }  # fmt: skip
 _ARGUMENTS = ("entry", "source")  # which are no choices
 

@@ -233,11 +233,14 @@ def make_window(
 ) -> Window:
     """A window from one number for all axes, or one for each. Raises UserError for other counts, and for a padding
     below 0."""
+    sizes = per_axis(kernel_size, dimension, "kernel_size")
+    if min(sizes) < 1:
+        raise _C.UserError(f"kernel_size = {kernel_size}: give at least 1")
     paddings = per_axis(padding, dimension, "padding")
     if min(paddings) < 0:
         raise _C.UserError(f"padding = {padding}: give at least 0; pumice.ops.prune crops sites")
     return Window(
-        per_axis(kernel_size, dimension, "kernel_size"),
+        sizes,
         per_axis(stride, dimension, "stride"),
         paddings,
         per_axis(dilation, dimension, "dilation"),

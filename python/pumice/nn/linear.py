@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from .. import _C
 from .._where import explained, not_sparse
+from ..ops import modes
 from ..tensor import SparseTensor
 from .described import described
 
@@ -42,13 +44,24 @@ class Linear(torch.nn.Linear):
     def forward(self, x: SparseTensor) -> SparseTensor:
         """[N, in_features] to [N, out_features], on the same sites."""
         try:
-            return SparseTensor._of(
-                x.coords, torch.nn.functional.linear(x.features, self.weight, self.bias)
-            )
-        except (AttributeError, RuntimeError) as error:
+            features, weight = x.features, self.weight
+            if features.dtype != weight.dtype and modes.autocast_dtype(features) is None:
+                raise _C.UserError(
+                    f"weight is {_short(weight.dtype)} but the features are {_short(features.dtype)}: convert one of them"
+                )
+            return SparseTensor._of(x.coords, torch.nn.functional.linear(features, weight, self.bias))
+        except (AttributeError, ValueError, RuntimeError) as error:
             if not isinstance(x, SparseTensor):
                 raise not_sparse(self, x) from None
             better = explained(error)
             if better is error:
                 raise
             raise better from None
+
+
+def _short(dtype: torch.dtype) -> str:
+    """"f16", as errors of convolutions name types."""
+    return _SHORT.get(dtype, str(dtype))
+
+
+_SHORT = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64"}

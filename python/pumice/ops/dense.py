@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -60,7 +61,10 @@ def to_dense(
     call = (coords.sites, *box, crop)
     return _linear(
         features,
-        (lambda rows: _C.to_dense(rows, *call), lambda grid: _C.to_dense_gradient(grid, *call)),
+        (
+            lambda rows: _in_memory(rows, coords, box, lambda: _C.to_dense(rows, *call)),
+            lambda grid: _C.to_dense_gradient(grid, *call),
+        ),
     )
 
 
@@ -115,7 +119,7 @@ def to_bev(
     return _linear(
         features,
         (
-            lambda rows: _C.to_bev(rows, sites, axis, *box, crop),
+            lambda rows: _in_memory(rows, coords, box, lambda: _C.to_bev(rows, sites, axis, *box, crop)),
             lambda grid: _C.to_bev_gradient(grid, sites, axis, *box, crop),
         ),
     )
@@ -164,6 +168,27 @@ def _box(
 ) -> tuple[list[int] | None, list[int] | None]:
     """(low, shape), a number for each axis."""
     return axis_numbers("low", low, coords.dimension), axis_numbers("shape", shape, coords.dimension)
+
+
+def _in_memory(
+    features: Tensor, coords: Coordinates, box: tuple[list[int] | None, list[int] | None], make: Callable[[], Any]
+) -> Any:
+    """What `make` makes. Raises UserError, with the size of the grid, where the host has no memory for it."""
+    try:
+        return make()
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):  # of the host; that of a GPU has a class of its own, which users catch
+            raise
+    shape = box[1] or coords.spatial_shape
+    if shape is None:
+        cells = coords.indices[:, 1:]
+        shape = (cells.amax(0) - cells.amin(0) + 1).tolist()
+    grid = [coords.batch_size, features.shape[1], *shape]
+    size = math.prod(grid) * features.element_size() / 2**30
+    raise _C.UserError(
+        f"a dense grid {grid} of {features.dtype} takes {size:.4g} GiB, for which there is no memory: give shape and low, "
+        "with crop=True for sites outside, or the tensor a smaller spatial_shape"
+    )
 
 
 class _Linear(torch.autograd.Function):

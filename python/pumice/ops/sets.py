@@ -18,11 +18,11 @@ def prune(x: Sparse, keep: Tensor) -> Sparse:
 
     Args:
         x: the sparse tensor.
-        keep: bool or numbers [N], kept where not 0.
+        keep: bool [N], kept where true; or whole numbers, kept where not 0.
     Returns:
         A sparse tensor [M, C].
     Raises:
-        UserError: where there is not one value a row.
+        UserError: where there is not one value a row, and for scores, which are no mask.
     Waits:
         For a GPU, for how many rows there are.
     Example:
@@ -34,6 +34,8 @@ def prune(x: Sparse, keep: Tensor) -> Sparse:
     check_tensor("keep", keep)
     if keep.dim() != 1 or keep.shape[0] != len(x):
         raise _C.UserError(f"keep has shape {tuple(keep.shape)}: give one value for each of {len(x)} rows")
+    if keep.is_floating_point() or keep.is_complex():
+        raise _C.UserError(f"keep is {keep.dtype}, which is no mask: give bool, as scores > 0.5")
     if torch.compiler.is_compiling():
         coords, rows = traced.prune(x.coords, keep)
         return x._of(coords, x.features[rows])

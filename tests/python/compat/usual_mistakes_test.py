@@ -13,10 +13,17 @@ import pumice
 import pumice.compat.minkowski as ME
 import pumice.compat.spconv as spconv
 import pumice.compat.torchsparse as torchsparse
+from pumice.compat.spconv.pytorch.utils import PointToVoxel
 from pumice.compat.torchsparse import nn as spnn
 
 CELLS = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]], dtype=torch.int32)
 FEATURES = torch.ones(2, 4)
+FRACTIONS = FEATURES * 0.3
+POINTS = np.arange(15.0).reshape(5, 3)
+
+
+def spconv_tensor() -> spconv.SparseConvTensor:
+    return spconv.SparseConvTensor(FEATURES, CELLS, [9] * 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -183,3 +190,58 @@ def test_functions_of_torch() -> None:
         assert remedy in str(raised.value)
         with pytest.raises(TypeError, match="unsupported operand"):
             FEATURES * x
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ME.utils.sparse_quantize(POINTS, np.ones((6, 2))), r"features have shape \(6, 2\): give one row for each of 5"),
+        (lambda: ME.utils.sparse_quantize(POINTS, np.ones((4, 2))), r"features have shape \(4, 2\): give one row for each of 5"),
+        (lambda: ME.utils.sparse_quantize(torch.tensor(POINTS), np.ones((5, 2))), "features are an ndarray: give a tensor"),
+        (lambda: ME.utils.sparse_quantize(POINTS, "abc"), "features are a str: give a NumPy array"),
+        (lambda: ME.utils.sparse_quantize("abc"), "coordinates = 'abc': give a NumPy array or a tensor"),
+        (lambda: ME.utils.sparse_quantize(POINTS[0]), r"coordinates have shape \(3,\): give \[P, D\]"),
+        (lambda: ME.utils.sparse_quantize(POINTS, quantization_size="a"), "quantization_size = 'a': give a positive number"),
+        (lambda: ME.utils.sparse_quantize(POINTS, quantization_size=[1, None, 1]), "quantization_size = .*: give a positive number"),
+        (lambda: ME.TensorField(CELLS, FRACTIONS), r"the other way round: give TensorField\(features, coordinates\)"),
+        (lambda: ME.SparseTensor(CELLS, FRACTIONS), r"the other way round: give SparseTensor\(features, coordinates\)"),
+        (lambda: ME.MinkowskiPruning()(ME.SparseTensor(FEATURES, CELLS), FEATURES[:, 0]), "mask is torch.float32: give bool"),
+        (lambda: ME.MinkowskiLinear("4", 3), "in_features = '4': give a whole number of at least 1"),
+        (lambda: ME.MinkowskiLinear(4, None), "out_features = None: give a whole number"),
+        (lambda: spconv.ToDense()(FEATURES), "ToDense takes a SparseConvTensor, and got a Tensor"),
+        (lambda: spconv.SparseSequential(spconv.ToDense(), spconv.ToDense())(spconv_tensor()), r"1 \(ToDense\) takes a SparseConvTensor"),
+        (lambda: spconv.RemoveGrid()(FEATURES), "RemoveGrid takes a SparseConvTensor"),
+        (lambda: spconv.SparseGlobalMaxPool()(FEATURES), "SparseGlobalMaxPool takes a SparseConvTensor"),
+        (lambda: spconv.SparseGlobalAvgPool()(FEATURES), "SparseGlobalAvgPool takes a SparseConvTensor"),
+        (lambda: spconv.AddTable()([FEATURES, FEATURES]), "AddTable: tensor 0 is a Tensor: give a SparseConvTensor"),
+        (lambda: spconv.JoinTable()([spconv_tensor(), FEATURES]), "JoinTable: tensor 1 is a Tensor: give a SparseConvTensor"),
+        (lambda: spconv_tensor().replace_feature(FEATURES.numpy()), "replace_feature: features are a numpy.ndarray: give a tensor"),
+        (lambda: spconv.SubMConv3d(4, 8, 3, stride="2"), "stride = '2': give one number, or one for each of 3 axes"),
+        (lambda: spconv.SparseConv3d(4, 8, "333"), "kernel_size = '333': give one number"),
+        (lambda: spconv.SparseConvTensor(FEATURES, CELLS, "888", 1), "spatial_shape = '888': give a number for each axis"),
+        (lambda: spnn.Conv3d(4, 8, "3"), "kernel_size = '3': give one number, or 3"),
+        (lambda: spnn.Conv3d(4, 8, 3, stride="222"), "stride = '222': give one number, or 3"),
+        (lambda: spnn.functional.conv3d(FEATURES, torch.ones(27, 4, 8), 3), "conv3d: input is a Tensor: give a SparseTensor"),
+        (
+            lambda: spnn.functional.spvoxelize(FEATURES, torch.tensor([0]), torch.tensor([1, 1])),
+            r"coords have shape \(1,\): give the number of a voxel for each of 2 rows of feats",
+        ),
+        (lambda: spnn.functional.spvoxelize(FEATURES, [0, 1], torch.tensor([1, 1])), "coords are a builtins.list: give a tensor"),
+    ],
+)  # fmt: skip
+def test_what_the_library_would_fail_on_inside(call: Any, words: str) -> None:
+    with pytest.raises(pumice.UserError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("device", ["gpu", 7.5])
+def test_devices_that_there_are_not(device: Any) -> None:
+    with pytest.raises(pumice.UserError, match=f"device = {device!r}: give a device, as 'cpu'"):
+        PointToVoxel([1] * 3, [0, 0, 0, 8, 8, 8], 4, 10, 5, device=device)
+
+
+def test_fields_of_integers_and_cells_without_a_size_are_taken() -> None:
+    colours = torch.tensor([[255, 0, 7], [3, 4, 5]])
+    field = ME.TensorField(colours, CELLS + torch.tensor([0, 0.5, 0.5, 0.5]))
+    assert field.F is colours
+    assert len(ME.utils.sparse_quantize(POINTS, POINTS, quantization_size=None)) == 2

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ... import ops
+from ..._checks import whole_number
 from ...nn import deferred
 from ...nn.fused import is_watched
 from .base import Tensor as SparseRows
@@ -18,6 +19,8 @@ from .convolution import MinkowskiModuleBase
 class MinkowskiLinear(MinkowskiModuleBase):
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
+        in_features = whole_number("in_features", in_features, 1)
+        out_features = whole_number("out_features", out_features, 1)
         self.linear = torch.nn.Linear(in_features, out_features, bias=bias)
 
     @explaining_layer

@@ -69,6 +69,8 @@ class MinkowskiPruning(MinkowskiModuleBase):
     def forward(self, input: SparseTensor, mask: torch.Tensor) -> SparseTensor:
         check_kind("input", input, SparseTensor)
         check_rows("mask", mask)
+        if mask.is_floating_point() or mask.is_complex():
+            raise PeerAssertionError(f"mask is {mask.dtype}: give bool, as scores > 0.5")
         kept = ops.prune(Sparse._of(input.sites, input.F), mask.to(input.device))
         name = input._key.get_key()[1] or "pruned"
         return SparseTensor._at(kept.features, kept.coords, input._manager, name)

@@ -67,7 +67,8 @@ class SparseTensor(Tensor):
                 raise PeerAssertionError(
                     f"{len(features)} features and {len(coordinates)} coordinates: give as many"
                 )
-            _check_order(features, coordinates)
+            if other_way_round(features, coordinates):
+                raise _swapped("SparseTensor", features, coordinates)
             if has_fractions(coordinates):
                 warn_once(
                     "minkowski coordinates",
@@ -219,13 +220,12 @@ def _check_made_of(mode: Any, manager: Any, allocator_type: Any, minkowski_algor
     check_ignored(allocator_type, minkowski_algorithm)
 
 
-def _check_order(features: Rows, coordinates: Rows) -> None:
-    """Raises PeerAssertionError where the two were given the other way round."""
-    if other_way_round(features, coordinates):
-        raise PeerAssertionError(
-            f"features are {features.dtype} {list(features.shape)} and coordinates {coordinates.dtype} "
-            f"{list(coordinates.shape)}, the other way round: give SparseTensor(features, coordinates)"
-        )
+def _swapped(kind: str, features: Rows, coordinates: Rows) -> PeerAssertionError:
+    """What to raise where the two were given the other way round."""
+    return PeerAssertionError(
+        f"features are {features.dtype} {list(features.shape)} and coordinates {coordinates.dtype} "
+        f"{list(coordinates.shape)}, the other way round: give {kind}(features, coordinates)"
+    )
 
 
 class TensorField(Tensor):
@@ -247,6 +247,9 @@ class TensorField(Tensor):
         check_rows("features", features)
         if coordinates is not None:
             check_rows("coordinates", coordinates)
+            # Coordinates of fields have fractions, beside features of integers too; a batch index has none.
+            if other_way_round(features, coordinates) and has_fractions(coordinates[..., :1]):
+                raise _swapped("TensorField", features, coordinates)
         if device is not None:
             features = features.to(device)
             coordinates = None if coordinates is None else coordinates.to(device)

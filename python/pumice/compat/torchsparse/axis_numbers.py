@@ -11,14 +11,14 @@ import torch
 from ..foreign import PeerAssertionError
 
 
-def make_ntuple(x: Any, ndim: int) -> tuple[Any, ...]:
-    """One number for all axes, or one each."""
+def make_ntuple(x: Any, ndim: int, name: str = "") -> tuple[Any, ...]:
+    """One number for all axes, or one each. Raises PeerAssertionError, in the name of the argument, for anything else."""
     if isinstance(x, int):
         return (x,) * ndim
     if isinstance(x, torch.Tensor):
         x = x.reshape(-1).tolist()
-    if not isinstance(x, Sequence) or len(x) != ndim:
-        raise PeerAssertionError(f"{x!r}: give one number, or {ndim}")
+    if not isinstance(x, Sequence) or isinstance(x, str) or len(x) != ndim:
+        raise PeerAssertionError(f"{name + ' = ' if name else ''}{x!r}: give one number, or {ndim}")
     return tuple(x)
 
 

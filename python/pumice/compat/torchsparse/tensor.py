@@ -57,7 +57,7 @@ class SparseTensor(NoTensor):
             )
         self._held = feats
         self.coords = coords
-        self.stride = make_ntuple(stride, 3)
+        self.stride = make_ntuple(stride, 3, "stride")
         self.spatial_range = None if spatial_range is None else tuple(spatial_range)
         self._caches = tensor_cache.fresh()
 
@@ -168,7 +168,7 @@ class SparseTensor(NoTensor):
 
     @s.setter
     def s(self, stride: int | Sequence[int]) -> None:
-        self.stride = make_ntuple(stride, 3)
+        self.stride = make_ntuple(stride, 3, "stride")
 
     @property
     def cmaps(self) -> dict[Any, Any]:

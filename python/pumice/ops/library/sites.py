@@ -55,8 +55,33 @@ def find_voxels(
     bounds = None
     if positions.is_cuda and range is None and spatial_shape is None and len(positions) > 0:
         bounds = torch.stack(torch.aminmax(positions[:, :3], dim=0)).flatten().tolist()
-    return _C.voxel_sites(
-        positions, batch, size, range, spatial_shape, batch_size, bounds
+    try:
+        return _C.voxel_sites(
+            positions, batch, size, range, spatial_shape, batch_size, bounds
+        )
+    except _C.UserError as error:
+        too_far = _too_far(positions, size, range) if "32 bits" in str(error) else ""
+        if not too_far:
+            raise
+        raise _C.UserError(too_far) from None
+
+
+def _too_far(positions: Tensor, size: Sequence[float], range: Sequence[float] | None) -> str:
+    """What to say of the first point that has no cell: as of points that are arrays. Empty where it is no number."""
+    at = positions[:, :3].cpu()
+    bounds = torch.tensor([0.0] * 3 if range is None else range)
+    finite = at.isfinite().all(1)
+    kept = finite if range is None else finite & ((at >= bounds[:3]) & (at < bounds[3:])).all(1)
+    cells = torch.floor((at - bounds[:3]) / torch.tensor(size))
+    misfits = kept[:, None] & ~((cells >= -(2.0**31)) & (cells < 2.0**31))
+    wrong = (misfits.any(1) | ~finite).nonzero()[:, 0].tolist()
+    if not wrong or not finite[wrong[0]]:
+        return ""
+    point = wrong[0]
+    axis = misfits[point].tolist().index(True)
+    return (
+        f"point {point} has {'xyz'[axis]} = {at[point, axis].item():g} m, which is cell {cells[point, axis].item():g} at "
+        f"{size[axis]:g} m a voxel and does not fit 32 bits; use larger voxels or give a range"
     )
 
 

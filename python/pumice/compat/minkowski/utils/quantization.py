@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ...._checks import kind_of, shown
 from ...foreign import PeerAssertionError
 from .hashing import fnv_hash_vec, ravel_hash_vec  # noqa: F401
 
@@ -19,15 +20,11 @@ def sparse_quantize(
     """Distinct int32 cells of points [P, D], in the order in which they first occur, with the features of
     the first point of each; a cell whose points differ in label gets `ignore_label`."""
     numpy = isinstance(coordinates, np.ndarray)
-    points = torch.as_tensor(coordinates)
+    points = _points(coordinates)
+    if features is not None:
+        _check_features(features, points, numpy)
     if quantization_size is not None:
-        size = torch.as_tensor(quantization_size, dtype=torch.float64)
-        if size.dim() > 1 or size.numel() not in (1, points.shape[-1]) or not bool((size > 0).all()):
-            raise PeerAssertionError(
-                f"sparse_quantize: quantization_size = {quantization_size!r}: give a positive number, or one for each of "
-                f"{points.shape[-1]} axes"
-            )
-        points = points / size
+        points = points / _size(quantization_size, points.shape[-1])
     cells = torch.floor(points).int() if points.is_floating_point() else points.int()
     first, inverse = unique_coordinate_map(cells.to(device))
     cells = cells.to(device)[first]
@@ -61,6 +58,47 @@ def sparse_quantize(
     if return_inverse:
         result.append(back)
     return result[0] if len(result) == 1 else tuple(result)
+
+
+def _points(coordinates: Any) -> torch.Tensor:
+    """[P, D]. Raises PeerAssertionError for what is no matrix of numbers."""
+    try:
+        points = torch.as_tensor(coordinates)
+    except (TypeError, ValueError, RuntimeError):
+        raise PeerAssertionError(
+            f"sparse_quantize: coordinates {shown(coordinates)}: give a NumPy array or a tensor [P, D]"
+        ) from None
+    if points.dim() != 2:
+        raise PeerAssertionError(f"sparse_quantize: coordinates have shape {tuple(points.shape)}: give [P, D]")
+    return points
+
+
+def _check_features(features: Any, points: torch.Tensor, numpy: bool) -> None:
+    """Raises PeerAssertionError unless there is a row for each point, as an array beside arrays or a tensor."""
+    if not isinstance(features, torch.Tensor) and not (numpy and isinstance(features, np.ndarray)):
+        wanted = "a NumPy array" if numpy else "a tensor"
+        raise PeerAssertionError(
+            f"sparse_quantize: features are {kind_of(features)}: give {wanted} [P, C], as the coordinates are"
+        )
+    if features.shape[:1] != points.shape[:1]:
+        raise PeerAssertionError(
+            f"sparse_quantize: features have shape {tuple(features.shape)}: give one row for each of {len(points)} "
+            "points, [P, C]"
+        )
+
+
+def _size(quantization_size: Any, axes: int) -> torch.Tensor:
+    """Raises PeerAssertionError unless it is one positive number, or one for each axis."""
+    try:
+        size = torch.as_tensor(quantization_size, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        size = torch.zeros(1)
+    if size.dim() > 1 or size.numel() not in (1, axes) or not bool((size > 0).all()):
+        raise PeerAssertionError(
+            f"sparse_quantize: quantization_size = {quantization_size!r}: give a positive number, or one for each of "
+            f"{axes} axes"
+        )
+    return size
 
 
 def unique_coordinate_map(

@@ -55,6 +55,7 @@ class ToDense(SparseModule):
     """[batch_size, C, shape…]"""
 
     def forward(self, x: SparseConvTensor) -> torch.Tensor:
+        self._check_sparse(x)
         return x.dense()
 
 
@@ -62,6 +63,7 @@ class RemoveGrid(SparseModule):
     """Forgets a grid that was allocated ahead, which nothing here uses."""
 
     def forward(self, x: SparseConvTensor) -> SparseConvTensor:
+        self._check_sparse(x)
         x.grid = None
         return x
 

@@ -14,12 +14,15 @@ from ...foreign import PeerAssertionError, check_rows
 from ...mistakes import other_way_round
 
 
-def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray]) -> list[int]:
-    """One number for all axes, or one each."""
-    numbers = [val] * ndim if isinstance(val, (int, np.integer)) else list(val)
-    if len(numbers) != ndim:
-        raise PeerAssertionError(f"{tuple(numbers)}: give one number, or one for each of {ndim} axes")
-    return [int(number) for number in numbers]
+def expand_nd(ndim: int, val: Union[int, Sequence[int], np.ndarray], name: str = "val") -> list[int]:
+    """One number for all axes, or one each. Raises PeerAssertionError, in the name of the argument, for anything else."""
+    try:
+        numbers = [val] * ndim if isinstance(val, (int, np.integer)) else list(val)
+        if len(numbers) == ndim and not isinstance(val, str):
+            return [int(number) for number in numbers]
+    except (TypeError, ValueError):
+        pass
+    raise PeerAssertionError(f"{name} = {val!r}: give one number, or one for each of {ndim} axes")
 
 
 def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_size: int) -> None:
@@ -42,7 +45,7 @@ def check_tensor(features: Tensor, indices: Tensor, spatial_shape: Any, batch_si
         raise PeerAssertionError(
             f"features have {features.shape[0]} rows and indices {indices.shape[0]}: give a row of features for each site"
         )
-    if not hasattr(spatial_shape, "__len__"):
+    if isinstance(spatial_shape, str) or not hasattr(spatial_shape, "__len__"):
         raise PeerAssertionError(f"spatial_shape {shown(spatial_shape)}: give a number for each axis, as [41, 1440, 1440]")
     if len(spatial_shape) != indices.shape[1] - 1:
         raise PeerAssertionError(

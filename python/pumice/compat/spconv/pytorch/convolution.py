@@ -69,7 +69,7 @@ class SparseConvolution(WindowedModule):
         dtype: torch.dtype | None = None,
     ) -> None:
         # The base asks for them.
-        behind = expand_nd(ndim, output_padding)
+        behind = expand_nd(ndim, output_padding, "output_padding")
         self.__dict__.update(inverse=inverse, transposed=transposed, output_padding=behind)
         self._offsets_of_mask = 128 if large_kernel_fast_algo else 32
         super().__init__(

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.fx import Proxy, ProxyableClassMeta
 
 from .... import _C, ops
-from ...._checks import at_least_one
+from ...._checks import at_least_one, full_kind_of
 from ....coords import Coordinates
 from ....nn import deferred
 from ....ops.modes import version_of
-from ...foreign import PeerAssertionError
+from ...foreign import PeerAssertionError, check_rows
 from ...mistakes import NoTensor
 from .. import constants
 from ..core import ConvAlgo
@@ -176,6 +176,7 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         """Other features, for the same rows."""
         if type(feature) is Tensor:
             return self._holding(feature)
+        check_rows("replace_feature: features", feature)
         held, use = deferred.store(feature)
         result = self._holding(held)
         result._use = use
@@ -262,6 +263,11 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
 def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
     """What is added row by row has to stand on the same sites."""
     at_least_one(f"{what}: input", tensors, "SparseConvTensor")
+    for number, x in enumerate(tensors):
+        if not isinstance(x, SparseConvTensor):
+            raise PeerAssertionError(
+                f"{what}: tensor {number} is {full_kind_of(x)}: give a SparseConvTensor, as x.replace_feature(features) makes one"
+            )
     first = tensors[0]
     for other in tensors[1:]:
         if other.indices is first.indices:

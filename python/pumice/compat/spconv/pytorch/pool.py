@@ -148,6 +148,7 @@ class _GlobalPool(SparseModule):
     _kind: str
 
     def forward(self, input: SparseConvTensor) -> Tensor:
+        self._check_sparse(input)
         return ops.global_pool(input.computed(), input.coords, self._kind)
 
 

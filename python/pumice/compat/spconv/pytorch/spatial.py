@@ -12,6 +12,7 @@ class RemoveDuplicate(SparseModule):
     """The first row of each site that occurs more than once, in order of the sites."""
 
     def forward(self, x: SparseConvTensor) -> SparseConvTensor:
+        self._check_sparse(x)
         _, row_of = torch.unique(x.indices, dim=0, return_inverse=True)
         rows = torch.arange(len(row_of), device=row_of.device)
         count = int(row_of.max()) + 1 if len(row_of) else 0

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .... import _C
 from ...._checks import kind_of, shown
+from ...._tensors import as_device
 from ..voxels import Grid, voxelize
 
 
@@ -29,7 +30,7 @@ class PointToVoxel:
         if not hasattr(vsize_xyz, "__len__"):
             raise _C.UserError(f"vsize_xyz {shown(vsize_xyz)}: give a size for each axis, as [0.1, 0.1, 0.2]")
         self.ndim = len(vsize_xyz)
-        self.device = torch.device(device)
+        self.device = as_device(device)
         self.num_point_features = num_point_features
         self.max_num_voxels = max_num_voxels
         self.max_num_points_per_voxel = max_num_points_per_voxel

@@ -38,6 +38,17 @@ class SparseModule(torch.nn.Module):
             return f"{type(self).__name__} {name!r}"
         return place_of(self, sys._getframe(1))
 
+    def _check_sparse(self, x: Any) -> None:
+        """Raises PeerAssertionError for what is no sparse tensor."""
+        if not isinstance(x, SparseConvTensor):
+            raise self._not_sparse(x)
+
+    def _not_sparse(self, x: Any) -> PeerAssertionError:
+        return PeerAssertionError(
+            f"{self.describe()} takes a SparseConvTensor, and got {full_kind_of(x)}: make one with "
+            "spconv.SparseConvTensor(features, indices, spatial_shape, batch_size)"
+        )
+
 
 class WindowedModule(SparseModule):
     """A layer that works through a map: it has a kernel_size, stride, padding and dilation, and may
@@ -70,10 +81,10 @@ class WindowedModule(SparseModule):
     ) -> None:
         super().__init__(name=name)
         self.ndim = ndim
-        self.kernel_size = expand_nd(ndim, kernel_size)
-        self.stride = expand_nd(ndim, stride)
-        self.padding = expand_nd(ndim, padding)
-        self.dilation = expand_nd(ndim, dilation)
+        self.kernel_size = expand_nd(ndim, kernel_size, "kernel_size")
+        self.stride = expand_nd(ndim, stride, "stride")
+        self.padding = expand_nd(ndim, padding, "padding")
+        self.dilation = expand_nd(ndim, dilation, "dilation")
         self.indice_key = indice_key
         self.subm = subm
         self.algo = self._default_algo() if algo is None else algo
@@ -93,15 +104,8 @@ class WindowedModule(SparseModule):
         if self._counts_voxels():
             self.max_num_voxels_during_training.clamp_min_(rows)
 
-    def _not_sparse(self, x: Any) -> PeerAssertionError:
-        return PeerAssertionError(
-            f"{self.describe()} takes a SparseConvTensor, and got {full_kind_of(x)}: make one with "
-            "spconv.SparseConvTensor(features, indices, spatial_shape, batch_size)"
-        )
-
     def _check_dimension(self, x: SparseConvTensor) -> None:
-        if not isinstance(x, SparseConvTensor):
-            raise self._not_sparse(x)
+        self._check_sparse(x)
         if len(x.spatial_shape) != self.ndim:
             raise PeerAssertionError(
                 f"{self.describe()}: takes {self.ndim} axes, and the input has {len(x.spatial_shape)}"

@@ -59,9 +59,9 @@ class Conv3d(torch.nn.Module):
             raise PeerAssertionError("generative = True: give transposed = True too")
         self.in_channels = whole_number("in_channels", in_channels, 1)
         self.out_channels = whole_number("out_channels", out_channels, 1)
-        self.kernel_size = make_ntuple(kernel_size, 3)
-        self.stride = make_ntuple(stride, 3)
-        self.padding = make_ntuple(padding, 3)
+        self.kernel_size = make_ntuple(kernel_size, 3, "kernel_size")
+        self.stride = make_ntuple(stride, 3, "stride")
+        self.padding = make_ntuple(padding, 3, "padding")
         if conventions.batch_first:
             self.padding = functional.centred(padding, self.kernel_size, self.stride)
         self.dilation = dilation

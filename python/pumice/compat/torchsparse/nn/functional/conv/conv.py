@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from ...... import ops
-from ......_checks import warn_once
+from ......_checks import full_kind_of, warn_once
 from ......nn import deferred
 from ......window import Window
 from .....foreign import ForeignWeight
+from .....mistakes import PeerTypeError
 from .... import conventions
 from ....axis_numbers import make_ntuple
 from ....tensor import SparseTensor
@@ -74,6 +75,10 @@ def conv3d(
     Raises UserError for a transposed convolution without a convolution to undo, and for a `config` with values that
     there are not.
     """
+    if not isinstance(input, SparseTensor):
+        raise PeerTypeError(
+            f"conv3d: input is {full_kind_of(input)}: give a SparseTensor, as torchsparse.SparseTensor(feats, coords) makes one"
+        )
     warn_of_dilation(dilation)
     if config is not None:
         conv_config.check("config", config)
@@ -83,7 +88,7 @@ def conv3d(
 
 
 def warn_of_dilation(dilation: Any) -> None:
-    if max(make_ntuple(dilation, 3)) > 1:
+    if max(make_ntuple(dilation, 3, "dilation")) > 1:
         warn_once(
             f"torchsparse dilation {dilation}",
             f"dilation = {dilation} has no effect, as in TorchSparse, which ignores it: set "
@@ -107,7 +112,10 @@ def convolve(
 ) -> SparseTensor:
     """What layers call, in one order for all releases; it obeys `dilation`."""
     size, strides, paddings, dilations = (
-        make_ntuple(value, 3) for value in (kernel_size, stride, padding, dilation)
+        make_ntuple(value, 3, name)
+        for name, value in (
+            ("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation)
+        )
     )
     if size == (1, 1, 1) and strides == (1, 1, 1):
         # As a matrix product it takes rows that are no sites, too: it joins a chain on sites that are known.
