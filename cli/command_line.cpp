@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -149,6 +151,37 @@ std::string reworded(const CLI::App& command, const std::string& text) {
   return name + " " + value + ": choose " + wanted_by(*option);
 }
 
+/// How many numbers a word is, with commas between them; 0 for any other word.
+std::int64_t numbers_in(const std::string& word) {
+  std::int64_t count = 0;
+  for (const char* at = word.c_str();; ++at) {
+    char* end = nullptr;
+    (void)std::strtod(at, &end);
+    if (end == at) return 0;
+    ++count;
+    if (*end == '\0') return count;
+    if (*end != ',') return 0;
+    at = end;
+  }
+}
+
+/// How many words an option of several numbers takes, itself among them; 1 for any other word, and
+/// where there are too few numbers.
+std::size_t words_of(const CLI::App& command, std::span<const std::string> words) {
+  if (!words[0].starts_with("--")) return 1;
+  const CLI::Option* const option = command.get_option_no_throw(words[0]);
+  if (option == nullptr || option->get_delimiter() != ',') return 1;
+  std::size_t count = 1;
+  std::int64_t numbers = 0;
+  while (count < words.size() && numbers < option->get_items_expected_max()) {
+    const std::int64_t here = numbers_in(words[count]);
+    if (here == 0) break;
+    numbers += here;
+    ++count;
+  }
+  return numbers >= option->get_items_expected_min() ? count : 1;
+}
+
 }   // namespace
 
 void expect_known_command(const CLI::App& app, std::span<const std::string> words) {
@@ -182,6 +215,24 @@ const CLI::App& chosen_command(const CLI::App& app, std::span<const std::string>
     if (command->get_name() == words[0]) return chosen_command(*command, words.subspan(1));
   }
   return app;
+}
+
+std::vector<std::string> with_numbers_last(const CLI::App& command,
+                                           const std::vector<std::string>& words) {
+  std::vector<std::string> first, last;
+  for (std::size_t at = 0; at < words.size();) {
+    if (words[at] == "--") {
+      last.insert(last.end(), words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      break;
+    }
+    const std::size_t end = at + words_of(command, std::span(words).subspan(at));
+    std::vector<std::string>& to = end > at + 1 ? last : first;
+    to.insert(to.end(), words.begin() + static_cast<std::ptrdiff_t>(at),
+              words.begin() + static_cast<std::ptrdiff_t>(end));
+    at = end;
+  }
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
 }
 
 std::string sentence(const CLI::App& command, const CLI::ParseError& error) {

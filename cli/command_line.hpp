@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -17,6 +18,11 @@ void expect_known_command(const CLI::App& app, std::span<const std::string> word
 
 /// The command that `words`, without the program's name, choose: that of `kernels build` is build.
 const CLI::App& chosen_command(const CLI::App& app, std::span<const std::string> words);
+
+/// The words with options of several numbers behind all else: CLI11 takes whatever stands behind
+/// the numbers for one more of them, as the scan in `--range -10 -10 -3 10 10 3 scan.bin`.
+std::vector<std::string> with_numbers_last(const CLI::App& command,
+                                           const std::vector<std::string>& words);
 
 /// What CLI11 found wrong, and what to give instead.
 std::string sentence(const CLI::App& command, const CLI::ParseError& error);

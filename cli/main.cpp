@@ -67,9 +67,13 @@ int main(int argc, char** argv) {
   // Past `ulimit -f` a write then fails with a sentence, and its unfinished file goes.
   std::signal(SIGXFSZ, SIG_IGN);
   check_log_topics();
-  const std::vector<std::string> words = cli::readable_words(argc, argv);
-  const std::span arguments = std::span(words).subspan(std::min<std::size_t>(1, words.size()));
-  const CLI::App& command = cli::chosen_command(app, arguments);
+  std::vector<std::string> words = cli::readable_words(argc, argv);
+  const auto behind_the_name = [&] {
+    return std::span<const std::string>(words).subspan(std::min<std::size_t>(1, words.size()));
+  };
+  const CLI::App& command = cli::chosen_command(app, behind_the_name());
+  words = cli::with_numbers_last(command, words);
+  const std::span<const std::string> arguments = behind_the_name();
   std::vector<const char*> texts;
   for (const std::string& word : words)
     texts.push_back(word.c_str());

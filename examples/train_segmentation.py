@@ -13,7 +13,7 @@ import argparse
 import dataclasses
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -86,28 +86,41 @@ class Training(State):
         options = self.options
         weights = self.weigh_classes()
         draws = Draws(len(self.training), options.seed, self.drawn)
-        batches = iter(
+        batches = self.until_stopped(
             Batches(self.training, options.device, options.workers, draws, options.batch)
         )
         fresh = self.step == 0
         last_validation = self.seconds
         since = Since(self.step, self.seconds, torch.zeros((), device=options.device))
         self.log.progress(self.progress, "waiting for the first batch")
-        while (progress := self.progress) < 1 and not self.stop.asked:
-            loss, rate = self.train_on(next(batches), weights, one_cycle(progress, options.rate))
+        while (progress := self.progress) < 1 and (batch := next(batches, None)) is not None:
+            loss, rate = self.train_on(batch, weights, one_cycle(progress, options.rate))
             since.loss += loss
             if self.step == 3 and fresh:
                 self.schedule_began = self.seconds  # kernels are compiled and workers run
             progress = self.progress
             if progress < 1 and (self.seconds - since.seconds > 1 or self.step == 1):
                 since = self.report(since, rate, progress)
-            if self.seconds - last_validation > options.every and self.progress < 1:
+            is_due = self.seconds - last_validation > options.every
+            if is_due and self.progress < 1 and not self.stop.asked:
                 self.validate()
                 self.save(self.out)
                 last_validation = self.seconds
                 since = Since(self.step, last_validation, torch.zeros_like(since.loss))
         if not self.stop.asked:
             self.report(since, one_cycle(1, options.rate), 1)
+
+    def until_stopped(self, batches: Batches) -> Iterator[data.Batch]:
+        """The batches, until a stop is asked for. A signal to the whole process group, as of `timeout` or a job
+        scheduler, ends the processes of the loader too, which it then complains about."""
+        try:
+            for batch in batches:
+                if self.stop.asked:
+                    return
+                yield batch
+        except RuntimeError:
+            if not self.stop.asked:
+                raise
 
     def report(self, since: Since, rate: float, progress: float) -> Since:
         """A point of the curves and the bar. Waits for the device."""
@@ -159,15 +172,13 @@ class Training(State):
         self.log.say(f"step {self.step}: {what}")
         self.model.eval()
         confusion = Confusion(len(LABELS.names))
-        for number, batch in enumerate(batches):
-            if self.stop.asked:
-                break
+        for number, batch in enumerate(self.until_stopped(batches)):
             text = f"{what}, street {number + 1} of {len(batches)}"
             self.log.progress(number / len(batches), text)
             with self.autocast:
                 scores = self.model(batch.tensor()).features
             confusion.add(batch.point_labels, scores.argmax(1)[batch.point_to_voxel])
-        else:
+        if not self.stop.asked:
             self.log.progress(1, f"{what} done, streets: {len(batches)}")
         self.model.train()
         return None if self.stop.asked else confusion

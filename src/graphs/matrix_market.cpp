@@ -56,20 +56,31 @@ class DataLines {
     return line;
   }
   std::vector<std::string_view> next(const char* what) {
+    std::vector<std::string_view> words = next_or_none();
+    if (!words.empty()) return words;
+    detail::raise_user(name_, ": ends where ", what,
+                       " should be: it was cut off, or its line of sizes "
+                       "is wrong");
+  }
+  /// UserError where there is one more.
+  void expect_end(std::int64_t entries) {
+    PUMICE_EXPECTS(next_or_none().empty(), here(), ": a line behind the ", entries,
+                   " entries that the line of sizes announces; correct that number");
+  }
+  /// "matrix.mtx, line 7".
+  std::string here() const { return std::string(name_) + ", line " + std::to_string(number_); }
+
+ private:
+  std::vector<std::string_view> next_or_none() {
     std::string_view line;
     while (lines_.next(line)) {
       ++number_;
       std::vector<std::string_view> words = detail::words(line);
       if (!words.empty() && !words[0].starts_with('%')) return words;
     }
-    detail::raise_user(name_, ": ends where ", what,
-                       " should be: it was cut off, or its line of sizes "
-                       "is wrong");
+    return {};
   }
-  /// "matrix.mtx, line 7".
-  std::string here() const { return std::string(name_) + ", line " + std::to_string(number_); }
 
- private:
   detail::Lines lines_;
   std::string_view name_;
   std::int64_t number_ = 0;
@@ -132,6 +143,7 @@ MatrixLines read_matrix_market_from(std::span<const std::byte> bytes, std::strin
     result.column.data<std::int64_t>()[e] = column;
     result.value.data<double>()[e] = *value;
   }
+  lines.expect_end(entries);
   return result;
 }
 

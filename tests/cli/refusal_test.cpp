@@ -145,6 +145,12 @@ TEST_F(RefusalTest, ListsOfNumbers) {
             info({"--range", "-1", "-2", "-0.75", "6", "-0.6", "1"}));
   EXPECT_EQ(info({"--range", "-.5", "-2", "-.75", "6", "-.6", "-.25"}),
             info({"--range", "-0.5,-2,-0.75,6,-0.6,-0.25"}));
+  // In front of a scan, which CLI11 would take for one more of them.
+  EXPECT_EQ(run_json({"info", "--range", "-1", "-1", "-3", "6", "1", "1", scan_}),
+            info({"--range", "-1,-1,-3,6,1,1"}));
+  EXPECT_EQ(run_json({"info", "--voxel", "0.1", scan_}), info({"--voxel", "0.1"}));
+  run_well({"run", "--voxel", "0.5", "second", scan_});
+  run_well({"view", "--size", "400", "300", scan_, "--picture", path("v.png")});
   run_well({"view", scan_, "--picture", path("v.png"), "--size", "400,300"});
   run_well(
       {"bench", "layers", "--scan", scan_, "--channels", "4,8", "--levels", "1", "--repeat", "1"});

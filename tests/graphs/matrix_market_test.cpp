@@ -87,6 +87,9 @@ TEST(MatrixMarket, SaysWhatIsWrongAndWhere) {
             "m.mtx, line 2: columns \"-3\": a whole number from 0 to 2147483647 is needed");
   EXPECT_EQ(said(head + "3 3 2\n1 1 1\n"),
             "m.mtx: ends where an entry should be: it was cut off, or its line of sizes is wrong");
+  EXPECT_EQ(said(head + "3 3 1\n1 1 1\n% a remark\n2 2 2\n"),
+            "m.mtx, line 5: a line behind the 1 entries that the line of sizes announces; correct "
+            "that number");
   EXPECT_EQ(said(head + "3 3 1\n4 1 1\n"),
             "m.mtx, line 3: row \"4\": a whole number from 1 to 3 is needed");
   EXPECT_EQ(said(head + "3 3 1\n1 0 1\n"),
