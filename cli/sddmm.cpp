@@ -6,7 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/ops/spmm.hpp>
 
 #include "arguments.hpp"
@@ -28,8 +30,11 @@ void sample(const SddmmArguments& arguments) {
   const SparseInput input(arguments, {"left", "right"});
   const Tensor left = input.rows("left", lines.rows, "row");
   const Tensor right = input.rows("right", lines.columns, "column");
-  const Csr csr(lines.rows, lines.columns, lines.row, lines.column);
-  const Tensor made = sddmm(csr.view(), left, right);
+  const Stream stream(parse_device(arguments.device));
+  const Csr here(lines.rows, lines.columns, lines.row, lines.column);
+  const Csr csr = copy_to(stream, here.view());
+  const Tensor made =
+      copy_to_host(sddmm(csr.view(), copy_to(stream, left), copy_to(stream, right)), stream);
   Tensor values = made.to(DType::f64);
   for (std::int64_t l = 0; arguments.scale && l < values.rows(); ++l)
     values.data<double>()[l] *= lines.value.data<double>()[l];

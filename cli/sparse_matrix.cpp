@@ -22,17 +22,16 @@ void add_sparse_options(CLI::App& command, SparseArguments& arguments, const cha
       ->required();
   command.add_option("IN", arguments.in, in)->required();
   command.add_option("OUT", arguments.out, out)->required();
-  command.add_option("--device", arguments.device, "cpu")->capture_default_str();
+  command.add_option("--device", arguments.device, "cpu, cuda or cuda:1")->capture_default_str();
   add_precision(command, arguments.precision,
-                "Converts the tensors of IN and the values of the matrix; default: as in IN", true);
+                "Converts the tensors of IN and the values of the matrix; default: as in IN",
+                false);
   add_threads(command);
   add_json(command, arguments.json);
 }
 
 void check_sparse(const SparseArguments& arguments) {
   check_outputs({arguments.matrix, arguments.in}, {{"OUT", arguments.out, Format::tensors}});
-  PUMICE_EXPECTS(parse_device(arguments.device).kind == DeviceKind::cpu, "--device ",
-                 arguments.device, ": sparse matrices are multiplied on the CPU; leave it out");
 }
 
 SparseInput::SparseInput(const SparseArguments& arguments,
@@ -49,7 +48,7 @@ Tensor SparseInput::rows(const char* name, std::int64_t rows, const char* whose)
                  to_string(tensor.shape()), " and the matrix has ", counted(rows, whose),
                  "; a floating type and [", rows, ", F] are needed");
   if (arguments_.precision.empty()) return tensor;
-  return tensor.to(parse_precision(arguments_.precision, Device{}).dtype);
+  return tensor.to(parse_precision(arguments_.precision, parse_device(arguments_.device)).dtype);
 }
 
 }   // namespace pumice::cli

@@ -28,8 +28,7 @@ struct SparseArguments {
 void add_sparse_options(CLI::App& command, SparseArguments& arguments, const char* in,
                         const char* out);
 
-/// UserError for places that cannot take a result, and for a device that does not multiply them;
-/// before anything is read.
+/// UserError for places that cannot take a result, before anything is read.
 void check_sparse(const SparseArguments& arguments);
 
 /// Tensors of IN, converted to the precision that was asked for.

@@ -9,7 +9,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/ops/spmm.hpp>
 
 #include "arguments.hpp"
@@ -61,26 +63,34 @@ void multiply(const SpmmArguments& arguments) {
   const EntryReduction reduction = parse_reduce(arguments.reduce);
   const Tensor values = values_of(lines, entries, x.dtype());
 
-  StepTimer timer(x.stream());
-  const Csr csr(lines.rows, lines.columns, entries.row, entries.column);
+  const Stream stream(parse_device(arguments.device));
+  const Tensor x_there = copy_to(stream, x), values_there = copy_to(stream, values);
+  StepTimer timer(stream);
+  const Csr here(lines.rows, lines.columns, entries.row, entries.column);
+  const Csr csr = copy_to(stream, here.view());
   const double pattern_ms = timer.wait_and_lap();
-  const SpmmResult made = spmm(csr.view(), values, x, reduction);
+  const SpmmResult made = spmm(csr.view(), values_there, x_there, reduction);
   const double forward_ms = timer.wait_and_lap();
 
-  std::vector<std::pair<std::string, ConstTensorView>> written{{"features", made.output}};
+  const Tensor features = copy_to_host(made.output, stream);
+  std::vector<std::pair<std::string, ConstTensorView>> written{{"features", features}};
   Tensor grad_features, grad_values;
   if (input.has("grad_output")) {
-    const Tensor gradient = input.rows("grad_output", lines.rows, "row");
-    PUMICE_EXPECTS(gradient.shape() == made.output.shape() && gradient.dtype() == x.dtype(),
-                   printable_path(arguments.in), ": grad_output is ", name_of(gradient.dtype()),
-                   ' ', to_string(gradient.shape()), " and the result ", name_of(x.dtype()), ' ',
-                   to_string(made.output.shape()), "; they must agree");
-    const Csr back = transposed(csr.view());
+    const Tensor given = input.rows("grad_output", lines.rows, "row");
+    PUMICE_EXPECTS(given.shape() == features.shape() && given.dtype() == x.dtype(),
+                   printable_path(arguments.in), ": grad_output is ", name_of(given.dtype()), ' ',
+                   to_string(given.shape()), " and the result ", name_of(x.dtype()), ' ',
+                   to_string(features.shape()), "; they must agree");
+    const Tensor gradient = copy_to(stream, given);
+    const Csr transpose = transposed(here.view());
+    const Csr back = copy_to(stream, transpose.view());
     const ConstTensorView source = made.source.defined() ? made.source.view() : ConstTensorView();
-    grad_features =
-        spmm_features_gradient(csr.view(), back.view(), values, gradient, source, reduction);
-    grad_values = of_lines(lines, entries,
-                           spmm_values_gradient(csr.view(), x, gradient, 1, source, reduction));
+    grad_features = copy_to_host(
+        spmm_features_gradient(csr.view(), back.view(), values_there, gradient, source, reduction),
+        stream);
+    const Tensor of_entries = copy_to_host(
+        spmm_values_gradient(csr.view(), x_there, gradient, 1, source, reduction), stream);
+    grad_values = of_lines(lines, entries, of_entries);
     written.emplace_back("grad_features", grad_features);
     written.emplace_back("grad_values", grad_values);
   }

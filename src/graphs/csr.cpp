@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include <pumice/core/allocator.hpp>
+#include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 
 #include "core/row_groups.hpp"
+#include "graphs/cuda/long_rows.hpp"
 
 namespace pumice {
 namespace {
@@ -50,9 +53,34 @@ void check_numbers(std::span<const Number> numbers, std::int64_t limit, const ch
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 15;   // entries a task
 
+template <class T> Buffer<T> copy_to(StreamView stream, std::span<const T> list) {
+  Buffer<T> copy(static_cast<std::int64_t>(list.size()), stream, default_allocator(stream.device));
+  if (!list.empty())
+    copy_async(copy.data(), stream.device, list.data(), Device{}, list.size_bytes(), stream);
+  return copy;
+}
+
+/// On a device too, where nobody reads it here.
+template <class T> std::span<const T> list_of(const Buffer<T>& buffer) {
+  return {buffer.data(), static_cast<std::size_t>(buffer.size())};
+}
+
+void check_on_cpu(const CsrView& pattern, const char* op) {
+  PUMICE_EXPECTS(pattern.device.kind == DeviceKind::cpu, op, ": the pattern is on ",
+                 to_string(pattern.device), ": give one on the CPU");
+}
+
+/// An entry's number is its place in most files, which list them row by row.
+bool are_places(std::span<const std::int64_t> numbers) {
+  for (std::size_t place = 0; place < numbers.size(); ++place)
+    if (numbers[place] != static_cast<std::int64_t>(place)) return false;
+  return true;
+}
+
 }   // namespace
 
 void check_pattern(const CsrView& pattern, const char* op) {
+  check_on_cpu(pattern, op);
   check_extents(pattern.rows, pattern.columns, op);
   PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1, op, ": ",
                  pattern.row_begin.size(), " bounds of ", pattern.rows,
@@ -109,17 +137,24 @@ Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTens
             static_cast<std::int32_t>(columns_of[static_cast<std::size_t>(entry_[place])]);
     });
   });
+  if (are_places(entry_.span())) entry_ = {};
 }
 
 CsrView Csr::view() const& {
-  return {.rows = rows_,
-          .columns = columns_,
-          .row_begin = row_begin_.span(),
-          .column = column_.span(),
-          .entry = entry_.span()};
+  return {
+      .rows = rows_,
+      .columns = columns_,
+      .row_begin = list_of(row_begin_),
+      .column = list_of(column_),
+      .entry = list_of(entry_),
+      .device = device_,
+      .long_rows = {.part = long_rows_.part.data(),
+                    .row = long_rows_.row.data(),
+                    .counts = long_rows_.counts.size() > 0 ? long_rows_.counts.data() : nullptr}};
 }
 
 Csr transposed(const CsrView& pattern) {
+  check_on_cpu(pattern, "transposed");
   Buffer<std::int32_t> row_of(pattern.entries());
   parallel_for(pattern.rows, kChunk, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t row = first; row < last; ++row)
@@ -140,6 +175,32 @@ Csr transposed(const CsrView& pattern) {
       result.entry_[to] = pattern.number_of(place);
     }
   });
+  return result;
+}
+
+Csr copy_to(StreamView stream, const CsrView& pattern) {
+  check_on_cpu(pattern, "copy_to");
+  Csr result;
+  result.rows_ = pattern.rows;
+  result.columns_ = pattern.columns;
+  result.device_ = stream.device;
+  result.row_begin_ = copy_to(stream, pattern.row_begin);
+  result.column_ = copy_to(stream, pattern.column);
+  result.entry_ = copy_to(stream, pattern.entry);
+  if (stream.device.kind == DeviceKind::cpu) return result;
+  std::int64_t longest = 0;
+  for (std::int64_t row = 0; row < pattern.rows; ++row)
+    longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
+  if (longest <= kPartEntries) return result;
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  result.long_rows_ = {.part = runner.make<RowPart>(cuda::most_row_parts(pattern.entries())),
+                       .row = runner.make<LongRow>(cuda::most_long_rows(pattern.entries())),
+                       .counts = runner.make<std::int32_t>(2)};
+  cuda::list_long_rows(runner, {.row_begin = result.row_begin_.data(),
+                                .rows = result.rows_,
+                                .part = result.long_rows_.part.data(),
+                                .row = result.long_rows_.row.data(),
+                                .counts = result.long_rows_.counts.data()});
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include "ops/checks.hpp"
 #include "ops/cpu/picked_entries.hpp"
+#include "ops/cuda/sparse_products.hpp"
 
 namespace pumice {
 namespace {
@@ -17,38 +18,48 @@ bool picks(EntryReduction reduction) {
   return reduction == EntryReduction::max || reduction == EntryReduction::min;
 }
 
+bool is_on_device(const CsrView& pattern) {
+  return pattern.device.kind == DeviceKind::cuda;
+}
+
 void check_size(const CsrView& pattern, const char* op) {
   PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1 &&
                      (pattern.entry.empty() || pattern.entry.size() == pattern.column.size()) &&
-                     pattern.row_begin.back() == pattern.entries(),
+                     (is_on_device(pattern) || pattern.row_begin.back() == pattern.entries()),
                  op, ": a pattern of ", pattern.rows, " rows has ", pattern.row_begin.size(),
                  " bounds, ", pattern.entries(), " columns and ", pattern.entry.size(),
                  " numbers: give the view of a Csr");
 }
 
-void check_on_cpu(ConstTensorView tensor, const char* op, const char* name) {
-  PUMICE_EXPECTS(!checks::on_cuda(tensor), op, ": ", name, " is on ", to_string(tensor.device()),
-                 ": sparse matrices are multiplied on the CPU, where copy_to brings it");
+void check_lies_with(ConstTensorView tensor, const CsrView& pattern, const char* op,
+                     const char* name) {
+  PUMICE_EXPECTS(tensor.device() == pattern.device, op, ": ", name, " is on ",
+                 to_string(tensor.device()), " and the pattern on ", to_string(pattern.device),
+                 ": copy_to brings one to the other");
 }
 
-void check_rows_of(ConstTensorView tensor, std::int64_t rows, const char* op, const char* name,
-                   const char* whose) {
+/// `rows`: of the pattern, of which they are `whose`.
+void check_rows_of(ConstTensorView tensor, const CsrView& pattern, std::int64_t rows,
+                   const char* op, const char* name, const char* whose) {
   checks::matrix(tensor, op, name);
-  check_on_cpu(tensor, op, name);
+  check_lies_with(tensor, pattern, op, name);
   PUMICE_EXPECTS(tensor.rows() == rows, op, ": ", name, " has ", tensor.rows(),
                  " rows and the pattern ", rows, ' ', whose, ": give one row for each");
 }
 
+constexpr std::int64_t kMostHeads = 65535;   // blocks along the second axis of a launch
+
 void check_heads(std::int64_t heads, std::int64_t channels, const char* op) {
   PUMICE_EXPECTS(heads >= 1 && channels % heads == 0, op, ": ", heads, " heads of ", channels,
                  " channels: give a divisor");
+  PUMICE_EXPECTS(heads <= kMostHeads, op, ": ", heads, " heads: give at most ", kMostHeads);
 }
 
 /// [entries, heads]; undefined as it is.
 ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
                                ConstTensorView features, const char* op) {
   if (!values.defined()) return values;
-  check_on_cpu(values, op, "values");
+  check_lies_with(values, pattern, op, "values");
   const bool fits =
       (values.rank() == 1 || values.rank() == 2) && values.rows() == pattern.entries();
   PUMICE_EXPECTS(fits, op, ": values have shape ", to_string(values.shape()), ": give [",
@@ -97,19 +108,20 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
                 EntryReduction reduction, const SpmmPlaces& places) {
   const char* const op = "spmm";
   check_size(pattern, op);
-  check_rows_of(features, pattern.columns, op, "features", "columns");
+  check_rows_of(features, pattern, pattern.columns, op, "features", "columns");
   const ConstTensorView weights = checked_values(values, pattern, features, op);
   const Shape shape{pattern.rows, features.extent(1)};
   SpmmResult result;
   result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
   if (picks(reduction))
     result.source = places.source.make(shape, DType::i64, features.stream(), "places.source");
-  gather_reduce({.pattern = pattern,
-                 .values = weights,
-                 .features = features,
-                 .output = result.output.view(),
-                 .source = result.source.defined() ? result.source.view() : TensorView{}},
-                reduction);
+  const GatherReduceArguments arguments{
+      .pattern = pattern,
+      .values = weights,
+      .features = features,
+      .output = result.output.view(),
+      .source = result.source.defined() ? result.source.view() : TensorView{}};
+  is_on_device(pattern) ? cuda::spmm(arguments, reduction) : gather_reduce(arguments, reduction);
   return result;
 }
 
@@ -120,16 +132,24 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
   const char* const op = "spmm_features_gradient";
   check_size(pattern, op);
   check_size(backwards, op);
+  PUMICE_EXPECTS(backwards.device == pattern.device, op, ": backwards is on ",
+                 to_string(backwards.device), " and pattern on ", to_string(pattern.device),
+                 ": give both of one device");
   PUMICE_EXPECTS(backwards.rows == pattern.columns && backwards.columns == pattern.rows &&
                      backwards.entries() == pattern.entries(),
                  op, ": backwards has ", backwards.rows, " x ", backwards.columns, " and ",
                  backwards.entries(), " entries, and the pattern ", pattern.rows, " x ",
                  pattern.columns, " and ", pattern.entries(), " entries: give transposed(pattern)");
-  check_rows_of(grad_output, pattern.rows, op, "grad_output", "rows");
+  check_rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   const ConstTensorView weights = checked_values(values, pattern, grad_output, op);
   check_source(source, grad_output, reduction, op);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
+  if (is_on_device(pattern)) {
+    cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, source, reduction,
+                                 result.view());
+    return result;
+  }
   if (picks(reduction)) {
     cpu::picked_features_gradient(backwards, weights, grad_output, source, result.view());
     return result;
@@ -149,8 +169,8 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                             EntryReduction reduction, const Place& place) {
   const char* const op = "spmm_values_gradient";
   check_size(pattern, op);
-  check_rows_of(features, pattern.columns, op, "features", "columns");
-  check_rows_of(grad_output, pattern.rows, op, "grad_output", "rows");
+  check_rows_of(features, pattern, pattern.columns, op, "features", "columns");
+  check_rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   PUMICE_EXPECTS(features.extent(1) == grad_output.extent(1), op, ": features have ",
                  features.extent(1), " channels and grad_output ", grad_output.extent(1),
@@ -158,6 +178,10 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
   check_heads(heads, features.extent(1), op);
   check_source(source, grad_output, reduction, op);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
+  if (is_on_device(pattern)) {
+    cuda::spmm_values_gradient(pattern, features, grad_output, source, reduction, result.view());
+    return result;
+  }
   if (picks(reduction)) {
     cpu::picked_values_gradient(pattern, features, grad_output, source, result.view());
     return result;
@@ -175,14 +199,18 @@ Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right
              std::int64_t heads, const Place& place) {
   const char* const op = "sddmm";
   check_size(pattern, op);
-  check_rows_of(left, pattern.rows, op, "left", "rows");
-  check_rows_of(right, pattern.columns, op, "right", "columns");
+  check_rows_of(left, pattern, pattern.rows, op, "left", "rows");
+  check_rows_of(right, pattern, pattern.columns, op, "right", "columns");
   checks::same_dtype(right, left.dtype(), op, "right", "left");
   PUMICE_EXPECTS(left.extent(1) == right.extent(1), op, ": left has ", left.extent(1),
                  " channels and right ", right.extent(1), ": give as many");
   check_heads(heads, left.extent(1), op);
   Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
-  edge_dot({.pattern = pattern, .left = left, .right = right, .output = result.view()});
+  if (is_on_device(pattern)) {
+    cuda::sddmm(pattern, left, right, result.view());
+  } else {
+    edge_dot({.pattern = pattern, .left = left, .right = right, .output = result.view()});
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "program.hpp"
+#include "support/gpu.hpp"
 
 namespace pumice::test {
 namespace {
@@ -105,10 +106,31 @@ TEST_F(SparseMatrixTest, SaysWhatDoesNotFit) {
   EXPECT_NE(outcome.err.find("tensor \"feature\" is none that this command takes"),
             std::string::npos)
       << outcome.err;
-  outcome = run_on("sddmm", {"--device", "cuda"});
-  EXPECT_NE(outcome.err.find("sparse matrices are multiplied on the CPU"), std::string::npos)
-      << outcome.err;
-  EXPECT_EQ(outcome.code, 1);
+  outcome = run_on("spmm", {"--precision", "tf32"});   // which is for products of weights
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("choose f32, f64, f16 or bf16"), std::string::npos) << outcome.err;
+}
+
+class SparseMatrixGpu : public SparseMatrixTest {};
+
+TEST_F(SparseMatrixGpu, GivesTheNumbersOfTheCpu) {
+  PUMICE_NEEDS_GPU();
+  write_matrix();
+  write_tensors(
+      {{"features", matrix({1, 10, 2, 20, 3, 30}, 3)}, {"grad_output", matrix({1, 2, 3, 4}, 2)}});
+  for (const char* reduce : {"sum", "mean", "max", "min"}) {
+    std::vector<Values> here, there;
+    for (const char* device : {"cpu", "cuda"}) {
+      const Outcome outcome = run_on("spmm", {"--reduce", reduce, "--device", device});
+      ASSERT_EQ(outcome.code, 0) << outcome.err;
+      for (const char* name : {"features", "grad_features", "grad_values"})
+        (device == std::string("cpu") ? here : there).push_back(made(name));
+    }
+    EXPECT_EQ(here, there) << reduce;   // small whole numbers, halves of them for mean
+  }
+  write_tensors({{"left", matrix({1, 2, 3, 4}, 2)}, {"right", matrix({1, 0, 0, 1, 1, 1}, 3)}});
+  EXPECT_EQ(run_on("sddmm", {"--device", "cuda"}).code, 0);
+  EXPECT_EQ(made("values"), (Values{1, 3, 4}));
 }
 
 }   // namespace

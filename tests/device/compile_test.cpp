@@ -14,6 +14,7 @@
 
 #include "coords/cuda/sources.hpp"
 #include "formats/cuda/sources.hpp"
+#include "graphs/cuda/sources.hpp"
 #include "jit/nvrtc_support.hpp"
 #include "maps/cuda/sources.hpp"
 #include "ops/cuda/sources.hpp"
@@ -54,6 +55,7 @@ TEST(DeviceKernelsCompile, OfCoordinates) {
 TEST(DeviceKernelsCompile, OfMaps) {
   PUMICE_NEEDS_NVRTC();
   expect_compiles(cuda::maps_kernels());
+  expect_compiles(cuda::graphs_kernels());
   expect_compiles(cuda::formats_kernels());
 }
 

@@ -9,6 +9,7 @@
 #include "coords/cuda/sources.hpp"
 #include "fake_driver/fake.hpp"
 #include "formats/cuda/sources.hpp"
+#include "graphs/cuda/sources.hpp"
 #include "maps/cuda/sources.hpp"
 #include "support/device_emulator.hpp"
 #include "support/emulated_kernels.hpp"
@@ -30,7 +31,7 @@ std::size_t argument_bytes(const std::string&) {
 
 Work work_of(const std::string& name, const void* bytes, const cuda::LaunchConfig& config) {
   if (!has(cuda::coords_kernels(), name) && !has(cuda::maps_kernels(), name) &&
-      !has(cuda::formats_kernels(), name))
+      !has(cuda::graphs_kernels(), name) && !has(cuda::formats_kernels(), name))
     return [] {};
   const test::EmulatedKernel* const kernel = test::find_emulated_kernel(name);
   if (kernel == nullptr) std::abort();   // every kernel of sets and maps is emulated

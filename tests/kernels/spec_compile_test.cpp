@@ -2,7 +2,9 @@
 // assembler's notes on serialised wgmma. A spread of them by default; all of them with
 //
 //   PUMICE_ALL_SPECS=1 pumice_kernels_test --gtest_filter='*SpecCompile*'
-// Covers tile_source and gradient_source of src/kernels/cuda.
+//
+// or those whose names begin with "gather_reduce" with PUMICE_ALL_SPECS=gather_reduce.
+// Covers tile_source, gradient_source and entry_source of src/kernels/cuda.
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
@@ -15,6 +17,8 @@
 
 #include "jit/compile.hpp"
 #include "jit/nvrtc_support.hpp"
+#include "kernels/cuda/entry_launch.hpp"
+#include "kernels/cuda/entry_source.hpp"
 #include "kernels/cuda/gradient_source.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "plan/space/gradient_table.hpp"
@@ -51,6 +55,25 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
     sources.push_back({cuda::tile_name(spec), cuda::tile_source(spec)});
   for (const GradientSpec& spec : cuda::standard_gradients(architecture))
     sources.push_back({cuda::gradient_name(spec), cuda::gradient_source(spec)});
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    for (const std::int64_t channels : {1, 6, 32, 128, 512, 4096}) {
+      const EntrySchedule schedule = cuda::entry_schedule(type, channels);
+      for (const auto operation :
+           {EntryOperation::sum, EntryOperation::most, EntryOperation::picked}) {
+        for (const int values : {0, 1, 2}) {
+          GatherReduceSpec spec{type, operation, values > 0, values > 1, schedule};
+          sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+          if (schedule.team == 32) continue;
+          spec.schedule.ways = 32 / schedule.team;
+          sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+        }
+      }
+      for (const bool picked : {false, true}) {
+        const EdgeMapSpec spec{type, picked, schedule};
+        sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+      }
+    }
+  }
   return sources;
 }
 
@@ -73,7 +96,11 @@ TEST_P(SpecCompile, without_spills_and_serialised_products) {
   if (!test::compiles_for(std::stoi(std::string(architecture.name).substr(3))))
     GTEST_SKIP() << "this NVRTC does not compile for " << architecture.name;
   std::vector<jit::Source> sources = sources_for(architecture.bit);
-  const std::size_t step = std::getenv("PUMICE_ALL_SPECS") == nullptr ? 61 : 1;
+  const char* const all = std::getenv("PUMICE_ALL_SPECS");
+  if (all != nullptr && std::string_view(all) != "1")
+    std::erase_if(sources,
+                  [&](const jit::Source& source) { return !source.name.starts_with(all); });
+  const std::size_t step = all == nullptr ? 61 : 1;
   std::vector<jit::Source> spread;
   for (std::size_t i = architecture.bit % step; i < sources.size(); i += step)
     spread.push_back(std::move(sources[i]));

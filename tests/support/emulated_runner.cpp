@@ -22,6 +22,7 @@
 #include <pumice/formats/pair_lists.h>
 #include <pumice/formats/pair_tiles.h>
 #include <pumice/formats/tiles.h>
+#include <pumice/graphs/long_rows.h>
 #include <pumice/grid/fill.h>
 #include <pumice/grid/radix_sort.h>
 #include <pumice/grid/upload.h>
@@ -84,6 +85,7 @@ const std::map<std::string_view, EmulatedKernel>& kernels() {
       PUMICE_EMULATED(invert_rows),
       PUMICE_EMULATED(key_rows),
       PUMICE_EMULATED(layer_norm_rows),
+      PUMICE_EMULATED(list_long_rows),
       PUMICE_EMULATED(mark_occupied),
       PUMICE_EMULATED(mark_reached),
       PUMICE_EMULATED(mark_reached_by_parity),

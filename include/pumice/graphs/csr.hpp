@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <span>
 
+#include <pumice/shared/pattern_ref.h>
 #include <pumice/core/buffer.hpp>
+#include <pumice/core/device.hpp>
 #include <pumice/core/tensor.hpp>
 
 namespace pumice {
@@ -21,6 +23,10 @@ struct CsrView {
   /// [entries] the number of each entry in what the pattern was made from, which is where its value
   /// stands; empty: its place.
   std::span<const std::int64_t> entry{};
+  Device device{};   // on which the lists lie
+  /// On a device: rows that are cut into parts, since one team of threads would be at them for
+  /// long; without counts all rows stay whole.
+  LongRowsRef long_rows{};
 
   std::int64_t entries() const { return static_cast<std::int64_t>(column.size()); }
   std::int64_t begin_of(std::int64_t row) const { return row_begin[static_cast<std::size_t>(row)]; }
@@ -34,10 +40,11 @@ struct CsrView {
 };
 
 /// UserError, in the name of `op` and naming entry and value, unless the lists fit each other, lead
-/// to columns that there are, and number the entries once each. Goes over all entries.
+/// to columns that there are, and number the entries once each. Goes over all entries, which are on
+/// the CPU.
 void check_pattern(const CsrView& pattern, const char* op);
 
-/// Owns a pattern, on the CPU.
+/// Owns a pattern.
 class Csr {
  public:
   Csr() = default;
@@ -52,16 +59,31 @@ class Csr {
 
  private:
   friend Csr transposed(const CsrView& pattern);
+  friend Csr copy_to(StreamView stream, const CsrView& pattern);
+
+  /// Rows that are cut into parts, on a device.
+  struct LongRows {
+    Buffer<RowPart> part;
+    Buffer<LongRow> row;
+    Buffer<std::int32_t> counts;   // [2] parts, rows; of size 0: there are none
+  };
 
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Buffer<std::int64_t> row_begin_;
   Buffer<std::int32_t> column_;
   Buffer<std::int64_t> entry_;
+  Device device_{};
+  LongRows long_rows_{};
 };
 
 /// Rows become columns. Entries keep their numbers, so that the same values belong to both; those
-/// of a row come in ascending order of the columns they had as rows. O(columns + entries).
+/// of a row come in ascending order of the columns they had as rows. O(columns + entries). On the
+/// CPU.
 Csr transposed(const CsrView& pattern);
+
+/// A copy of a pattern on the CPU where `stream` runs, enqueued there; with the list of long rows,
+/// where there are some.
+Csr copy_to(StreamView stream, const CsrView& pattern);
 
 }   // namespace pumice

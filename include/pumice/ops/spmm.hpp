@@ -1,5 +1,6 @@
 // Products of a sparse matrix and features, and their gradients: what message passing on graphs is
-// made of. On the CPU.
+// made of. They run where the pattern is, and all tensors lie there; on a device they are enqueued
+// on the stream of the features, in f32, f16 or bf16.
 #pragma once
 
 #include <pumice/core/results.hpp>

@@ -1,0 +1,41 @@
+// What kernels over the entries of a sparse matrix are launched with.
+#pragma once
+
+#include <pumice/shared/pattern_ref.h>
+
+namespace pumice {
+
+/// Sums or choices of parts of long rows, finished by a second launch in the order of the parts.
+struct PartialRows {
+  float* value = nullptr;      // [parts, channels]
+  int64_t* source = nullptr;   // the same of `most`: the number of the entry
+};
+
+struct GatherArguments {
+  PatternRef pattern;
+  const void* features = nullptr;       // [columns, channels]
+  const void* values = nullptr;         // [entries, heads], by the entries' numbers
+  const int64_t* shared_by = nullptr;   // row_begin of the rows that `features` are of, each of
+                                        // which is divided by its entries; null: not divided
+  const int64_t* picked = nullptr;      // [columns, channels] of `picked`: numbers of entries
+  void* output = nullptr;               // [rows, channels]
+  int64_t* source = nullptr;            // [rows, channels] of `most`
+  PartialRows partial{};
+  int32_t channels = 0;
+  int32_t heads = 1;
+  bool averages = false;   // sums are divided by the number of entries
+  float sign = 1;          // of `most`: -1 for the least
+};
+
+struct EdgeArguments {
+  PatternRef pattern;
+  const void* left = nullptr;        // [rows, channels]
+  const void* right = nullptr;       // [columns, channels]
+  const int64_t* picked = nullptr;   // [rows, channels]: numbers of entries
+  void* output = nullptr;            // [entries, heads], by the entries' numbers
+  int32_t channels = 0;
+  int32_t heads = 1;
+  bool averages = false;   // divided by the number of entries of the row
+};
+
+}   // namespace pumice

@@ -1,0 +1,116 @@
+// What kernels over the entries of a sparse matrix are specialised on: plain values that the host
+// prints as C++ and the device takes as template arguments.
+//
+//   GatherReduce: a team of threads takes a row, each thread some of its channels.
+//
+//       entries of a row        rows of features
+//         ┌─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┐
+//     row ├─ column 9 ─────────► ▬▬▬▬▬▬▬▬ ─┼─► sum, or the most ─► row of the output
+//         └─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┘
+//                                └┘ chunk: what one access moves
+//
+//   EdgeMap: the same team multiplies a row on the left with each of those and adds up over
+//   channels, a number for each entry.
+#pragma once
+
+#include <pumice/shared/tile_spec.h>
+
+namespace pumice {
+
+/// Of a block, whose place is taken until its longest row is done: two warps.
+inline constexpr int kEntryThreads = 64;
+/// Of a multiprocessor at least: 128 registers a thread. Without a number the compiler takes 80 and
+/// spills the 81st.
+inline constexpr int kEntryBlocks = 8;
+
+enum class EntryOperation : int32_t {
+  sum,      // weight · feature, added up; mean is the sum over the number of entries
+  most,     // the largest weight · feature of each channel, and which entry it is of
+  picked,   // weight · feature, where the row that the entry names has picked the entry: the
+            // gradient of `most`
+};
+
+/// How channels are shared out to a team.
+struct EntrySchedule {
+  int32_t team = 32;     // threads, a power of 2 up to 32
+  int32_t ways = 1;      // teams that share the entries of a row, a power of 2; of one warp
+  int32_t chunks = 1;    // of a thread, `team` chunks apart: 1 or 2, more would spill registers
+  int32_t access = 16;   // bytes that all rows are a multiple of, 2 to 16
+};
+
+struct GatherReduceSpec {
+  ElementType type = ElementType::f32;
+  EntryOperation operation = EntryOperation::sum;
+  bool weighted = false;   // by values
+  bool headed = false;     // a value for each head, of which there are several
+  EntrySchedule schedule{};
+};
+
+struct EdgeMapSpec {
+  ElementType type = ElementType::f32;
+  bool picked = false;   // left counts where its row has picked the entry
+  EntrySchedule schedule{};
+};
+
+/// Channels of a chunk: 16 bytes, in narrower accesses where rows are not aligned to that.
+PUMICE_SHARED constexpr int32_t entry_chunk(ElementType type) {
+  return 16 / element_bytes(type);
+}
+
+PUMICE_SHARED constexpr const char* why_invalid(ElementType type, const EntrySchedule& schedule) {
+  if (type == ElementType::tf32) return "tf32 is no type of rows";
+  if (schedule.team < 1 || schedule.team > 32 || (schedule.team & (schedule.team - 1)) != 0)
+    return "team is no power of 2 up to 32";
+  const int32_t ways = schedule.ways;
+  if (ways < 1 || (ways & (ways - 1)) != 0 || ways * schedule.team > 32)
+    return "ways is no power of 2, or their teams are more than a warp";
+  if (schedule.chunks < 1 || schedule.chunks > 2) return "chunks are not 1 or 2";
+  const int32_t access = schedule.access;
+  if (access != 2 && access != 4 && access != 8 && access != 16) return "access is not 2 to 16";
+  return access < element_bytes(type) ? "access is less than an element" : nullptr;
+}
+PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
+  if (spec.headed && !spec.weighted) return "heads without values";
+  return why_invalid(spec.type, spec.schedule);
+}
+PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
+  return spec.schedule.ways > 1 ? "a product of rows has one way"
+                                : why_invalid(spec.type, spec.schedule);
+}
+
+template <decltype(sizeof(0)) kCount>
+PUMICE_SHARED constexpr uint64_t fingerprint_of(const int32_t (&fields)[kCount]) {
+  uint64_t hash = 14695981039346656037u;
+  for (const int32_t field : fields)
+    hash = (hash ^ static_cast<uint32_t>(field)) * 1099511628211u;
+  return hash;
+}
+PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
+  const int32_t fields[] = {static_cast<int32_t>(spec.type),
+                            static_cast<int32_t>(spec.operation),
+                            spec.weighted ? 1 : 0,
+                            spec.headed ? 1 : 0,
+                            spec.schedule.team,
+                            spec.schedule.ways,
+                            spec.schedule.chunks,
+                            spec.schedule.access};
+  return fingerprint_of(fields);
+}
+PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
+  const int32_t fields[] = {static_cast<int32_t>(spec.type), spec.picked ? 1 : 0,
+                            spec.schedule.team, spec.schedule.chunks, spec.schedule.access};
+  return fingerprint_of(fields);
+}
+
+PUMICE_SHARED constexpr bool operator==(const EntrySchedule& a, const EntrySchedule& b) {
+  return a.team == b.team && a.ways == b.ways && a.chunks == b.chunks && a.access == b.access;
+}
+PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherReduceSpec& b) {
+  return a.type == b.type && a.operation == b.operation && a.weighted == b.weighted &&
+         a.headed == b.headed && a.schedule == b.schedule;
+}
+PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
+  return a.type == b.type && a.picked == b.picked && a.schedule == b.schedule;
+}
+
+}   // namespace pumice

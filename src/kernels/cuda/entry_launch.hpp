@@ -1,0 +1,48 @@
+// GatherReduce and EdgeMap on a device, from tensors to launches.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/shared/entry_spec.h>
+#include <pumice/core/tensor.hpp>
+#include <pumice/graphs/csr.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
+
+#include "jit/kernel_runner.hpp"
+
+namespace pumice::cuda {
+
+/// How `channels` of a head are shared out: threads enough for one chunk each, up to a warp's.
+EntrySchedule entry_schedule(ElementType type, std::int64_t channels);
+/// The same, with as many teams of a warp on a row as it has entries for on average: rows of one
+/// warp wait for the longest of them.
+EntrySchedule entry_schedule(ElementType type, std::int64_t channels, const CsrView& pattern);
+
+struct GatherReduceLaunch {
+  CsrView pattern;
+  ConstTensorView values{};   // [entries, heads]; undefined: ones
+  ConstTensorView features;   // [columns, C]
+  TensorView output;          // [rows, C]
+  TensorView source{};        // max, min: i64 [rows, C]
+  /// i64 [columns, C] of the gradient of max and min: an entry counts in the channels whose number
+  /// here is its own.
+  ConstTensorView picked{};
+  /// row_begin of the rows that `features` are of, which are divided by the number of their
+  /// entries: the gradient of mean. Null: not divided.
+  const std::int64_t* shared_by = nullptr;
+};
+/// `reduction`: sum where `picked` is there.
+void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& launch,
+                          EntryReduction reduction);
+
+struct EdgeDotLaunch {
+  CsrView pattern;
+  ConstTensorView left;       // [rows, C]
+  ConstTensorView right;      // [columns, C]
+  TensorView output;          // [entries, heads]
+  ConstTensorView picked{};   // i64 [rows, C]: a channel of left counts for the entry it names
+  bool averages = false;      // divided by the number of entries of the row
+};
+void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch);
+
+}   // namespace pumice::cuda

@@ -1,0 +1,91 @@
+// Prints a specification as C++, with assertions that both compilers see the same one.
+#include "kernels/cuda/entry_source.hpp"
+
+#include <fmt/format.h>
+
+#include <pumice/shared/entry_arguments.h>
+#include <pumice/core/error.hpp>
+
+#include "plan/spec_names.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+const char* name_of(EntryOperation operation) {
+  switch (operation) {
+    case EntryOperation::sum: return "sum";
+    case EntryOperation::most: return "most";
+    case EntryOperation::picked: return "picked";
+  }
+  return "?";
+}
+
+std::string name_of(const EntrySchedule& schedule) {
+  return fmt::format("t{}x{}a{}{}", schedule.team, schedule.chunks, schedule.access,
+                     schedule.ways > 1 ? fmt::format("w{}", schedule.ways) : "");
+}
+
+std::string print(const EntrySchedule& schedule) {
+  return fmt::format("{{.team = {}, .ways = {}, .chunks = {}, .access = {}}}", schedule.team,
+                     schedule.ways, schedule.chunks, schedule.access);
+}
+
+template <class Spec> void check(const Spec& spec) {
+  const char* why = why_invalid(spec);
+  PUMICE_ENSURES(why == nullptr, entry_name(spec), ": ", why == nullptr ? "" : why);
+}
+
+}   // namespace
+
+std::string entry_name(const GatherReduceSpec& spec) {
+  return fmt::format("gather_reduce_{}_{}{}_{}", name_of(spec.operation), name_of(spec.type),
+                     spec.headed     ? "_by_head"
+                     : spec.weighted ? "_weighted"
+                                     : "",
+                     name_of(spec.schedule));
+}
+
+std::string entry_name(const EdgeMapSpec& spec) {
+  return fmt::format("edge_dot_{}{}_{}", name_of(spec.type), spec.picked ? "_picked" : "",
+                     name_of(spec.schedule));
+}
+
+std::string entry_source(const GatherReduceSpec& spec) {
+  check(spec);
+  return fmt::format(
+      "#include <pumice/skeleton/gather_reduce.h>\n"
+      "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
+      "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
+      "    .weighted = {2}, .headed = {3}, .schedule = {4}}};\n"
+      "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
+      "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
+      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
+      "{8}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
+      "  pumice::gather_reduce<kSpec>(arguments);\n"
+      "}}\n"
+      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
+      "{9}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
+      "  pumice::finish_long_rows<kSpec>(arguments);\n"
+      "}}\n",
+      name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed, print(spec.schedule),
+      fingerprint(spec), sizeof(GatherArguments), kEntryThreads, kGatherReduceKernel,
+      kFinishLongRowsKernel, kEntryBlocks);
+}
+
+std::string entry_source(const EdgeMapSpec& spec) {
+  check(spec);
+  return fmt::format(
+      "#include <pumice/skeleton/edge_map.h>\n"
+      "inline constexpr pumice::EdgeMapSpec kSpec{{\n"
+      "    .type = pumice::ElementType::{0}, .picked = {1}, .schedule = {2}}};\n"
+      "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
+      "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
+      "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
+      "{6}(PUMICE_ARGUMENT(pumice::EdgeArguments) arguments) {{\n"
+      "  pumice::edge_dot<kSpec>(arguments);\n"
+      "}}\n",
+      name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
+      sizeof(EdgeArguments), kEntryThreads, kEdgeDotKernel, kEntryBlocks);
+}
+
+}   // namespace pumice::cuda

@@ -1,0 +1,25 @@
+// Products of sparse matrices on a device, of arguments that fit.
+#pragma once
+
+#include <pumice/core/tensor.hpp>
+#include <pumice/graphs/csr.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
+
+namespace pumice::cuda {
+
+void spmm(const GatherReduceArguments& arguments, EntryReduction reduction);
+
+/// `pattern`: the forward one, of which `backwards` is the transpose. `values` [entries, heads] or
+/// undefined; `source` of max and min.
+void spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
+                            ConstTensorView values, ConstTensorView grad_output,
+                            ConstTensorView source, EntryReduction reduction, TensorView output);
+
+/// output [entries, heads].
+void spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
+                          ConstTensorView grad_output, ConstTensorView source,
+                          EntryReduction reduction, TensorView output);
+
+void sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right, TensorView output);
+
+}   // namespace pumice::cuda
