@@ -68,7 +68,11 @@ def command() -> int:
     for name in ("SIGPIPE", "SIGXFSZ"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-    return main(sys.argv[1:])
+    try:
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("pumice: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":

@@ -270,6 +270,25 @@ def test_ctrl_c_writes_a_checkpoint_to_go_on_from(
     assert (out / "model.safetensors").exists()
 
 
+def test_a_loader_whose_processes_a_signal_has_ended_does_not_end_a_training_that_stops(
+    example: Callable[[str], types.ModuleType],
+) -> None:
+    """`timeout` and job schedulers send theirs to the whole group of processes."""
+    until_stopped = example("train_segmentation").Training.until_stopped
+
+    def batches(stop: types.SimpleNamespace, at_the_end: bool):  # noqa: ANN202
+        yield 0
+        stop.asked = signal.SIGTERM if at_the_end else 0
+        raise RuntimeError("DataLoader worker (pid(s) 1) exited unexpectedly")
+
+    stop = types.SimpleNamespace(asked=0)
+    training = types.SimpleNamespace(stop=stop)
+    assert list(until_stopped(training, batches(stop, at_the_end=True))) == [0]
+    stop.asked = 0
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(until_stopped(training, batches(stop, at_the_end=False)))
+
+
 def test_a_second_ctrl_c_ends_at_once(example: Callable[[str], types.ModuleType]) -> None:
     stop_class = example("training_run").Stop
     with stop_class(quiet=True) as stop:
