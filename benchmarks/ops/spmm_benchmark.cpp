@@ -72,10 +72,10 @@ void measure(const Csr& pattern, DType type, std::int64_t channels, const Stream
 
 int main(int count, char** arguments) try {
   PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors [CHANNELS ...]");
+  const Stream stream(Device{DeviceKind::cuda, 0});   // says first where there is no device
   const SafetensorsFile file = SafetensorsFile::open(arguments[1]);
   const std::int64_t nodes = file.get("nodes").span<std::int64_t>()[0];
   const Csr here(nodes, nodes, file.get("row"), file.get("column"));
-  const Stream stream(Device{DeviceKind::cuda, 0});
   const auto start = std::chrono::steady_clock::now();
   const Csr pattern = copy_to(stream, here.view());
   stream.wait();
