@@ -8,10 +8,11 @@ demo: $(BUILD)/build.ninja
 	@tools/demo.sh
 
 # While the compiler runs, pip downloads: PyTorch takes minutes, most of them waiting. Where that fails,
-# tools/test_python.sh tries again and says why, after the tests that need no Python.
+# tools/test_python.sh tries again and says why, after the tests that need no Python. (Not $(MAKE) build: a
+# line that names it runs under `make -n` too.)
 test: $(BUILD)/build.ninja
 	@tools/python_environment.sh & environment=$$!; \
-	  $(MAKE) --no-print-directory build || { built=$$?; kill $$environment; exit $$built; }; \
+	  cmake --build $(BUILD) -j $(JOBS) || { built=$$?; kill $$environment; exit $$built; }; \
 	  wait $$environment || true
 	@tools/fetch_nvrtc.sh
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
