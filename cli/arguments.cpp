@@ -134,11 +134,22 @@ std::string whole_number(const std::string& text) {
   return printable(text) + " is not a whole number from 0 to 2^64 - 1";
 }
 
+std::int64_t numbers_in(const std::string& word) {
+  std::int64_t count = 0;
+  for (const char* at = word.c_str();; ++at) {
+    char* end = nullptr;
+    (void)std::strtod(at, &end);
+    if (end == at) return 0;
+    ++count;
+    if (*end == '\0') return count;
+    if (*end != ',') return 0;
+    at = end;
+  }
+}
+
 CLI::Option* take_numbers(CLI::Option* option, const std::string& example) {
   const auto is_number = [example](const std::string& text) -> std::string {
-    char* end = nullptr;
-    (void)std::strtod(text.c_str(), &end);
-    if (!text.empty() && end == text.c_str() + text.size()) return {};
+    if (numbers_in(text) == 1) return {};
     return printable(text) +
            " is no number; give numbers with spaces or commas between them, as in " + example;
   };

@@ -1,6 +1,7 @@
 // Arguments that several subcommands take.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -59,6 +60,9 @@ void add_threads(CLI::App& command);
 
 /// For CLI11's `check`: digits alone, below 2^64. Empty, or what is wrong.
 std::string whole_number(const std::string& text);
+
+/// How many numbers a word is, with commas between them; 0 for any other word.
+std::int64_t numbers_in(const std::string& word);
 
 /// An option of several numbers, with spaces or commas between them; `example` is how they are
 /// given, for what is said of anything else.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -149,20 +148,6 @@ std::string reworded(const CLI::App& command, const std::string& text) {
   if (choices_in(option->get_type_name()).empty()) return text;
   const std::string value = said.substr(0, said.find(" not in {"));
   return name + " " + value + ": choose " + wanted_by(*option);
-}
-
-/// How many numbers a word is, with commas between them; 0 for any other word.
-std::int64_t numbers_in(const std::string& word) {
-  std::int64_t count = 0;
-  for (const char* at = word.c_str();; ++at) {
-    char* end = nullptr;
-    (void)std::strtod(at, &end);
-    if (end == at) return 0;
-    ++count;
-    if (*end == '\0') return count;
-    if (*end != ',') return 0;
-    at = end;
-  }
 }
 
 /// How many words an option of several numbers takes, itself among them; 1 for any other word, and

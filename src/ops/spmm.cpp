@@ -70,14 +70,18 @@ ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
   return {values.raw(), values.dtype(), {pattern.entries(), heads}, values.stream()};
 }
 
-void check_source(ConstTensorView source, ConstTensorView grad_output, EntryReduction reduction,
-                  const char* op) {
-  if (!picks(reduction)) return;
+/// Undefined for sum and mean, which read none.
+ConstTensorView checked_source(ConstTensorView source, const CsrView& pattern,
+                               ConstTensorView grad_output, EntryReduction reduction,
+                               const char* op) {
+  if (!picks(reduction)) return {};
   PUMICE_EXPECTS(
       source.defined() && source.dtype() == DType::i64 && source.shape() == grad_output.shape(), op,
       ": source is ", source.defined() ? to_string(source.shape()) : "undefined",
       " for a gradient of ", to_string(grad_output.shape()),
       ": give what spmm returned for max or min");
+  check_lies_with(source, pattern, op, "source");
+  return source;
 }
 
 /// Rows over the number of their entries.
@@ -142,16 +146,16 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                  pattern.columns, " and ", pattern.entries(), " entries: give transposed(pattern)");
   check_rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   const ConstTensorView weights = checked_values(values, pattern, grad_output, op);
-  check_source(source, grad_output, reduction, op);
+  const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
   if (is_on_device(pattern)) {
-    cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, source, reduction,
+    cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, chosen, reduction,
                                  result.view());
     return result;
   }
   if (picks(reduction)) {
-    cpu::picked_features_gradient(backwards, weights, grad_output, source, result.view());
+    cpu::picked_features_gradient(backwards, weights, grad_output, chosen, result.view());
     return result;
   }
   const Tensor means =
@@ -176,14 +180,14 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                  features.extent(1), " channels and grad_output ", grad_output.extent(1),
                  ": give those of one product");
   check_heads(heads, features.extent(1), op);
-  check_source(source, grad_output, reduction, op);
+  const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
   if (is_on_device(pattern)) {
-    cuda::spmm_values_gradient(pattern, features, grad_output, source, reduction, result.view());
+    cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view());
     return result;
   }
   if (picks(reduction)) {
-    cpu::picked_values_gradient(pattern, features, grad_output, source, result.view());
+    cpu::picked_values_gradient(pattern, features, grad_output, chosen, result.view());
     return result;
   }
   const Tensor means =

@@ -178,6 +178,21 @@ TEST(SpmmGpu, reads_no_row_that_no_entry_names) {
   EXPECT_TRUE(same_bits(copy_to_host(got.output, stream), expected));
 }
 
+TEST(SpmmGpu, gradients_of_a_sum_read_no_source) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = random_pattern(4, 3, 9, 1);
+  const Csr csr = one.csr(), back = transposed(csr.view());
+  const Csr forward = copy_to(stream, csr.view()), backwards = copy_to(stream, back.view());
+  const Tensor g = there(random_tensor({4, 6}, DType::f32, 1), stream);
+  const Tensor picked = there(Tensor::full({4, 6}, DType::i64, -1), stream);
+  const auto gradient = [&](ConstTensorView source) {
+    return copy_to_host(spmm_features_gradient(forward.view(), backwards.view(), {}, g, source),
+                        stream);
+  };
+  EXPECT_TRUE(same_bits(gradient(picked), gradient({})));
+}
+
 TEST(SddmmGpu, is_the_dot_product_of_the_rows_of_each_entry) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
@@ -212,6 +227,14 @@ TEST(SpmmGpu, refuses_what_lies_elsewhere_and_types_without_kernels) {
   const Tensor here = Tensor::zeros({3, 6}, DType::f32);
   EXPECT_EQ(message_of([&] { spmm(forward.view(), {}, here); }),
             "spmm: features is on cpu and the pattern on cuda:0: copy_to brings one to the other");
+  const Tensor x = there(here, stream);
+  const Tensor g = there(Tensor::zeros({4, 6}, DType::f32), stream);
+  const Tensor picked = Tensor::full({4, 6}, DType::i64, -1);
+  EXPECT_EQ(
+      message_of(
+          [&] { spmm_values_gradient(forward.view(), x, g, 1, picked, EntryReduction::max); }),
+      "spmm_values_gradient: source is on cpu and the pattern on cuda:0: copy_to brings one to "
+      "the other");
   const Tensor wide = there(Tensor::zeros({3, 6}, DType::f64), stream);
   EXPECT_NE(message_of([&] { spmm(forward.view(), {}, wide); }).find("features holds f64"),
             std::string::npos);
