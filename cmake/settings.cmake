@@ -42,6 +42,11 @@ if(PUMICE_SANITIZE)
   if(PUMICE_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
+  # For code that only calls the library: without these checks of every access a file of tests compiles in two
+  # thirds of the time (12.0 s to 7.8), and the address sanitizer still sees where an access goes.
+  if(PUMICE_SANITIZE MATCHES "undefined")
+    set(PUMICE_FEWER_CHECKS -fno-sanitize=null,alignment,object-size,vptr)
+  endif()
   if(PUMICE_SANITIZE MATCHES "address")
     set(is_program $<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>)
     target_sources(pumice_settings INTERFACE

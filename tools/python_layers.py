@@ -15,8 +15,8 @@ EXTENSION = f"{PACKAGE}._C"
 # From the lowest to the highest: a name is a module of the package, or a folder with all that is in it.
 # docs/architecture.md has the same table, with a sentence for each layer.
 LAYERS = {
-    "base": ["_checks", "_framework", "_needs_torch", "_program", "_progress", "_registry", "_tensors", "_version", "_where", "doctor", "window"],
-    "sites": ["_fields", "_objects", "_sites", "coords"],
+    "base": ["_checks", "_entries", "_framework", "_needs_torch", "_program", "_progress", "_registry", "_tensors", "_version", "_where", "doctor", "window"],
+    "sites": ["_fields", "_objects", "_sites", "coords", "graph"],
     "operators": ["ops"],
     "tensors": ["_torch_functions", "joining", "points", "tensor", "tensor_values", "view", "voxels"],
     "layers": ["nn"],

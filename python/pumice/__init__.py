@@ -62,6 +62,7 @@ InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please repor
 if _TYPE_CHECKING:
     from . import compat, convert, data, losses, metrics, models, nn, ops
     from .coords import Coordinates
+    from .graph import Graph
     from .joining import cat, collate
     from .profiling import candidates, explain
     from .tensor import SparseTensor
@@ -81,6 +82,7 @@ _WITH_TORCH = {
     "nn": "pumice.nn",
     "ops": "pumice.ops",
     "Coordinates": "pumice.coords",
+    "Graph": "pumice.graph",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
     "Tuning": "pumice.tuning",
@@ -99,6 +101,7 @@ _WITH_TORCH = {
 __all__ = [
     "Coordinates",
     "Error",
+    "Graph",
     "InternalError",
     "Plan",
     "PointCloud",

@@ -12,6 +12,7 @@
 #include <pumice/jit/support.hpp>
 
 #include "arguments.hpp"
+#include "graphs.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -135,5 +136,6 @@ NB_MODULE(_C, module) {
   bind_dense(module);
   bind_points(module);
   bind_rows(module);
+  bind_graphs(module);
   bind_weights(module);
 }

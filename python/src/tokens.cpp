@@ -1,8 +1,8 @@
-// Sites and maps inside tensors: what an operator of torch.library takes and a compiled graph can
-// carry; and what a backward pass needs, which autograd then frees when it frees its tensors. A
-// token is one int64 on the host; its memory owns the object, so the object lives as long as any
-// tensor shares that memory, whatever the framework does with it. A copy of the number stands for
-// the same object for as long as the original lives.
+// Sites, maps and graphs inside tensors: what an operator of torch.library takes and a compiled
+// graph can carry; and what a backward pass needs, which autograd then frees when it frees its
+// tensors. A token is one int64 on the host; its memory owns the object, so the object lives as
+// long as any tensor shares that memory, whatever the framework does with it. A copy of the number
+// stands for the same object for as long as the original lives.
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -12,6 +12,7 @@
 #include <pumice/core/error.hpp>
 
 #include "arguments.hpp"
+#include "graphs.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
 
@@ -20,7 +21,7 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-using Object = std::variant<Sites, Map, std::shared_ptr<const nn::ChainRecord>>;
+using Object = std::variant<Sites, Map, GraphHandle, std::shared_ptr<const nn::ChainRecord>>;
 
 class Registry {
  public:
@@ -37,8 +38,8 @@ class Registry {
     const std::lock_guard lock(mutex_);
     const auto found = objects_.find(number);
     PUMICE_EXPECTS(found != objects_.end(), "token ", number,
-                   " stands for no coordinates and no map that still exist: keep the sparse "
-                   "tensor that it came from, and do not compute with tokens");
+                   " stands for no coordinates, map or graph that still exist: keep the sparse "
+                   "tensor or graph that it came from, and do not compute with tokens");
     return *found->second;
   }
 
@@ -103,6 +104,11 @@ void bind_tokens(nb::module_& module) {
       module, "sites_token", [](const Sites& sites) { return make_token(sites); }, "sites"_a);
   define(
       module, "map_token", [](const Map& map) { return make_token(map); }, "map"_a);
+  define(
+      module, "graph_token", [](const GraphHandle& graph) { return make_token(graph); }, "graph"_a);
+  define(
+      module, "graph_of", [](nb::handle token) { return find_as<GraphHandle>(token, "a graph"); },
+      "token"_a);
   define(
       module, "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); },
       "token"_a);

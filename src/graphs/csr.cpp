@@ -1,4 +1,4 @@
-// Makes patterns by a counting sort.
+// Checks patterns, and hands what makes them to the back ends.
 #include <pumice/graphs/csr.hpp>
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 #include <pumice/core/allocator.hpp>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
-#include <pumice/core/parallel.hpp>
+#include <pumice/core/stream.hpp>
 
-#include "core/row_groups.hpp"
-#include "graphs/cuda/long_rows.hpp"
+#include "graphs/cpu/patterns.hpp"
+#include "graphs/cuda/patterns.hpp"
 
 namespace pumice {
 namespace {
@@ -29,34 +29,19 @@ void check_list(ConstTensorView list, const char* name) {
       list.rank() == 1 && (list.dtype() == DType::i32 || list.dtype() == DType::i64);
   PUMICE_EXPECTS(is_list, "Csr: ", name, " is ", name_of(list.dtype()), ' ',
                  to_string(list.shape()), ": give whole numbers, i32 or i64, [entries]");
-  PUMICE_EXPECTS(list.device().kind == DeviceKind::cpu, "Csr: ", name, " is on ",
-                 to_string(list.device()), ": copy_to brings it to the CPU");
 }
-
-/// Calls body(span) with the elements.
-template <class Body> void with_numbers(ConstTensorView list, Body&& body) {
-  if (list.dtype() == DType::i64) {
-    body(list.span<std::int64_t>());
-  } else {
-    body(list.span<std::int32_t>());
-  }
-}
-
-template <class Number>
-void check_numbers(std::span<const Number> numbers, std::int64_t limit, const char* name) {
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(numbers[i]);
-    PUMICE_EXPECTS(number >= 0 && number < limit, "Csr: ", name, "[", i, "] = ", number,
-                   " where there are ", limit, ": give numbers from 0 on");
-  }
-}
-
-constexpr std::int64_t kChunk = std::int64_t{1} << 15;   // entries a task
 
 template <class T> Buffer<T> copy_to(StreamView stream, std::span<const T> list) {
   Buffer<T> copy(static_cast<std::int64_t>(list.size()), stream, default_allocator(stream.device));
   if (!list.empty())
     copy_async(copy.data(), stream.device, list.data(), Device{}, list.size_bytes(), stream);
+  return copy;
+}
+
+template <class T> Buffer<T> copy_from(std::span<const T> list, StreamView stream) {
+  Buffer<T> copy(static_cast<std::int64_t>(list.size()));
+  if (!list.empty())
+    copy_async(copy.data(), Device{}, list.data(), stream.device, list.size_bytes(), stream);
   return copy;
 }
 
@@ -68,13 +53,6 @@ template <class T> std::span<const T> list_of(const Buffer<T>& buffer) {
 void check_on_cpu(const CsrView& pattern, const char* op) {
   PUMICE_EXPECTS(pattern.device.kind == DeviceKind::cpu, op, ": the pattern is on ",
                  to_string(pattern.device), ": give one on the CPU");
-}
-
-/// An entry's number is its place in most files, which list them row by row.
-bool are_places(std::span<const std::int64_t> numbers) {
-  for (std::size_t place = 0; place < numbers.size(); ++place)
-    if (numbers[place] != static_cast<std::int64_t>(place)) return false;
-  return true;
 }
 
 }   // namespace
@@ -116,92 +94,70 @@ void check_pattern(const CsrView& pattern, const char* op) {
 }
 
 Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column)
-    : rows_(rows), columns_(columns) {
+    : rows_(rows), columns_(columns), device_(row.device()) {
   check_extents(rows, columns, "Csr");
   check_list(row, "row");
   check_list(column, "column");
   PUMICE_EXPECTS(row.rows() == column.rows(), "Csr: ", row.rows(), " rows and ", column.rows(),
                  " columns: give one of each for every entry");
-  with_numbers(row, [&](auto rows_of) {
-    check_numbers(rows_of, rows, "row");
-    cpu::RowGroups groups = cpu::group_rows(rows_of, rows);
-    row_begin_ = std::move(groups.begin);
-    entry_ = std::move(groups.position);
-  });
-  column_ = Buffer<std::int32_t>(entry_.size());
-  with_numbers(column, [&](auto columns_of) {
-    check_numbers(columns_of, columns, "column");
-    parallel_for(entry_.size(), kChunk, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t place = begin; place < end; ++place)
-        column_[place] =
-            static_cast<std::int32_t>(columns_of[static_cast<std::size_t>(entry_[place])]);
-    });
-  });
-  if (are_places(entry_.span())) entry_ = {};
+  PUMICE_EXPECTS(row.device() == column.device(), "Csr: row is on ", to_string(row.device()),
+                 " and column on ", to_string(column.device()),
+                 ": copy_to brings one to the other");
+  if (device_.kind == DeviceKind::cpu) {
+    lists_ = cpu::group_entries(rows, columns, row, column);
+    return;
+  }
+  PUMICE_EXPECTS(row.rows() == 0 || (rows > 0 && columns > 0), "Csr: ", row.rows(),
+                 " entries where there are ", rows, " rows and ", columns,
+                 " columns: give numbers from 0 on");
+  lists_ = cuda::group_entries(rows, columns, row, column);
 }
 
 CsrView Csr::view() const& {
   return {
       .rows = rows_,
       .columns = columns_,
-      .row_begin = list_of(row_begin_),
-      .column = list_of(column_),
-      .entry = list_of(entry_),
+      .row_begin = list_of(lists_.row_begin),
+      .column = list_of(lists_.column),
+      .entry = list_of(lists_.entry),
       .device = device_,
-      .long_rows = {.part = long_rows_.part.data(),
-                    .row = long_rows_.row.data(),
-                    .counts = long_rows_.counts.size() > 0 ? long_rows_.counts.data() : nullptr}};
+      .long_rows = {.part = lists_.part.data(),
+                    .row = lists_.long_row.data(),
+                    .counts = lists_.long_counts.size() > 0 ? lists_.long_counts.data() : nullptr}};
 }
 
-Csr transposed(const CsrView& pattern) {
-  check_on_cpu(pattern, "transposed");
-  Buffer<std::int32_t> row_of(pattern.entries());
-  parallel_for(pattern.rows, kChunk, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row)
-      std::fill(row_of.data() + pattern.begin_of(row), row_of.data() + pattern.end_of(row),
-                static_cast<std::int32_t>(row));
-  });
-  cpu::RowGroups groups = cpu::group_rows(pattern.column, pattern.columns);
-  Csr result;
-  result.rows_ = pattern.columns;
-  result.columns_ = pattern.rows;
-  result.row_begin_ = std::move(groups.begin);
-  result.column_ = Buffer<std::int32_t>(pattern.entries());
-  result.entry_ = std::move(groups.position);   // places, which become numbers
-  parallel_for(pattern.entries(), kChunk, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t to = begin; to < end; ++to) {
-      const std::int64_t place = result.entry_[to];
-      result.column_[to] = row_of[place];
-      result.entry_[to] = pattern.number_of(place);
-    }
-  });
-  return result;
+Csr transposed(const CsrView& pattern, StreamView stream) {
+  PUMICE_EXPECTS(pattern.device == stream.device, "transposed: the pattern is on ",
+                 to_string(pattern.device), " and the stream on ", to_string(stream.device),
+                 ": give a stream of the pattern's device");
+  return {pattern.columns, pattern.rows, pattern.device,
+          pattern.device.kind == DeviceKind::cpu ? cpu::transposed(pattern)
+                                                 : cuda::transposed(pattern, stream)};
 }
 
 Csr copy_to(StreamView stream, const CsrView& pattern) {
   check_on_cpu(pattern, "copy_to");
-  Csr result;
-  result.rows_ = pattern.rows;
-  result.columns_ = pattern.columns;
-  result.device_ = stream.device;
-  result.row_begin_ = copy_to(stream, pattern.row_begin);
-  result.column_ = copy_to(stream, pattern.column);
-  result.entry_ = copy_to(stream, pattern.entry);
-  if (stream.device.kind == DeviceKind::cpu) return result;
-  std::int64_t longest = 0;
-  for (std::int64_t row = 0; row < pattern.rows; ++row)
-    longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
-  if (longest <= kPartEntries) return result;
-  jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  result.long_rows_ = {.part = runner.make<RowPart>(cuda::most_row_parts(pattern.entries())),
-                       .row = runner.make<LongRow>(cuda::most_long_rows(pattern.entries())),
-                       .counts = runner.make<std::int32_t>(2)};
-  cuda::list_long_rows(runner, {.row_begin = result.row_begin_.data(),
-                                .rows = result.rows_,
-                                .part = result.long_rows_.part.data(),
-                                .row = result.long_rows_.row.data(),
-                                .counts = result.long_rows_.counts.data()});
-  return result;
+  PatternLists lists{.row_begin = copy_to(stream, pattern.row_begin),
+                     .column = copy_to(stream, pattern.column),
+                     .entry = copy_to(stream, pattern.entry)};
+  if (stream.device.kind != DeviceKind::cpu) {
+    std::int64_t longest = 0;
+    for (std::int64_t row = 0; row < pattern.rows; ++row)
+      longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
+    if (longest > kPartEntries) cuda::add_long_rows(lists, pattern.rows, stream);
+  }
+  return {pattern.rows, pattern.columns, stream.device, std::move(lists)};
+}
+
+Csr copy_to_host(const CsrView& pattern, StreamView stream) {
+  PUMICE_EXPECTS(pattern.device == stream.device, "copy_to_host: the pattern is on ",
+                 to_string(pattern.device), " and the stream on ", to_string(stream.device),
+                 ": give a stream of the pattern's device");
+  PatternLists lists{.row_begin = copy_from(pattern.row_begin, stream),
+                     .column = copy_from(pattern.column, stream),
+                     .entry = copy_from(pattern.entry, stream)};
+  wait(stream);
+  return {pattern.rows, pattern.columns, Device{}, std::move(lists)};
 }
 
 }   // namespace pumice

@@ -11,6 +11,7 @@
 
 #include "coords/cuda/sources.hpp"
 #include "formats/cuda/sources.hpp"
+#include "graphs/cuda/sources.hpp"
 #include "maps/cuda/sources.hpp"
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
@@ -144,8 +145,8 @@ void DeviceKernels::add(const cuda::PlannedKernel& kernel) {
 }
 
 void DeviceKernels::add_shared() {
-  for (const auto groups : {cuda::coords_kernels(), cuda::maps_kernels(), cuda::formats_kernels(),
-                            cuda::ops_kernels()}) {
+  for (const auto groups : {cuda::coords_kernels(), cuda::maps_kernels(), cuda::graphs_kernels(),
+                            cuda::formats_kernels(), cuda::ops_kernels()}) {
     for (const jit::KernelGroup& group : groups)
       add({.source = &group.source, .kind = group.source.name.c_str()});
   }

@@ -7,44 +7,15 @@
 #include <pumice/core/parallel.hpp>
 #include <pumice/kernels/edge_map.hpp>
 
-#include "ops/checks.hpp"
 #include "ops/cpu/picked_entries.hpp"
 #include "ops/cuda/sparse_products.hpp"
+#include "ops/pattern_checks.hpp"
 
 namespace pumice {
 namespace {
 
 bool picks(EntryReduction reduction) {
   return reduction == EntryReduction::max || reduction == EntryReduction::min;
-}
-
-bool is_on_device(const CsrView& pattern) {
-  return pattern.device.kind == DeviceKind::cuda;
-}
-
-void check_size(const CsrView& pattern, const char* op) {
-  PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1 &&
-                     (pattern.entry.empty() || pattern.entry.size() == pattern.column.size()) &&
-                     (is_on_device(pattern) || pattern.row_begin.back() == pattern.entries()),
-                 op, ": a pattern of ", pattern.rows, " rows has ", pattern.row_begin.size(),
-                 " bounds, ", pattern.entries(), " columns and ", pattern.entry.size(),
-                 " numbers: give the view of a Csr");
-}
-
-void check_lies_with(ConstTensorView tensor, const CsrView& pattern, const char* op,
-                     const char* name) {
-  PUMICE_EXPECTS(tensor.device() == pattern.device, op, ": ", name, " is on ",
-                 to_string(tensor.device()), " and the pattern on ", to_string(pattern.device),
-                 ": copy_to brings one to the other");
-}
-
-/// `rows`: of the pattern, of which they are `whose`.
-void check_rows_of(ConstTensorView tensor, const CsrView& pattern, std::int64_t rows,
-                   const char* op, const char* name, const char* whose) {
-  checks::matrix(tensor, op, name);
-  check_lies_with(tensor, pattern, op, name);
-  PUMICE_EXPECTS(tensor.rows() == rows, op, ": ", name, " has ", tensor.rows(),
-                 " rows and the pattern ", rows, ' ', whose, ": give one row for each");
 }
 
 constexpr std::int64_t kMostHeads = 65535;   // blocks along the second axis of a launch
@@ -59,7 +30,7 @@ void check_heads(std::int64_t heads, std::int64_t channels, const char* op) {
 ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
                                ConstTensorView features, const char* op) {
   if (!values.defined()) return values;
-  check_lies_with(values, pattern, op, "values");
+  checks::lies_with(values, pattern, op, "values");
   const bool fits =
       (values.rank() == 1 || values.rank() == 2) && values.rows() == pattern.entries();
   PUMICE_EXPECTS(fits, op, ": values have shape ", to_string(values.shape()), ": give [",
@@ -80,7 +51,7 @@ ConstTensorView checked_source(ConstTensorView source, const CsrView& pattern,
       ": source is ", source.defined() ? to_string(source.shape()) : "undefined",
       " for a gradient of ", to_string(grad_output.shape()),
       ": give what spmm returned for max or min");
-  check_lies_with(source, pattern, op, "source");
+  checks::lies_with(source, pattern, op, "source");
   return source;
 }
 
@@ -111,8 +82,8 @@ Tensor averaged(const CsrView& pattern, ConstTensorView grad_output) {
 SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
                 EntryReduction reduction, const SpmmPlaces& places) {
   const char* const op = "spmm";
-  check_size(pattern, op);
-  check_rows_of(features, pattern, pattern.columns, op, "features", "columns");
+  checks::pattern_size(pattern, op);
+  checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
   const ConstTensorView weights = checked_values(values, pattern, features, op);
   const Shape shape{pattern.rows, features.extent(1)};
   SpmmResult result;
@@ -125,7 +96,8 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
       .features = features,
       .output = result.output.view(),
       .source = result.source.defined() ? result.source.view() : TensorView{}};
-  is_on_device(pattern) ? cuda::spmm(arguments, reduction) : gather_reduce(arguments, reduction);
+  checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction)
+                                : gather_reduce(arguments, reduction);
   return result;
 }
 
@@ -134,22 +106,14 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               ConstTensorView source, EntryReduction reduction,
                               const Place& place) {
   const char* const op = "spmm_features_gradient";
-  check_size(pattern, op);
-  check_size(backwards, op);
-  PUMICE_EXPECTS(backwards.device == pattern.device, op, ": backwards is on ",
-                 to_string(backwards.device), " and pattern on ", to_string(pattern.device),
-                 ": give both of one device");
-  PUMICE_EXPECTS(backwards.rows == pattern.columns && backwards.columns == pattern.rows &&
-                     backwards.entries() == pattern.entries(),
-                 op, ": backwards has ", backwards.rows, " x ", backwards.columns, " and ",
-                 backwards.entries(), " entries, and the pattern ", pattern.rows, " x ",
-                 pattern.columns, " and ", pattern.entries(), " entries: give transposed(pattern)");
-  check_rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
+  checks::pattern_size(pattern, op);
+  checks::is_transpose(backwards, pattern, op);
+  checks::rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   const ConstTensorView weights = checked_values(values, pattern, grad_output, op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
-  if (is_on_device(pattern)) {
+  if (checks::is_on_device(pattern)) {
     cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, chosen, reduction,
                                  result.view());
     return result;
@@ -172,9 +136,9 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                             ConstTensorView grad_output, std::int64_t heads, ConstTensorView source,
                             EntryReduction reduction, const Place& place) {
   const char* const op = "spmm_values_gradient";
-  check_size(pattern, op);
-  check_rows_of(features, pattern, pattern.columns, op, "features", "columns");
-  check_rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
+  checks::pattern_size(pattern, op);
+  checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
+  checks::rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   checks::same_dtype(grad_output, features.dtype(), op, "grad_output", "features");
   PUMICE_EXPECTS(features.extent(1) == grad_output.extent(1), op, ": features have ",
                  features.extent(1), " channels and grad_output ", grad_output.extent(1),
@@ -182,7 +146,7 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
   check_heads(heads, features.extent(1), op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
-  if (is_on_device(pattern)) {
+  if (checks::is_on_device(pattern)) {
     cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view());
     return result;
   }
@@ -202,15 +166,15 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
 Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right,
              std::int64_t heads, const Place& place) {
   const char* const op = "sddmm";
-  check_size(pattern, op);
-  check_rows_of(left, pattern, pattern.rows, op, "left", "rows");
-  check_rows_of(right, pattern, pattern.columns, op, "right", "columns");
+  checks::pattern_size(pattern, op);
+  checks::rows_of(left, pattern, pattern.rows, op, "left", "rows");
+  checks::rows_of(right, pattern, pattern.columns, op, "right", "columns");
   checks::same_dtype(right, left.dtype(), op, "right", "left");
   PUMICE_EXPECTS(left.extent(1) == right.extent(1), op, ": left has ", left.extent(1),
                  " channels and right ", right.extent(1), ": give as many");
   check_heads(heads, left.extent(1), op);
   Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
-  if (is_on_device(pattern)) {
+  if (checks::is_on_device(pattern)) {
     cuda::sddmm(pattern, left, right, result.view());
   } else {
     edge_dot({.pattern = pattern, .left = left, .right = right, .output = result.view()});

@@ -32,6 +32,7 @@ MODULES = [
     "pumice.metrics",
     "pumice.models",
     "pumice.nn",
+    "pumice.nn.graph",
     "pumice.nn.init",
     "pumice.ops",
     "pumice.view",

@@ -60,6 +60,19 @@ class Case:
     def source(self, reduction: str) -> torch.Tensor:
         return _ops.reduce_rows(self.x.features.detach(), self.row_of(), 5, reduction)[1]
 
+    def edges(self) -> torch.Tensor:
+        """int64 [2, 20], between 5 sources and 7 targets."""
+        entry = torch.arange(20, device=self.device)
+        return torch.stack([entry * 3 % 5, entry * 2 % 7])
+
+    def graph(self) -> torch.Tensor:
+        if not hasattr(self, "kept_graph"):
+            self.kept_graph = pumice.Graph(self.edges(), (5, 7))
+        return self.kept_graph.token
+
+    def picks(self, reduce: str) -> torch.Tensor:
+        return _ops.spmm(self.graph(), None, self.rows(5, gradient=False), 7, 20, reduce)[1]
+
     def corners(self) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Rows and weights of points beside the sites, and how many rows there are."""
         points = self.indices.to(self.type)
@@ -113,6 +126,13 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
             list(c.x.spatial_shape), False,
         ),
         "on_sites": lambda c: (c.x.features, c.sites, c.sites, len(c.x), len(c.x), "+"),
+        "spmm": lambda c: (c.graph(), c.rows(20, 3), c.rows(5), 7, 20, "sum"),
+        "spmm without values": lambda c: (c.graph(), None, c.rows(5), 7, 20, "mean"),
+        "spmm max": lambda c: (c.graph(), c.rows(20, 1), c.rows(5), 7, 20, "max"),
+        "spmm_features_gradient": lambda c: (c.graph(), c.rows(20, 1), c.rows(7), c.picks("mean"), 5, 20, "mean"),
+        "spmm_values_gradient": lambda c: (c.graph(), c.rows(5), c.rows(7), c.picks("sum"), 7, 20, 3, "sum"),
+        "edge_softmax": lambda c: (c.graph(), c.rows(7), c.rows(5), c.rows(20), 20, 0.2),
+        "edge_softmax of entries": lambda c: (c.graph(), None, None, c.rows(20), 20, 1.0),
         "take_rows": lambda c: (c.x.features, c.row_of()),
         "take_rows by int64": lambda c: (c.x.features, c.row_of().long()),
         "scatter_rows": lambda c: (c.x.features, c.row_of(), 5),
@@ -142,8 +162,13 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
 
 
 def making() -> dict[str, Callable[[Case], Arguments]]:
-    """What makes sites and maps, whose tokens are others at each call."""
+    """What makes sites, maps and graphs, whose tokens are others at each call; and what has no gradient."""
     return {
+        "edge_softmax_gradient": lambda c: (
+            c.graph(), c.rows(7, gradient=False), c.rows(5, gradient=False), None, 0.2,
+            c.rows(20, gradient=False), c.rows(20, gradient=False),
+        ),
+        "create_graph": lambda c: (c.edges(), 7, 5),
         "create_sites": lambda c: (c.indices, None, None, None),
         "create_sites of a grid": lambda c: (c.indices.long(), [9, 9, 9], 2, [1, 1, 1]),
         "voxel_sites": lambda c: (c.indices.float(), None, [2, 2, 1], None, None, None),
@@ -255,7 +280,7 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
 
     inputs = [arguments[place] for place in places]
     assert torch.autograd.gradcheck(run, inputs)
-    if not name.startswith("batch_norm"):
+    if not name.startswith(("batch_norm", "spmm max", "edge_softmax")):  # which refuse, see below
         assert torch.autograd.gradgradcheck(run, inputs)
 
 
@@ -264,6 +289,16 @@ def test_a_second_derivative_of_the_norm_is_refused() -> None:
     made = _ops.batch_norm(*computing()["batch_norm alone"](case))[0]
     (first,) = torch.autograd.grad(made.square().sum(), case.x.features, create_graph=True)
     with pytest.raises(NotImplementedError, match="eager layer"):
+        first.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["spmm max", "edge_softmax"])
+def test_a_second_derivative_of_what_picks_and_of_attention_is_refused(name: str) -> None:
+    arguments = computing()[name](Case(torch.device("cpu")))
+    made = operator(name)(*arguments)
+    made = made if isinstance(made, torch.Tensor) else made[0]
+    (first,) = torch.autograd.grad(made.square().sum(), arguments[2], create_graph=True)
+    with pytest.raises(pumice.UserError, match="no second derivative"):
         first.sum().backward()
 
 
@@ -295,7 +330,7 @@ def test_tokens_own_what_they_stand_for() -> None:
     del token
     assert _C.sites_of(view).rows == len(x)
     del view
-    with pytest.raises(ValueError, match="no coordinates and no map"):
+    with pytest.raises(ValueError, match="no coordinates, map or graph"):
         _C.sites_of(copy)
     with pytest.raises(ValueError, match="of a map"):
         _C.map_of(x.coords.token)
@@ -306,8 +341,8 @@ def test_a_token_may_be_written_over_once_it_is_dead() -> None:
     token = _C.sites_token(random_tensor().coords.sites)
     copy = token.clone()
     token.fill_(7)
-    with pytest.raises(ValueError, match="no coordinates and no map"):
+    with pytest.raises(ValueError, match="no coordinates, map or graph"):
         _C.sites_of(token)
     del token
-    with pytest.raises(ValueError, match="no coordinates and no map"):
+    with pytest.raises(ValueError, match="no coordinates, map or graph"):
         _C.sites_of(copy)

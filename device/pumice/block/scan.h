@@ -44,4 +44,23 @@ template <int kThreads, class T> PUMICE_DEVICE T block_sum(T value) {
   return total;
 }
 
+/// The largest value of all threads, in every thread.
+template <int kThreads> PUMICE_DEVICE float block_max(float value) {
+  constexpr int kWarps = kThreads / kWarpThreads;
+  using Values = Array<float, kThreads / kWarpThreads>;
+  PUMICE_BLOCK_SHARED(Values, warp_values);
+  PUMICE_UNROLL
+  for (int distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+    const float other = warp_shuffle_xor(value, distance);
+    value = other > value ? other : value;
+  }
+  block_sync();   // whoever called before has read its values
+  if (lane_index() == 0) warp_values[warp_index()] = value;
+  block_sync();
+  PUMICE_UNROLL
+  for (int warp = 0; warp < kWarps; ++warp)
+    value = warp_values[warp] > value ? warp_values[warp] : value;
+  return value;
+}
+
 }   // namespace pumice

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include <pumice/shared/pattern_ref.h>
 #include <pumice/core/buffer.hpp>
@@ -44,13 +45,25 @@ struct CsrView {
 /// the CPU.
 void check_pattern(const CsrView& pattern, const char* op);
 
+/// What a pattern consists of, wherever it lies.
+struct PatternLists {
+  Buffer<std::int64_t> row_begin;   // [rows + 1]
+  Buffer<std::int32_t> column;      // [entries]
+  Buffer<std::int64_t> entry;       // [entries], or empty: entries have the numbers of their places
+  /// On a device, rows that are cut into parts.
+  Buffer<RowPart> part;
+  Buffer<LongRow> long_row;
+  Buffer<std::int32_t> long_counts;   // [2] parts, rows; empty: there are none
+};
+
 /// Owns a pattern.
 class Csr {
  public:
   Csr() = default;
-  /// Of entries in any order: `row` and `column` [entries], i32 or i64 on the CPU. Those of a row
-  /// keep their order, and their numbers are their places in these lists. O(rows + entries).
-  /// UserError, naming entry and value, for a row or column that there is not.
+  /// Of entries in any order: `row` and `column` [entries], i32 or i64. Those of a row keep their
+  /// order, and their numbers are their places in these lists. O(rows + entries). UserError, naming
+  /// entry and value, for a row or column that there is not; on a device, where all is enqueued on
+  /// the stream of the lists, the next call that waits raises it.
   Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column);
 
   /// Valid as long as this pattern.
@@ -58,32 +71,29 @@ class Csr {
   CsrView view() const&& = delete;
 
  private:
-  friend Csr transposed(const CsrView& pattern);
+  friend Csr transposed(const CsrView& pattern, StreamView stream);
   friend Csr copy_to(StreamView stream, const CsrView& pattern);
-
-  /// Rows that are cut into parts, on a device.
-  struct LongRows {
-    Buffer<RowPart> part;
-    Buffer<LongRow> row;
-    Buffer<std::int32_t> counts;   // [2] parts, rows; of size 0: there are none
-  };
+  friend Csr copy_to_host(const CsrView& pattern, StreamView stream);
+  Csr(std::int64_t rows, std::int64_t columns, Device device, PatternLists lists)
+      : rows_(rows), columns_(columns), device_(device), lists_(std::move(lists)) {}
 
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
-  Buffer<std::int64_t> row_begin_;
-  Buffer<std::int32_t> column_;
-  Buffer<std::int64_t> entry_;
   Device device_{};
-  LongRows long_rows_{};
+  PatternLists lists_;
 };
 
 /// Rows become columns. Entries keep their numbers, so that the same values belong to both; those
-/// of a row come in ascending order of the columns they had as rows. O(columns + entries). On the
-/// CPU.
-Csr transposed(const CsrView& pattern);
+/// of a row come in the order of the rows they had. O(columns + entries). On a device it is
+/// enqueued on `stream`, which is of the device of the pattern.
+Csr transposed(const CsrView& pattern, StreamView stream = {});
 
 /// A copy of a pattern on the CPU where `stream` runs, enqueued there; with the list of long rows,
 /// where there are some.
 Csr copy_to(StreamView stream, const CsrView& pattern);
+
+/// A copy on the CPU of a pattern on the device of `stream`. Waits for it, and raises what went
+/// wrong there.
+Csr copy_to_host(const CsrView& pattern, StreamView stream);
 
 }   // namespace pumice

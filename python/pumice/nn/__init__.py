@@ -6,7 +6,7 @@ An ordinary PyTorch module works on `.features`: `Sequential` applies it there.
 from typing import TYPE_CHECKING
 
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
-from . import init
+from . import graph, init
 from .activation import (
     ELU,
     GELU,
@@ -94,6 +94,7 @@ __all__ = [
     "ToBEV",
     "ToDense",
     "freeze",
+    "graph",
     "in_order",
     "init",
     "residual",

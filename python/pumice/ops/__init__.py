@@ -5,6 +5,7 @@ from .candidates import candidates, plan_of
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
 from .dense import from_dense, to_bev, to_dense
 from .fused import fold_batch_norm, fused_convolution
+from .graphs import edge_softmax, sddmm, spmm
 from .interpolation import InterpolationMap, interpolate, interpolation_map
 from .maps import (
     Map,
@@ -28,6 +29,7 @@ __all__ = [
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
+    "edge_softmax",
     "finer_sites",
     "fold_batch_norm",
     "from_dense",
@@ -41,6 +43,8 @@ __all__ = [
     "pool",
     "prune",
     "reduce_rows",
+    "sddmm",
+    "spmm",
     "strided_map",
     "submanifold_map",
     "take_rows",

@@ -4,7 +4,10 @@ namespace pumice::cuda {
 
 std::span<const jit::KernelGroup> graphs_kernels() {
   static const std::vector<jit::KernelGroup> groups = {
-      {{.name = "patterns", .text = "#include <pumice/graphs/long_rows.h>\n"}, {"list_long_rows"}},
+      {{.name = "patterns",
+        .text = "#include <pumice/graphs/long_rows.h>\n"
+                "#include <pumice/graphs/patterns.h>\n"},
+       {"bound_rows", "key_entries", "list_entries", "list_long_rows", "turn_entries"}},
   };
   return groups;
 }

@@ -19,6 +19,9 @@ std::span<const jit::KernelGroup> ops_kernels() {
       {{.name = "norms", .text = "#include <pumice/ops/normalize.h>\n"},
        {"invert_deviations", "normalize_gradient", "normalize_rows"}},
       {{.name = "layer norm", .text = "#include <pumice/ops/layer_norm.h>\n"}, {"layer_norm_rows"}},
+      {{.name = "attention", .text = "#include <pumice/ops/edge_softmax.h>\n"},
+       {"edge_softmax", "edge_softmax_gradient", "edge_softmax_gradient_long", "edge_softmax_long",
+        "sum_entries", "sum_entries_long"}},
       {{.name = "items",
         .text = "#include <pumice/ops/column_max.h>\n"
                 "#include <pumice/ops/spread.h>\n"},

@@ -1,0 +1,77 @@
+// Makes the pattern of entries in any order, and transposes one. The host sorts in between:
+//
+//   entries    (row, column) …          │ pattern    rows of columns
+//   key_entries   the row of each       │ (the columns are the keys)
+//        ── grid/radix_sort.h, stable: entries of a row keep their order ──
+//   list_entries  column and number     │ turn_entries  row and number
+//        bound_rows: where each row begins
+#pragma once
+
+#include <pumice/graphs/patterns_arguments.h>
+#include <pumice/platform.h>
+#include <pumice/thread/report.h>
+
+namespace pumice {
+
+/// The number of an entry's row or column; 0 for a mistake, which is reported. There is one row.
+PUMICE_DEVICE int32_t entry_number(const EntryNumbers& numbers, int64_t entry) {
+  const int64_t number = numbers.is_wide != 0
+                             ? static_cast<const int64_t*>(numbers.number)[entry]
+                             : int64_t{static_cast<const int32_t*>(numbers.number)[entry]};
+  if (number >= 0 && number < numbers.limit) return static_cast<int32_t>(number);
+  const bool fits = entry <= int64_t{0x7fffffff};   // the record names elements in 31 bits
+  report(numbers.status, kBadRow, numbers.site, number, numbers.limit,
+         fits ? static_cast<int32_t>(entry) : -1);
+  return 0;
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void key_entries(PUMICE_ARGUMENT(EntryKeyArguments)
+                                                                   a) {
+  const int64_t entry = global_thread_index();
+  if (entry < a.entries) a.key[entry] = static_cast<uint32_t>(entry_number(a.row, entry));
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void list_entries(PUMICE_ARGUMENT(ListEntryArguments)
+                                                                    a) {
+  const int64_t place = global_thread_index();
+  if (place >= a.entries) return;
+  const int64_t entry = a.sorted[place];
+  a.column_of[place] = entry_number(a.column, entry);
+  a.number_of[place] = entry;
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void bound_rows(PUMICE_ARGUMENT(BoundRowArguments)
+                                                                  a) {
+  const int64_t row = global_thread_index();
+  if (row > a.rows) return;
+  int64_t low = 0, high = a.entries;   // the first key that is not below the row
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (int64_t{a.sorted_key[middle]} < row) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  a.row_begin[row] = low;
+}
+
+PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void turn_entries(PUMICE_ARGUMENT(TurnEntryArguments)
+                                                                    a) {
+  const int64_t place = global_thread_index();
+  if (place >= a.entries) return;
+  const int64_t from = a.sorted[place];
+  int64_t low = 0, high = a.pattern.rows - 1;   // the last row that begins at or before `from`
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (a.pattern.row_begin[middle] <= from) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  a.column_of[place] = static_cast<int32_t>(low);
+  a.number_of[place] = a.pattern.number == nullptr ? from : a.pattern.number[from];
+}
+
+}   // namespace pumice

@@ -1,0 +1,240 @@
+"""Defines `Graph`, which edges lead where: what products of sparse matrices and message passing go over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C, _framework  # noqa: F401  (connects PyTorch)
+from ._checks import kind_of, whole_number
+from ._entries import entries_of
+from ._registry import define, fake_token
+from ._tensors import as_device, check_tensor, no_tensor
+
+_MOST_NODES = 2**31 - 1
+
+
+class Graph:
+    """Edges, or the entries of a sparse matrix: entry e is at row `edge_index[1, e]`, its target, and at column
+    `edge_index[0, e]`, its source. Immutable; values, features and gradients are apart from it. It is sorted once,
+    when it is made, and its transpose when a gradient first asks for it, so make one graph and keep it.
+
+    Args:
+        edge_index: int32 or int64 [2, E], sources and targets in any order, as PyG has them; edges may repeat. On
+            the CPU or a GPU.
+        num_nodes: how many there are, or (sources, targets) where these differ; default: the largest number in
+            `edge_index`, and one.
+    Raises:
+        UserError: for a number that is none of the nodes. On a GPU the next call that waits raises it.
+    Waits:
+        On a GPU where `num_nodes` is not given; else never.
+    Example:
+        >>> graph = pumice.Graph(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]]))
+        >>> graph.rows, graph.columns, graph.entries
+        (3, 3, 4)
+        >>> ops.spmm(graph, torch.tensor([[1.0], [10.0], [100.0]]))
+        tensor([[100.],
+                [  1.],
+                [ 11.]])
+    """
+
+    __slots__ = ("_derived", "_edges", "_graph", "_token", "columns", "entries", "rows")
+
+    rows: int
+    columns: int
+    entries: int
+    _derived: dict[Any, Any]
+    _edges: Tensor | None
+    _graph: _C.Graph | None
+    _token: Tensor | None
+
+    def __init__(self, edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None) -> None:
+        sources, targets = _sizes(edge_index, num_nodes)
+        self.rows = targets
+        self.columns = sources
+        self.entries = edge_index.shape[1]
+        self._derived = {}
+        if torch.compiler.is_compiling():
+            self._graph = None
+            self._token = torch.ops.pumice.create_graph(edge_index, targets, sources)
+            self._edges = edge_index.long()
+            return
+        self._edges = None
+        self._graph = _create(edge_index, targets, sources)
+        self._token = None
+
+    @classmethod
+    def _of(cls, graph: _C.Graph) -> Graph:
+        self = cls.__new__(cls)
+        self.rows, self.columns, self.entries = graph.rows, graph.columns, graph.entries
+        self._derived = {}
+        self._edges = None
+        self._graph = graph
+        self._token = None
+        return self
+
+    @classmethod
+    def of(cls, matrix: Any) -> tuple[Graph, Tensor | None]:
+        """(graph, values) of what another library holds: rows of the matrix are targets, columns sources; None for a
+        pattern without values.
+
+        Args:
+            matrix: a sparse tensor of PyTorch (COO, CSR, CSC, BSR, BSC), a sparse matrix or array of SciPy, a graph
+                of NetworkX (an edge from u to v is an entry at row v and column u), one of DGL, or a `SparseTensor`
+                of torch_sparse (PyG's `adj_t`, whose rows are targets).
+        Raises:
+            UserError: for anything else.
+        Waits:
+            On a GPU once, where PyTorch's conversion does.
+        Example:
+            >>> graph, values = pumice.Graph.of(torch.tensor([[0.0, 2.0], [1.0, 0.0]]).to_sparse_csr())
+            >>> graph.edge_index, values
+            (tensor([[1, 0],
+                    [0, 1]]), tensor([2., 1.]))
+        """
+        row, column, shape, values = entries_of(matrix)
+        return cls(torch.stack([column, row]), (shape[1], shape[0])), values
+
+    def to_torch(self, values: Tensor | None = None) -> Tensor:
+        """Values [entries], by default ones, as a sparse COO tensor [rows, columns]; not coalesced, since entries
+        may repeat and have an order."""
+        row, column = self.edge_index.flip(0)
+        if values is None:
+            values = torch.ones(self.entries, device=row.device)
+        return torch.sparse_coo_tensor(torch.stack([row, column]), values, (self.rows, self.columns))
+
+    @property
+    def graph(self) -> _C.Graph:
+        """The graph of the extension, for operators."""
+        if self._graph is None:
+            self._graph = _C.graph_of(self._token)
+        return self._graph
+
+    @property
+    def token(self) -> Tensor:
+        """int64 [1] that stands for the graph in operators of torch.library, which take tensors only."""
+        if self._token is None:
+            self._token = _C.graph_token(self._graph)
+        return self._token
+
+    def traceable(self) -> Graph:
+        """Makes what a compiled function can take but not make: the token, and `edge_index`, which is kept then.
+        Returns the graph. A graph that a compiled function is called with needs it, unless it was made inside of
+        one."""
+        _ = self.token
+        self._edges = self.edge_index
+        return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where its lists lie, and features and values have to."""
+        return torch.device(self.graph.device)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """int64 [2, E], sources and targets in the order of the entries; made anew each time, but for `traceable`."""
+        if self._edges is not None:
+            return self._edges
+        row_begin, column, number = self.graph.lists()
+        rows = torch.arange(self.rows, device=row_begin.device)
+        targets = torch.repeat_interleave(rows, row_begin.diff(), output_size=self.entries)
+        by_place = torch.stack([column.long(), targets])
+        if number is None:
+            return by_place
+        by_number = torch.empty_like(by_place)
+        by_number[:, number] = by_place
+        return by_number
+
+    def transposed(self) -> Graph:
+        """The graph with sources and targets exchanged; entries have the same order."""
+        return Graph._of(self.graph.transposed())
+
+    def to(self, device: torch.device | str) -> Graph:
+        """The same graph on another device; itself where it is there already. Waits for a GPU that it comes from."""
+        device = as_device(device)
+        if device.type == "cuda":
+            torch.cuda.init()
+            index = torch.cuda.current_device() if device.index is None else device.index
+            device = torch.device("cuda", index)
+        if device == self.device:
+            return self
+        return Graph._of(self.graph.copy_to(str(device)))
+
+    def derived(self, key: Any, make: Callable[[Graph], Any]) -> Any:
+        """What `make(self)` returns, made once for each key and kept with the graph; made anew inside a compiled
+        function, and while a CUDA graph is recorded."""
+        if torch.compiler.is_compiling():
+            return make(self)
+        if key not in self._derived:
+            if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                return make(self)
+            self._derived[key] = make(self)
+        return self._derived[key]
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Graph, (self.edge_index, (self.columns, self.rows))
+
+    def __repr__(self) -> str:
+        return f"Graph({self.columns} sources, {self.rows} targets, {self.entries} entries, device={self.device})"
+
+
+def check_graph(graph: Any) -> None:
+    """Raises UserError unless `graph` is one."""
+    if not isinstance(graph, Graph):
+        remedy = "pumice.Graph(edge_index) makes one" if isinstance(graph, Tensor) else "give a pumice.Graph"
+        raise _C.UserError(f"graph is {kind_of(graph)}: {remedy}")
+
+
+def _sizes(edge_index: Any, num_nodes: Any) -> tuple[int, int]:
+    """(sources, targets)"""
+    if not isinstance(edge_index, Tensor):
+        raise _C.UserError(no_tensor("edge_index", edge_index))
+    check_tensor("edge_index", edge_index)
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        remedy = ", as edge_index.t() is" if edge_index.dim() == 2 and edge_index.shape[1] == 2 else ""
+        raise _C.UserError(
+            f"edge_index has shape {tuple(edge_index.shape)}: give [2, edges], sources and targets{remedy}"
+        )
+    if edge_index.dtype not in (torch.int32, torch.int64):
+        raise _C.UserError(f"edge_index is {edge_index.dtype}: give int32 or int64, as edge_index.long() makes")
+    if num_nodes is None:
+        if torch.compiler.is_compiling():
+            raise _C.UserError("num_nodes = None inside a compiled function, which cannot look: give the number of nodes")
+        nodes = int(edge_index.max()) + 1 if edge_index.shape[1] > 0 else 0
+        return max(nodes, 0), max(nodes, 0)
+    if isinstance(num_nodes, (tuple, list, torch.Size)):
+        if len(num_nodes) != 2:
+            raise _C.UserError(f"num_nodes has {len(num_nodes)} numbers: give one, or (sources, targets)")
+        return _number(num_nodes[0]), _number(num_nodes[1])
+    nodes = _number(num_nodes)
+    return nodes, nodes
+
+
+def _number(nodes: Any) -> int:
+    if isinstance(nodes, torch.SymInt):
+        return nodes
+    return whole_number("num_nodes", nodes, 0, _MOST_NODES)
+
+
+def _create(edge_index: Tensor, rows: int, columns: int) -> _C.Graph:
+    sources, targets = edge_index
+    return _C.create_graph(targets, sources, rows, columns)
+
+
+define(
+    "create_graph(Tensor edge_index, SymInt rows, SymInt columns) -> Tensor",
+    lambda edge_index, rows, columns: _C.graph_token(_create(edge_index, rows, columns)),
+    lambda edge_index, rows, columns: fake_token(edge_index),
+)
+
+# torch.load reads graphs that torch.save wrote without `weights_only=False`.
+torch.serialization.add_safe_globals([Graph])

@@ -1,0 +1,10 @@
+"""Provides layers of graph networks. They take and return tensors of features, and edges as PyG has them or as a
+`pumice.Graph`; parameters have the names that PyG's layers give them, so state dicts load by name."""
+
+from ... import _needs_torch  # noqa: F401  (first, since it says what is missing)
+from .gat import GATConv
+from .gcn import GCNConv
+from .gin import GINConv
+from .sage import SAGEConv
+
+__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]

@@ -1,0 +1,73 @@
+"""What layers make of the edges that they are given: graphs, and graphs with an edge from each node to itself."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from ... import _C
+from ..._checks import kind_of
+from ...graph import Graph
+
+# Sorting edges takes as long as several products with them, and PyG's networks hand the same tensor to every layer in
+# every pass: graphs are kept as long as the tensor that they were made of, and made anew where it was written into.
+_made: Any = WeakTensorKeyDictionary()
+
+
+def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
+    """`edges` as a graph of as many nodes. Raises UserError where it has others."""
+    if isinstance(edges, Graph):
+        if (edges.columns, edges.rows) != (sources, targets):
+            raise _C.UserError(
+                f"the graph has {edges.columns} sources and {edges.rows} targets, and x {sources} and {targets} rows: "
+                "give one row for each node"
+            )
+        return edges
+    if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
+        return Graph(edges, (sources, targets))
+    kept = _made.get(edges)
+    state = (edges._version, sources, targets)
+    if kept is None or kept[0] != state:
+        kept = (state, Graph(edges, (sources, targets)))
+        if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
+            _made[edges] = kept
+    return kept[1]
+
+
+class WithLoops(NamedTuple):
+    """The edges of a graph, and after them one from each node to itself. Those that led there before are `repeated`:
+    they have to count nothing."""
+
+    graph: Graph
+    source: Tensor  # int64 [E + N]
+    target: Tensor
+    repeated: Tensor  # bool [E]
+
+
+def with_loops(graph: Graph) -> WithLoops:
+    """Made once for a graph, and kept with it."""
+    return graph.derived("with loops", _with_loops)
+
+
+def _with_loops(graph: Graph) -> WithLoops:
+    if graph.rows != graph.columns:
+        raise _C.UserError(
+            f"a graph of {graph.columns} sources and {graph.rows} targets has no edges from nodes to themselves: give "
+            "add_self_loops=False"
+        )
+    edge_index = graph.edge_index
+    nodes = torch.arange(graph.rows, device=edge_index.device)
+    both = torch.cat([edge_index, nodes.expand(2, -1)], 1)
+    extended = Graph(both, (graph.columns, graph.rows))
+    return WithLoops(extended, both[0], both[1], edge_index[0] == edge_index[1])
+
+
+def check_features(name: str, x: Any) -> None:
+    """Raises UserError unless `x` is a tensor [nodes, channels]."""
+    if not isinstance(x, Tensor):
+        raise _C.UserError(f"{name} is {kind_of(x)}: give a tensor, [nodes, channels]")
+    if x.dim() != 2:
+        raise _C.UserError(f"{name} has shape {tuple(x.shape)}: give [nodes, channels]")

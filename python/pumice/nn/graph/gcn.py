@@ -1,0 +1,122 @@
+"""Defines `GCNConv`, the graph convolution of Kipf and Welling (arXiv:1609.02907)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ..._checks import true_or_false, whole_number
+from ...graph import Graph
+from ...ops import modes
+from .edges import as_graph, check_features, with_loops
+
+
+class GCNConv(torch.nn.Module):
+    """D^-1/2 (A + I) D^-1/2 x W + b, where D is the diagonal of the sums of rows of A + I.
+
+    Args:
+        in_channels: of the features of nodes.
+        out_channels: of what comes out.
+        improved: the edge of a node to itself weighs 2, where edges have weights (as PyG has it: without them it weighs 1).
+        add_self_loops: whether nodes without an edge to themselves get one.
+        normalize: whether there is D; without it edges weigh what is given, or 1.
+        bias: whether a number is added to each channel.
+    Returns:
+        Of a call with x [N, in_channels], edge_index [2, E] or a Graph, and edge_weight [E] or None: [N, out_channels].
+    Raises:
+        UserError: for other shapes, and for edges of other nodes.
+    Waits:
+        On a GPU at the first call with a graph at most.
+    Example:
+        >>> layer = nn.graph.GCNConv(8, 4)
+        >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        improved: bool = False,
+        add_self_loops: bool = True,
+        normalize: bool = True,
+        bias: bool = True,
+    ) -> None:
+        """The arguments are those of the class."""
+        super().__init__()
+        self.in_channels = whole_number("in_channels", in_channels, 1)
+        self.out_channels = whole_number("out_channels", out_channels, 1)
+        for name, value in (("improved", improved), ("add_self_loops", add_self_loops), ("normalize", normalize)):
+            true_or_false(name, value)
+        self.improved = improved
+        self.add_self_loops = add_self_loops and normalize
+        self.normalize = normalize
+        self.lin = torch.nn.Linear(in_channels, out_channels, bias=False)
+        self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights: uniform by Glorot, and no bias."""
+        torch.nn.init.xavier_uniform_(self.lin.weight)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, edge_index: Graph | Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, in_channels] to [N, out_channels]."""
+        check_features("x", x)
+        graph = as_graph(edge_index, x.shape[0], x.shape[0])
+        graph, weights = self._weighted(graph, edge_weight, modes.sum_type(x.dtype))
+        features = self.lin(x)
+        if weights is not None:
+            weights = weights.to(features.dtype)
+        output = ops.spmm(graph, features, weights)
+        return output if self.bias is None else output + self.bias.to(output.dtype)
+
+    def _weighted(
+        self, graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype
+    ) -> tuple[Graph, Tensor | None]:
+        """The graph to go over, and what its entries weigh."""
+        if not self.normalize:
+            return graph, edge_weight
+        call = (dtype, self.add_self_loops, self.improved)
+        if edge_weight is not None:
+            return _normalized(graph, edge_weight, *call)
+        return graph.derived(("gcn", *call), lambda graph: _normalized(graph, None, *call))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}"
+
+
+def _normalized(
+    graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype, add_self_loops: bool, improved: bool
+) -> tuple[Graph, Tensor]:
+    """Each weight over the roots of the sums of its source's row and its target's."""
+    if edge_weight is None:
+        weights = graph.edge_index.new_ones(graph.entries, dtype=dtype)
+    else:
+        if edge_weight.shape != (graph.entries,):
+            raise _C.UserError(
+                f"edge_weight has shape {tuple(edge_weight.shape)}: give [{graph.entries}], one for each edge"
+            )
+        weights = edge_weight.to(dtype)
+    if add_self_loops:
+        extended = with_loops(graph)
+        graph, source, target = extended.graph, extended.source, extended.target
+        weights = _with_loop_weights(weights, extended, 2.0 if improved and edge_weight is not None else 1.0)
+    else:
+        source, target = graph.edge_index
+    degrees = weights.new_zeros(graph.rows).index_add(0, target, weights)
+    roots = degrees.pow(-0.5)
+    roots = roots.masked_fill(degrees == 0, 0.0)
+    return graph, roots[source] * weights * roots[target]
+
+
+def _with_loop_weights(weights: Tensor, extended: Any, fill: float) -> Tensor:
+    """An edge from a node to itself that was there keeps its weight, which the one that was added takes."""
+    nodes, edges = extended.graph.rows, weights.shape[0]
+    loop_of = torch.where(extended.repeated, extended.target[:edges], nodes)  # the last one: of no node
+    loops = weights.new_full((nodes + 1,), fill).scatter(0, loop_of, weights)[:nodes]
+    return torch.cat([weights.masked_fill(extended.repeated, 0.0), loops])

@@ -1,0 +1,73 @@
+"""Defines `GINConv`, the layer of graph isomorphism networks (arXiv:1810.00826)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ..._checks import kind_of, number_from, true_or_false
+from ...graph import Graph
+from .edges import as_graph, check_features
+
+
+class GINConv(torch.nn.Module):
+    """nn((1 + eps) x + the sum of the neighbours' features).
+
+    Args:
+        nn: a layer or network on [N, C].
+        eps: how much more a node counts than a neighbour.
+        train_eps: whether eps is learnt.
+    Returns:
+        Of a call with x [N, C], or (of sources, of targets or None), and edge_index [2, E] or a Graph: what `nn`
+        makes of [N, C].
+    Raises:
+        UserError: for other shapes, and edges of other nodes.
+    Waits:
+        Never.
+    Example:
+        >>> layer = nn.graph.GINConv(torch.nn.Linear(8, 4))
+        >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 4])
+    """
+
+    eps: Tensor
+
+    def __init__(self, nn: Callable[[Tensor], Tensor], eps: float = 0.0, train_eps: bool = False) -> None:
+        """The arguments are those of the class."""
+        super().__init__()
+        if not callable(nn):
+            raise _C.UserError(f"nn is {kind_of(nn)}: give a layer, as torch.nn.Linear(8, 4)")
+        number_from("eps", eps, -1e30, 1e30)
+        true_or_false("train_eps", train_eps)
+        self.nn = nn
+        self.initial_eps = eps
+        start = torch.tensor([float(eps)])
+        if train_eps:
+            self.eps = torch.nn.Parameter(start)
+        else:
+            self.register_buffer("eps", start)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights where `nn` can, and sets eps back."""
+        reset = getattr(self.nn, "reset_parameters", None)
+        if reset is not None:
+            reset()
+        self.eps.data.fill_(self.initial_eps)
+
+    def forward(self, x: Tensor | tuple[Tensor, Tensor | None], edge_index: Graph | Tensor) -> Tensor:
+        """[N, C] to what `nn` makes of it."""
+        sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
+        check_features("x", sources)
+        if targets is not None:
+            check_features("x", targets)
+        elif not isinstance(edge_index, Graph):
+            raise _C.UserError("x has no features of targets, and edge_index no number of them: give a pumice.Graph")
+        rows = edge_index.rows if targets is None else targets.shape[0]  # type: ignore[union-attr]
+        graph = as_graph(edge_index, sources.shape[0], rows)
+        output = ops.spmm(graph, sources)
+        if targets is not None:
+            output = output + (1 + self.eps).to(output.dtype) * targets
+        return self.nn(output)

@@ -1,0 +1,105 @@
+"""Defines `SAGEConv`, the layer of GraphSAGE (arXiv:1706.02216)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ..._checks import true_or_false, whole_number
+from ...graph import Graph
+from .edges import as_graph, check_features
+
+_REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
+
+
+class SAGEConv(torch.nn.Module):
+    """W_l · (mean, sum, max or min of the neighbours' features) + W_r x + b.
+
+    Args:
+        in_channels: of the features of nodes, or (of sources, of targets).
+        out_channels: of what comes out.
+        aggr: "mean", "max", "min", "sum" or "add".
+        normalize: whether rows that come out have length 1.
+        root_weight: whether there is W_r.
+        project: whether features of sources go through a layer and ReLU first (the pooling of GraphSAGE, with "max").
+        bias: whether a number is added to each channel.
+    Returns:
+        Of a call with x [N, in_channels], or (of sources, of targets or None), and edge_index [2, E] or a Graph:
+        [N, out_channels].
+    Raises:
+        UserError: for another `aggr`, other shapes, and edges of other nodes.
+    Waits:
+        Never.
+    Example:
+        >>> layer = nn.graph.SAGEConv(8, 4, aggr="max")
+        >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
+        torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        aggr: str = "mean",
+        normalize: bool = False,
+        root_weight: bool = True,
+        project: bool = False,
+        bias: bool = True,
+    ) -> None:
+        """The arguments are those of the class."""
+        super().__init__()
+        of_sources, of_targets = in_channels if isinstance(in_channels, (tuple, list)) else (in_channels,) * 2
+        self.in_channels = in_channels
+        whole_number("in_channels", of_sources, 1)
+        whole_number("in_channels", of_targets, 1)
+        self.out_channels = whole_number("out_channels", out_channels, 1)
+        if not isinstance(aggr, str) or aggr not in _REDUCTIONS:
+            raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(_REDUCTIONS)}")
+        for name, value in (("normalize", normalize), ("root_weight", root_weight), ("project", project)):
+            true_or_false(name, value)
+        self.aggr = aggr
+        self.normalize = normalize
+        self.root_weight = root_weight
+        self.project = project
+        if project:
+            self.lin = torch.nn.Linear(of_sources, of_sources)
+        self.lin_l = torch.nn.Linear(of_sources, out_channels, bias=bias)
+        if root_weight:
+            self.lin_r = torch.nn.Linear(of_targets, out_channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        """Draws new weights."""
+        for layer in self.children():
+            layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor | tuple[Tensor, Tensor | None], edge_index: Graph | Tensor) -> Tensor:
+        """[N, in_channels] to [N, out_channels]."""
+        sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
+        check_features("x", sources)
+        if targets is not None:
+            check_features("x", targets)
+            rows = targets.shape[0]
+        elif isinstance(edge_index, Graph):
+            rows = edge_index.rows
+        else:
+            raise _C.UserError("x has no features of targets, and edge_index no number of them: give a pumice.Graph")
+        graph = as_graph(edge_index, sources.shape[0], rows)
+        if self.project:
+            sources = self.lin(sources).relu()
+        output = self._aggregated(graph, sources)
+        if self.root_weight and targets is not None:
+            output = output + self.lin_r(targets)
+        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+
+    def _aggregated(self, graph: Graph, sources: Tensor) -> Tensor:
+        """lin_l of what comes together. Sums and means are linear: the narrower side goes over the edges."""
+        reduce = _REDUCTIONS[self.aggr]
+        if reduce in ("sum", "mean") and self.out_channels < sources.shape[1]:
+            narrow = torch.nn.functional.linear(sources, self.lin_l.weight)
+            output = ops.spmm(graph, narrow, reduce=reduce)
+            return output if self.lin_l.bias is None else output + self.lin_l.bias.to(output.dtype)
+        return self.lin_l(ops.spmm(graph, sources, reduce=reduce))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, aggr={self.aggr}"

@@ -1,0 +1,329 @@
+"""Multiplies sparse matrices and features, and weighs entries: what message passing on graphs is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .._checks import number_from
+from .._tensors import check_floating
+from ..graph import Graph, check_graph
+from . import modes
+from .library.graphs import NO_SECOND, NO_SECOND_ATTENTION, PICKS
+
+_ops = torch.ops.pumice
+_REDUCTIONS = ("sum", "mean", "max", "min")
+
+
+def spmm(graph: Graph, features: Tensor, values: Tensor | None = None, reduce: str = "sum") -> Tensor:
+    """The sum, mean, max or min of values · features over the entries of each row: of a graph, over the edges that
+    lead to each target. Sums are kept in float32 (float64 for float64) and rounded once; the same bits every time.
+
+    Args:
+        graph: the entries, on the device of the features.
+        features: [columns, C], or [columns, heads, C].
+        values: [entries], or [entries, heads] of which head h weighs the h-th part of the channels, in the order of
+            `edge_index`; default: 1.
+        reduce: "sum", "mean", "max" or "min". The mean divides by the number of entries; of equal maxima and minima
+            the first in the order of `edge_index` gets the gradient.
+    Returns:
+        [rows, …] as features has it, 0 for a row without entries; differentiable, twice for sum and mean.
+    Raises:
+        UserError: for another reduction, and other shapes, types and devices.
+    Waits:
+        Never.
+    Example:
+        >>> graph = pumice.Graph(torch.tensor([[0, 1], [1, 1]]), num_nodes=2)
+        >>> ops.spmm(graph, torch.tensor([[1.0], [2.0]]), torch.tensor([10.0, 1.0]))
+        tensor([[ 0.],
+                [12.]])
+    """
+    check_graph(graph)
+    check_floating(features)
+    if not isinstance(reduce, str) or reduce not in _REDUCTIONS:
+        raise _C.UserError(f"reduce = {reduce!r}: choose {', '.join(_REDUCTIONS)}")
+    if values is not None:
+        modes.look("values", values)
+    features, values = _in_one_type(features, values)
+    shape = features.shape
+    if features.dim() == 3:
+        if values is not None and (values.dim() != 2 or values.shape[1] not in (1, shape[1])):
+            raise _C.UserError(
+                f"values have shape {tuple(values.shape)} where features have {shape[1]} heads: give "
+                f"[{graph.entries}, {shape[1]}], or features [columns, C]"
+            )
+        features = features.flatten(1)
+    output = _multiplied(graph, features, values, reduce)
+    return output if len(shape) == 2 else output.reshape(graph.rows, *shape[1:])
+
+
+def sddmm(graph: Graph, left: Tensor, right: Tensor) -> Tensor:
+    """The dot product of its row of `left` and its column of `right` for each entry: of a graph, of each edge's target
+    and source.
+
+    Args:
+        graph: the entries, on the device of the features.
+        left: [rows, C], or [rows, heads, C].
+        right: [columns, C], or [columns, heads, C].
+    Returns:
+        [entries], or [entries, heads], in the order of `edge_index`; differentiable twice.
+    Raises:
+        UserError: for other shapes, types and devices.
+    Waits:
+        Never.
+    Example:
+        >>> graph = pumice.Graph(torch.tensor([[0, 1], [1, 1]]), num_nodes=2)
+        >>> ops.sddmm(graph, torch.eye(2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([2., 4.])
+    """
+    check_graph(graph)
+    for name, tensor in (("left", left), ("right", right)):
+        modes.look(name, tensor)
+    left, right = _in_one_type(left, right)
+    heads = 1
+    if left.dim() == 3:
+        if left.shape[1:] != right.shape[1:]:
+            raise _C.UserError(
+                f"left has shape {tuple(left.shape)} and right {tuple(right.shape)}: give as many heads and channels"
+            )
+        heads = left.shape[1]
+        products = _products(graph, left.flatten(1), right.flatten(1), heads)
+        return products
+    return _products(graph, left, right, heads).squeeze(1)
+
+
+def edge_softmax(
+    graph: Graph,
+    scores: Tensor | None = None,
+    *,
+    target: Tensor | None = None,
+    source: Tensor | None = None,
+    negative_slope: float = 1.0,
+) -> Tensor:
+    """The share of each entry in its row: softmax over the entries of a row of leaky(target[row] + source[column] +
+    scores[entry]), where leaky(z) is z above 0 and negative_slope · z below. With `target` and `source` it is the
+    attention of a graph attention network, of which nothing but the result is kept.
+
+    Args:
+        graph: the entries, on the device of the scores.
+        scores: [entries], or [entries, heads], in the order of `edge_index`.
+        target: [rows, heads].
+        source: [columns, heads]. Of the three at least one.
+        negative_slope: above 0; 1 leaves sums as they are.
+    Returns:
+        [entries], or [entries, heads]; differentiable once.
+    Raises:
+        UserError: for other shapes, types and devices, and without any score.
+    Waits:
+        Never.
+    Example:
+        >>> graph = pumice.Graph(torch.tensor([[0, 1, 1], [1, 1, 0]]), num_nodes=2)
+        >>> ops.edge_softmax(graph, torch.tensor([0.0, 0.0, 5.0]))
+        tensor([0.5000, 0.5000, 1.0000])
+    """
+    check_graph(graph)
+    given = [tensor for tensor in (scores, target, source) if tensor is not None]
+    if not given:
+        raise _C.UserError("scores, target and source are None: give one of them")
+    for name, tensor in (("scores", scores), ("target", target), ("source", source)):
+        modes.look(name, tensor, optional=True)
+    dtype = modes.autocast_dtype(given[0])
+    if dtype is not None:
+        target, source, scores = (None if t is None else t.to(dtype) for t in (target, source, scores))
+    is_flat = scores is not None and scores.dim() == 1
+    if is_flat:
+        scores = scores.unsqueeze(1)
+    slope = number_from("negative_slope", negative_slope, 0.0, 1e30)
+    if modes.traced(given[0]):
+        shares = _ops.edge_softmax(graph.token, target, source, scores, graph.entries, slope)
+    elif modes.wants_gradient(target, source, scores):
+        shares = _attention(target, source, scores, graph.graph, slope)
+    else:
+        shares = _C.edge_softmax(graph.graph, target, source, scores, slope)
+    return shares.squeeze(1) if is_flat else shares
+
+
+def _in_one_type(first: Tensor, second: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """In the type of autocast, where it is on."""
+    dtype = modes.autocast_dtype(first)
+    if dtype is None:
+        return first, second
+    return first.to(dtype), None if second is None else second.to(dtype)
+
+
+def _multiplied(graph: Graph, features: Tensor, values: Tensor | None, reduce: str) -> Tensor:
+    if modes.traced(features):
+        return _ops.spmm(graph.token, values, features, graph.rows, graph.entries, reduce)[0]
+    if not modes.wants_gradient(features, values):
+        return _C.spmm(graph.graph, values, features, reduce)[0]
+    if reduce in PICKS:
+        return _picked(values, features, graph.graph, reduce)
+    return _product(values, features, graph.graph, reduce)
+
+
+def _products(graph: Graph, left: Tensor, right: Tensor, heads: int) -> Tensor:
+    if modes.traced(left):
+        none = left.new_empty((0, 0), dtype=torch.int64)
+        return _ops.spmm_values_gradient(graph.token, right, left, none, graph.rows, graph.entries, heads, "sum")
+    if not modes.wants_gradient(left, right):
+        return _C.sddmm(graph.graph, left, right, heads)
+    return _entry_products(right, left, graph.graph, heads, "sum")
+
+
+def _heads(values: Tensor) -> int:
+    return 1 if values.dim() == 1 else values.shape[1]
+
+
+# Sum and mean are linear in values and in features, and so the gradient of each of these three is made of the others:
+#   product(values, features), of_features(values, grad), of_values(features, grad)
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
+        ctx.save_for_backward(values, features)
+        ctx.call = (graph, reduce)
+        return _C.spmm(graph, values, features, reduce)[0]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        values, features = ctx.saved_tensors
+        graph, reduce = ctx.call
+        of_values = of_features = None
+        if ctx.needs_input_grad[0]:
+            of_values = _entry_products(features, grad, graph, _heads(values), reduce).reshape(values.shape)
+        if ctx.needs_input_grad[1]:
+            of_features = _features_gradient(values, grad, graph, reduce)
+        return of_values, of_features, None, None
+
+
+class _FeaturesGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor | None, grad: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
+        ctx.save_for_backward(values, grad)
+        ctx.call = (graph, reduce)
+        return _C.spmm_features_gradient(graph, values, grad, None, reduce)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        values, grad_output = ctx.saved_tensors
+        graph, reduce = ctx.call
+        of_values = of_grad = None
+        if ctx.needs_input_grad[0]:
+            of_values = _entry_products(grad, grad_output, graph, _heads(values), reduce).reshape(values.shape)
+        if ctx.needs_input_grad[1]:
+            of_grad = _product(values, grad, graph, reduce)
+        return of_values, of_grad, None, None
+
+
+class _EntryProducts(torch.autograd.Function):
+    """[entries, heads]: the gradient of values, and products of rows and columns."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, grad: Tensor, graph: _C.Graph, heads: int, reduce: str
+    ) -> Tensor:
+        ctx.save_for_backward(features, grad)
+        ctx.call = (graph, reduce)
+        return _C.spmm_values_gradient(graph, features, grad, heads, None, reduce)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        features, grad_output = ctx.saved_tensors
+        graph, reduce = ctx.call
+        of_features = of_grad = None
+        if ctx.needs_input_grad[0]:
+            of_features = _features_gradient(grad, grad_output, graph, reduce)
+        if ctx.needs_input_grad[1]:
+            of_grad = _product(grad, features, graph, reduce)
+        return of_features, of_grad, None, None, None
+
+
+class _Picked(torch.autograd.Function):
+    """Maxima and minima: the gradient goes to the entries that were picked."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
+        output, source = _C.spmm(graph, values, features, reduce)
+        ctx.save_for_backward(values, features, source)
+        ctx.call = (graph, reduce)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        values, features, source = ctx.saved_tensors
+        of_values, of_features = _picked_gradient(
+            values, features, grad, source, *ctx.call, ctx.needs_input_grad[:2]
+        )
+        return of_values, of_features, None, None
+
+
+class _PickedGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        values: Tensor | None,
+        features: Tensor,
+        grad: Tensor,
+        source: Tensor,
+        graph: _C.Graph,
+        reduce: str,
+        wanted: tuple[bool, bool],
+    ) -> tuple[Tensor | None, Tensor | None]:
+        of_values = of_features = None
+        if wanted[0]:
+            heads = _heads(values)
+            of_values = _C.spmm_values_gradient(graph, features, grad, heads, source, reduce).reshape(values.shape)
+        if wanted[1]:
+            of_features = _C.spmm_features_gradient(graph, values, grad, source, reduce)
+        return of_values, of_features
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        raise _C.UserError(NO_SECOND)
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, target: Tensor | None, source: Tensor | None, scores: Tensor | None, graph: _C.Graph, slope: float
+    ) -> Tensor:
+        shares = _C.edge_softmax(graph, target, source, scores, slope)
+        ctx.save_for_backward(target, source, scores, shares)
+        ctx.call = (graph, slope)
+        return shares
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return *_attention_gradient(grad, *ctx.saved_tensors, *ctx.call), None, None
+
+
+class _AttentionGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        grad: Tensor,
+        target: Tensor | None,
+        source: Tensor | None,
+        scores: Tensor | None,
+        shares: Tensor,
+        graph: _C.Graph,
+        slope: float,
+    ) -> tuple[Tensor | None, ...]:
+        return _C.edge_softmax_gradient(graph, target, source, scores, slope, shares, grad)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        raise _C.UserError(NO_SECOND_ATTENTION)
+
+
+_product = modes.function(_Product)
+_features_gradient = modes.function(_FeaturesGradient)
+_entry_products = modes.function(_EntryProducts)
+_picked = modes.function(_Picked)
+_picked_gradient = modes.function(_PickedGradient)
+_attention = modes.function(_Attention)
+_attention_gradient = modes.function(_AttentionGradient)

@@ -1,0 +1,35 @@
+// Graphs as Python holds them.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include <pumice/graphs/graph.hpp>
+
+#include "framework.hpp"
+
+namespace pumice::python {
+
+/// A graph, and the lock that its transpose is made under.
+struct SharedGraph {
+  Graph graph;
+  std::mutex mutex{};
+};
+
+struct GraphHandle {
+  std::shared_ptr<SharedGraph> shared;
+
+  CsrView view() const { return shared->graph.view(); }
+  /// Who has to wait gives the GIL away where it has it, since the one it waits for may need it to
+  /// allocate.
+  std::shared_ptr<const Csr> backwards(bool holds_gil) const;
+};
+
+/// The stream that its memory belongs to.
+inline StreamView home_of(const GraphHandle& graph) {
+  return graph.shared->graph.stream();
+}
+
+void bind_graphs(nb::module_& module);
+
+}   // namespace pumice::python

@@ -1,0 +1,114 @@
+#include "graphs/cuda/patterns.hpp"
+
+#include <bit>
+
+#include <pumice/graphs/patterns_arguments.h>
+#include <pumice/core/allocator.hpp>
+#include <pumice/core/copy.hpp>
+
+#include "coords/cuda/radix_sort.hpp"
+#include "core/cuda/status.hpp"
+#include "graphs/cuda/long_rows.hpp"
+#include "graphs/cuda/sources.hpp"
+
+namespace pumice::cuda {
+namespace {
+
+jit::LaunchShape thread_each(std::int64_t items) {
+  return {.blocks = (items + kPatternThreads - 1) / kPatternThreads, .threads = kPatternThreads};
+}
+
+EntryNumbers numbers_of(jit::KernelRunner& runner, ConstTensorView list, std::int64_t limit,
+                        const char* name) {
+  return {.number = list.raw(),
+          .limit = limit,
+          .status = runner.status(),
+          .site = status_site(name),
+          .is_wide = list.dtype() == DType::i64};
+}
+
+using Sort = RadixSort<std::uint32_t>;
+
+/// Of keys below `limit`.
+SortRoom room_for(std::int64_t entries, std::int64_t limit) {
+  return {entries, std::bit_width(static_cast<std::uint64_t>(limit))};
+}
+
+/// What is in `sort` becomes rows; `list` enqueues what lists their entries by the sorted places.
+template <class List>
+PatternLists listed(jit::KernelRunner& runner, Sort& sort, std::int64_t rows, std::int64_t entries,
+                    List&& list) {
+  PatternLists made{.row_begin = runner.make<std::int64_t>(rows + 1),
+                    .column = runner.make<std::int32_t>(entries),
+                    .entry = runner.make<std::int64_t>(entries)};
+  if (entries == 0) {
+    fill_bytes_async(made.row_begin.data(), std::byte{0}, made.row_begin.bytes(), runner.stream());
+    return made;
+  }
+  sort.run(runner, {nullptr, entries});
+  list(made);
+  runner.run(graphs_kernel("bound_rows"), thread_each(rows + 1),
+             BoundRowArguments{.sorted_key = sort.sorted_keys(),
+                               .entries = entries,
+                               .rows = rows,
+                               .row_begin = made.row_begin.data()});
+  add_long_rows(made, rows, runner.stream());
+  return made;
+}
+
+}   // namespace
+
+PatternLists group_entries(std::int64_t rows, std::int64_t columns, ConstTensorView row,
+                           ConstTensorView column) {
+  jit::DeviceRunner runner(row.stream(), default_allocator(row.device()));
+  const std::int64_t entries = row.rows();
+  FillList fill;
+  Sort sort(runner, room_for(entries, rows), fill);
+  fill.run(runner);
+  runner.run(graphs_kernel("key_entries"), thread_each(entries),
+             EntryKeyArguments{.row = numbers_of(runner, row, rows, "Csr: row"),
+                               .entries = entries,
+                               .key = sort.keys()});
+  return listed(runner, sort, rows, entries, [&](PatternLists& made) {
+    runner.run(graphs_kernel("list_entries"), thread_each(entries),
+               ListEntryArguments{.column = numbers_of(runner, column, columns, "Csr: column"),
+                                  .sorted = sort.sorted_values(),
+                                  .entries = entries,
+                                  .column_of = made.column.data(),
+                                  .number_of = made.entry.data()});
+  });
+}
+
+PatternLists transposed(const CsrView& pattern, StreamView stream) {
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  const std::int64_t entries = pattern.entries();
+  FillList fill;
+  Sort sort(runner, room_for(entries, pattern.columns), fill);
+  fill.run(runner);
+  copy_async(sort.keys(), stream.device, pattern.column.data(), stream.device,
+             pattern.column.size_bytes(), stream);
+  return listed(runner, sort, pattern.columns, entries, [&](PatternLists& made) {
+    runner.run(graphs_kernel("turn_entries"), thread_each(entries),
+               TurnEntryArguments{.pattern = pattern_ref(pattern),
+                                  .sorted = sort.sorted_values(),
+                                  .entries = entries,
+                                  .column_of = made.column.data(),
+                                  .number_of = made.entry.data()});
+  });
+}
+
+void add_long_rows(PatternLists& lists, std::int64_t rows, StreamView stream) {
+  const std::int64_t entries = lists.column.size();
+  if (most_long_rows(entries) == 0) return;
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  lists.part = runner.make<RowPart>(most_row_parts(entries));
+  lists.long_row = runner.make<LongRow>(most_long_rows(entries));
+  lists.long_counts = runner.make<std::int32_t>(2);
+  list_long_rows(runner, {.row_begin = lists.row_begin.data(),
+                          .rows = rows,
+                          .part = lists.part.data(),
+                          .row = lists.long_row.data(),
+                          .counts = lists.long_counts.data()});
+}
+
+}   // namespace pumice::cuda

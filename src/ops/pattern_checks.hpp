@@ -1,0 +1,56 @@
+// What operators over the entries of a pattern ask of their arguments.
+#pragma once
+
+#include <cstdint>
+
+#include <pumice/core/error.hpp>
+#include <pumice/graphs/csr.hpp>
+
+#include "ops/checks.hpp"
+
+namespace pumice::checks {
+
+inline bool is_on_device(const CsrView& pattern) {
+  return pattern.device.kind == DeviceKind::cuda;
+}
+
+/// Only its size is looked at (check_pattern goes over all of it).
+inline void pattern_size(const CsrView& pattern, const char* op) {
+  PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1 &&
+                     (pattern.entry.empty() || pattern.entry.size() == pattern.column.size()) &&
+                     (is_on_device(pattern) || pattern.row_begin.back() == pattern.entries()),
+                 op, ": a pattern of ", pattern.rows, " rows has ", pattern.row_begin.size(),
+                 " bounds, ", pattern.entries(), " columns and ", pattern.entry.size(),
+                 " numbers: give the view of a Csr");
+}
+
+inline void lies_with(ConstTensorView tensor, const CsrView& pattern, const char* op,
+                      const char* name) {
+  PUMICE_EXPECTS(tensor.device() == pattern.device, op, ": ", name, " is on ",
+                 to_string(tensor.device()), " and the pattern on ", to_string(pattern.device),
+                 ": copy_to brings one to the other");
+}
+
+/// `rows`: of the pattern, of which they are `whose`.
+inline void rows_of(ConstTensorView tensor, const CsrView& pattern, std::int64_t rows,
+                    const char* op, const char* name, const char* whose) {
+  matrix(tensor, op, name);
+  lies_with(tensor, pattern, op, name);
+  PUMICE_EXPECTS(tensor.rows() == rows, op, ": ", name, " has ", tensor.rows(),
+                 " rows and the pattern ", rows, ' ', whose, ": give one row for each");
+}
+
+/// By its size.
+inline void is_transpose(const CsrView& backwards, const CsrView& pattern, const char* op) {
+  pattern_size(backwards, op);
+  PUMICE_EXPECTS(backwards.device == pattern.device, op, ": backwards is on ",
+                 to_string(backwards.device), " and pattern on ", to_string(pattern.device),
+                 ": give both of one device");
+  PUMICE_EXPECTS(backwards.rows == pattern.columns && backwards.columns == pattern.rows &&
+                     backwards.entries() == pattern.entries(),
+                 op, ": backwards has ", backwards.rows, " x ", backwards.columns, " and ",
+                 backwards.entries(), " entries, and the pattern ", pattern.rows, " x ",
+                 pattern.columns, " and ", pattern.entries(), " entries: give transposed(pattern)");
+}
+
+}   // namespace pumice::checks

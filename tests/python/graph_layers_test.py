@@ -1,0 +1,191 @@
+"""Layers of graph networks load PyG's state dicts by name and give PyG's numbers and gradients."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+
+import pumice
+from pumice import nn, ops
+from sparse_products_test import edges
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of its imports
+    pyg = pytest.importorskip("torch_geometric.nn", reason="torch_geometric is not installed: pip install torch_geometric")
+
+
+def with_awkward_edges(nodes, count, seed=0):
+    """Edges that repeat, loops of which some repeat, and nodes without any."""
+    edge_index = edges(nodes - 2, nodes - 2, count, seed)
+    loops = torch.tensor([[0, 3, 3, 5], [0, 3, 3, 5]])
+    return torch.cat([edge_index, edge_index[:, :5], loops], 1)[:, torch.randperm(count + 9)]
+
+
+LAYERS = {
+    "GCNConv": (lambda l: l.GCNConv(6, 5), False),
+    "GCNConv improved": (lambda l: l.GCNConv(6, 5, improved=True), False),
+    "GCNConv without loops": (lambda l: l.GCNConv(6, 5, add_self_loops=False, bias=False), False),
+    "GCNConv plain": (lambda l: l.GCNConv(6, 5, normalize=False), False),
+    "GCNConv weighted": (lambda l: l.GCNConv(6, 5), True),
+    "GCNConv weighted without loops": (lambda l: l.GCNConv(6, 5, add_self_loops=False), True),
+    "SAGEConv": (lambda l: l.SAGEConv(6, 5), False),
+    "SAGEConv wider": (lambda l: l.SAGEConv(6, 9), False),
+    "SAGEConv max": (lambda l: l.SAGEConv(6, 5, aggr="max"), False),
+    "SAGEConv add": (lambda l: l.SAGEConv(6, 5, aggr="add", bias=False), False),
+    "SAGEConv pool": (lambda l: l.SAGEConv(6, 5, aggr="max", project=True, normalize=True), False),
+    "SAGEConv without roots": (lambda l: l.SAGEConv(6, 5, root_weight=False), False),
+    "GINConv": (lambda l: l.GINConv(torch.nn.Linear(6, 5), eps=0.5, train_eps=True), False),
+    "GATConv": (lambda l: l.GATConv(6, 5, heads=3), False),
+    "GATConv mean": (lambda l: l.GATConv(6, 5, heads=3, concat=False, negative_slope=0.1), False),
+    "GATConv without loops": (lambda l: l.GATConv(6, 5, heads=2, add_self_loops=False, bias=False), False),
+    "GATConv residual": (lambda l: l.GATConv(6, 5, heads=2, residual=True), False),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_give_the_numbers_and_gradients_of_pyg(name, device):
+    make, weighted = LAYERS[name]
+    nodes = 17
+    edge_index = with_awkward_edges(nodes, 60).to(device)
+    theirs = make(pyg).double()
+    ours = make(nn.graph).double()
+    ours.load_state_dict(theirs.state_dict())
+    assert [n for n, _ in ours.named_parameters()] == [n for n, _ in theirs.named_parameters()] or {
+        n for n, _ in ours.named_parameters()
+    } == {n for n, _ in theirs.named_parameters()}
+    dtype = torch.float64 if device.type == "cpu" else torch.float32
+    tolerance = 1e-10 if device.type == "cpu" else 1e-4
+    theirs, ours = theirs.to(device, dtype), ours.to(device, dtype)
+    weight = torch.rand(edge_index.shape[1], dtype=dtype, device=device) if weighted else None
+    results = []
+    for layer in (theirs, ours):
+        x = torch.linspace(-1, 1, nodes * 6, dtype=dtype, device=device).view(nodes, 6).sin().requires_grad_()
+        more = [] if weight is None else [weight.clone().requires_grad_()]
+        output = layer(x, edge_index, *more)
+        output.mul(torch.arange(output.numel(), device=device).view(output.shape).cos()).sum().backward()
+        results.append([output.detach(), x.grad, *[m.grad for m in more], *[p.grad for _, p in sorted(layer.named_parameters())]])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["SAGEConv", "GINConv", "GATConv"])
+def test_layers_of_sources_and_targets_are_those_of_pyg(name):
+    edge_index = edges(7, 9, 30)
+    pair = (torch.randn(9, 6), torch.randn(7, 6))
+    make = {
+        "SAGEConv": lambda l: l.SAGEConv((6, 6), 5),
+        "GINConv": lambda l: l.GINConv(torch.nn.Linear(6, 5)),
+        "GATConv": lambda l: l.GATConv((6, 6), 5, heads=2, add_self_loops=False),
+    }[name]
+    theirs, ours = make(pyg), make(nn.graph)
+    ours.load_state_dict(theirs.state_dict())
+    expected = theirs(pair, edge_index)
+    torch.testing.assert_close(ours(pair, edge_index), expected)
+    graph = pumice.Graph(edge_index, (9, 7))
+    torch.testing.assert_close(ours(pair, graph), expected)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_compile_without_a_break(name):
+    make, weighted = LAYERS[name]
+    layer = make(nn.graph)
+    edge_index = with_awkward_edges(17, 60)
+    weight = [torch.rand(edge_index.shape[1])] if weighted else []
+    x = torch.randn(17, 6)
+    compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, edge_index, *weight), layer(x, edge_index, *weight))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_autocast_computes_in_half_precision(name):
+    make, weighted = LAYERS[name]
+    layer = make(nn.graph)
+    edge_index = with_awkward_edges(17, 60)
+    weight = [torch.rand(edge_index.shape[1])] if weighted else []
+    x = torch.randn(17, 6)
+    expected = layer(x, edge_index, *weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(x, edge_index, *weight)
+    torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.1)
+
+
+def test_a_graph_is_made_once_for_a_tensor_of_edges(monkeypatch):
+    made = []
+
+    class Counted(pumice.Graph):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(nn.graph.edges, "Graph", Counted)
+    edge_index = edges(7, 7, 20)
+    x = torch.randn(7, 6)
+    first = nn.graph.SAGEConv(6, 5)
+    for layer in (first, nn.graph.SAGEConv(6, 5), first):
+        layer(x, edge_index)
+    assert len(made) == 1
+    before = first(x, edge_index)
+    edge_index[1] = edge_index[1].roll(1)
+    after = first(x, edge_index)
+    assert len(made) == 2 and not torch.allclose(before, after)
+    monkeypatch.undo()
+    torch.testing.assert_close(after, first(x, pumice.Graph(edge_index, 7)))
+
+
+MISTAKES = {
+    "x of one axis": (lambda: nn.graph.GCNConv(6, 5)(torch.randn(6), edges(7, 7, 5)), r"x has shape \(6,\)"),
+    "no x": (lambda: nn.graph.GATConv(6, 5)(None, edges(7, 7, 5)), "x is None"),
+    "edges of other nodes": (
+        lambda: nn.graph.GCNConv(6, 5)(torch.randn(7, 6), pumice.Graph(edges(7, 7, 5), 8)),
+        "the graph has 8 sources and 8 targets, and x 7 and 7 rows",
+    ),
+    "edges that lead nowhere": (
+        lambda: nn.graph.SAGEConv(6, 5)(torch.randn(2, 6), torch.tensor([[0, 5], [1, 0]])),
+        "= 5 where there are 2",
+    ),
+    "too few weights": (
+        lambda: nn.graph.GCNConv(6, 5)(torch.randn(7, 6), edges(7, 7, 5), torch.ones(4)),
+        r"edge_weight has shape \(4,\): give \[5\]",
+    ),
+    "loops of a pair": (
+        lambda: nn.graph.GATConv((6, 6), 5)((torch.randn(9, 6), torch.randn(7, 6)), edges(7, 9, 5)),
+        "add_self_loops=False",
+    ),
+    "another aggregation": (lambda: nn.graph.SAGEConv(6, 5, aggr="median"), "aggr = 'median'"),
+    "no channels": (lambda: nn.graph.GCNConv(0, 5), "in_channels = 0"),
+    "heads as text": (lambda: nn.graph.GATConv(6, 5, heads="2"), "heads"),
+    "targets that nobody counts": (
+        lambda: nn.graph.SAGEConv(6, 5)((torch.randn(9, 6), None), edges(7, 9, 5)),
+        "give a pumice.Graph",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_get_a_sentence(name):
+    call, said = MISTAKES[name]
+    with pytest.raises(pumice.UserError, match=said):
+        call()
+
+
+@pytest.fixture(autouse=True)
+def _compiled_anew():
+    """What one test compiles does not count for the limit of another."""
+    torch._dynamo.reset()
+
+
+def test_a_compiled_layer_takes_edges_that_it_was_not_traced_with():
+    layer = torch.compile(nn.graph.GCNConv(6, 5), fullgraph=True, backend="aot_eager", dynamic=True)
+    for nodes, count in ((7, 20), (9, 33), (31, 5)):
+        edge_index, x = edges(nodes, nodes, count), torch.randn(nodes, 6)
+        eager = layer._orig_mod(x, edge_index)
+        torch.testing.assert_close(layer(x, edge_index), eager)
+
+
+def test_products_of_edges_are_there_for_layers_of_ones_own():
+    graph = pumice.Graph(edges(7, 7, 20), 7)
+    x = torch.randn(7, 8)
+    scores = ops.sddmm(graph, x, x) / 8**0.5
+    output = ops.spmm(graph, x, ops.edge_softmax(graph, scores))
+    assert output.shape == (7, 8)
