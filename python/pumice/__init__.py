@@ -66,6 +66,7 @@ if _TYPE_CHECKING:
     from .joining import cat, collate
     from .profiling import candidates, explain
     from .tensor import SparseTensor
+    from .typed_graph import TypedGraph, TypedRows
     from .tuning import Tuning, load_plans, tune
     from .voxels import TensorVoxels
     from .weights import load_weights, model_card, read_weights, save_weights
@@ -85,6 +86,8 @@ _WITH_TORCH = {
     "Graph": "pumice.graph",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
+    "TypedGraph": "pumice.typed_graph",
+    "TypedRows": "pumice.typed_graph",
     "Tuning": "pumice.tuning",
     "candidates": "pumice.profiling",
     "cat": "pumice.joining",
@@ -108,6 +111,8 @@ __all__ = [
     "SparseTensor",
     "TensorVoxels",
     "Tuning",
+    "TypedGraph",
+    "TypedRows",
     "UserError",
     "Voxels",
     "candidates",

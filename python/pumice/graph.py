@@ -77,6 +77,15 @@ class Graph:
         return self
 
     @classmethod
+    def _of_token(cls, token: Tensor, rows: int, columns: int, entries: int) -> Graph:
+        self = cls.__new__(cls)
+        self.rows, self.columns, self.entries = rows, columns, entries
+        self._derived = {}
+        self._edges = self._graph = None
+        self._token = token
+        return self
+
+    @classmethod
     def of(cls, matrix: Any) -> tuple[Graph, Tensor | None]:
         """(graph, values) of what another library holds: rows of the matrix are targets, columns sources; None for a
         pattern without values.
@@ -220,7 +229,7 @@ def _sizes(edge_index: Any, num_nodes: Any) -> tuple[int, int]:
 
 
 def _number(nodes: Any) -> int:
-    if isinstance(nodes, torch.SymInt):
+    if torch.compiler.is_compiling():  # which may not know it; the operator looks
         return nodes
     return whole_number("num_nodes", nodes, 0, _MOST_NODES)
 

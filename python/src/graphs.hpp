@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 
+#include <pumice/formats/typed_rows.hpp>
 #include <pumice/graphs/graph.hpp>
 
 #include "framework.hpp"
@@ -30,6 +31,16 @@ inline StreamView home_of(const GraphHandle& graph) {
   return graph.shared->graph.stream();
 }
 
+/// Rows that are grouped by type.
+struct TypedRowsHandle {
+  std::shared_ptr<const TypedRows> rows;
+};
+
+inline StreamView home_of(const TypedRowsHandle& types) {
+  return types.rows->stream();
+}
+
+void bind_typed_rows(nb::module_& module);
 void bind_graphs(nb::module_& module);
 
 }   // namespace pumice::python

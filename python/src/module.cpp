@@ -137,5 +137,6 @@ NB_MODULE(_C, module) {
   bind_points(module);
   bind_rows(module);
   bind_graphs(module);
+  bind_typed_rows(module);
   bind_weights(module);
 }

@@ -21,7 +21,8 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-using Object = std::variant<Sites, Map, GraphHandle, std::shared_ptr<const nn::ChainRecord>>;
+using Object =
+    std::variant<Sites, Map, GraphHandle, TypedRowsHandle, std::shared_ptr<const nn::ChainRecord>>;
 
 class Registry {
  public:
@@ -109,6 +110,12 @@ void bind_tokens(nb::module_& module) {
   define(
       module, "graph_of", [](nb::handle token) { return find_as<GraphHandle>(token, "a graph"); },
       "token"_a);
+  define(
+      module, "typed_rows_token", [](const TypedRowsHandle& types) { return make_token(types); },
+      "types"_a);
+  define(
+      module, "typed_rows_of",
+      [](nb::handle token) { return find_as<TypedRowsHandle>(token, "types of rows"); }, "token"_a);
   define(
       module, "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); },
       "token"_a);

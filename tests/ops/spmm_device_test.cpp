@@ -239,7 +239,8 @@ TEST(SpmmGpu, refuses_what_lies_elsewhere_and_types_without_kernels) {
   EXPECT_NE(message_of([&] { spmm(forward.view(), {}, wide); }).find("features holds f64"),
             std::string::npos);
   EXPECT_EQ(message_of([&] { transposed(forward.view()); }),
-            "transposed: the pattern is on cuda:0: give one on the CPU");
+            "transposed: the pattern is on cuda:0 and the stream on cpu: give a stream of the "
+            "pattern's device");
   EXPECT_EQ(message_of([&] { check_pattern(forward.view(), "test"); }),
             "test: the pattern is on cuda:0: give one on the CPU");
 }

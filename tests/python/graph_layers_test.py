@@ -1,6 +1,7 @@
 """Layers of graph networks load PyG's state dicts by name and give PyG's numbers and gradients."""
 
 import copy
+import pickle
 import warnings
 
 import pytest
@@ -86,6 +87,96 @@ def test_layers_of_sources_and_targets_are_those_of_pyg(name):
     torch.testing.assert_close(ours(pair, graph), expected)
 
 
+TYPED = {
+    "RGCNConv": lambda l: l.RGCNConv(6, 4, 5),
+    "RGCNConv of bases": lambda l: l.RGCNConv(6, 4, 5, num_bases=2),
+    "RGCNConv of blocks": lambda l: l.RGCNConv(6, 4, 5, num_blocks=2, root_weight=False),
+    "RGCNConv sum": lambda l: l.RGCNConv(6, 4, 5, aggr="add", bias=False),
+    "RGCNConv max": lambda l: l.RGCNConv(6, 4, 5, aggr="max"),
+    "RGCNConv of embeddings": lambda l: l.RGCNConv(17, 4, 5),
+    "RGCNConv of embeddings and bases": lambda l: l.RGCNConv(17, 4, 5, num_bases=3),
+}
+
+
+def typed_edges(device):
+    edge_index = with_awkward_edges(17, 80).to(device)
+    edge_type = torch.arange(89, device=device) % 4  # of 5 relations one has no edge
+    edge_type[:5] = edge_type[5]
+    return edge_index, edge_type
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_relational_layers_give_the_numbers_and_gradients_of_pyg(name, device):
+    dtype = torch.float64 if device.type == "cpu" else torch.float32
+    tolerance = 1e-10 if device.type == "cpu" else 1e-4
+    theirs, ours = TYPED[name](pyg), TYPED[name](nn.graph)
+    ours.load_state_dict(theirs.state_dict())
+    theirs, ours = theirs.to(device, dtype), ours.to(device, dtype)
+    edge_index, edge_type = typed_edges(device)
+    results = []
+    for layer in (theirs, ours):
+        x = torch.linspace(-1, 1, 17 * 6, dtype=dtype, device=device).view(17, 6).sin().requires_grad_()
+        output = layer(None if "embeddings" in name else x, edge_index, edge_type)
+        output.mul(torch.arange(output.numel(), device=device).view(output.shape).cos()).sum().backward()
+        gradients = [p.grad for _, p in sorted(layer.named_parameters())]
+        results.append([output.detach(), *([] if x.grad is None else [x.grad]), *gradients])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_relational_layers_compile_without_a_break(name):
+    layer = TYPED[name](nn.graph)
+    edge_index, edge_type = typed_edges("cpu")
+    x = None if "embeddings" in name else torch.randn(17, 6)
+    expected = layer(x, edge_index, edge_type)
+    compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, edge_index, edge_type), expected)
+    graph = pumice.TypedGraph(edge_index, edge_type, 17, 5).traceable()
+    torch.testing.assert_close(layer(x, graph), expected)
+
+
+def test_a_typed_graph_is_copied_kept_and_made_once(monkeypatch):
+    edge_index, edge_type = typed_edges("cpu")
+    graph = pumice.TypedGraph(edge_index, edge_type, 17, 5)
+    assert copy.deepcopy(graph) is graph
+    again = pickle.loads(pickle.dumps(graph))
+    weight, x = torch.randn(5, 6, 4), torch.randn(17, 6)
+    assert torch.equal(ops.rgms(again, x, weight), ops.rgms(graph, x, weight))
+    made = []
+    original = pumice.TypedGraph.__init__
+    monkeypatch.setattr(pumice.TypedGraph, "__init__", lambda self, *a: made.append(a) or original(self, *a))
+    layer = nn.graph.RGCNConv(6, 4, 5)
+    for _ in range(3):
+        layer(x, edge_index, edge_type)
+    assert len(made) == 1
+    layer(x, edge_index, edge_type.clone())
+    edge_type[0] += 1
+    layer(x, edge_index, edge_type)
+    assert len(made) == 3
+
+
+def test_relational_products_are_those_of_a_loop(device):
+    dtype = torch.float64 if device.type == "cpu" else torch.float32
+    edge_index, edge_type = typed_edges(device)
+    graph = pumice.TypedGraph(edge_index, edge_type, 17, 5)
+    x = torch.randn(17, 6, dtype=dtype, device=device, requires_grad=True)
+    weight = torch.randn(5, 6, 4, dtype=dtype, device=device, requires_grad=True)
+    of_edge = torch.rand(89, dtype=dtype, device=device, requires_grad=True)
+    messages = torch.einsum("ei,eio->eo", x[edge_index[0]] * of_edge[:, None], weight[edge_type])
+    expected = torch.zeros(17, 4, dtype=dtype, device=device).index_add(0, edge_index[1], messages)
+    got = ops.rgms(graph, x, weight, of_edge)
+    tolerance = 1e-10 if device.type == "cpu" else 1e-4
+    torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
+    grad = torch.randn_like(expected)
+    for a, b in zip(
+        torch.autograd.grad(got, (x, weight, of_edge), grad), torch.autograd.grad(expected, (x, weight, of_edge), grad), strict=True
+    ):
+        torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+    if device.type == "cpu":
+        assert torch.autograd.gradgradcheck(lambda x, w, e: ops.rgms(graph, x, w, e), (x, weight, of_edge))
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_compile_without_a_break(name):
     make, weighted = LAYERS[name]
@@ -152,6 +243,25 @@ MISTAKES = {
         lambda: nn.graph.GATConv((6, 6), 5)((torch.randn(9, 6), torch.randn(7, 6)), edges(7, 9, 5)),
         "add_self_loops=False",
     ),
+    "relations that there are not": (
+        lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5), torch.full((5,), 2)),
+        "edge_type goes from 2 to 2 where there are 2",
+    ),
+    "no relations": (
+        lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5)),
+        "edge_type is None",
+    ),
+    "too few relations": (
+        lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5), torch.zeros(4, dtype=torch.int64)),
+        r"give int64 \[5\]",
+    ),
+    "bases and blocks": (lambda: nn.graph.RGCNConv(6, 4, 2, num_bases=2, num_blocks=2), "give one of them"),
+    "blocks that do not divide": (lambda: nn.graph.RGCNConv(6, 4, 2, num_blocks=4), "4 blocks of 6 and 4 channels"),
+    "features of other types": (
+        lambda: ops.typed_linear(torch.randn(3, 4), torch.randn(2, 4, 5), pumice.TypedRows([0, 1, 2])),
+        "features has 3 rows, and 2 rows have types",
+    ),
+    "bounds that descend": (lambda: pumice.TypedRows([0, 3, 2]), r"begin\[2\] = 2 after 3"),
     "another aggregation": (lambda: nn.graph.SAGEConv(6, 5, aggr="median"), "aggr = 'median'"),
     "no channels": (lambda: nn.graph.GCNConv(0, 5), "in_channels = 0"),
     "heads as text": (lambda: nn.graph.GATConv(6, 5, heads="2"), "heads"),

@@ -70,6 +70,12 @@ class Case:
             self.kept_graph = pumice.Graph(self.edges(), (5, 7))
         return self.kept_graph.token
 
+    def types(self) -> torch.Tensor:
+        """Of 9 rows, of 3 types."""
+        if not hasattr(self, "kept_types"):
+            self.kept_types = pumice.TypedRows([0, 4, 4, 9], self.device)
+        return self.kept_types.token
+
     def picks(self, reduce: str) -> torch.Tensor:
         return _ops.spmm(self.graph(), None, self.rows(5, gradient=False), 7, 20, reduce)[1]
 
@@ -133,6 +139,11 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
         "spmm_values_gradient": lambda c: (c.graph(), c.rows(5), c.rows(7), c.picks("sum"), 7, 20, 3, "sum"),
         "edge_softmax": lambda c: (c.graph(), c.rows(7), c.rows(5), c.rows(20), 20, 0.2),
         "edge_softmax of entries": lambda c: (c.graph(), None, None, c.rows(20), 20, 1.0),
+        "typed_linear": lambda c: (c.types(), c.rows(9), c.rows(36, 2).reshape(3, 3, 8).detach().requires_grad_()),
+        "typed_linear_input_gradient": lambda c: (
+            c.types(), c.rows(9, 8), c.rows(36, 2).reshape(3, 3, 8).detach().requires_grad_()
+        ),
+        "typed_linear_weight_gradient": lambda c: (c.types(), c.rows(9), c.rows(9, 8), 3),
         "take_rows": lambda c: (c.x.features, c.row_of()),
         "take_rows by int64": lambda c: (c.x.features, c.row_of().long()),
         "scatter_rows": lambda c: (c.x.features, c.row_of(), 5),
@@ -169,6 +180,7 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
             c.rows(20, gradient=False), c.rows(20, gradient=False),
         ),
         "create_graph": lambda c: (c.edges(), 7, 5),
+        "create_typed_graph": lambda c: (c.edges(), torch.arange(20, device=c.device) % 3, 7, 5, 3),
         "create_sites": lambda c: (c.indices, None, None, None),
         "create_sites of a grid": lambda c: (c.indices.long(), [9, 9, 9], 2, [1, 1, 1]),
         "voxel_sites": lambda c: (c.indices.float(), None, [2, 2, 1], None, None, None),

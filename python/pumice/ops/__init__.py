@@ -20,6 +20,7 @@ from .normalization import batch_norm
 from .pooling import global_pool, pool
 from .rows import reduce_rows, take_rows
 from .sets import prune, union_add
+from .typed_linear import rgms, typed_linear
 
 __all__ = [
     "InterpolationMap",
@@ -43,6 +44,7 @@ __all__ = [
     "pool",
     "prune",
     "reduce_rows",
+    "rgms",
     "sddmm",
     "spmm",
     "strided_map",
@@ -51,5 +53,6 @@ __all__ = [
     "to_bev",
     "to_dense",
     "transposed_map",
+    "typed_linear",
     "union_add",
 ]

@@ -5,6 +5,7 @@ from ... import _needs_torch  # noqa: F401  (first, since it says what is missin
 from .gat import GATConv
 from .gcn import GCNConv
 from .gin import GINConv
+from .rgcn import RGCNConv
 from .sage import SAGEConv
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "SAGEConv"]
+__all__ = ["GATConv", "GCNConv", "GINConv", "RGCNConv", "SAGEConv"]

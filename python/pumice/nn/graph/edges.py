@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from ... import _C
 from ..._checks import kind_of
 from ...graph import Graph
+from ...typed_graph import TypedGraph
 
 # Sorting edges takes as long as several products with them, and PyG's networks hand the same tensor to every layer in
 # every pass: graphs are kept as long as the tensor that they were made of, and made anew where it was written into.
@@ -26,12 +28,37 @@ def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
                 "give one row for each node"
             )
         return edges
+    return _kept(edges, (sources, targets), lambda: Graph(edges, (sources, targets)))
+
+
+def as_typed_graph(
+    edges: TypedGraph | Tensor, types: Tensor | None, sources: int, targets: int, relations: int
+) -> TypedGraph:
+    """`edges` and their `types` as a graph of as many nodes. Raises UserError where it has others."""
+    if isinstance(edges, TypedGraph):
+        if (edges.columns, edges.rows, edges.relations) != (sources, targets, relations):
+            raise _C.UserError(
+                f"the graph has {edges.columns} sources, {edges.rows} targets and {edges.relations} relations, and x "
+                f"{sources} and {targets} rows and the layer {relations} relations: they must agree"
+            )
+        return edges
+    if types is None:
+        raise _C.UserError("edge_type is None: give the relation of each edge, int64 [E], or a pumice.TypedGraph")
+    call = (edges, types, (sources, targets), relations)
+    if torch.compiler.is_compiling() or not isinstance(types, Tensor) or types.is_inference():
+        return TypedGraph(*call)
+    version = types._version
+    return _kept(edges, (sources, targets, relations, id(types), version), lambda: TypedGraph(*call), holds=types)
+
+
+def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], holds: Any = None) -> Any:
+    """What `make` makes, kept with `edges`. `holds` is kept alive with it, so that its id stays its own."""
     if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
-        return Graph(edges, (sources, targets))
+        return make()
     kept = _made.get(edges)
-    state = (edges._version, sources, targets)
+    state = (edges._version, *sizes)
     if kept is None or kept[0] != state:
-        kept = (state, Graph(edges, (sources, targets)))
+        kept = (state, make(), holds)
         if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
             _made[edges] = kept
     return kept[1]

@@ -21,6 +21,7 @@ class GCNConv(torch.nn.Module):
         in_channels: of the features of nodes.
         out_channels: of what comes out.
         improved: the edge of a node to itself weighs 2, where edges have weights (as PyG has it: without them it weighs 1).
+        cached: as in PyG; norms without edge weights are kept with the graph in any case, and found for another graph.
         add_self_loops: whether nodes without an edge to themselves get one.
         normalize: whether there is D; without it edges weigh what is given, or 1.
         bias: whether a number is added to each channel.
@@ -41,6 +42,7 @@ class GCNConv(torch.nn.Module):
         in_channels: int,
         out_channels: int,
         improved: bool = False,
+        cached: bool = False,
         add_self_loops: bool = True,
         normalize: bool = True,
         bias: bool = True,
@@ -49,7 +51,7 @@ class GCNConv(torch.nn.Module):
         super().__init__()
         self.in_channels = whole_number("in_channels", in_channels, 1)
         self.out_channels = whole_number("out_channels", out_channels, 1)
-        for name, value in (("improved", improved), ("add_self_loops", add_self_loops), ("normalize", normalize)):
+        for name, value in (("improved", improved), ("cached", cached), ("add_self_loops", add_self_loops), ("normalize", normalize)):
             true_or_false(name, value)
         self.improved = improved
         self.add_self_loops = add_self_loops and normalize

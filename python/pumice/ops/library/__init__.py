@@ -19,4 +19,5 @@ from . import (  # noqa: F401  (registers the operators)
     processes,
     rows,
     sites,
+    typed_linear,
 )

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Two layers of a graph network of PyG, and the same layers of Pumice with the same weights, in one process on a GPU.
+
+    python benchmarks/peers/graph_layers.py [--channels 128] [--rounds 5] [--passes 10] [--graphs NAME ...]
+
+Each round times `passes` training steps over the whole graph (forward, sum of squares, backward) and inference passes of
+both, one library after the other; the table has medians over rounds, lowest and highest, ratios, and the most memory
+that a step took beside the inputs. Pumice keeps what it made of the edges, PyG what it keeps of itself (nothing: its
+layers are as a user writes them, and GCNConv is given cached=True). First both are checked against each other.
+Then: products alone, calls that only the host is busy with, and how long a graph takes to be made.
+"""
+
+import argparse
+import statistics
+import time
+import warnings
+
+import torch
+
+import pumice
+from power_law import SIZES, power_law_graphs
+
+warnings.simplefilter("ignore")   # of PyG's imports
+import torch_geometric.nn as pyg  # noqa: E402
+
+LAYERS = {
+    "GCN": lambda l, c: l.GCNConv(c, c, cached=True) if l is pyg else l.GCNConv(c, c),
+    "SAGE": lambda l, c: l.SAGEConv(c, c),
+    "SAGE max": lambda l, c: l.SAGEConv(c, c, aggr="max"),
+    "GIN": lambda l, c: l.GINConv(torch.nn.Linear(c, c)),
+    "GAT, 4 heads": lambda l, c: l.GATConv(c, c // 4, heads=4),
+}
+
+
+class Net(torch.nn.Module):
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x, edge_index):
+        return self.second(self.first(x, edge_index).relu(), edge_index)
+
+
+def median_ms(work, passes):
+    """Of device time, from an idle device on."""
+    times = []
+    for _ in range(passes):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        begin.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times)
+
+
+def host_us(work, calls=300):
+    """A call that the device keeps up with."""
+    for _ in range(20):
+        work()
+    torch.cuda.synchronize()
+    least = float("inf")
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(calls):
+            work()
+        least = min(least, (time.perf_counter() - start) / calls)
+        torch.cuda.synchronize()
+    return least * 1e6
+
+
+def compare(name, kind, edge_index, nodes, options):
+    channels = options.channels
+    torch.manual_seed(0)
+    theirs = Net(*(LAYERS[kind](pyg, channels) for _ in range(2))).cuda()
+    ours = Net(*(LAYERS[kind](pumice.nn.graph, channels) for _ in range(2))).cuda()
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.randn(nodes, channels, device="cuda", requires_grad=True)
+    row = {}
+    outputs = {}
+    for library, net in (("PyG", theirs), ("Pumice", ours)):
+
+        def step(net=net):
+            net.zero_grad(set_to_none=True)
+            net(x, edge_index).square().mean().backward()
+
+        def infer(net=net):
+            with torch.no_grad():
+                net(x, edge_index)
+
+        with torch.no_grad():
+            outputs[library] = net(x, edge_index)
+        for _ in range(3):
+            step(), infer()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        step()
+        torch.cuda.synchronize()
+        row[library] = {"memory": (torch.cuda.max_memory_allocated() - before) / 2**20, "step": [], "infer": []}
+        row[library]["work"] = (step, infer)
+    error = float((outputs["PyG"] - outputs["Pumice"]).abs().max() / outputs["PyG"].abs().max())
+    assert error < 1e-4, f"{name}, {kind}: they differ by {error}"
+    for _ in range(options.rounds):
+        for library in row:
+            step, infer = row[library]["work"]
+            row[library]["step"].append(median_ms(step, options.passes))
+            row[library]["infer"].append(median_ms(infer, options.passes))
+    shown = []
+    for what in ("infer", "step"):
+        a, b = (statistics.median(row[library][what]) for library in ("PyG", "Pumice"))
+        spread = f"{min(row['Pumice'][what]):.3f}-{max(row['Pumice'][what]):.3f}"
+        shown.append(f"{a:8.3f} {b:8.3f} ({spread}) {a / b:5.2f}x")
+    memory = (row["PyG"]["memory"], row["Pumice"]["memory"])
+    print(f"{name:14s} {kind:13s} {shown[0]:36s} {shown[1]:36s} {memory[0]:7.0f} {memory[1]:7.0f} MiB", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--channels", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=10)
+    parser.add_argument("--graphs", nargs="*", default=[name for name, _, _ in SIZES])
+    options = parser.parse_args()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, fp32, {options.channels} channels, milliseconds")
+    print(f"{'graph':14s} {'layers':13s} {'inference: PyG, Pumice':36s} {'training step: PyG, Pumice':36s} memory of a step")
+    for name, (row, column, nodes) in power_law_graphs().items():
+        if name not in options.graphs:
+            continue
+        edge_index = torch.stack([torch.from_numpy(column), torch.from_numpy(row)]).cuda()
+        for kind in LAYERS:
+            try:
+                compare(name, kind, edge_index, nodes, options)
+            except torch.OutOfMemoryError as error:
+                print(f"{name:14s} {kind:13s} {str(error)[:80]}")
+            torch.cuda.empty_cache()
+        x = torch.randn(nodes, 128, device="cuda")
+        graph = pumice.Graph(edge_index, nodes)
+        make = median_ms(lambda: pumice.Graph(edge_index, nodes), options.passes)
+        turn = median_ms(graph.transposed, options.passes)
+        product = median_ms(lambda: pumice.ops.spmm(graph, x), options.passes)
+        print(f"{name}: made in {make:.3f} ms, transposed in {turn:.3f}, a product with 128 channels takes {product:.3f}")
+    small = pumice.Graph(torch.randint(64, (2, 256), device="cuda"), 64)
+    x, linear = torch.randn(64, 32, device="cuda"), torch.nn.Linear(32, 32).cuda()
+    values = torch.rand(256, device="cuda")
+    with torch.no_grad():
+        calls = {
+            "spmm": lambda: pumice.ops.spmm(small, x),
+            "spmm with values": lambda: pumice.ops.spmm(small, x, values),
+            "sddmm": lambda: pumice.ops.sddmm(small, x, x),
+            "torch.nn.Linear": lambda: linear(x),
+        }
+        print("host time of a call: " + ", ".join(f"{name} {host_us(call):.1f} us" for name, call in calls.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Defines `RGCNConv`, the relational graph convolution of Schlichtkrull et al. (arXiv:1703.06103)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ... import _C, ops
+from ..._checks import true_or_false, whole_number
+from ...graph import Graph
+from ...typed_graph import TypedGraph
+from .edges import as_typed_graph, check_features
+
+_REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
+
+
+class RGCNConv(torch.nn.Module):
+    """W_root x + the sum over relations of W_r · (the mean of the neighbours' features through relation r) + b.
+
+    Args:
+        in_channels: of the features of nodes, or (of sources, of targets); of nodes without features their number.
+        out_channels: of what comes out.
+        num_relations: how many matrices there are.
+        num_bases: makes each of them a combination of so many.
+        num_blocks: makes each of them block-diagonal, of so many blocks.
+        aggr: "mean", "sum", "add" or "max", within a relation; relations are added up.
+        root_weight: whether there is W_root.
+        is_sorted: as in PyG; edges may come in any order in any case.
+        bias: whether a number is added to each channel.
+    Returns:
+        Of a call with x [N, in_channels], or int64 [N] numbers of embeddings, or None for one each, or a pair; edge_index
+        [2, E] and edge_type [E], or a TypedGraph: [N, out_channels].
+    Raises:
+        UserError: for other shapes, and for edges of other nodes.
+    Waits:
+        On a GPU at the first call with a graph, for the number of segments.
+    Example:
+        >>> layer = nn.graph.RGCNConv(8, 4, num_relations=2)
+        >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([0, 1, 1])).shape
+        torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int | tuple[int, int],
+        out_channels: int,
+        num_relations: int,
+        num_bases: int | None = None,
+        num_blocks: int | None = None,
+        aggr: str = "mean",
+        root_weight: bool = True,
+        is_sorted: bool = False,
+        bias: bool = True,
+    ) -> None:
+        """The arguments are those of the class."""
+        super().__init__()
+        of_sources, of_targets = in_channels if isinstance(in_channels, (tuple, list)) else (in_channels,) * 2
+        whole_number("in_channels", of_sources, 1)
+        whole_number("in_channels", of_targets, 1)
+        self.in_channels = in_channels
+        self.in_channels_l = of_sources
+        self.out_channels = whole_number("out_channels", out_channels, 1)
+        self.num_relations = whole_number("num_relations", num_relations, 1, 65_535)
+        self.num_bases = None if num_bases is None else whole_number("num_bases", num_bases, 1)
+        self.num_blocks = None if num_blocks is None else whole_number("num_blocks", num_blocks, 1)
+        if num_bases is not None and num_blocks is not None:
+            raise _C.UserError(f"num_bases = {num_bases} and num_blocks = {num_blocks}: give one of them")
+        if num_blocks is not None and (of_sources % num_blocks or out_channels % num_blocks):
+            raise _C.UserError(f"{num_blocks} blocks of {of_sources} and {out_channels} channels: give a divisor of both")
+        if not isinstance(aggr, str) or aggr not in _REDUCTIONS:
+            raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(_REDUCTIONS)}")
+        true_or_false("root_weight", root_weight)
+        self.aggr = aggr
+        shape: tuple[int, ...] = (num_relations, of_sources, out_channels)
+        if num_bases is not None:
+            shape = (num_bases, of_sources, out_channels)
+        elif num_blocks is not None:
+            shape = (num_relations, num_blocks, of_sources // num_blocks, out_channels // num_blocks)
+        self.weight = torch.nn.Parameter(torch.empty(shape))
+        self.comp = torch.nn.Parameter(torch.empty(num_relations, num_bases)) if num_bases is not None else None
+        self.root = torch.nn.Parameter(torch.empty(of_targets, out_channels)) if root_weight else None
+        self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new weights: uniform by Glorot, of the last two axes, and no bias."""
+        for weight in (self.weight, self.comp, self.root):
+            if weight is not None:
+                bound = (6 / (weight.shape[-2] + weight.shape[-1])) ** 0.5
+                torch.nn.init.uniform_(weight, -bound, bound)
+        if self.bias is not None:
+            torch.nn.init.zeros_(self.bias)
+
+    def matrices(self) -> Tensor:
+        """[num_relations, in_channels, out_channels], of bases and blocks too."""
+        weight = self.weight
+        if self.comp is not None:
+            return torch.einsum("rb,bio->rio", self.comp, weight)
+        if self.num_blocks is None:
+            return weight
+        same = torch.eye(self.num_blocks, dtype=weight.dtype, device=weight.device)
+        return torch.einsum("rbio,bc->rbico", weight, same).flatten(3).flatten(1, 2)
+
+    def forward(
+        self,
+        x: Tensor | None | tuple[Tensor | None, Tensor],
+        edge_index: TypedGraph | Tensor,
+        edge_type: Tensor | None = None,
+    ) -> Tensor:
+        """[N, in_channels] to [N, out_channels]."""
+        sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
+        if sources is None:
+            sources = torch.arange(self.in_channels_l, device=self.weight.device)
+        if targets is None:
+            targets = sources
+        graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
+        reduce = _REDUCTIONS[self.aggr]
+        if sources.is_floating_point():
+            check_features("x", sources)
+            output = ops.rgms(graph, sources, self.matrices(), reduce=reduce)
+        else:
+            output = self._of_numbers(graph, sources, reduce)
+        if self.root is not None:
+            output = output + (targets @ self.root if targets.is_floating_point() else self.root[targets])
+        return output if self.bias is None else output + self.bias.to(output.dtype)
+
+    def _of_numbers(self, graph: TypedGraph, numbers: Tensor, reduce: str) -> Tensor:
+        """Rows of the matrices are what sources bring."""
+        if self.num_blocks is not None:
+            raise _C.UserError("block-diagonal weights take features, and x is numbers of nodes: give num_bases")
+        rows = self.matrices().flatten(0, 1)
+        source, segment = graph.gather.edge_index
+        at = graph.kind_of_segment()[segment] * self.in_channels_l + numbers[source]
+        gather = Graph(torch.stack([at, segment]), (rows.shape[0], graph.segments.rows))
+        return ops.spmm(graph.scatter, ops.spmm(gather, rows, reduce=reduce))
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}"

@@ -1,0 +1,241 @@
+"""Defines `TypedRows`, rows that are grouped by type, and `TypedGraph`, whose edges have types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C, _framework  # noqa: F401  (connects PyTorch)
+from ._checks import kind_of, whole_number
+from ._registry import define, fake_token, unknown_size
+from ._tensors import as_device, no_tensor
+from .graph import Graph, _sizes
+
+
+class TypedRows:
+    """Rows that are grouped by type, as operators take them that have a matrix for each type.
+
+    Args:
+        begin: int64 [types + 1], where the rows of each type begin, and the end; or a list.
+        device: where the rows are.
+    Raises:
+        UserError: for bounds that descend.
+    Waits:
+        Where `begin` is on a GPU.
+    Example:
+        >>> types = pumice.TypedRows([0, 2, 2, 5])
+        >>> types.types, types.rows
+        (3, 5)
+    """
+
+    __slots__ = ("_rows", "_token", "rows", "types")
+
+    rows: int
+    types: int
+    _rows: _C.TypedRows | None
+    _token: Tensor | None
+
+    def __init__(self, begin: Tensor | list[int], device: torch.device | str | None = None) -> None:
+        if device is None:
+            device = begin.device if isinstance(begin, Tensor) else "cpu"
+        bounds = torch.as_tensor(begin, dtype=torch.int64).cpu()
+        self._rows = _C.create_typed_rows(bounds, str(_indexed(as_device(device))))
+        self._token = None
+        self.rows, self.types = self._rows.rows, self._rows.types
+
+    @classmethod
+    def _of_token(cls, token: Tensor, rows: int, types: int) -> TypedRows:
+        self = cls.__new__(cls)
+        self._rows, self._token, self.rows, self.types = None, token, rows, types
+        return self
+
+    @property
+    def typed_rows(self) -> _C.TypedRows:
+        """Those of the extension, for operators."""
+        if self._rows is None:
+            self._rows = _C.typed_rows_of(self._token)
+        return self._rows
+
+    @property
+    def token(self) -> Tensor:
+        """int64 [1] that stands for them in operators of torch.library, which take tensors only."""
+        if self._token is None:
+            self._token = _C.typed_rows_token(self._rows)
+        return self._token
+
+    def __copy__(self) -> TypedRows:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedRows:
+        return self
+
+    def __repr__(self) -> str:
+        return f"TypedRows({self.rows} rows, {self.types} types)"
+
+
+class TypedGraph:
+    """Edges of several relations. Those of one relation that lead to one target are a *segment*: what they bring is
+    added up first (`gather`), then multiplied with the matrix of the relation (`segments`), then added up for each
+    target (`scatter`). Made once for a graph, to be kept.
+
+    Args:
+        edge_index: int32 or int64 [2, E], sources and targets in any order.
+        edge_type: int32 or int64 [E], the relation of each edge.
+        num_nodes: how many there are, or (sources, targets); default: the largest number in `edge_index`, and one.
+        num_relations: default: the largest number in `edge_type`, and one.
+    Raises:
+        UserError: for numbers that are none of the nodes or relations.
+    Waits:
+        On a GPU once, for the number of segments, and for those that are not given.
+    Example:
+        >>> edge_index = torch.tensor([[0, 1, 2, 0], [2, 2, 2, 1]])
+        >>> graph = pumice.TypedGraph(edge_index, torch.tensor([0, 0, 1, 1]))
+        >>> graph.relations, graph.segments.rows
+        (2, 3)
+    """
+
+    __slots__ = ("_begin", "columns", "entries", "gather", "relations", "rows", "scatter", "segments")
+
+    gather: Graph
+    segments: TypedRows
+    scatter: Graph
+    _begin: Tensor
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        edge_type: Tensor,
+        num_nodes: int | tuple[int, int] | None = None,
+        num_relations: int | None = None,
+    ) -> None:
+        sources, targets = _sizes(edge_index, num_nodes)
+        relations = _relations(edge_index, edge_type, num_relations)
+        self.rows, self.columns, self.entries = targets, sources, edge_index.shape[1]
+        self.relations = relations
+        if torch.compiler.is_compiling():
+            gather, types, scatter, self._begin, of_edge, size = torch.ops.pumice.create_typed_graph(
+                edge_index, edge_type, targets, sources, relations
+            )
+            count = size.shape[0]
+            self.gather = Graph._of_token(gather, count, sources, self.entries)
+            self.gather._edges = torch.stack([edge_index[0].long(), of_edge])
+            self.segments = TypedRows._of_token(types, count, relations)
+            self.scatter = Graph._of_token(scatter, targets, count, count)
+            return
+        self.gather, self.segments, self.scatter, self._begin = _cut(edge_index, edge_type, targets, sources, relations)
+
+    def kind_of_segment(self) -> Tensor:
+        """int64 [segments], the relation of each."""
+        kinds = torch.arange(self.relations, device=self._begin.device)
+        return torch.repeat_interleave(kinds, self._begin.diff(), output_size=self.segments.rows)
+
+    def traceable(self) -> TypedGraph:
+        """Makes what a compiled function can take but not make; returns the graph."""
+        self.gather.traceable()
+        _ = self.segments.token
+        self.scatter.traceable()
+        return self
+
+    def __copy__(self) -> TypedGraph:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TypedGraph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        source, segment = self.gather.edge_index
+        target = self.scatter.edge_index[1]
+        edges = torch.stack([source, target[segment]])
+        return TypedGraph, (edges, self.kind_of_segment()[segment], (self.columns, self.rows), self.relations)
+
+    def __repr__(self) -> str:
+        return (
+            f"TypedGraph({self.columns} sources, {self.rows} targets, {self.entries} entries of {self.relations} "
+            f"relations, device={self.gather.device})"
+        )
+
+
+def check_typed_rows(types: Any) -> None:
+    """Raises UserError unless `types` are such."""
+    if not isinstance(types, TypedRows):
+        raise _C.UserError(f"types is {kind_of(types)}: give pumice.TypedRows(begin)")
+
+
+def check_typed_graph(graph: Any) -> None:
+    """Raises UserError unless `graph` is one."""
+    if not isinstance(graph, TypedGraph):
+        raise _C.UserError(f"graph is {kind_of(graph)}: give pumice.TypedGraph(edge_index, edge_type)")
+
+
+def _indexed(device: torch.device) -> torch.device:
+    if device.type != "cuda" or device.index is not None:
+        return device
+    torch.cuda.init()
+    return torch.device("cuda", torch.cuda.current_device())
+
+
+def _relations(edge_index: Tensor, edge_type: Any, num_relations: Any) -> int:
+    if not isinstance(edge_type, Tensor):
+        raise _C.UserError(no_tensor("edge_type", edge_type))
+    if edge_type.dtype not in (torch.int32, torch.int64) or edge_type.shape != edge_index.shape[1:]:
+        raise _C.UserError(
+            f"edge_type is {edge_type.dtype}, {tuple(edge_type.shape)}: give int64 [{edge_index.shape[1]}], the "
+            "relation of each edge"
+        )
+    if num_relations is not None:
+        return num_relations if torch.compiler.is_compiling() else whole_number("num_relations", num_relations, 0, 65_535)
+    if torch.compiler.is_compiling():
+        raise _C.UserError("num_relations = None inside a compiled function, which cannot look: give their number")
+    return int(edge_type.max()) + 1 if edge_type.shape[0] > 0 else 0
+
+
+def _cut(
+    edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int
+) -> tuple[Graph, TypedRows, Graph, Tensor]:
+    """(gather, segments, scatter, where each relation's segments begin). Segments are in the order of their relations, then of their targets."""
+    source, target = edge_index.long()
+    kind = edge_type.long()
+    for name, numbers, limit in (("edge_type", kind, relations), ("edge_index[1]", target, rows)):
+        if numbers.shape[0] > 0:
+            low, high = (int(of) for of in torch.aminmax(numbers))
+            if low < 0 or high >= limit:
+                raise _C.UserError(f"{name} goes from {low} to {high} where there are {limit}: give numbers from 0 on")
+    segment, of_edge = torch.unique(kind * max(rows, 1) + target, return_inverse=True)
+    count = segment.shape[0]
+    bounds = torch.arange(relations + 1, device=segment.device) * max(rows, 1)
+    begin = torch.searchsorted(segment, bounds)
+    gather = Graph(torch.stack([source, of_edge]), (columns, count))
+    own = torch.arange(count, device=segment.device)
+    scatter = Graph(torch.stack([own, segment % max(rows, 1)]), (count, rows))
+    return gather, TypedRows(begin, edge_index.device), scatter, begin
+
+
+def _create_typed_graph(
+    edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int
+) -> tuple[Tensor, ...]:
+    gather, segments, scatter, begin = _cut(edge_index, edge_type, rows, columns, relations)
+    size = edge_index.new_empty((segments.rows,), dtype=torch.uint8, device="cpu")
+    return gather.token, segments.token, scatter.token, begin, gather.edge_index[1].clone(), size
+
+
+def _fake_create_typed_graph(
+    edge_index: Tensor, edge_type: Tensor, rows: Any, columns: Any, relations: Any
+) -> tuple[Tensor, ...]:
+    tokens = (fake_token(edge_index), fake_token(edge_index), fake_token(edge_index))
+    begin = edge_index.new_empty((relations + 1,), dtype=torch.int64)
+    of_edge = edge_index.new_empty((edge_index.shape[1],), dtype=torch.int64)
+    size = edge_index.new_empty((unknown_size(),), dtype=torch.uint8, device="cpu")
+    return *tokens, begin, of_edge, size
+
+
+define(
+    "create_typed_graph(Tensor edge_index, Tensor edge_type, SymInt rows, SymInt columns, SymInt relations) -> "
+    "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    _create_typed_graph,
+    _fake_create_typed_graph,
+)
+
+# torch.load reads graphs that torch.save wrote without `weights_only=False`.
+torch.serialization.add_safe_globals([TypedGraph, TypedRows])
