@@ -60,8 +60,8 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
       const EntrySchedule schedule = cuda::entry_schedule(type, channels);
       for (const auto operation :
            {EntryOperation::sum, EntryOperation::most, EntryOperation::picked}) {
-        for (const int values : {0, 1, 2}) {
-          GatherReduceSpec spec{type, operation, values > 0, values > 1, schedule};
+        for (const int values : {0, 1, 2, 3}) {   // none, one an entry, by head, by whole heads
+          GatherReduceSpec spec{type, operation, values > 0, values > 1, values > 2, schedule};
           sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
           if (schedule.team == 32) continue;
           spec.schedule.ways = 32 / schedule.team;

@@ -41,8 +41,9 @@ struct EntrySchedule {
 struct GatherReduceSpec {
   ElementType type = ElementType::f32;
   EntryOperation operation = EntryOperation::sum;
-  bool weighted = false;   // by values
-  bool headed = false;     // a value for each head, of which there are several
+  bool weighted = false;      // by values
+  bool headed = false;        // a value for each head, of which there are several
+  bool whole_heads = false;   // the channels of a chunk are of one head
   EntrySchedule schedule{};
 };
 
@@ -71,6 +72,7 @@ PUMICE_SHARED constexpr const char* why_invalid(ElementType type, const EntrySch
 }
 PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   if (spec.headed && !spec.weighted) return "heads without values";
+  if (spec.whole_heads && !spec.headed) return "whole heads without heads";
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
@@ -90,6 +92,7 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
                             static_cast<int32_t>(spec.operation),
                             spec.weighted ? 1 : 0,
                             spec.headed ? 1 : 0,
+                            spec.whole_heads ? 1 : 0,
                             spec.schedule.team,
                             spec.schedule.ways,
                             spec.schedule.chunks,
@@ -107,7 +110,7 @@ PUMICE_SHARED constexpr bool operator==(const EntrySchedule& a, const EntrySched
 }
 PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherReduceSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.weighted == b.weighted &&
-         a.headed == b.headed && a.schedule == b.schedule;
+         a.headed == b.headed && a.whole_heads == b.whole_heads && a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
   return a.type == b.type && a.picked == b.picked && a.schedule == b.schedule;

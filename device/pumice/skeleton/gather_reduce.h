@@ -25,14 +25,16 @@ template <GatherReduceSpec kSpec> struct EntryChannels {
 
   int32_t channel[kChunks];   // the first one of each chunk
   int32_t count[kChunks];     // how many there are; 0 and less: none
+  int32_t head[kChunks];      // of whole heads
 
-  PUMICE_DEVICE EntryChannels(int32_t tile, int32_t channels) {
+  PUMICE_DEVICE EntryChannels(int32_t tile, int32_t channels, int32_t heads) {
     const int32_t lane = thread_index() % kSpec.schedule.team;
     PUMICE_UNROLL
     for (int32_t j = 0; j < kChunks; ++j) {
       channel[j] = tile * kTile + (j * kSpec.schedule.team + lane) * kChunk;
       const int32_t left = channels - channel[j];
       count[j] = left < kChunk ? left : kChunk;
+      head[j] = kSpec.whole_heads && left > 0 ? channel[j] / (channels / heads) : 0;
     }
   }
 };
@@ -86,7 +88,8 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
       if (i >= of.count[j]) continue;
-      const float w = kSpec.headed ? weight * head_weight(number, of.channel[j] + i) : weight;
+      float w = weight;
+      if constexpr (kSpec.headed && !kSpec.whole_heads) w *= head_weight(number, of.channel[j] + i);
       if constexpr (kMost) {
         const float candidate = w * x[i];
         if (best[j][i] < 0 || goes_before(candidate, value[j][i])) {
@@ -129,21 +132,27 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
   template <bool kAll>
   PUMICE_DEVICE void take_batch(const Batch& batch, int32_t first, int32_t count) {
     float x[Channels::kAhead][kChunks][kChunk];
+    float weight[Channels::kAhead][kChunks];
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e) {
       if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
       PUMICE_UNROLL
-      for (int32_t j = 0; j < kChunks; ++j)
+      for (int32_t j = 0; j < kChunks; ++j) {
+        weight[e][j] = batch.weight[e];
+        if constexpr (kSpec.whole_heads)
+          weight[e][j] *=
+              load_element(kSpec.type, a.values, batch.number[e] * a.heads + of.head[j]);
         load_chunk<kSpec.type, kSpec.schedule.access, true>(
             a.features, int64_t{batch.column[e]} * a.channels + of.channel[j], x[e][j],
             of.count[j]);
+      }
     }
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e) {
       if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
       PUMICE_UNROLL
       for (int32_t j = 0; j < kChunks; ++j)
-        take(j, batch.weight[e], batch.number[e], batch.column[e], x[e][j],
+        take(j, weight[e][j], batch.number[e], batch.column[e], x[e][j],
              first + e * kSpec.schedule.ways);
     }
   }
@@ -241,7 +250,7 @@ template <GatherReduceSpec kSpec> PUMICE_DEVICE void gather_reduce(const GatherA
   const int64_t items = entry_items(a.pattern);
   const int64_t step = int64_t{grid_size()} * block_size() / kThreads;
   const int32_t way = thread_index() % kThreads / kSpec.schedule.team;
-  const Channels channels(block_index_y(), a.channels);
+  const Channels channels(block_index_y(), a.channels, a.heads);
   PUMICE_ROLLED
   for (int64_t at = global_thread_index() / kThreads; warp_any(at < items); at += step) {
     EntryRange range;

@@ -79,12 +79,13 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
   const std::int64_t channels = launch.features.extent(1);
   if (launch.pattern.rows == 0 || channels == 0) return;
   const std::int64_t heads = launch.values.defined() ? launch.values.extent(1) : 1;
-  const GatherReduceSpec spec{.type = storage_element(launch.features.dtype()),
+  const ElementType type = storage_element(launch.features.dtype());
+  const GatherReduceSpec spec{.type = type,
                               .operation = operation_of(launch, reduction),
                               .weighted = launch.values.defined(),
                               .headed = heads > 1,
-                              .schedule = entry_schedule(storage_element(launch.features.dtype()),
-                                                         channels, launch.pattern)};
+                              .whole_heads = heads > 1 && channels / heads % entry_chunk(type) == 0,
+                              .schedule = entry_schedule(type, channels, launch.pattern)};
   GatherArguments arguments{.pattern = pattern_ref(launch.pattern),
                             .features = launch.features.raw(),
                             .values = launch.values.raw(),

@@ -39,9 +39,10 @@ template <class Spec> void check(const Spec& spec) {
 
 std::string entry_name(const GatherReduceSpec& spec) {
   return fmt::format("gather_reduce_{}_{}{}_{}", name_of(spec.operation), name_of(spec.type),
-                     spec.headed     ? "_by_head"
-                     : spec.weighted ? "_weighted"
-                                     : "",
+                     spec.whole_heads ? "_by_whole_head"
+                     : spec.headed    ? "_by_head"
+                     : spec.weighted  ? "_weighted"
+                                      : "",
                      name_of(spec.schedule));
 }
 
@@ -56,7 +57,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "#include <pumice/skeleton/gather_reduce.h>\n"
       "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
-      "    .weighted = {2}, .headed = {3}, .schedule = {4}}};\n"
+      "    .weighted = {2}, .headed = {3}, .whole_heads = {11}, .schedule = {4}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
       "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
       "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
@@ -69,7 +70,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "}}\n",
       name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed, print(spec.schedule),
       fingerprint(spec), sizeof(GatherArguments), kEntryThreads, kGatherReduceKernel,
-      kFinishLongRowsKernel, kEntryBlocks);
+      kFinishLongRowsKernel, kEntryBlocks, spec.whole_heads);
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {
