@@ -83,9 +83,18 @@ class Files:
         (self.folder / name).write_text(PLY_HEAD.format(len(points)) + rows, encoding="ascii")
 
     def make_safetensors(self, name):
-        """Weights of a network, or what `pumice conv`, `spmm` and `sddmm` read."""
+        """Weights of a network, or what `pumice conv`, `spmm`, `sddmm` and `rgms` read."""
         if name == "weights.safetensors":
             shutil.copy(self.root / "models/streets.safetensors", self.folder / name)
+            return
+        if name == "graph.safetensors":
+            self.write_tensors(name, {
+                "features": ("F32", [4, 2], struct.pack("<8f", *range(8))),
+                "edge_index": ("I64", [2, 3], struct.pack("<6q", 0, 1, 3, 2, 2, 0)),
+                "edge_type": ("I64", [3], struct.pack("<3q", 0, 1, 1)),
+                "weight": ("F32", [2, 2, 3], struct.pack("<12f", *range(12))),
+                "grad_output": ("F32", [4, 3], struct.pack("<12f", *range(12))),
+            })
             return
         if name != "in.safetensors":  # beside matrix.mtx
             names = ("features", "grad_output") if name == "features.safetensors" else ("left", "right")

@@ -28,6 +28,18 @@ std::shared_ptr<const Csr> GraphHandle::backwards(bool holds_gil) const {
   return shared->graph.backwards();
 }
 
+EntryReduction reduction_of(const std::string& name) {
+  constexpr std::array<std::pair<const char*, EntryReduction>, 4> kNames{{
+      {"sum", EntryReduction::sum},
+      {"mean", EntryReduction::mean},
+      {"max", EntryReduction::max},
+      {"min", EntryReduction::min},
+  }};
+  for (const auto& [known, reduction] : kNames)
+    if (name == known) return reduction;
+  PUMICE_EXPECTS(false, "reduce = '", name, "': choose sum, mean, max or min");
+}
+
 namespace {
 
 GraphHandle share(Csr pattern, StreamView stream) {
@@ -71,18 +83,6 @@ nb::tuple lists_of(const GraphHandle& graph) {
   };
   return nb::make_tuple(copy(view.row_begin, DType::i64), copy(view.column, DType::i32),
                         view.entry.empty() ? nb::none() : copy(view.entry, DType::i64));
-}
-
-EntryReduction reduction_of(const std::string& name) {
-  constexpr std::array<std::pair<const char*, EntryReduction>, 4> kNames{{
-      {"sum", EntryReduction::sum},
-      {"mean", EntryReduction::mean},
-      {"max", EntryReduction::max},
-      {"min", EntryReduction::min},
-  }};
-  for (const auto& [known, reduction] : kNames)
-    if (name == known) return reduction;
-  PUMICE_EXPECTS(false, "reduce = '", name, "': choose sum, mean, max or min");
 }
 
 nb::tuple multiply(const GraphHandle& graph, nb::handle values, nb::handle features,

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include <pumice/formats/typed_rows.hpp>
 #include <pumice/graphs/graph.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
 
 #include "framework.hpp"
 
@@ -39,6 +41,9 @@ struct TypedRowsHandle {
 inline StreamView home_of(const TypedRowsHandle& types) {
   return types.rows->stream();
 }
+
+/// "sum", "mean", "max", "min"; UserError for others.
+EntryReduction reduction_of(const std::string& name);
 
 void bind_typed_rows(nb::module_& module);
 void bind_graphs(nb::module_& module);

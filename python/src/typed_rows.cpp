@@ -5,7 +5,7 @@
 
 #include <nanobind/stl/string.h>
 #include <pumice/core/error.hpp>
-#include <pumice/ops/typed_linear.hpp>
+#include <pumice/ops/rgms.hpp>
 
 #include "arguments.hpp"
 #include "graphs.hpp"
@@ -61,6 +61,59 @@ nb::object weight_gradient(const TypedRowsHandle& types, nb::handle features,
   }));
 }
 
+nb::tuple relational(const GraphHandle& gather, const TypedRowsHandle& types,
+                     const GraphHandle& scatter, nb::handle values, nb::handle features,
+                     nb::handle weight, const std::string& reduce, bool tf32) {
+  const Call call(features, home_of(types));
+  const ConstTensorView v = call.view(values, "edge_weight");
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView w = call.view(weight, "weight");
+  const EntryReduction reduction = reduction_of(reduce);
+  FrameworkResults& results = call.results();
+  const TypedGraphView graph{
+      .gather = gather.view(), .segments = types.rows.get(), .scatter = scatter.view()};
+  const RgmsResult made = call.run([&] {
+    return rgms(graph, v, x, w, reduction, options_of(false, tf32),
+                {.output = results, .gathered = results, .source = results});
+  });
+  return nb::make_tuple(call.give(made.output), call.give(made.gathered),
+                        made.source.defined() ? call.give(made.source) : nb::none());
+}
+
+nb::tuple relational_gradients(const GraphHandle& gather, const TypedRowsHandle& types,
+                               const GraphHandle& scatter, nb::handle values, nb::handle features,
+                               nb::handle weight, nb::handle gathered, nb::handle source,
+                               nb::handle grad_output, const std::string& reduce, bool of_values,
+                               bool of_features, bool of_weight, bool deterministic, bool tf32) {
+  const Call call(grad_output, home_of(types));
+  const ConstTensorView v = call.view(values, "edge_weight");
+  const ConstTensorView x = call.view(features, "features");
+  const ConstTensorView w = call.view(weight, "weight");
+  const ConstTensorView between = call.view(gathered, "gathered");
+  const ConstTensorView picked = call.view(source, "source");
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  const EntryReduction reduction = reduction_of(reduce);
+  FrameworkResults& results = call.results();
+  const RgmsGradients made = call.run([&] {
+    const auto gather_back = of_features ? gather.backwards(!call.on_cpu()) : nullptr;
+    const auto scatter_back = scatter.backwards(!call.on_cpu());
+    return rgms_gradients(
+        {.gather = gather.view(),
+         .segments = types.rows.get(),
+         .scatter = scatter.view(),
+         .gather_backwards = gather_back == nullptr ? CsrView() : gather_back->view(),
+         .scatter_backwards = scatter_back->view()},
+        v, x, w, between, picked, g, reduction,
+        {.features = of_features, .weight = of_weight, .values = of_values},
+        options_of(deterministic, tf32),
+        {.features = results, .weight = results, .values = results});
+  });
+  const auto given = [&](const Tensor& tensor) {
+    return tensor.defined() ? call.give(tensor) : nb::none();
+  };
+  return nb::make_tuple(given(made.values), given(made.features), given(made.weight));
+}
+
 }   // namespace
 
 void bind_typed_rows(nb::module_& module) {
@@ -73,6 +126,13 @@ void bind_typed_rows(nb::module_& module) {
          "begin: int64 [types + 1] on the CPU, where the rows of each type begin.");
   define(module, "typed_linear", &multiply, "types"_a, "features"_a, "weight"_a, "tf32"_a,
          "[rows, C_in] and [types, C_in, C_out] to [rows, C_out].");
+  define(module, "rgms", &relational, "gather"_a, "types"_a, "scatter"_a, "edge_weight"_a.none(),
+         "features"_a, "weight"_a, "reduce"_a, "tf32"_a,
+         "([targets, C_out], [segments, C_in] gathered, edges that were picked or None)");
+  define(module, "rgms_gradients", &relational_gradients, "gather"_a, "types"_a, "scatter"_a,
+         "edge_weight"_a.none(), "features"_a, "weight"_a, "gathered"_a, "source"_a.none(),
+         "grad_output"_a, "reduce"_a, "of_edge_weight"_a, "of_features"_a, "of_weight"_a,
+         "deterministic"_a, "tf32"_a, "Of the edge weights, the features, the weight; or None.");
   define(module, "typed_linear_input_gradient", &input_gradient, "types"_a, "grad_output"_a,
          "weight"_a, "tf32"_a);
   define(module, "typed_linear_weight_gradient", &weight_gradient, "types"_a, "features"_a,

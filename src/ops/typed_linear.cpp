@@ -2,7 +2,8 @@
 // planned as such, and its products are stored, since no row has two.
 #include <pumice/ops/typed_linear.hpp>
 
-#include <optional>
+#include <memory>
+#include <utility>
 
 #include <pumice/core/error.hpp>
 #include <pumice/kernels/weight_gradient.hpp>
@@ -57,14 +58,18 @@ ConvolutionProblem described(Direction direction, const TypedRows& types, std::i
           .numerics = numerics};
 }
 
-/// Of a product. What suits it is what suits one matrix for all rows: on a device its tiles take
-/// one offset each, and are never split.
+/// Of a product. On a device its tiles take one offset each, which is never split: a plan that would
+/// split them, of few rows, is taken without.
 PlanPtr plan_of_product(const ConvolutionProblem& problem, Device device) {
   const bool on_device = device.kind == DeviceKind::cuda;
-  ConvolutionProblem of_a_row = problem;
-  if (on_device) of_a_row.offsets = 1;
-  PlanPtr plan = choose(of_a_row, target_of(device),
+  PlanPtr plan = choose(problem, target_of(device),
                         on_device ? Dataflow::implicit_gemm : Dataflow::fetch_on_demand);
+  if (on_device && plan->write != Write::store) {
+    auto whole = std::make_shared<ConvolutionPlan>(*plan);
+    whole->splits = 1;
+    whole->write = Write::store;
+    plan = std::move(whole);
+  }
   log_choice(problem, *plan, device);
   PlanRecord::add(problem.direction, *plan);
   return plan;

@@ -19,7 +19,8 @@ TEST(TypedLinearGpu, is_a_matrix_for_each_type) {
   for (const std::vector<std::int64_t>& bounds : typed_bounds()) {
     for (const Kind& kind : kKinds) {
       if (kind.type == DType::f64 || (on_emulator() && kind.type == DType::bf16)) continue;
-      const TypedProblem problem(bounds, 16, 24, kind.type);
+      // Of 16 channels the weights of a few types stay in shared memory, of 24 none do.
+      const TypedProblem problem(bounds, 16, bounds.size() % 2 == 0 ? 24 : 16, kind.type);
       SCOPED_TRACE(std::to_string(problem.types) + " types, " + std::to_string(problem.rows) +
                    " rows, " + std::string(name_of(kind.type)));
       const TypedRows types(bounds, stream);

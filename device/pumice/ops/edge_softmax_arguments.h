@@ -7,8 +7,8 @@
 namespace pumice {
 
 inline constexpr int kEdgeThreads = 256;
-/// Of a long row: one of 154,828 entries is 152 for each.
-inline constexpr int kLongEdgeThreads = 1024;
+/// Of a long row: one of 154,828 entries is 303 for each.
+inline constexpr int kLongEdgeThreads = 512;   // of 1,024 the gradient spills
 
 /// See EdgeScores in ops/edge_softmax.hpp; null: none.
 struct EdgeScoresRef {

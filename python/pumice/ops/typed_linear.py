@@ -76,8 +76,64 @@ def rgms(
                 [7.]])
     """
     check_typed_graph(graph)
+    check_floating(features)
+    modes.look("weight", weight)
+    modes.look("edge_weight", edge_weight, optional=True)
+    if features.dim() == 2 and not modes.traced(features) and modes.autocast_dtype(features) is None:
+        if modes.wants_gradient(edge_weight, features, weight):
+            return _relational(edge_weight, features, weight, graph, reduce)
+        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
+        return _C.rgms(*parts, edge_weight, features, weight, reduce, modes.of(features)[1])[0]
     gathered = spmm(graph.gather, features, edge_weight, reduce)
     return spmm(graph.scatter, typed_linear(gathered, weight, graph.segments))
+
+
+class _Relational(torch.autograd.Function):
+    """One call forward and one backward; derivatives of derivatives go through the products one by one."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, edge_weight: Tensor | None, features: Tensor, weight: Tensor, graph: TypedGraph, reduce: str
+    ) -> Tensor:
+        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
+        tf32 = modes.of(features)[1]
+        output, gathered, source = _C.rgms(*parts, edge_weight, features, weight, reduce, tf32)
+        ctx.save_for_backward(edge_weight, features, weight, gathered, source)
+        ctx.call = (graph, reduce)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        edge_weight, features, weight, gathered, source = ctx.saved_tensors
+        graph, reduce = ctx.call
+        wanted = ctx.needs_input_grad[:3]
+        if torch.is_grad_enabled():
+            return *_by_products(edge_weight, features, weight, graph, reduce, grad, wanted), None, None
+        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
+        made = _C.rgms_gradients(
+            *parts, edge_weight, features, weight, gathered, source, grad, reduce, *wanted, *modes.of(features)
+        )
+        of_values = made[0]
+        if of_values is not None:
+            of_values = of_values.reshape(edge_weight.shape)
+        return of_values, made[1], made[2], None, None
+
+
+def _by_products(
+    edge_weight: Tensor | None,
+    features: Tensor,
+    weight: Tensor,
+    graph: TypedGraph,
+    reduce: str,
+    grad: Tensor,
+    wanted: tuple[bool, ...],
+) -> list[Tensor | None]:
+    """The gradients, which have gradients themselves."""
+    inputs = [tensor for tensor, wants in zip((edge_weight, features, weight), wanted, strict=True) if wants]
+    gathered = spmm(graph.gather, features, edge_weight, reduce)
+    output = spmm(graph.scatter, typed_linear(gathered, weight, graph.segments))
+    made = iter(torch.autograd.grad(output, inputs, grad, create_graph=True))  # type: ignore[arg-type]
+    return [next(made) if wants else None for wants in wanted]
 
 
 class _TypedLinear(torch.autograd.Function):
@@ -125,6 +181,7 @@ class _WeightGradient(torch.autograd.Function):
         return of_features, of_grad, None
 
 
+_relational = modes.function(_Relational)
 _typed_linear = modes.function(_TypedLinear)
 _input_gradient = modes.function(_InputGradient)
 _weight_gradient = modes.function(_WeightGradient)

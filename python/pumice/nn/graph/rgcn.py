@@ -120,9 +120,17 @@ class RGCNConv(torch.nn.Module):
             output = ops.rgms(graph, sources, self.matrices(), reduce=reduce)
         else:
             output = self._of_numbers(graph, sources, reduce)
-        if self.root is not None:
-            output = output + (targets @ self.root if targets.is_floating_point() else self.root[targets])
-        return output if self.bias is None else output + self.bias.to(output.dtype)
+        return self._with_root(output, targets)
+
+    def _with_root(self, output: Tensor, targets: Tensor) -> Tensor:
+        """Adds what a node brings itself, and the bias: in one product where there are both."""
+        bias = None if self.bias is None else self.bias.to(output.dtype)
+        if self.root is None:
+            return output if bias is None else output + bias
+        if targets.is_floating_point():
+            return output + torch.nn.functional.linear(targets, self.root.t(), self.bias)
+        output = output + self.root[targets]
+        return output if bias is None else output + bias
 
     def _of_numbers(self, graph: TypedGraph, numbers: Tensor, reduce: str) -> Tensor:
         """Rows of the matrices are what sources bring."""
