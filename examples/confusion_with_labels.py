@@ -45,6 +45,9 @@ def main(result: str, labels: str) -> None:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        sys.exit()
     if len(sys.argv) != 3:
         sys.exit("confusion_with_labels.py: give a result of `pumice run --out`, then the .label file of its scan")
     try:

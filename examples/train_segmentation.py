@@ -261,9 +261,10 @@ def begin(arguments: Sequence[str] | None, stop: Stop) -> Training:
     except pumice.UserError as error:
         raise CannotBegin(str(error)) from error
     if training.finished and training.progress >= 1:
+        ends = [f"--{name} {value:g}" for name in ("minutes", "steps") if (value := getattr(options, name)) is not None]
         raise CannotBegin(
-            f"the training in {options.out} has ended after {training.step} steps: give more --steps "
-            "or --minutes to go on with it"
+            f"the training in {options.out} has ended after {training.step} steps, with {' and '.join(ends)}: give "
+            "more of it, or another end by --steps or --minutes, to go on with it"
         )
     training.finished = False
     make_folder(options.out)

@@ -18,7 +18,7 @@ def parse(
 ) -> tuple[argparse.Namespace, dict[str, Any] | None]:
     """The options of train_segmentation.py, and the checkpoint to go on from or None. Raises
     CannotBegin where there is nothing to go on from, and for a device that is not there."""
-    options, saved = parse_resumed(_parser(script, description), arguments)
+    options, saved = parse_resumed(_parser(script, description), arguments, either=("minutes", "steps"))
     if options.minutes is None and options.steps is None:
         options.steps = 5000
     check_device(options.device)
@@ -28,16 +28,19 @@ def parse(
 
 
 def parse_resumed(
-    parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None, either: Sequence[str] = ()
 ) -> tuple[argparse.Namespace, dict[str, Any] | None]:
-    """With --resume, whatever the command line does not say is as the checkpoint has it. Raises
+    """With --resume, whatever the command line does not say is as the checkpoint has it; where it says one of
+    the options `either`, which end a training and have no default, the others are not taken along. Raises
     CannotBegin where --out holds no checkpoint of the script that `parser.prog` names."""
     options = parser.parse_args(arguments)
     if not options.resume:
         return options, None
     saved = load_checkpoint(options.out, parser.prog)
+    said = [name for name in either if getattr(options, name) is not None]
+    left_out = {"out", *(either if said else ())}
     parser.set_defaults(
-        **{n: Path(v) if n == "cache" else v for n, v in saved["options"].items() if n != "out"}
+        **{n: Path(v) if n == "cache" else v for n, v in saved["options"].items() if n not in left_out}
     )
     return parser.parse_args(arguments), saved
 

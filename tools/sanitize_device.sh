@@ -8,7 +8,7 @@
 #   kernels   which kernels each runs, and that `small` misses none of `real`; without a tool
 # SCAN=FILE takes another scan than a simulated one; NETWORKS, PRECISIONS and MODES ("eager graph") choose from the cases;
 # LIMIT=SECONDS ends a case that takes longer, 540 by default. Logs go to FOLDER/sanitizer, the summary to the terminal.
-# Exit code 1 if a tool found something or a case did not end.
+# Exit code 1 if a tool found something or a case did not end, 2 where nothing can be run.
 set -uo pipefail
 
 usage() {
@@ -65,10 +65,13 @@ command_of() {
   [[ $4 == small ]] && words+=(--voxel "${small_voxel[$1]}")
 }
 
-# kernels_of FACTOR: the names of what a run loads, one a line.
+# kernels_of FACTOR: the names of what a run loads, one a line. Where it fails, its last words and exit code 2.
 kernels_of() {
-  PUMICE_LOG=kernel PUMICE_KERNEL_ROWS=$1 "${words[@]}" 2>&1 >/dev/null |
-    sed -n 's/^\[pumice [^]]*\] kernel: \(.*\) for sm_[0-9a-z]*: .*/\1/p' | sort -u
+  if ! PUMICE_LOG=kernel PUMICE_KERNEL_ROWS=$1 "${words[@]}" >/dev/null 2>"$logs/said.txt"; then
+    echo "${words[*]} failed: $(tail -1 "$logs/said.txt")" >&2
+    exit 2
+  fi
+  sed -n 's/^\[pumice [^]]*\] kernel: \(.*\) for sm_[0-9a-z]*: .*/\1/p' "$logs/said.txt" | sort -u
 }
 
 failed=0

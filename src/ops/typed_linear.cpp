@@ -58,8 +58,8 @@ ConvolutionProblem described(Direction direction, const TypedRows& types, std::i
           .numerics = numerics};
 }
 
-/// Of a product. On a device its tiles take one offset each, which is never split: a plan that would
-/// split them, of few rows, is taken without.
+/// Of a product. On a device its tiles take one offset each, which is never split: a plan that
+/// would split them, of few rows, is taken without.
 PlanPtr plan_of_product(const ConvolutionProblem& problem, Device device) {
   const bool on_device = device.kind == DeviceKind::cuda;
   PlanPtr plan = choose(problem, target_of(device),

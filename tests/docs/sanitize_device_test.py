@@ -15,6 +15,7 @@ SCRIPT = None
 # Says which kernels it loads, other ones for many rows; `simulate` writes its scan.
 PUMICE = """#!/bin/sh
 if [ "$1" = simulate ]; then touch "$5"; exit; fi
+if [ -n "$FAILS" ]; then echo "pumice: $FAILS" >&2; exit 1; fi
 echo "$PUMICE_KERNEL_ROWS $*" >>"$CALLS"
 tile=tile_64
 case "$*" in *--voxel*) [ "${PUMICE_KERNEL_ROWS:-1}" -ge 16 ] && tile=$TILE;; *) tile=tile_256;; esac
@@ -81,6 +82,13 @@ class SanitizeDevice(unittest.TestCase):
         code, text, _ = self.run_script("kernels", tile="tile_128")
         self.assertEqual(code, 1)
         self.assertIn("tile_256", text)
+
+    def test_without_a_device_it_says_so_and_counts_nothing(self):
+        code, text, _ = self.run_script("kernels", FAILS="no CUDA driver")
+        self.assertEqual(code, 2)
+        self.assertEqual(text.count("\n"), 1, text)
+        self.assertIn("run second", text)
+        self.assertIn("failed: pumice: no CUDA driver", text)
 
     def test_without_the_tool_it_says_so(self):
         code, text, _ = self.run_script("small", SANITIZER="/nowhere/compute-sanitizer")

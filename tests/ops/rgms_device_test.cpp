@@ -1,4 +1,5 @@
 // Relational products on a device beside a loop over edges in float64.
+// Covers ops/rgms.
 #include <gtest/gtest.h>
 
 #include <pumice/core/stream.hpp>

@@ -192,7 +192,7 @@ def test_it_trains_goes_on_and_overwrites_nothing(
     before = {path: path.read_bytes() for path in out.iterdir() if path.is_file()}
     for words, refusal in (
         (["--steps", "2"], f"--out {out} holds checkpoint.pt, model.safetensors, curves.csv, iou.txt"),
-        (["--resume"], "has ended after 2 steps: give more --steps"),
+        (["--resume"], "has ended after 2 steps, with --steps 2: give more of it, or another end by --steps or --minutes"),
         (["--resume", "--widths", "spvnas"], "was trained with --widths 4,4,4,4,4,4,4,4,4, not 32,32,64"),
         (["--resume", "--voxel", "0.1"], "was trained with --voxel 0.8, not 0.1"),
     ):
@@ -206,6 +206,22 @@ def test_it_trains_goes_on_and_overwrites_nothing(
     assert "3 steps" in said and "vegetation" in said and "18031 parameters" in said
     rows = (out / "curves.csv").read_text().splitlines()
     assert rows[0].startswith("step,") and [row.split(",")[0] for row in rows[1:]] == ["1", "2", "2", "3", "3"]
+
+
+def test_a_training_that_minutes_ended_goes_on_by_steps(
+    run: Callable[..., tuple[int, str, str]], tmp_path: pathlib.Path
+) -> None:
+    out = tmp_path / "run"
+    code, _, _ = run(out, *SMALL, "--minutes", "0.02")
+    assert code == 0
+    code, _, refused = run(out, "--resume")
+    found = re.search(r"has ended after (\d+) steps, with --minutes 0.02: give more of it", refused)
+    assert code == 2 and found, refused
+    steps = int(found[1]) + 1
+    code, said, _ = run(out, "--resume", "--steps", str(steps))
+    assert code == 0 and f"{steps} steps in" in said, said
+    code, _, refused = run(out, "--resume")
+    assert code == 2 and f"has ended after {steps} steps, with --steps {steps}: give" in refused, refused
 
 
 def test_what_it_cannot_begin_with_is_a_sentence(
