@@ -5,8 +5,6 @@
 
 #include <array>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +17,6 @@
 #include <pumice/ops/activation.hpp>
 #include <pumice/ops/convolution.hpp>
 #include <pumice/ops/dense.hpp>
-#include <pumice/ops/edge_softmax.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/folded_norm.hpp>
 #include <pumice/ops/global_pooling.hpp>
@@ -28,12 +25,10 @@
 #include <pumice/ops/normalization.hpp>
 #include <pumice/ops/permutation.hpp>
 #include <pumice/ops/pooling.hpp>
-#include <pumice/ops/rgms.hpp>
 #include <pumice/ops/rows.hpp>
-#include <pumice/ops/spmm.hpp>
-#include <pumice/ops/typed_linear.hpp>
 
 #include "ops/device_support.hpp"
+#include "ops/recorded_graph.hpp"
 
 namespace pumice::test {
 
@@ -54,42 +49,6 @@ struct RecordedMap {
     grad_wide = copy_to(stream, chance_tensor({view.out_rows, 36}, type, 10));
     weight = copy_to(stream, chance_tensor({view.offsets, 20, 36}, type, 6));
   }
-};
-
-/// As many nodes as there are rows, two edges to each and 300 more to the first, and values by
-/// head.
-struct RecordedGraph {
-  static constexpr std::int64_t kHeads = 4;
-
-  RecordedGraph(std::int64_t nodes, DType type, StreamView stream) {
-    const std::int64_t entries = 2 * nodes + 300;
-    Tensor to({entries}, DType::i64), from({entries}, DType::i64);
-    for (std::int64_t e = 0; e < entries; ++e) {
-      to.data<std::int64_t>()[e] = e < 2 * nodes ? e / 2 : 0;
-      from.data<std::int64_t>()[e] = (e * 7 + 3) % nodes;
-    }
-    row = copy_to(stream, to);
-    column = copy_to(stream, from);
-    forward = Csr(nodes, nodes, row, column);
-    back = transposed(forward.view(), stream);
-    values = copy_to(stream, chance_tensor({entries, kHeads}, type, 21));
-    grad_values = copy_to(stream, chance_tensor({entries, kHeads}, type, 22));
-    scores = copy_to(stream, chance_tensor({nodes, kHeads}, type, 23));
-    Tensor kind({entries}, DType::i64);
-    for (std::int64_t e = 0; e < entries; ++e)
-      kind.data<std::int64_t>()[e] = e % 3;
-    typed = std::make_unique<TypedGraph>(nodes, nodes, 3, to, from, kind, stream);
-    types.emplace(std::vector<std::int64_t>{0, nodes / 3, nodes / 3, nodes}, stream);
-    weight = copy_to(stream, chance_tensor({3, 20, 20}, type, 24));
-  }
-
-  Tensor row, column;   // i64 [entries]
-  Csr forward, back;
-  Tensor values, grad_values;   // [entries, heads]
-  Tensor scores;                // [nodes, heads]
-  std::optional<TypedRows> types;
-  std::unique_ptr<TypedGraph> typed;
-  Tensor weight;   // [3 types, 20, 20]
 };
 
 /// What the cases work on, made before the recording begins.
@@ -521,83 +480,6 @@ inline void add_row_cases(std::vector<RecordedCase>& cases) {
                    }});
 }
 
-inline void add_graph_cases(std::vector<RecordedCase>& cases) {
-  cases.push_back(
-      {"products of sparse matrices",
-       {"spmm", "spmm_features_gradient", "spmm_values_gradient", "sddmm"},
-       [](RecordedInputs& in, Outputs& out) {
-         const RecordedGraph& graph = in.graph;
-         const CsrView view = graph.forward.view(), back = graph.back.view();
-         for (const EntryReduction reduction : {EntryReduction::mean, EntryReduction::max}) {
-           const SpmmResult made = spmm(view, graph.values, in.x, reduction);
-           const ConstTensorView source =
-               made.source.defined() ? made.source.view() : ConstTensorView();
-           out.insert(
-               out.end(),
-               {made.output,
-                spmm_features_gradient(view, back, graph.values, in.y, source, reduction),
-                spmm_values_gradient(view, in.x, in.y, RecordedGraph::kHeads, source, reduction)});
-         }
-         out.push_back(sddmm(view, in.x, in.y, RecordedGraph::kHeads));
-       }});
-  cases.push_back({"patterns", {}, [](RecordedInputs& in, Outputs& out) {
-                     const RecordedGraph& graph = in.graph;
-                     const Csr made(in.x.rows(), in.x.rows(), graph.row, graph.column);
-                     const Csr turned = transposed(made.view(), in.stream);
-                     out.push_back(spmm(made.view(), graph.values, in.x).output);
-                     out.push_back(spmm(turned.view(), graph.values, in.x).output);
-                   }});
-  cases.push_back({"attention",
-                   {"edge_softmax", "edge_softmax_gradient"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     const RecordedGraph& graph = in.graph;
-                     const EdgeScores scores{graph.scores, graph.scores, graph.values, 0.2};
-                     const Tensor shares = edge_softmax(graph.forward.view(), scores);
-                     const EdgeScoreGradients made =
-                         edge_softmax_gradient(graph.forward.view(), graph.back.view(), scores,
-                                               shares, graph.grad_values);
-                     out.insert(out.end(), {shares, made.target, made.source, made.entry});
-                   }});
-  cases.push_back({"typed rows",
-                   {"typed_linear", "typed_linear_input_gradient", "typed_linear_weight_gradient"},
-                   [](RecordedInputs& in, Outputs& out) {
-                     const RecordedGraph& graph = in.graph;
-                     const TypedLinearOptions fixed{.numerics = {.deterministic = true}};
-                     out.insert(out.end(),
-                                {typed_linear(in.x, graph.weight, *graph.types),
-                                 typed_linear_input_gradient(in.y, graph.weight, *graph.types),
-                                 typed_linear_weight_gradient(in.x, in.y, *graph.types, fixed)});
-                   }});
-}
-
-inline void add_relational_cases(std::vector<RecordedCase>& cases) {
-  cases.push_back(
-      {"relational products", {"rgms", "rgms_gradients"}, [](RecordedInputs& in, Outputs& out) {
-         TypedGraph& graph = *in.graph.typed;
-         const TypedLinearOptions fixed{.numerics = {.deterministic = true}};
-         const RgmsResult made =
-             rgms(graph.view(), {}, in.x, in.graph.weight, EntryReduction::mean, fixed);
-         const RgmsGradients gradients =
-             rgms_gradients(graph.view_both_ways(), {}, in.x, in.graph.weight, made.gathered, {},
-                            in.y, EntryReduction::mean, {}, fixed);
-         out.insert(out.end(), {made.output, gradients.features, gradients.weight});
-       }});
-}
-
 }   // namespace recorded
-
-inline std::vector<RecordedCase> recorded_cases() {
-  std::vector<RecordedCase> cases;
-  recorded::add_map_cases(cases);
-  recorded::add_plans(cases);
-  recorded::add_making_cases(cases);
-  recorded::add_norm_cases(cases);
-  recorded::add_elementwise_cases(cases);
-  recorded::add_item_cases(cases);
-  recorded::add_row_cases(cases);
-  recorded::add_graph_cases(cases);
-  recorded::add_relational_cases(cases);
-  return cases;
-}
 
 }   // namespace pumice::test

@@ -16,7 +16,7 @@
 #include <pumice/core/stream_heap.hpp>
 
 #include "core/cuda/graph.hpp"
-#include "ops/recorded_cases.hpp"
+#include "ops/recorded_graph_cases.hpp"
 
 namespace pumice {
 namespace {
