@@ -164,8 +164,8 @@ void add_rgms_command(CLI::App& app) {
       ->required();
   command
       ->add_option("OUT", arguments->out,
-                   "features [nodes, C_out], and with grad_output grad_features, grad_weight and "
-                   "grad_edge_weight")
+                   "features [nodes, C_out], and with grad_output grad_features, grad_weight and, "
+                   "where there are edge weights, grad_edge_weight")
       ->required();
   command->add_option("--device", arguments->device, "cpu, cuda or cuda:1")->capture_default_str();
   add_precision(*command, arguments->precision, "Converts the tensors of IN; default: as in IN",

@@ -113,7 +113,9 @@ class Graph:
         row, column = self.edge_index.flip(0)
         if values is None:
             values = torch.ones(self.entries, device=row.device)
-        return torch.sparse_coo_tensor(torch.stack([row, column]), values, (self.rows, self.columns))
+        return torch.sparse_coo_tensor(
+            torch.stack([row, column]), values, (self.rows, self.columns), check_invariants=False
+        )
 
     @property
     def graph(self) -> _C.Graph:
@@ -126,8 +128,14 @@ class Graph:
     def token(self) -> Tensor:
         """int64 [1] that stands for the graph in operators of torch.library, which take tensors only."""
         if self._token is None:
+            self._not_compiling()
             self._token = _C.graph_token(self._graph)
         return self._token
+
+    def _not_compiling(self) -> None:
+        """Raises UserError inside a compiled function, where what was not made before cannot be made."""
+        if torch.compiler.is_compiling():
+            raise _C.UserError("this graph was made outside of the compiled function: call graph.traceable() on it there")
 
     def traceable(self) -> Graph:
         """Makes what a compiled function can take but not make: the token, and `edge_index`, which is kept then.
@@ -147,6 +155,7 @@ class Graph:
         """int64 [2, E], sources and targets in the order of the entries; made anew each time, but for `traceable`."""
         if self._edges is not None:
             return self._edges
+        self._not_compiling()
         row_begin, column, number = self.graph.lists()
         rows = torch.arange(self.rows, device=row_begin.device)
         targets = torch.repeat_interleave(rows, row_begin.diff(), output_size=self.entries)

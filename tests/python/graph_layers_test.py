@@ -201,6 +201,50 @@ def test_autocast_computes_in_half_precision(name):
     torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.1)
 
 
+@pytest.mark.parametrize("add_self_loops", [True, False])
+def test_attention_of_a_pair_adds_the_loops_that_pyg_adds(add_self_loops):
+    edge_index = edges(7, 9, 30)
+    theirs = pyg.GATConv((6, 4), 5, heads=2, add_self_loops=add_self_loops)
+    ours = nn.graph.GATConv((6, 4), 5, heads=2, add_self_loops=add_self_loops)
+    ours.load_state_dict(theirs.state_dict())
+    pair = (torch.randn(9, 6), torch.randn(7, 4))
+    torch.testing.assert_close(ours(pair, edge_index, size=(9, 7)), theirs(pair, edge_index, size=(9, 7)))
+    torch.testing.assert_close(ours(pair, edge_index), theirs(pair, edge_index))
+
+
+@pytest.mark.parametrize("name", ["SAGEConv", "GATConv"])
+def test_pairs_without_features_of_targets_are_those_of_pyg(name):
+    edge_index = edges(7, 9, 30)
+    make = {
+        "SAGEConv": lambda l: l.SAGEConv((6, 6), 5),
+        "GATConv": lambda l: l.GATConv((6, 6), 5, heads=2, add_self_loops=False),
+    }[name]
+    theirs, ours = make(pyg), make(nn.graph)
+    ours.load_state_dict(theirs.state_dict())
+    x = (torch.randn(9, 6), None)
+    expected = theirs(x, edge_index, size=(9, 7))
+    torch.testing.assert_close(ours(x, edge_index, size=(9, 7)), expected)
+    torch.testing.assert_close(ours(x, pumice.Graph(edge_index, (9, 7))), expected)
+    torch.testing.assert_close(ours(x, edge_index), expected[: int(edge_index[1].max()) + 1])
+
+
+@pytest.mark.parametrize("write", ["numpy", "data"])
+def test_edges_that_are_written_into_behind_pytorch_are_seen(write):
+    array = edges(7, 7, 20).numpy()
+    kinds = (torch.arange(20) % 3).numpy()
+    edge_index, edge_type = torch.from_numpy(array), torch.from_numpy(kinds)
+    plain, typed = nn.graph.SAGEConv(6, 5), nn.graph.RGCNConv(6, 5, 3)
+    x = torch.randn(7, 6)
+    plain(x, edge_index), typed(x, edge_index, edge_type)
+    if write == "numpy":
+        array[1, 5] = (array[1, 5] + 1) % 7
+    else:
+        edge_index.data[1, 5] = (edge_index[1, 5] + 1) % 7
+    torch.testing.assert_close(plain(x, edge_index), plain(x, edge_index.clone()))
+    kinds[3] = (kinds[3] + 1) % 3
+    torch.testing.assert_close(typed(x, edge_index, edge_type), typed(x, edge_index.clone(), edge_type.clone()))
+
+
 def test_a_graph_is_made_once_for_a_tensor_of_edges(monkeypatch):
     made = []
 
@@ -239,10 +283,6 @@ MISTAKES = {
         lambda: nn.graph.GCNConv(6, 5)(torch.randn(7, 6), edges(7, 7, 5), torch.ones(4)),
         r"edge_weight has shape \(4,\): give \[5\]",
     ),
-    "loops of a pair": (
-        lambda: nn.graph.GATConv((6, 6), 5)((torch.randn(9, 6), torch.randn(7, 6)), edges(7, 9, 5)),
-        "add_self_loops=False",
-    ),
     "relations that there are not": (
         lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5), torch.full((5,), 2)),
         "edge_type goes from 2 to 2 where there are 2",
@@ -265,9 +305,9 @@ MISTAKES = {
     "another aggregation": (lambda: nn.graph.SAGEConv(6, 5, aggr="median"), "aggr = 'median'"),
     "no channels": (lambda: nn.graph.GCNConv(0, 5), "in_channels = 0"),
     "heads as text": (lambda: nn.graph.GATConv(6, 5, heads="2"), "heads"),
-    "targets that nobody counts": (
-        lambda: nn.graph.SAGEConv(6, 5)((torch.randn(9, 6), None), edges(7, 9, 5)),
-        "give a pumice.Graph",
+    "a sparse matrix": (
+        lambda: nn.graph.SAGEConv(6, 5)(torch.randn(7, 6), torch.eye(7).to_sparse()),
+        r"layout torch.sparse_coo: graph, values = pumice.Graph.of",
     ),
 }
 
@@ -291,6 +331,15 @@ def test_a_compiled_layer_takes_edges_that_it_was_not_traced_with():
         edge_index, x = edges(nodes, nodes, count), torch.randn(nodes, 6)
         eager = layer._orig_mod(x, edge_index)
         torch.testing.assert_close(layer(x, edge_index), eager)
+
+
+def test_a_graph_from_outside_of_a_compiled_function_says_what_it_needs():
+    graph = pumice.Graph(edges(7, 7, 20), 7)
+    compiled = torch.compile(lambda x: ops.spmm(graph, x), fullgraph=True, backend="aot_eager")
+    with pytest.raises(Exception, match=r"graph\.traceable\(\)"):
+        compiled(torch.randn(7, 3))
+    graph.traceable()
+    assert compiled(torch.randn(7, 3)).shape == (7, 3)
 
 
 def test_products_of_edges_are_there_for_layers_of_ones_own():

@@ -151,16 +151,15 @@ template <class OfRow> PUMICE_DEVICE void for_short_rows(const EdgeSoftmaxArgume
   OfRow::run(of, team);
 }
 
+/// A block each: as many as there can be, since a loop around the barriers spilled.
 template <class OfRow> PUMICE_DEVICE void for_long_rows(const EdgeSoftmaxArguments& a) {
+  const int64_t item = block_index();
+  if (item >= int64_t{a.pattern.long_rows.counts[1]} * a.heads) return;
   const BlockTeam team;
-  const int64_t items = int64_t{a.pattern.long_rows.counts[1]} * a.heads;
-  PUMICE_ROLLED
-  for (int64_t item = block_index(); item < items; item += grid_size()) {
-    EdgeRow of(a);
-    of.find(a.pattern.long_rows.row[item / a.heads].row * int64_t{a.heads} + item % a.heads);
-    of.enter(team);
-    OfRow::run(of, team);
-  }
+  EdgeRow of(a);
+  of.find(a.pattern.long_rows.row[item / a.heads].row * int64_t{a.heads} + item % a.heads);
+  of.enter(team);
+  OfRow::run(of, team);
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kEdgeThreads) void edge_softmax(PUMICE_ARGUMENT(EdgeSoftmaxArguments)

@@ -1,4 +1,4 @@
-"""Provides datasets, augmentations and batches for the segmentation of point clouds."""
+"""Provides datasets, augmentations and batches for the segmentation of point clouds, and graphs of classified nodes."""
 
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
@@ -10,6 +10,7 @@ from .folders import (
     Waymo,
 )
 from .labels import IGNORED, NUSCENES, SEMANTIC_KITTI, WAYMO, LabelMap
+from .planetoid import NodeClasses, planetoid
 from .segmentation import Sample, VoxelDataset, collate, majority_labels, one_thread
 from .simulated import SimulatedScans
 
@@ -25,6 +26,7 @@ __all__ = [
     "Flip",
     "Jitter",
     "LabelMap",
+    "NodeClasses",
     "Mix",
     "NuScenes",
     "Rotate",
@@ -39,4 +41,5 @@ __all__ = [
     "collate",
     "majority_labels",
     "one_thread",
+    "planetoid",
 ]

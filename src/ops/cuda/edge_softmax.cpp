@@ -44,10 +44,9 @@ void launch(const char* kernel, const std::string& long_kernel, const CsrView& p
               .threads = kEdgeThreads},
              arguments);
   if (pattern.long_rows.counts == nullptr) return;
-  constexpr std::int64_t kMostBlocks = 1024;   // they walk on
   const std::int64_t most = most_long_rows(pattern.entries()) * arguments.heads;
-  runner.run(ops_kernel(long_kernel.c_str()),
-             {.blocks = std::min(most, kMostBlocks), .threads = kLongEdgeThreads}, arguments);
+  runner.run(ops_kernel(long_kernel.c_str()), {.blocks = most, .threads = kLongEdgeThreads},
+             arguments);
 }
 
 }   // namespace

@@ -21,6 +21,11 @@ _made: Any = WeakTensorKeyDictionary()
 
 def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
     """`edges` as a graph of as many nodes. Raises UserError where it has others."""
+    if isinstance(edges, Tensor) and edges.layout is not torch.strided:
+        raise _C.UserError(
+            f"edge_index is a tensor of layout {edges.layout}: graph, values = pumice.Graph.of(it) makes a graph of it, "
+            "which layers take instead"
+        )
     if isinstance(edges, Graph):
         if (edges.columns, edges.rows) != (sources, targets):
             raise _C.UserError(
@@ -48,28 +53,44 @@ def as_typed_graph(
     if torch.compiler.is_compiling() or not isinstance(types, Tensor) or types.is_inference():
         return TypedGraph(*call)
     version = types._version
-    return _kept(edges, (sources, targets, relations, id(types), version), lambda: TypedGraph(*call), holds=types)
+    return _kept(edges, (sources, targets, relations, id(types), version), lambda: TypedGraph(*call), types)
 
 
-def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], holds: Any = None) -> Any:
-    """What `make` makes, kept with `edges`. `holds` is kept alive with it, so that its id stays its own."""
+def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], types: Tensor | None = None) -> Any:
+    """What `make` makes of `edges`, and of their `types`, kept with `edges`."""
     if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
         return make()
     kept = _made.get(edges)
     state = (edges._version, *sizes)
-    if kept is None or kept[0] != state:
-        kept = (state, make(), holds)
+    given = (edges,) if types is None else (edges, types)
+    if kept is None or kept[0] != state or not all(map(torch.equal, given[: len(kept[2])], kept[2])):
+        # NumPy, and whoever has the memory, can write into it without a word to PyTorch: on the CPU edges are compared.
+        copies = () if edges.is_cuda else tuple(tensor.clone() for tensor in given)
+        kept = (state, make(), copies, types)  # which keeps `types` alive, so that its id stays its own
         if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
             _made[edges] = kept
     return kept[1]
 
 
+def count_targets(targets: Tensor | None, edges: Graph | Tensor, size: tuple[int, int] | None) -> int:
+    """How many there are: rows of `targets`, or what `size` or a graph says, or the largest number in `edges` and one,
+    which waits for a GPU."""
+    if targets is not None:
+        return targets.shape[0]
+    if isinstance(edges, Graph):
+        return edges.rows
+    if size is not None:
+        return size[1]
+    return int(edges[1].max()) + 1 if edges.shape[1] > 0 else 0
+
+
 class WithLoops(NamedTuple):
-    """The edges of a graph, and after them one from each node to itself. Those that led there before are `repeated`:
+    """The edges of a graph, and after them one from each node to itself: of sources and targets, where these are not
+    the same nodes, as many as there are of both, which is what PyG adds. Those that led there before are `repeated`:
     they have to count nothing."""
 
     graph: Graph
-    source: Tensor  # int64 [E + N]
+    source: Tensor  # int64 [E + nodes]
     target: Tensor
     repeated: Tensor  # bool [E]
 
@@ -80,13 +101,8 @@ def with_loops(graph: Graph) -> WithLoops:
 
 
 def _with_loops(graph: Graph) -> WithLoops:
-    if graph.rows != graph.columns:
-        raise _C.UserError(
-            f"a graph of {graph.columns} sources and {graph.rows} targets has no edges from nodes to themselves: give "
-            "add_self_loops=False"
-        )
     edge_index = graph.edge_index
-    nodes = torch.arange(graph.rows, device=edge_index.device)
+    nodes = torch.arange(min(graph.rows, graph.columns), device=edge_index.device)
     both = torch.cat([edge_index, nodes.expand(2, -1)], 1)
     extended = Graph(both, (graph.columns, graph.rows))
     return WithLoops(extended, both[0], both[1], edge_index[0] == edge_index[1])

@@ -8,7 +8,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
-from .edges import as_graph, check_features, with_loops
+from .edges import WithLoops, as_graph, check_features, count_targets, with_loops
 
 
 class GATConv(torch.nn.Module):
@@ -26,7 +26,7 @@ class GATConv(torch.nn.Module):
         bias: whether a number is added to each channel.
         residual: whether a layer of x is added.
     Returns:
-        Of a call with x [N, in_channels], or (of sources, of targets), and edge_index [2, E] or a Graph:
+        Of a call with x [N, in_channels], or (of sources, of targets or None), edge_index [2, E] or a Graph, and size:
         [N, heads · out_channels], or [N, out_channels] of means.
     Raises:
         UserError: for other shapes, and edges of other nodes.
@@ -88,17 +88,23 @@ class GATConv(torch.nn.Module):
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor | tuple[Tensor, Tensor], edge_index: Graph | Tensor) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Graph | Tensor,
+        size: tuple[int, int] | None = None,
+    ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
         sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
         check_features("x", sources)
-        check_features("x", targets)
-        graph = as_graph(edge_index, sources.shape[0], targets.shape[0])
+        if targets is not None:
+            check_features("x", targets)
+        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
         features, of_sources, of_targets = self._scores(sources, targets)
         scores = None
         if self.add_self_loops:
             extended = with_loops(graph)
-            scores = extended.graph.derived("repeated", lambda _: _silent(extended.repeated, graph.rows))
+            scores = extended.graph.derived("repeated", lambda _: _silent(extended))
             graph = extended.graph
         if scores is not None:
             scores = scores.to(of_sources.dtype).expand(-1, self.heads)
@@ -108,31 +114,31 @@ class GATConv(torch.nn.Module):
         shares = torch.nn.functional.dropout(shares, self.dropout, self.training)
         output = ops.spmm(graph, features, shares)
         output = output.flatten(1) if self.concat else output.mean(1)
-        if self.res is not None:
+        if self.res is not None and targets is not None:
             output = output + self.res(targets)
         return output if self.bias is None else output + self.bias.to(output.dtype)
 
-    def _scores(self, sources: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _scores(self, sources: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
         """(features [N, heads, C] of sources, and [.., heads] what sources and targets add to a score)"""
         shape = (-1, self.heads, self.out_channels)
-        if hasattr(self, "lin"):
-            features = self.lin(sources).view(shape)
-            mine = features if targets is sources else self.lin(targets).view(shape)
-        else:
-            features = self.lin_src(sources).view(shape)
-            mine = self.lin_dst(targets).view(shape)
+        of_source, of_target = (self.lin, self.lin) if hasattr(self, "lin") else (self.lin_src, self.lin_dst)
+        features = of_source(sources).view(shape)
         of_sources = (features * self.att_src.to(features.dtype)).sum(-1)
+        if targets is None:
+            return features, of_sources, None
+        mine = features if targets is sources and of_source is of_target else of_target(targets).view(shape)
         return features, of_sources, (mine * self.att_dst.to(mine.dtype)).sum(-1)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
 
 
-def _silent(repeated: Tensor, nodes: int) -> Tensor | None:
-    """[E + N, 1]: minus infinity for edges that count nothing; None where there are none, which a compiled function
+def _silent(extended: WithLoops) -> Tensor | None:
+    """[E + nodes, 1]: minus infinity for edges that count nothing; None where there are none, which a compiled function
     does not look for."""
+    repeated = extended.repeated
     if not torch.compiler.is_compiling() and not bool(repeated.any()):
         return None
-    zeros = torch.zeros(repeated.shape[0] + nodes, device=repeated.device)
+    zeros = torch.zeros(extended.graph.entries, device=repeated.device)
     zeros[: repeated.shape[0]].masked_fill_(repeated, float("-inf"))
     return zeros.unsqueeze(1)

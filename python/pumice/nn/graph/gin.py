@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import kind_of, number_from, true_or_false
 from ...graph import Graph
-from .edges import as_graph, check_features
+from .edges import as_graph, check_features, count_targets
 
 
 class GINConv(torch.nn.Module):
@@ -21,12 +21,12 @@ class GINConv(torch.nn.Module):
         eps: how much more a node counts than a neighbour.
         train_eps: whether eps is learnt.
     Returns:
-        Of a call with x [N, C], or (of sources, of targets or None), and edge_index [2, E] or a Graph: what `nn`
+        Of a call with x [N, C], or (of sources, of targets or None), edge_index [2, E] or a Graph, and size: what `nn`
         makes of [N, C].
     Raises:
         UserError: for other shapes, and edges of other nodes.
     Waits:
-        Never.
+        On a GPU where nothing says how many targets there are: for pairs without features of them.
     Example:
         >>> layer = nn.graph.GINConv(torch.nn.Linear(8, 4))
         >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
@@ -57,16 +57,18 @@ class GINConv(torch.nn.Module):
             reset()
         self.eps.data.fill_(self.initial_eps)
 
-    def forward(self, x: Tensor | tuple[Tensor, Tensor | None], edge_index: Graph | Tensor) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Graph | Tensor,
+        size: tuple[int, int] | None = None,
+    ) -> Tensor:
         """[N, C] to what `nn` makes of it."""
         sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
         check_features("x", sources)
         if targets is not None:
             check_features("x", targets)
-        elif not isinstance(edge_index, Graph):
-            raise _C.UserError("x has no features of targets, and edge_index no number of them: give a pumice.Graph")
-        rows = edge_index.rows if targets is None else targets.shape[0]  # type: ignore[union-attr]
-        graph = as_graph(edge_index, sources.shape[0], rows)
+        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
         output = ops.spmm(graph, sources)
         if targets is not None:
             output = output + (1 + self.eps).to(output.dtype) * targets

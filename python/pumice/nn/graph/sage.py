@@ -8,7 +8,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
-from .edges import as_graph, check_features
+from .edges import as_graph, check_features, count_targets
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
 
@@ -25,12 +25,12 @@ class SAGEConv(torch.nn.Module):
         project: whether features of sources go through a layer and ReLU first (the pooling of GraphSAGE, with "max").
         bias: whether a number is added to each channel.
     Returns:
-        Of a call with x [N, in_channels], or (of sources, of targets or None), and edge_index [2, E] or a Graph:
+        Of a call with x [N, in_channels], or (of sources, of targets or None), edge_index [2, E] or a Graph, and size:
         [N, out_channels].
     Raises:
         UserError: for another `aggr`, other shapes, and edges of other nodes.
     Waits:
-        Never.
+        On a GPU where nothing says how many targets there are: for pairs without features of them.
     Example:
         >>> layer = nn.graph.SAGEConv(8, 4, aggr="max")
         >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
@@ -73,18 +73,18 @@ class SAGEConv(torch.nn.Module):
         for layer in self.children():
             layer.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor | tuple[Tensor, Tensor | None], edge_index: Graph | Tensor) -> Tensor:
+    def forward(
+        self,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        edge_index: Graph | Tensor,
+        size: tuple[int, int] | None = None,
+    ) -> Tensor:
         """[N, in_channels] to [N, out_channels]."""
         sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
         check_features("x", sources)
         if targets is not None:
             check_features("x", targets)
-            rows = targets.shape[0]
-        elif isinstance(edge_index, Graph):
-            rows = edge_index.rows
-        else:
-            raise _C.UserError("x has no features of targets, and edge_index no number of them: give a pumice.Graph")
-        graph = as_graph(edge_index, sources.shape[0], rows)
+        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
         if self.project:
             sources = self.lin(sources).relu()
         output = self._aggregated(graph, sources)
