@@ -17,7 +17,7 @@ from threading import Lock
 # Names in pages that stand for such files. A command that writes one of them replaces it.
 NAMES = re.compile(
     r"(?<![\w/.=-])(?:scan\.bin|[ab]\.bin|000000\.bin|000000\.label|sweep\.ply|few\.ply|in\.safetensors|matrix\.mtx|"
-    r"(?:features|rows)\.safetensors|weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
+    r"(?:features|rows|graph)\.safetensors|weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
 )
 PLY_TYPES = {"float": "f", "double": "d", "uint": "I", "int": "i", "ushort": "H", "short": "h", "uchar": "B", "char": "b"}
 COLUMNS = ("x", "y", "z", "intensity", "label")

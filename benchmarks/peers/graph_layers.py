@@ -12,10 +12,14 @@ Then: products alone, calls that only the host is busy with, and how long a grap
 
 import argparse
 import statistics
+import sys
 import time
 import warnings
 
 import torch
+
+if not torch.cuda.is_available():
+    sys.exit("graph_layers.py needs a CUDA device, and PyTorch finds none")
 
 import pumice
 from power_law import SIZES, power_law_graphs

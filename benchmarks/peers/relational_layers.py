@@ -13,11 +13,15 @@ import argparse
 import gzip
 import re
 import statistics
+import sys
 import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
+
+if not torch.cuda.is_available():
+    sys.exit("relational_layers.py needs a CUDA device, and PyTorch finds none")
 
 import pumice
 from graph_layers import median_ms

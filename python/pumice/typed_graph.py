@@ -10,7 +10,7 @@ from torch import Tensor
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
 from ._registry import define, fake_token, unknown_size
-from ._tensors import as_device, no_tensor
+from ._tensors import as_device, check_tensor, no_tensor
 from .graph import Graph, _sizes
 
 
@@ -40,7 +40,15 @@ class TypedRows:
     def __init__(self, begin: Tensor | list[int], device: torch.device | str | None = None) -> None:
         if device is None:
             device = begin.device if isinstance(begin, Tensor) else "cpu"
-        bounds = torch.as_tensor(begin, dtype=torch.int64).cpu()
+        if isinstance(begin, Tensor):
+            check_tensor("begin", begin)
+            if begin.dtype not in (torch.int32, torch.int64) or begin.dim() != 1:
+                raise _C.UserError(f"begin is {begin.dtype}, {tuple(begin.shape)}: give int64 [types + 1]")
+            bounds = begin.to("cpu", torch.int64)
+        elif isinstance(begin, (list, tuple)):
+            bounds = torch.tensor([whole_number("begin", bound, 0, 2**31 - 1) for bound in begin], dtype=torch.int64)
+        else:
+            raise _C.UserError(f"begin is {kind_of(begin)}: give where each type begins, and the end, as [0, 2, 5]")
         self._rows = _C.create_typed_rows(bounds, str(_indexed(as_device(device))))
         self._token = None
         self.rows, self.types = self._rows.rows, self._rows.types
@@ -179,6 +187,7 @@ def _indexed(device: torch.device) -> torch.device:
 def _relations(edge_index: Tensor, edge_type: Any, num_relations: Any) -> int:
     if not isinstance(edge_type, Tensor):
         raise _C.UserError(no_tensor("edge_type", edge_type))
+    check_tensor("edge_type", edge_type)
     if edge_type.dtype not in (torch.int32, torch.int64) or edge_type.shape != edge_index.shape[1:]:
         raise _C.UserError(
             f"edge_type is {edge_type.dtype}, {tuple(edge_type.shape)}: give int64 [{edge_index.shape[1]}], the "

@@ -48,9 +48,10 @@ GraphHandle share(Csr pattern, StreamView stream) {
 
 GraphHandle create(nb::handle row, nb::handle column, std::int64_t rows, std::int64_t columns) {
   const Call call(row);
-  const ConstTensorView to = call.view(row, "row");
-  const ConstTensorView from = call.view(column, "column");
-  return share(call.run([&] { return Csr(rows, columns, to, from); }), call.stream());
+  const ConstTensorView to = call.view(row, "edge_index[1]");
+  const ConstTensorView from = call.view(column, "edge_index[0]");
+  const EntryNames names{.op = "Graph", .row = "edge_index[1]", .column = "edge_index[0]"};
+  return share(call.run([&] { return Csr(rows, columns, to, from, names); }), call.stream());
 }
 
 /// The transpose as a graph of its own, with the same numbers of entries.

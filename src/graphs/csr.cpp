@@ -24,10 +24,10 @@ void check_extents(std::int64_t rows, std::int64_t columns, const char* op) {
                  ": ", rows, " rows and ", columns, " columns: give 0 to 2147483647 of either");
 }
 
-void check_list(ConstTensorView list, const char* name) {
+void check_list(ConstTensorView list, const char* op, const char* name) {
   const bool is_list =
       list.rank() == 1 && (list.dtype() == DType::i32 || list.dtype() == DType::i64);
-  PUMICE_EXPECTS(is_list, "Csr: ", name, " is ", name_of(list.dtype()), ' ',
+  PUMICE_EXPECTS(is_list, op, ": ", name, " is ", name_of(list.dtype()), ' ',
                  to_string(list.shape()), ": give whole numbers, i32 or i64, [entries]");
 }
 
@@ -93,24 +93,26 @@ void check_pattern(const CsrView& pattern, const char* op) {
   }
 }
 
-Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column)
+Csr::Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column,
+         const EntryNames& names)
     : rows_(rows), columns_(columns), device_(row.device()) {
-  check_extents(rows, columns, "Csr");
-  check_list(row, "row");
-  check_list(column, "column");
-  PUMICE_EXPECTS(row.rows() == column.rows(), "Csr: ", row.rows(), " rows and ", column.rows(),
+  const char* const op = names.op;
+  check_extents(rows, columns, op);
+  check_list(row, op, names.row);
+  check_list(column, op, names.column);
+  PUMICE_EXPECTS(row.rows() == column.rows(), op, ": ", row.rows(), " rows and ", column.rows(),
                  " columns: give one of each for every entry");
-  PUMICE_EXPECTS(row.device() == column.device(), "Csr: row is on ", to_string(row.device()),
-                 " and column on ", to_string(column.device()),
+  PUMICE_EXPECTS(row.device() == column.device(), op, ": ", names.row, " is on ",
+                 to_string(row.device()), " and ", names.column, " on ", to_string(column.device()),
                  ": copy_to brings one to the other");
   if (device_.kind == DeviceKind::cpu) {
-    lists_ = cpu::group_entries(rows, columns, row, column);
+    lists_ = cpu::group_entries(rows, columns, row, column, names);
     return;
   }
-  PUMICE_EXPECTS(row.rows() == 0 || (rows > 0 && columns > 0), "Csr: ", row.rows(),
+  PUMICE_EXPECTS(row.rows() == 0 || (rows > 0 && columns > 0), op, ": ", row.rows(),
                  " entries where there are ", rows, " rows and ", columns,
                  " columns: give numbers from 0 on");
-  lists_ = cuda::group_entries(rows, columns, row, column);
+  lists_ = cuda::group_entries(rows, columns, row, column, names);
 }
 
 CsrView Csr::view() const& {

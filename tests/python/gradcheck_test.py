@@ -141,12 +141,36 @@ def test_batch_norm(training: bool) -> None:
     check(run, rows(7), weight, bias, rows(7))
 
 
+GRAPH = pumice.Graph(torch.tensor([[0, 1, 2, 3, 4, 0, 2], [1, 1, 0, 5, 3, 1, 5]]), (5, 6))
+TYPED = pumice.TypedGraph(GRAPH.edge_index, torch.tensor([0, 1, 0, 2, 2, 0, 2]), (5, 6), 4)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_products_of_sparse_matrices(reduce: str) -> None:
+    twice = reduce != "max"
+    check(lambda x, v: ops.spmm(GRAPH, x, v, reduce), rows(5), rows(7, 3), twice=twice)
+    check(lambda x: ops.spmm(GRAPH, x, reduce=reduce), rows(5), twice=twice)
+    weight = torch.randn(4, 3, 2, dtype=torch.float64, requires_grad=True)
+    values = torch.rand(7, dtype=torch.float64, requires_grad=True)
+    check(lambda x, w, v: ops.rgms(TYPED, x, w, v, reduce), rows(5), weight, values, twice=twice)
+
+
+def test_products_of_entries_attention_and_typed_rows() -> None:
+    check(lambda a, b: ops.sddmm(GRAPH, a, b), rows(6), rows(5))
+    check(
+        lambda s, t, u: ops.edge_softmax(GRAPH, s, target=t, source=u, negative_slope=0.2),
+        rows(7), rows(6), rows(5), twice=False,
+    )  # fmt: skip
+    weight = torch.randn(3, 3, 2, dtype=torch.float64, requires_grad=True)
+    check(lambda x, w: ops.typed_linear(x, w, pumice.TypedRows([0, 2, 2, 7])), rows(7), weight)
+
+
 def test_every_operator_is_checked() -> None:
     """What is not, makes no features of features."""
     checked = {
         "batch_norm", "convolution", "convolution_input_gradient", "convolution_weight_gradient",
         "from_dense", "global_pool", "interpolate", "pool", "prune", "reduce_rows", "take_rows",
-        "to_bev", "to_dense", "union_add",
+        "to_bev", "to_dense", "union_add", "edge_softmax", "rgms", "sddmm", "spmm", "typed_linear",
     }  # fmt: skip
     maps = {name for name in ops.__all__ if name.endswith("_map")}
     without_gradients = {"candidates", "finer_sites", "fold_batch_norm", "fused_convolution", "plan_of"}

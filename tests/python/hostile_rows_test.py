@@ -143,6 +143,19 @@ def test_what_is_compared_alone_leads_nowhere(name: str, hostile: str) -> None:
     assert x.grad is not None and x.grad.isnan().all()
 
 
+# Numbers of entries, which are compared with those of a row as well; these have no second derivative.
+ENTRIES = ("torch.ops spmm_features_gradient.source", "torch.ops spmm_values_gradient.source")
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_entries_that_there_are_not_were_not_picked(hostile: str) -> None:
+    graph = pumice.Graph(torch.tensor([[0, 1, 2, 3], [1, 1, 0, 2]]), N)
+    source = torch.full((N, C), 4 if hostile == "count" else HOSTILE[hostile])
+    x, values = features().detach(), torch.ones(4)
+    assert not OPS.spmm_features_gradient(graph.token, values, x, source, N, 4, "max").any()
+    assert not OPS.spmm_values_gradient(graph.token, x, x, source, N, 4, 1, "max").any()
+
+
 def test_counts_of_rows_that_there_are_not_are_refused() -> None:
     with pytest.raises(pumice.UserError, match="spcount: coords hold row 2147483647"):
         torchsparse.spcount(torch.tensor([0, 2**31 - 1], dtype=torch.int32), N)
@@ -162,5 +175,5 @@ def test_every_operator_that_is_given_rows_is_among_these() -> None:
         for argument in schema._schema.arguments if schema is not None else []:
             if argument.name in lists and str(argument.type) == "Tensor":
                 found.add(f"torch.ops {name}.{argument.name}")
-    assert found <= {*CASES, *COMPARED, "torch.ops sum_pool.rows"}, found  # whose rows are features
+    assert found <= {*CASES, *COMPARED, *ENTRIES, "torch.ops sum_pool.rows"}, found  # whose rows are features
     assert len(found) > 5

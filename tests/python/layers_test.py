@@ -102,7 +102,7 @@ def made(name: str, device: torch.device, dtype: torch.dtype, rows: int = 60) ->
     return case.make().to(device, dtype), x
 
 
-FUNCTIONS = ("Convolution", "freeze", "in_order", "init", "residual")  # and what is no layer by itself
+FUNCTIONS = ("Convolution", "freeze", "graph", "in_order", "init", "residual")  # and what is no layer by itself
 
 
 def test_no_layer_is_left_out() -> None:

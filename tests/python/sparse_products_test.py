@@ -344,7 +344,7 @@ MISTAKES = {
     "a list": (lambda: pumice.Graph([[0, 1], [1, 0]]), r"edge_index is .*list.*torch\.as_tensor"),
     "edges in rows": (lambda: pumice.Graph(torch.zeros(5, 2, dtype=torch.int64)), r"\(5, 2\).*edge_index\.t\(\)"),
     "floats": (lambda: pumice.Graph(TWO.float()), r"edge_index is torch\.float32.*long\(\)"),
-    "too few nodes": (lambda: pumice.Graph(TWO, 1), r"Csr: (row|column)\[\d\] = 1 where there are 1"),
+    "too few nodes": (lambda: pumice.Graph(TWO, 1), r"Graph: edge_index\[[01]\]\[\d\] = 1 where there are 1"),
     "a negative node": (lambda: pumice.Graph(-TWO, 2), r"= -1 where there are 2"),
     "three numbers": (lambda: pumice.Graph(TWO, (1, 2, 3)), "num_nodes has 3 numbers"),
     "nodes as text": (lambda: pumice.Graph(TWO, "2"), "num_nodes"),

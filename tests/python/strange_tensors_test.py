@@ -97,6 +97,14 @@ COARSE = Window([2, 2, 2], [2, 2, 2], [0, 0, 0], [1, 1, 1])
 MAP = ops.submanifold_map(COORDS, WINDOW)
 
 
+def edges() -> Tensor:
+    return torch.stack([torch.arange(12) % N, torch.arange(12) * 5 % N])
+
+
+GRAPH = pumice.Graph(edges(), N)
+TYPED = pumice.TypedGraph(edges(), torch.arange(12) % 2, N, 2)
+
+
 @dataclasses.dataclass
 class Entry:
     """A public function of tensors: those it is given by name, and what it makes of them."""
@@ -278,6 +286,34 @@ ENTRIES: dict[str, Entry] = {
     ),
     "losses.lovasz_softmax": Entry(
         losses.lovasz_softmax, {"scores": (N, 3)}, {"truth": classes}
+    ),
+    "ops.spmm": Entry(
+        lambda features, values: ops.spmm(GRAPH, features, values), {"features": (N, C), "values": (12, 1)}
+    ),
+    "ops.sddmm": Entry(
+        lambda left, right: ops.sddmm(GRAPH, left, right), {"left": (N, C), "right": (N, C)}
+    ),
+    "ops.edge_softmax": Entry(
+        lambda scores, target, source: ops.edge_softmax(GRAPH, scores, target=target, source=source),
+        {"scores": (12, 2), "target": (N, 2), "source": (N, 2)},
+    ),
+    "ops.typed_linear": Entry(
+        lambda features, weight: ops.typed_linear(features, weight, pumice.TypedRows([0, 2, N])),
+        {"features": (N, C), "weight": (2, C, 3)},
+    ),
+    "ops.rgms": Entry(
+        lambda features, weight, edge_weight: ops.rgms(TYPED, features, weight, edge_weight),
+        {"features": (N, C), "weight": (2, C, 3), "edge_weight": (12,)},
+    ),
+    "Graph": Entry(
+        lambda edge_index: ops.spmm(pumice.Graph(edge_index, N), floats(N, C)), {}, {"edge_index": edges}
+    ),
+    "TypedGraph": Entry(
+        lambda edge_index, edge_type: ops.rgms(pumice.TypedGraph(edge_index, edge_type, N, 2), floats(N, C), floats(2, C, 3)),
+        {}, {"edge_index": edges, "edge_type": lambda: torch.arange(12) % 2},
+    ),
+    "nn.graph": Entry(
+        lambda x: nn.graph.SAGEConv(C, 3)(x, GRAPH), {"x": (N, C)}
     ),
     "metrics.Confusion.add": Entry(confusion, {}, {"truth": classes, "predicted": classes}),
     "weight of a layer": with_parameter("weight", 27, C, C),

@@ -32,6 +32,10 @@ DOWN, COARSE = ops.strided_map(X.coords, STRIDED.window, cell=True)
 VOXELS = pumice.voxelize(torch.tensor([[0.1, 0.2, 0.3], [0.4, 0.2, 0.3]]), size=1.0)
 FOUND = ops.interpolation_map(X.coords, POINTS)
 
+EDGES = torch.tensor([[0, 1, 1], [1, 1, 0]])
+GRAPH = pumice.Graph(EDGES, 2)
+TYPED = pumice.TypedGraph(EDGES, torch.tensor([0, 1, 1]), 2, 2)
+
 # What stands in the place of each argument, by what it is called in a failure.
 WRONG: dict[str, Any] = {
     "None": None,
@@ -78,6 +82,13 @@ OPS: dict[str, dict[str, Any]] = {
     "plan_of": {"features": ROWS, "weight": WEIGHT, "map": MAP, "direction": "forward", "groups": 1,
                 "deterministic": None, "tf32": None},
     "pool": {"features": ROWS, "map": DOWN, "kind": "sum"},
+    "edge_softmax": {"graph": GRAPH, "scores": torch.ones(3, 2), "target": torch.ones(2, 2), "source": torch.ones(2, 2),
+                     "negative_slope": 0.2},
+    "rgms": {"graph": TYPED, "features": ROWS, "weight": torch.ones(2, 4, 3), "edge_weight": torch.ones(3),
+             "reduce": "sum"},
+    "sddmm": {"graph": GRAPH, "left": ROWS, "right": ROWS},
+    "spmm": {"graph": GRAPH, "features": ROWS, "values": torch.ones(3), "reduce": "sum"},
+    "typed_linear": {"features": ROWS, "weight": torch.ones(1, 4, 3), "types": pumice.TypedRows([0, 2])},
     "prune": {"x": X, "keep": torch.tensor([True, False])},
     "reduce_rows": {"features": ROWS, "row_of": torch.tensor([0, 0]), "rows": 1, "reduction": "mean"},
     "strided_map": {"coords": X.coords, "window": STRIDED.window, "cell": True},
@@ -127,6 +138,15 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "transposed.find": (nn.ConvTranspose3d(8, 4, 2, stride=2).find, {"x": pumice.SparseTensor(COARSE, torch.ones(len(COARSE), 8)),
                                                                      "like": X}),
     "generative.find": (nn.GenerativeConvTranspose3d(8, 4, 2, stride=2).find, {"x": X, "like": None}),
+    "Graph": (pumice.Graph, {"edge_index": EDGES, "num_nodes": 2}),
+    "Graph.of": (pumice.Graph.of, {"matrix": torch.eye(2).to_sparse()}),
+    "TypedGraph": (pumice.TypedGraph, {"edge_index": EDGES, "edge_type": torch.tensor([0, 1, 1]), "num_nodes": 2,
+                                       "num_relations": 2}),
+    "TypedRows": (pumice.TypedRows, {"begin": [0, 2], "device": "cpu"}),
+    "GCNConv": (nn.graph.GCNConv(4, 3), {"x": ROWS, "edge_index": EDGES, "edge_weight": torch.ones(3)}),
+    "SAGEConv": (nn.graph.SAGEConv(4, 3), {"x": ROWS, "edge_index": EDGES}),
+    "GATConv": (nn.graph.GATConv(4, 3), {"x": ROWS, "edge_index": EDGES}),
+    "RGCNConv": (nn.graph.RGCNConv(4, 3, 2), {"x": ROWS, "edge_index": EDGES, "edge_type": torch.tensor([0, 1, 1])}),
     "voxelize": (pumice.voxelize, {"points": torch.rand(5, 3), "features": torch.rand(5, 2), "size": 0.5,
                                    "range": [0, 0, 0, 1, 1, 1], "reduction": "mean", "batch": torch.zeros(5).int(),
                                    "batch_size": 1, "spatial_shape": [2, 2, 2]}),
@@ -179,6 +199,17 @@ _FIT: dict[str, dict[str, set[str]]] = {
     "batch_norm": {"eps": {"3", _NUMBER}, "residual": {_ROWS}, "batches": set()},
     "convolution_weight_gradient": {"grad_output": {_ROWS}},  # of four channels
     "fold_batch_norm": {"eps": {"3", _NUMBER}},
+    "edge_softmax": {"scores": {_NONE}, "target": {_NONE, _ROWS}, "source": {_NONE, _ROWS}, "negative_slope": {"3", _NUMBER}},
+    "rgms": {"graph": set(), "edge_weight": {_NONE}, "weight": {"a tensor of three axes"}},
+    "sddmm": {"left": {_ROWS}, "right": {_ROWS}},
+    "spmm": {"features": {_ROWS, "a tensor of three axes"}, "values": {_NONE}},
+    "Graph": {"num_nodes": {_NONE, "3"}},
+    "TypedGraph": {"num_nodes": {_NONE, "3"}, "num_relations": {_NONE, "3"}},
+    "TypedRows": {"device": {_NONE}},
+    "GCNConv": {"x": {_ROWS}, "edge_weight": {_NONE}},
+    "SAGEConv": {"x": {_ROWS}},
+    "GATConv": {"x": {_ROWS}},
+    "RGCNConv": {"x": {_ROWS, _NONE}},
     "fused_convolution": {"scale": {_NONE}, "shift": {_NONE}},
     "inverse_map": {"fine": {"sites"}},
     "prune": {"x": {"a sparse tensor"}},

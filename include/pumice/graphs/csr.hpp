@@ -56,6 +56,13 @@ struct PatternLists {
   Buffer<std::int32_t> long_counts;   // [2] parts, rows; empty: there are none
 };
 
+/// What errors call the lists that a pattern is made of.
+struct EntryNames {
+  const char* op = "Csr";
+  const char* row = "row";
+  const char* column = "column";
+};
+
 /// Owns a pattern.
 class Csr {
  public:
@@ -64,7 +71,8 @@ class Csr {
   /// order, and their numbers are their places in these lists. O(rows + entries). UserError, naming
   /// entry and value, for a row or column that there is not; on a device, where all is enqueued on
   /// the stream of the lists, the next call that waits raises it.
-  Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column);
+  Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column,
+      const EntryNames& names = {});
 
   /// Valid as long as this pattern.
   CsrView view() const&;

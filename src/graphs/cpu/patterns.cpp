@@ -23,10 +23,11 @@ template <class Body> void with_numbers(ConstTensorView list, Body&& body) {
 }
 
 template <class Number>
-void check_numbers(std::span<const Number> numbers, std::int64_t limit, const char* name) {
+void check_numbers(std::span<const Number> numbers, std::int64_t limit, const char* op,
+                   const char* name) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const auto number = static_cast<std::int64_t>(numbers[i]);
-    PUMICE_EXPECTS(number >= 0 && number < limit, "Csr: ", name, "[", i, "] = ", number,
+    PUMICE_EXPECTS(number >= 0 && number < limit, op, ": ", name, "[", i, "] = ", number,
                    " where there are ", limit, ": give numbers from 0 on");
   }
 }
@@ -41,17 +42,17 @@ bool are_places(std::span<const std::int64_t> numbers) {
 }   // namespace
 
 PatternLists group_entries(std::int64_t rows, std::int64_t columns, ConstTensorView row,
-                           ConstTensorView column) {
+                           ConstTensorView column, const EntryNames& names) {
   PatternLists made;
   with_numbers(row, [&](auto rows_of) {
-    check_numbers(rows_of, rows, "row");
+    check_numbers(rows_of, rows, names.op, names.row);
     RowGroups groups = group_rows(rows_of, rows);
     made.row_begin = std::move(groups.begin);
     made.entry = std::move(groups.position);
   });
   made.column = Buffer<std::int32_t>(made.entry.size());
   with_numbers(column, [&](auto columns_of) {
-    check_numbers(columns_of, columns, "column");
+    check_numbers(columns_of, columns, names.op, names.column);
     parallel_for(made.entry.size(), kChunk, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t place = begin; place < end; ++place)
         made.column[place] =

@@ -7,7 +7,7 @@ namespace pumice::cpu {
 
 /// Of entries in any order; UserError for numbers that there are not.
 PatternLists group_entries(std::int64_t rows, std::int64_t columns, ConstTensorView row,
-                           ConstTensorView column);
+                           ConstTensorView column, const EntryNames& names);
 
 PatternLists transposed(const CsrView& pattern);
 

@@ -1,6 +1,7 @@
 #include "graphs/cuda/patterns.hpp"
 
 #include <bit>
+#include <string>
 
 #include <pumice/graphs/patterns_arguments.h>
 #include <pumice/core/allocator.hpp>
@@ -19,11 +20,11 @@ jit::LaunchShape thread_each(std::int64_t items) {
 }
 
 EntryNumbers numbers_of(jit::KernelRunner& runner, ConstTensorView list, std::int64_t limit,
-                        const char* name) {
+                        const char* op, const char* name) {
   return {.number = list.raw(),
           .limit = limit,
           .status = runner.status(),
-          .site = status_site(name),
+          .site = status_site(std::string(op) + ": " + name),
           .is_wide = list.dtype() == DType::i64};
 }
 
@@ -59,23 +60,24 @@ PatternLists listed(jit::KernelRunner& runner, Sort& sort, std::int64_t rows, st
 }   // namespace
 
 PatternLists group_entries(std::int64_t rows, std::int64_t columns, ConstTensorView row,
-                           ConstTensorView column) {
+                           ConstTensorView column, const EntryNames& names) {
   jit::DeviceRunner runner(row.stream(), default_allocator(row.device()));
   const std::int64_t entries = row.rows();
   FillList fill;
   Sort sort(runner, room_for(entries, rows), fill);
   fill.run(runner);
   runner.run(graphs_kernel("key_entries"), thread_each(entries),
-             EntryKeyArguments{.row = numbers_of(runner, row, rows, "Csr: row"),
+             EntryKeyArguments{.row = numbers_of(runner, row, rows, names.op, names.row),
                                .entries = entries,
                                .key = sort.keys()});
   return listed(runner, sort, rows, entries, [&](PatternLists& made) {
-    runner.run(graphs_kernel("list_entries"), thread_each(entries),
-               ListEntryArguments{.column = numbers_of(runner, column, columns, "Csr: column"),
-                                  .sorted = sort.sorted_values(),
-                                  .entries = entries,
-                                  .column_of = made.column.data(),
-                                  .number_of = made.entry.data()});
+    runner.run(
+        graphs_kernel("list_entries"), thread_each(entries),
+        ListEntryArguments{.column = numbers_of(runner, column, columns, names.op, names.column),
+                           .sorted = sort.sorted_values(),
+                           .entries = entries,
+                           .column_of = made.column.data(),
+                           .number_of = made.entry.data()});
   });
 }
 

@@ -11,6 +11,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ... import _C
 from ..._checks import kind_of
+from ..._tensors import check_real
 from ...graph import Graph
 from ...typed_graph import TypedGraph
 
@@ -109,8 +110,20 @@ def _with_loops(graph: Graph) -> WithLoops:
 
 
 def check_features(name: str, x: Any) -> None:
-    """Raises UserError unless `x` is a tensor [nodes, channels]."""
+    """Raises UserError unless `x` is a tensor of floats, [nodes, channels]."""
     if not isinstance(x, Tensor):
         raise _C.UserError(f"{name} is {kind_of(x)}: give a tensor, [nodes, channels]")
+    check_real(name, x)
+    if x.is_meta:
+        raise _C.UserError(f"{name} has no memory: give a tensor on the CPU or on a CUDA device, not on meta")
     if x.dim() != 2:
         raise _C.UserError(f"{name} has shape {tuple(x.shape)}: give [nodes, channels]")
+
+
+def pair_of(x: Any) -> tuple[Any, Any]:
+    """Features of sources and of targets, which a single tensor is both."""
+    if not isinstance(x, (tuple, list)):
+        return x, x
+    if len(x) != 2:
+        raise _C.UserError(f"x has {len(x)} parts: give features, or a pair of those of sources and of targets")
+    return x[0], x[1]

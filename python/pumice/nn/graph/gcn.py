@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
+from ..._tensors import check_real
 from ...graph import Graph
 from ...ops import modes
 from .edges import as_graph, check_features, with_loops
@@ -82,6 +83,7 @@ class GCNConv(torch.nn.Module):
     ) -> tuple[Graph, Tensor | None]:
         """The graph to go over, and what its entries weigh."""
         if not self.normalize:
+            check_real("edge_weight", edge_weight)
             return graph, edge_weight
         call = (dtype, self.add_self_loops, self.improved)
         if edge_weight is not None:
@@ -99,6 +101,7 @@ def _normalized(
     if edge_weight is None:
         weights = graph.edge_index.new_ones(graph.entries, dtype=dtype)
     else:
+        check_real("edge_weight", edge_weight)
         if edge_weight.shape != (graph.entries,):
             raise _C.UserError(
                 f"edge_weight has shape {tuple(edge_weight.shape)}: give [{graph.entries}], one for each edge"

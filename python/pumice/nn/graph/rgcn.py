@@ -9,7 +9,7 @@ from ... import _C, ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from ...typed_graph import TypedGraph
-from .edges import as_typed_graph, check_features
+from .edges import as_typed_graph, check_features, pair_of
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
 
@@ -108,11 +108,14 @@ class RGCNConv(torch.nn.Module):
         edge_type: Tensor | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, out_channels]."""
-        sources, targets = x if isinstance(x, (tuple, list)) else (x, x)
+        sources, targets = pair_of(x)
         if sources is None:
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         if targets is None:
             targets = sources
+        for part in (sources, targets):
+            if not isinstance(part, Tensor) or part.dtype != torch.int64:  # numbers of embeddings
+                check_features("x", part)
         graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
         reduce = _REDUCTIONS[self.aggr]
         if sources.is_floating_point():
