@@ -54,6 +54,15 @@ def as_device(value: Any) -> torch.device:
         raise _C.UserError(f"device {shown(value)}: give a device, as 'cpu', 'cuda' or 'cuda:1'") from None
 
 
+def numbered_device(value: Any) -> torch.device:
+    """The device that `value` names, a GPU with its number. Raises UserError where it names none."""
+    device = as_device(value)
+    if device.type != "cuda":
+        return device
+    torch.cuda.init()
+    return torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+
+
 def ordinary(tensor: Any) -> Any:
     """`tensor`, or the ordinary tensor that it stands for, if it is the output of a layer that waits (nn/deferred)."""
     stands_for = None if type(tensor) in _ORDINARY else getattr(tensor, "stands_for", None)

@@ -10,7 +10,7 @@ import torch
 from . import _C, window
 from ._checks import kind_of
 from ._sites import as_cells, make_sites, site_options, trace_sites
-from ._tensors import as_device
+from ._tensors import numbered_device
 
 
 class Coordinates:
@@ -189,11 +189,7 @@ class Coordinates:
 
     def to(self, device: torch.device | str) -> Coordinates:
         """The same sites on another device, without their maps; itself where it is there already."""
-        device = as_device(device)
-        if device.type == "cuda":
-            torch.cuda.init()
-            index = torch.cuda.current_device() if device.index is None else device.index
-            device = torch.device("cuda", index)
+        device = numbered_device(device)
         if device == self.device:
             return self
         return Coordinates._of(self.sites.copy_to(str(device)))

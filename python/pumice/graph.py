@@ -12,7 +12,7 @@ from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
 from ._entries import entries_of
 from ._registry import define, fake_token
-from ._tensors import as_device, check_tensor, no_tensor
+from ._tensors import check_tensor, no_tensor, numbered_device
 
 _MOST_NODES = 2**31 - 1
 
@@ -172,11 +172,7 @@ class Graph:
 
     def to(self, device: torch.device | str) -> Graph:
         """The same graph on another device; itself where it is there already. Waits for a GPU that it comes from."""
-        device = as_device(device)
-        if device.type == "cuda":
-            torch.cuda.init()
-            index = torch.cuda.current_device() if device.index is None else device.index
-            device = torch.device("cuda", index)
+        device = numbered_device(device)
         if device == self.device:
             return self
         return Graph._of(self.graph.copy_to(str(device)))

@@ -10,7 +10,7 @@ from torch import Tensor
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
 from ._registry import define, fake_token, unknown_size
-from ._tensors import as_device, check_tensor, no_tensor
+from ._tensors import check_tensor, no_tensor, numbered_device
 from .graph import Graph, _sizes
 
 
@@ -49,7 +49,7 @@ class TypedRows:
             bounds = torch.tensor([whole_number("begin", bound, 0, 2**31 - 1) for bound in begin], dtype=torch.int64)
         else:
             raise _C.UserError(f"begin is {kind_of(begin)}: give where each type begins, and the end, as [0, 2, 5]")
-        self._rows = _C.create_typed_rows(bounds, str(_indexed(as_device(device))))
+        self._rows = _C.create_typed_rows(bounds, str(numbered_device(device)))
         self._token = None
         self.rows, self.types = self._rows.rows, self._rows.types
 
@@ -175,13 +175,6 @@ def check_typed_graph(graph: Any) -> None:
     """Raises UserError unless `graph` is one."""
     if not isinstance(graph, TypedGraph):
         raise _C.UserError(f"graph is {kind_of(graph)}: give pumice.TypedGraph(edge_index, edge_type)")
-
-
-def _indexed(device: torch.device) -> torch.device:
-    if device.type != "cuda" or device.index is not None:
-        return device
-    torch.cuda.init()
-    return torch.device("cuda", torch.cuda.current_device())
 
 
 def _relations(edge_index: Tensor, edge_type: Any, num_relations: Any) -> int:

@@ -270,6 +270,10 @@ def test_a_graph_is_made_once_for_a_tensor_of_edges(monkeypatch):
 
 MISTAKES = {
     "x of one axis": (lambda: nn.graph.GCNConv(6, 5)(torch.randn(6), edges(7, 7, 5)), r"x has shape \(6,\)"),
+    "x of three parts": (
+        lambda: nn.graph.GINConv(torch.nn.Linear(6, 5))([torch.randn(7, 6)] * 3, edges(7, 7, 5)),
+        "x has 3 parts: give features, or a pair",
+    ),
     "no x": (lambda: nn.graph.GATConv(6, 5)(None, edges(7, 7, 5)), "x is None"),
     "edges of other nodes": (
         lambda: nn.graph.GCNConv(6, 5)(torch.randn(7, 6), pumice.Graph(edges(7, 7, 5), 8)),

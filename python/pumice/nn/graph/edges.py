@@ -127,3 +127,14 @@ def pair_of(x: Any) -> tuple[Any, Any]:
     if len(x) != 2:
         raise _C.UserError(f"x has {len(x)} parts: give features, or a pair of those of sources and of targets")
     return x[0], x[1]
+
+
+def messages_of(
+    x: Any, edges: Graph | Tensor, size: tuple[int, int] | None
+) -> tuple[Graph, Tensor, Tensor | None]:
+    """The graph that layers of sources and targets go over, and their features. Raises UserError for other shapes."""
+    sources, targets = pair_of(x)
+    check_features("x", sources)
+    if targets is not None:
+        check_features("x", targets)
+    return as_graph(edges, sources.shape[0], count_targets(targets, edges, size)), sources, targets

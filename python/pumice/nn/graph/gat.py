@@ -8,7 +8,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
-from .edges import WithLoops, as_graph, check_features, count_targets, pair_of, with_loops
+from .edges import WithLoops, messages_of, with_loops
 
 
 class GATConv(torch.nn.Module):
@@ -95,11 +95,7 @@ class GATConv(torch.nn.Module):
         size: tuple[int, int] | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
-        sources, targets = pair_of(x)
-        check_features("x", sources)
-        if targets is not None:
-            check_features("x", targets)
-        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
+        graph, sources, targets = messages_of(x, edge_index, size)
         features, of_sources, of_targets = self._scores(sources, targets)
         scores = None
         if self.add_self_loops:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import kind_of, number_from, true_or_false
 from ...graph import Graph
-from .edges import as_graph, check_features, count_targets, pair_of
+from .edges import messages_of
 
 
 class GINConv(torch.nn.Module):
@@ -64,11 +64,7 @@ class GINConv(torch.nn.Module):
         size: tuple[int, int] | None = None,
     ) -> Tensor:
         """[N, C] to what `nn` makes of it."""
-        sources, targets = pair_of(x)
-        check_features("x", sources)
-        if targets is not None:
-            check_features("x", targets)
-        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
+        graph, sources, targets = messages_of(x, edge_index, size)
         output = ops.spmm(graph, sources)
         if targets is not None:
             output = output + (1 + self.eps).to(output.dtype) * targets

@@ -8,7 +8,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
-from .edges import as_graph, check_features, count_targets, pair_of
+from .edges import messages_of
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
 
@@ -80,11 +80,7 @@ class SAGEConv(torch.nn.Module):
         size: tuple[int, int] | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, out_channels]."""
-        sources, targets = pair_of(x)
-        check_features("x", sources)
-        if targets is not None:
-            check_features("x", targets)
-        graph = as_graph(edge_index, sources.shape[0], count_targets(targets, edge_index, size))
+        graph, sources, targets = messages_of(x, edge_index, size)
         if self.project:
             sources = self.lin(sources).relu()
         output = self._aggregated(graph, sources)
