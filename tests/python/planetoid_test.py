@@ -37,7 +37,7 @@ def test_cora_has_its_known_counts() -> None:
 @needs_cora
 @pytest.mark.parametrize("network", ["gcn", "sage", "gat"])
 def test_the_example_learns(network: str) -> None:
-    """In 15 epochs; chance finds 0.14 of seven classes. Whole trainings are in docs/testing.md."""
+    """In 15 epochs; chance finds 0.14 of seven classes. Whole trainings are in docs/how_to/come_from_pyg.md."""
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
     done = subprocess.run(
