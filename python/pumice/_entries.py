@@ -46,9 +46,10 @@ def _of_torch(matrix: Tensor) -> Entries:
         row, column = matrix._indices()
         return row, column, shape, matrix._values()
     if matrix.layout is torch.sparse_csr:
-        return _listed(matrix.crow_indices()), matrix.col_indices(), shape, matrix.values()
+        # Values of these are views of the sparse tensor, which torch.compile does not take.
+        return _listed(matrix.crow_indices()), matrix.col_indices(), shape, matrix.values().clone()
     if matrix.layout is torch.sparse_csc:
-        return matrix.row_indices(), _listed(matrix.ccol_indices()), shape, matrix.values()
+        return matrix.row_indices(), _listed(matrix.ccol_indices()), shape, matrix.values().clone()
     # Of blocks every element is an entry.
     values = matrix.values()
     high, wide = values.shape[1:]

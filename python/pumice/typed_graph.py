@@ -203,7 +203,10 @@ def _cut(
         if numbers.shape[0] > 0:
             low, high = (int(of) for of in torch.aminmax(numbers))
             if low < 0 or high >= limit:
-                raise _C.UserError(f"{name} goes from {low} to {high} where there are {limit}: give numbers from 0 on")
+                at = int(((numbers < 0) | (numbers >= limit)).nonzero()[0])
+                raise _C.UserError(
+                    f"{name}[{at}] = {int(numbers[at])} where there are {limit}: give numbers from 0 on"
+                )
     segment, of_edge = torch.unique(kind * max(rows, 1) + target, return_inverse=True)
     count = segment.shape[0]
     bounds = torch.arange(relations + 1, device=segment.device) * max(rows, 1)

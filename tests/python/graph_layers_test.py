@@ -287,9 +287,13 @@ MISTAKES = {
         lambda: nn.graph.GCNConv(6, 5)(torch.randn(7, 6), edges(7, 7, 5), torch.ones(4)),
         r"edge_weight has shape \(4,\): give \[5\]",
     ),
+    "a sparse matrix and types": (
+        lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), torch.eye(7).to_sparse(), torch.zeros(7).long()),
+        r"layout torch.sparse_coo: give \[2, edges\]",
+    ),
     "relations that there are not": (
         lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5), torch.full((5,), 2)),
-        "edge_type goes from 2 to 2 where there are 2",
+        r"edge_type\[0\] = 2 where there are 2",
     ),
     "no relations": (
         lambda: nn.graph.RGCNConv(6, 4, 2)(torch.randn(7, 6), edges(7, 7, 5)),

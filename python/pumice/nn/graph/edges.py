@@ -48,6 +48,8 @@ def as_typed_graph(
                 f"{sources} and {targets} rows and the layer {relations} relations: they must agree"
             )
         return edges
+    if isinstance(edges, Tensor) and edges.layout is not torch.strided:
+        raise _C.UserError(f"edge_index is a tensor of layout {edges.layout}: give [2, edges], sources and targets")
     if types is None:
         raise _C.UserError("edge_type is None: give the relation of each edge, int64 [E], or a pumice.TypedGraph")
     call = (edges, types, (sources, targets), relations)
