@@ -96,7 +96,7 @@ class TypedGraph:
     Raises:
         UserError: for numbers that are none of the nodes or relations.
     Waits:
-        On a GPU once, for the number of segments, and for those that are not given.
+        On a GPU: for the range of the numbers, how many segments there are and where those of each relation begin.
     Example:
         >>> edge_index = torch.tensor([[0, 1, 2, 0], [2, 2, 2, 1]])
         >>> graph = pumice.TypedGraph(edge_index, torch.tensor([0, 0, 1, 1]))
@@ -199,14 +199,10 @@ def _cut(
     """(gather, segments, scatter, where each relation's segments begin). Segments are in the order of their relations, then of their targets."""
     source, target = edge_index.long()
     kind = edge_type.long()
-    for name, numbers, limit in (("edge_type", kind, relations), ("edge_index[1]", target, rows)):
-        if numbers.shape[0] > 0:
-            low, high = (int(of) for of in torch.aminmax(numbers))
-            if low < 0 or high >= limit:
-                at = int(((numbers < 0) | (numbers >= limit)).nonzero()[0])
-                raise _C.UserError(
-                    f"{name}[{at}] = {int(numbers[at])} where there are {limit}: give numbers from 0 on"
-                )
+    if kind.shape[0] > 0:
+        ranges = torch.stack([*torch.aminmax(kind), *torch.aminmax(target)]).tolist()
+        _check_range("edge_type", kind, ranges[:2], relations)
+        _check_range("edge_index[1]", target, ranges[2:], rows)
     segment, of_edge = torch.unique(kind * max(rows, 1) + target, return_inverse=True)
     count = segment.shape[0]
     bounds = torch.arange(relations + 1, device=segment.device) * max(rows, 1)
@@ -215,6 +211,14 @@ def _cut(
     own = torch.arange(count, device=segment.device)
     scatter = Graph(torch.stack([own, segment % max(rows, 1)]), (count, rows))
     return gather, TypedRows(begin, edge_index.device), scatter, begin
+
+
+def _check_range(name: str, numbers: Tensor, range: list[int], limit: int) -> None:
+    """Raises UserError, naming the first of them, unless numbers from range[0] to range[1] are below `limit`."""
+    if range[0] >= 0 and range[1] < limit:
+        return
+    at = int(((numbers < 0) | (numbers >= limit)).nonzero()[0])
+    raise _C.UserError(f"{name}[{at}] = {int(numbers[at])} where there are {limit}: give numbers from 0 on")
 
 
 def _create_typed_graph(

@@ -177,6 +177,44 @@ def test_relational_products_are_those_of_a_loop(device):
         assert torch.autograd.gradgradcheck(lambda x, w, e: ops.rgms(graph, x, w, e), (x, weight, of_edge))
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_gradients_that_have_gradients_are_the_same_where_one_input_comes_from_another(reduce):
+    edge_index, edge_type = typed_edges("cpu")
+    graph = pumice.TypedGraph(edge_index, edge_type, 17, 5)
+    x = torch.randn(17, 6, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(5, 6, 4, dtype=torch.float64, requires_grad=True)
+
+    def loss():
+        of_edge = (x[edge_index[0]] * x[edge_index[1]]).sum(-1)
+        return ops.rgms(graph, x, weight * x.mean(), of_edge, reduce).square().sum()
+
+    plain = torch.autograd.grad(loss(), (x, weight))
+    with_graph = torch.autograd.grad(loss(), (x, weight), create_graph=True)
+    for a, b in zip(with_graph, plain, strict=True):
+        torch.testing.assert_close(a.detach(), b)
+
+
+def test_graphs_of_several_layers_are_kept_beside_each_other(monkeypatch):
+    made = []
+    for kind in (pumice.Graph, pumice.TypedGraph):
+        original = kind.__init__
+
+        def counted(self, *arguments, original=original, kind=kind):
+            made.append(kind.__name__)
+            original(self, *arguments)
+
+        monkeypatch.setattr(kind, "__init__", counted)
+    edge_index, edge_type = typed_edges("cpu")
+    layers = [nn.graph.SAGEConv(6, 4), nn.graph.RGCNConv(6, 4, 5), nn.graph.RGCNConv(17, 4, 5), nn.graph.GCNConv(6, 4)]
+    counts = []
+    for _ in range(3):
+        for layer in layers:
+            x = None if getattr(layer, "in_channels", 6) == 17 else torch.randn(17, 6)
+            layer(x, edge_index, *([edge_type] if isinstance(layer, nn.graph.RGCNConv) else []))
+        counts.append(len(made))
+    assert made.count("TypedGraph") == 1 and counts[1:] == [counts[0]] * 2, made
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_compile_without_a_break(name):
     make, weighted = LAYERS[name]

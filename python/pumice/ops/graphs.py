@@ -12,7 +12,7 @@ from .._checks import number_from
 from .._tensors import check_floating
 from ..graph import Graph, check_graph
 from . import modes
-from .library.graphs import NO_SECOND, NO_SECOND_ATTENTION, PICKS
+from .library.graphs import NO_SECOND, NO_SECOND_ATTENTION, PICKS, heads_of
 
 _ops = torch.ops.pumice
 _REDUCTIONS = ("sum", "mean", "max", "min")
@@ -83,16 +83,14 @@ def sddmm(graph: Graph, left: Tensor, right: Tensor) -> Tensor:
     for name, tensor in (("left", left), ("right", right)):
         modes.look(name, tensor)
     left, right = _in_one_type(left, right)
-    heads = 1
     if left.dim() == 3:
         if left.shape[1:] != right.shape[1:]:
             raise _C.UserError(
                 f"left has shape {tuple(left.shape)} and right {tuple(right.shape)}: give as many heads and channels"
             )
         heads = left.shape[1]
-        products = _products(graph, left.flatten(1), right.flatten(1), heads)
-        return products
-    return _products(graph, left, right, heads).squeeze(1)
+        return _products(graph, left.flatten(1), right.flatten(1), heads)
+    return _products(graph, left, right, 1).squeeze(1)
 
 
 def edge_softmax(
@@ -154,13 +152,16 @@ def _in_one_type(first: Tensor, second: Tensor | None) -> tuple[Tensor, Tensor |
     return first.to(dtype), None if second is None else second.to(dtype)
 
 
+def features_gradient(values: Tensor | None, grad: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
+    """That of a sum's or mean's features, which has gradients itself."""
+    return _features_gradient(values, grad, graph, reduce)
+
+
 def _multiplied(graph: Graph, features: Tensor, values: Tensor | None, reduce: str) -> Tensor:
     if modes.traced(features):
         return _ops.spmm(graph.token, values, features, graph.rows, graph.entries, reduce)[0]
     if not modes.wants_gradient(features, values):
         return _C.spmm(graph.graph, values, features, reduce)[0]
-    if reduce in PICKS:
-        return _picked(values, features, graph.graph, reduce)
     return _product(values, features, graph.graph, reduce)
 
 
@@ -173,31 +174,46 @@ def _products(graph: Graph, left: Tensor, right: Tensor, heads: int) -> Tensor:
     return _entry_products(right, left, graph.graph, heads, "sum")
 
 
-def _heads(values: Tensor) -> int:
-    return 1 if values.dim() == 1 else values.shape[1]
-
-
 # Sum and mean are linear in values and in features, and so the gradient of each of these three is made of the others:
 #   product(values, features), of_features(values, grad), of_values(features, grad)
 
 
+def product_gradients(
+    values: Tensor | None,
+    features: Tensor,
+    grad: Tensor,
+    source: Tensor | None,
+    graph: _C.Graph,
+    reduce: str,
+    wanted: tuple[bool, ...],
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of a product's values and features, as far as they are `wanted`, which have gradients themselves
+    (of max and min a refusal). `source` is what max and min picked."""
+    if reduce in PICKS:
+        return _picked_gradient(values, features, grad, source, graph, reduce, wanted)
+    of_values = of_features = None
+    if wanted[0]:
+        of_values = _entry_products(features, grad, graph, heads_of(values), reduce).reshape(values.shape)
+    if wanted[1]:
+        of_features = _features_gradient(values, grad, graph, reduce)
+    return of_values, of_features
+
+
 class _Product(torch.autograd.Function):
+    """The gradient of maxima and minima goes to the entries that were picked."""
+
     @staticmethod
     def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
-        ctx.save_for_backward(values, features)
+        output, source = _C.spmm(graph, values, features, reduce)
+        ctx.save_for_backward(values, features, source)
         ctx.call = (graph, reduce)
-        return _C.spmm(graph, values, features, reduce)[0]
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        values, features = ctx.saved_tensors
-        graph, reduce = ctx.call
-        of_values = of_features = None
-        if ctx.needs_input_grad[0]:
-            of_values = _entry_products(features, grad, graph, _heads(values), reduce).reshape(values.shape)
-        if ctx.needs_input_grad[1]:
-            of_features = _features_gradient(values, grad, graph, reduce)
-        return of_values, of_features, None, None
+        values, features, source = ctx.saved_tensors
+        made = product_gradients(values, features, grad, source, *ctx.call, ctx.needs_input_grad[:2])
+        return *made, None, None
 
 
 class _FeaturesGradient(torch.autograd.Function):
@@ -213,7 +229,7 @@ class _FeaturesGradient(torch.autograd.Function):
         graph, reduce = ctx.call
         of_values = of_grad = None
         if ctx.needs_input_grad[0]:
-            of_values = _entry_products(grad, grad_output, graph, _heads(values), reduce).reshape(values.shape)
+            of_values = _entry_products(grad, grad_output, graph, heads_of(values), reduce).reshape(values.shape)
         if ctx.needs_input_grad[1]:
             of_grad = _product(values, grad, graph, reduce)
         return of_values, of_grad, None, None
@@ -242,26 +258,9 @@ class _EntryProducts(torch.autograd.Function):
         return of_features, of_grad, None, None, None
 
 
-class _Picked(torch.autograd.Function):
-    """Maxima and minima: the gradient goes to the entries that were picked."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
-        output, source = _C.spmm(graph, values, features, reduce)
-        ctx.save_for_backward(values, features, source)
-        ctx.call = (graph, reduce)
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        values, features, source = ctx.saved_tensors
-        of_values, of_features = _picked_gradient(
-            values, features, grad, source, *ctx.call, ctx.needs_input_grad[:2]
-        )
-        return of_values, of_features, None, None
-
-
 class _PickedGradient(torch.autograd.Function):
+    """Of maxima and minima."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -275,8 +274,8 @@ class _PickedGradient(torch.autograd.Function):
     ) -> tuple[Tensor | None, Tensor | None]:
         of_values = of_features = None
         if wanted[0]:
-            heads = _heads(values)
-            of_values = _C.spmm_values_gradient(graph, features, grad, heads, source, reduce).reshape(values.shape)
+            of_values = _C.spmm_values_gradient(graph, features, grad, heads_of(values), source, reduce)
+            of_values = of_values.reshape(values.shape)
         if wanted[1]:
             of_features = _C.spmm_features_gradient(graph, values, grad, source, reduce)
         return of_values, of_features
@@ -323,7 +322,6 @@ class _AttentionGradient(torch.autograd.Function):
 _product = modes.function(_Product)
 _features_gradient = modes.function(_FeaturesGradient)
 _entry_products = modes.function(_EntryProducts)
-_picked = modes.function(_Picked)
 _picked_gradient = modes.function(_PickedGradient)
 _attention = modes.function(_Attention)
 _attention_gradient = modes.function(_AttentionGradient)

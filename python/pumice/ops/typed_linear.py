@@ -11,7 +11,7 @@ from .. import _C
 from .._tensors import check_floating
 from ..typed_graph import TypedGraph, TypedRows, check_typed_graph, check_typed_rows
 from . import modes
-from .graphs import spmm
+from .graphs import features_gradient, product_gradients, spmm
 from .library import typed_linear as _run
 
 _ops = torch.ops.pumice
@@ -82,22 +82,25 @@ def rgms(
     if features.dim() == 2 and not modes.traced(features) and modes.autocast_dtype(features) is None:
         if modes.wants_gradient(edge_weight, features, weight):
             return _relational(edge_weight, features, weight, graph, reduce)
-        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
-        return _C.rgms(*parts, edge_weight, features, weight, reduce, modes.of(features)[1])[0]
+        return _C.rgms(*_parts(graph), edge_weight, features, weight, reduce, modes.of(features)[1])[0]
     gathered = spmm(graph.gather, features, edge_weight, reduce)
     return spmm(graph.scatter, typed_linear(gathered, weight, graph.segments))
 
 
+def _parts(graph: TypedGraph) -> tuple[_C.Graph, _C.TypedRows, _C.Graph]:
+    """What the extension goes over."""
+    return graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph
+
+
 class _Relational(torch.autograd.Function):
-    """One call forward and one backward; derivatives of derivatives go through the products one by one."""
+    """One call forward and one backward; gradients that have gradients themselves are made product by product."""
 
     @staticmethod
     def forward(
         ctx: Any, edge_weight: Tensor | None, features: Tensor, weight: Tensor, graph: TypedGraph, reduce: str
     ) -> Tensor:
-        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
         tf32 = modes.of(features)[1]
-        output, gathered, source = _C.rgms(*parts, edge_weight, features, weight, reduce, tf32)
+        output, gathered, source = _C.rgms(*_parts(graph), edge_weight, features, weight, reduce, tf32)
         ctx.save_for_backward(edge_weight, features, weight, gathered, source)
         ctx.call = (graph, reduce)
         return output
@@ -108,10 +111,10 @@ class _Relational(torch.autograd.Function):
         graph, reduce = ctx.call
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
-            return *_by_products(edge_weight, features, weight, graph, reduce, grad, wanted), None, None
-        parts = (graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph)
+            made = _by_products(edge_weight, features, weight, source, graph, reduce, grad, wanted)
+            return *made, None, None
         made = _C.rgms_gradients(
-            *parts, edge_weight, features, weight, gathered, source, grad, reduce, *wanted, *modes.of(features)
+            *_parts(graph), edge_weight, features, weight, gathered, source, grad, reduce, *wanted, *modes.of(features)
         )
         of_values = made[0]
         if of_values is not None:
@@ -123,17 +126,24 @@ def _by_products(
     edge_weight: Tensor | None,
     features: Tensor,
     weight: Tensor,
+    source: Tensor | None,
     graph: TypedGraph,
     reduce: str,
     grad: Tensor,
     wanted: tuple[bool, ...],
-) -> list[Tensor | None]:
-    """The gradients, which have gradients themselves."""
-    inputs = [tensor for tensor, wants in zip((edge_weight, features, weight), wanted, strict=True) if wants]
-    gathered = spmm(graph.gather, features, edge_weight, reduce)
-    output = spmm(graph.scatter, typed_linear(gathered, weight, graph.segments))
-    made = iter(torch.autograd.grad(output, inputs, grad, create_graph=True))  # type: ignore[arg-type]
-    return [next(made) if wants else None for wants in wanted]
+) -> tuple[Tensor | None, ...]:
+    """The gradients, which have gradients themselves. (Not by torch.autograd.grad, which would follow what the inputs
+    were computed from, and count twice where one of them comes from another.)"""
+    gather, types, scatter = _parts(graph)
+    of_multiplied = features_gradient(None, grad, scatter, "sum")
+    of_weight = None
+    if wanted[2]:
+        gathered = spmm(graph.gather, features, edge_weight, reduce)
+        of_weight = _weight_gradient(gathered, of_multiplied, types)
+    if not (wanted[0] or wanted[1]):
+        return None, None, of_weight
+    of_gathered = _input_gradient(of_multiplied, weight, types)
+    return *product_gradients(edge_weight, features, of_gathered, source, gather, reduce, wanted[:2]), of_weight
 
 
 class _TypedLinear(torch.autograd.Function):

@@ -17,6 +17,7 @@ from ...typed_graph import TypedGraph
 
 # Sorting edges takes as long as several products with them, and PyG's networks hand the same tensor to every layer in
 # every pass: graphs are kept as long as the tensor that they were made of, and made anew where it was written into.
+# Of each tensor, by the numbers of nodes and relations.
 _made: Any = WeakTensorKeyDictionary()
 
 
@@ -55,24 +56,32 @@ def as_typed_graph(
     call = (edges, types, (sources, targets), relations)
     if torch.compiler.is_compiling() or not isinstance(types, Tensor) or types.is_inference():
         return TypedGraph(*call)
-    version = types._version
-    return _kept(edges, (sources, targets, relations, id(types), version), lambda: TypedGraph(*call), types)
+    return _kept(edges, (sources, targets, relations), lambda: TypedGraph(*call), types)
 
 
-def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], types: Tensor | None = None) -> Any:
-    """What `make` makes of `edges`, and of their `types`, kept with `edges`."""
+class _Kept(NamedTuple):
+    made: Any
+    given: tuple[Tensor, ...]  # types; kept alive, so that their id stays their own
+    state: tuple[tuple[int, int], ...]
+    copies: tuple[Tensor, ...]
+
+
+def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types: Tensor) -> Any:
+    """What `make` makes of `edges`, and of their `types`, for such sizes, kept with `edges`."""
     if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
         return make()
-    kept = _made.get(edges)
-    state = (edges._version, *sizes)
-    given = (edges,) if types is None else (edges, types)
-    if kept is None or kept[0] != state or not all(map(torch.equal, given[: len(kept[2])], kept[2])):
-        # NumPy, and whoever has the memory, can write into it without a word to PyTorch: on the CPU edges are compared.
-        copies = () if edges.is_cuda else tuple(tensor.clone() for tensor in given)
-        kept = (state, make(), copies, types)  # which keeps `types` alive, so that its id stays its own
-        if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
-            _made[edges] = kept
-    return kept[1]
+    all_kept = _made.setdefault(edges, {})
+    kept = all_kept.get(sizes)
+    given = (edges, *types)
+    state = tuple((id(tensor), tensor._version) for tensor in given)
+    if kept is not None and kept.state == state and all(map(torch.equal, given[: len(kept.copies)], kept.copies)):
+        return kept.made
+    # NumPy, and whoever has the memory, can write into it without a word to PyTorch: on the CPU edges are compared.
+    copies = () if edges.is_cuda else tuple(tensor.clone() for tensor in given)
+    kept = _Kept(make(), types, state, copies)
+    if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
+        all_kept[sizes] = kept
+    return kept.made
 
 
 def count_targets(targets: Tensor | None, edges: Graph | Tensor, size: tuple[int, int] | None) -> int:

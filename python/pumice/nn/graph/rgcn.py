@@ -139,11 +139,16 @@ class RGCNConv(torch.nn.Module):
         """Rows of the matrices are what sources bring."""
         if self.num_blocks is not None:
             raise _C.UserError("block-diagonal weights take features, and x is numbers of nodes: give num_bases")
-        rows = self.matrices().flatten(0, 1)
-        source, segment = graph.gather.edge_index
-        at = graph.kind_of_segment()[segment] * self.in_channels_l + numbers[source]
-        gather = Graph(torch.stack([at, segment]), (rows.shape[0], graph.segments.rows))
-        return ops.spmm(graph.scatter, ops.spmm(gather, rows, reduce=reduce))
+        of_sources = self.matrices()[:, numbers]
+        gather = graph.gather.derived("from rows of matrices", lambda _: _from_matrices(graph))
+        return ops.spmm(graph.scatter, ops.spmm(gather, of_sources.flatten(0, 1), reduce=reduce))
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}"
+
+
+def _from_matrices(graph: TypedGraph) -> Graph:
+    """What gathers from rows of matrices [relations · sources] instead of from features."""
+    source, segment = graph.gather.edge_index
+    row = graph.kind_of_segment()[segment] * graph.columns + source
+    return Graph(torch.stack([row, segment]), (graph.relations * graph.columns, graph.segments.rows))

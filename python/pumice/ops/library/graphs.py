@@ -1,5 +1,5 @@
-"""Registers products of sparse matrices, and attention over their entries. `graph` is the token of a graph; `values` are empty where there are none, and
-`source`, the entries that were picked, where the reduction picks none."""
+"""Registers products of sparse matrices, and attention over their entries. `graph` is the token of a graph; `values` are
+None where there are none, and `source`, the entries that were picked, is empty where the reduction picks none."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ PICKS = ("max", "min")
 NO_SECOND = (
     "spmm with max or min has no second derivative here: use sum or mean, or take the gradient without create_graph"
 )
-
 NO_SECOND_ATTENTION = "edge_softmax has no second derivative here: take the gradient without create_graph"
+
+
+def heads_of(values: Tensor) -> int:
+    """Of values [entries] or [entries, heads]."""
+    return 1 if values.dim() == 1 else values.shape[1]
 
 
 def _spmm(
@@ -47,9 +51,8 @@ def _of_spmm(ctx: Any, grad: Tensor, _: Any) -> tuple[Any, ...]:
     graph, values, features, source = ctx.saved_tensors
     of_values = of_features = None
     if ctx.needs_input_grad[1]:
-        heads = 1 if values.dim() == 1 else values.shape[1]
         of_values = _ops.spmm_values_gradient(
-            graph, features, grad, source, ctx.rows, ctx.entries, heads, ctx.reduce
+            graph, features, grad, source, ctx.rows, ctx.entries, heads_of(values), ctx.reduce
         ).reshape(values.shape)
     if ctx.needs_input_grad[2]:
         of_features = _ops.spmm_features_gradient(
@@ -78,9 +81,8 @@ def _of_features_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     of_values = of_grad = None
     none = grad.new_empty((0, 0), dtype=torch.int64)
     if ctx.needs_input_grad[1]:
-        heads = 1 if values.dim() == 1 else values.shape[1]
         of_values = _ops.spmm_values_gradient(
-            graph, grad, grad_output, none, ctx.rows, ctx.entries, heads, ctx.reduce
+            graph, grad, grad_output, none, ctx.rows, ctx.entries, heads_of(values), ctx.reduce
         ).reshape(values.shape)
     if ctx.needs_input_grad[2]:
         of_grad, _ = _ops.spmm(graph, values, grad, ctx.rows, ctx.entries, ctx.reduce)
