@@ -59,6 +59,16 @@ def median_ms(work, passes):
     return statistics.median(times)
 
 
+def memory_mib(work):
+    """The most that it takes beside what is there."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    work()
+    torch.cuda.synchronize()
+    return (torch.cuda.max_memory_allocated() - before) / 2**20
+
+
 def host_us(work, calls=300):
     """A call that the device keeps up with."""
     for _ in range(20):
@@ -97,13 +107,7 @@ def compare(name, kind, edge_index, nodes, options):
             outputs[library] = net(x, edge_index)
         for _ in range(3):
             step(), infer()
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        step()
-        torch.cuda.synchronize()
-        row[library] = {"memory": (torch.cuda.max_memory_allocated() - before) / 2**20, "step": [], "infer": []}
-        row[library]["work"] = (step, infer)
+        row[library] = {"memory": memory_mib(step), "step": [], "infer": [], "work": (step, infer)}
     error = float((outputs["PyG"] - outputs["Pumice"]).abs().max() / outputs["PyG"].abs().max())
     assert error < 1e-4, f"{name}, {kind}: they differ by {error}"
     for _ in range(options.rounds):

@@ -24,7 +24,7 @@ if not torch.cuda.is_available():
     sys.exit("relational_layers.py needs a CUDA device, and PyTorch finds none")
 
 import pumice
-from graph_layers import median_ms
+from graph_layers import median_ms, memory_mib
 
 warnings.simplefilter("ignore")   # of PyG's imports
 from torch_geometric.nn import FastRGCNConv, RGCNConv  # noqa: E402
@@ -95,16 +95,11 @@ def compare(name, options):
             outputs[library] = infer()
             for _ in range(2):
                 step(), infer()
-            torch.cuda.synchronize()
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
-            step()
-            torch.cuda.synchronize()
+            memory = memory_mib(step)
         except torch.OutOfMemoryError:
             print(f"{name}: {library} runs out of memory")
             torch.cuda.empty_cache()
             continue
-        memory = (torch.cuda.max_memory_allocated() - before) / 2**20
         rows[library] = {"memory": memory, "work": (infer, step), "infer": [], "step": []}
     error = float((outputs["RGCNConv"] - outputs["Pumice"]).abs().max() / outputs["RGCNConv"].abs().max())
     assert error < 1e-4, f"{name}: they differ by {error}"

@@ -53,35 +53,29 @@ class Graph:
 
     def __init__(self, edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None) -> None:
         sources, targets = _sizes(edge_index, num_nodes)
-        self.rows = targets
-        self.columns = sources
-        self.entries = edge_index.shape[1]
-        self._derived = {}
+        self._set(targets, sources, edge_index.shape[1])
         if torch.compiler.is_compiling():
-            self._graph = None
             self._token = torch.ops.pumice.create_graph(edge_index, targets, sources)
             self._edges = edge_index.long()
-            return
-        self._edges = None
-        self._graph = _create(edge_index, targets, sources)
-        self._token = None
+        else:
+            self._graph = _create(edge_index, targets, sources)
+
+    def _set(self, rows: int, columns: int, entries: int) -> None:
+        self.rows, self.columns, self.entries = rows, columns, entries
+        self._derived = {}
+        self._edges = self._graph = self._token = None
 
     @classmethod
     def _of(cls, graph: _C.Graph) -> Graph:
         self = cls.__new__(cls)
-        self.rows, self.columns, self.entries = graph.rows, graph.columns, graph.entries
-        self._derived = {}
-        self._edges = None
+        self._set(graph.rows, graph.columns, graph.entries)
         self._graph = graph
-        self._token = None
         return self
 
     @classmethod
     def _of_token(cls, token: Tensor, rows: int, columns: int, entries: int) -> Graph:
         self = cls.__new__(cls)
-        self.rows, self.columns, self.entries = rows, columns, entries
-        self._derived = {}
-        self._edges = self._graph = None
+        self._set(rows, columns, entries)
         self._token = token
         return self
 

@@ -9,6 +9,8 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/radix_sort.hpp>
 
+#include "graphs/entry_numbers.hpp"
+
 namespace pumice {
 namespace {
 
@@ -24,11 +26,7 @@ void check_list(ConstTensorView list, std::int64_t size, std::int64_t limit, con
   PUMICE_EXPECTS(fits, "TypedGraph: ", name, " is ", name_of(list.dtype()), ' ',
                  to_string(list.shape()), " on ", to_string(list.device()),
                  ": give whole numbers, i32 or i64, [", size, "] on the CPU");
-  for (std::int64_t i = 0; i < size; ++i) {
-    const std::int64_t number = number_at(list, i);
-    PUMICE_EXPECTS(number >= 0 && number < limit, "TypedGraph: ", name, "[", i, "] = ", number,
-                   " where there are ", limit, ": give numbers from 0 on");
-  }
+  with_numbers(list, [&](auto numbers) { check_numbers(numbers, limit, "TypedGraph", name); });
 }
 
 std::unique_ptr<Graph> graph_of(std::int64_t rows, std::int64_t columns,

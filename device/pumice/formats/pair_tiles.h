@@ -11,22 +11,9 @@
 
 #include <pumice/block/scan.h>
 #include <pumice/formats/pair_tile_arguments.h>
+#include <pumice/thread/search.h>
 
 namespace pumice {
-
-/// The last k in [0, size) with begin[k] <= value; begin[0] is not above it.
-PUMICE_DEVICE int32_t last_begin(const int64_t* begin, int32_t size, int64_t value) {
-  int32_t low = 0, high = size;
-  while (high - low > 1) {
-    const int32_t middle = low + (high - low) / 2;
-    if (begin[middle] <= value) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
 
 PUMICE_KERNEL PUMICE_THREADS(kPairPlanThreads) void plan_pair_tiles(
     PUMICE_ARGUMENT(PairTilesArguments) a) {

@@ -10,6 +10,7 @@
 #include <pumice/graphs/patterns_arguments.h>
 #include <pumice/platform.h>
 #include <pumice/thread/report.h>
+#include <pumice/thread/search.h>
 
 namespace pumice {
 
@@ -44,16 +45,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void bound_rows(PUMICE_ARGUMENT(Bo
                                                                   a) {
   const int64_t row = global_thread_index();
   if (row > a.rows) return;
-  int64_t low = 0, high = a.entries;   // the first key that is not below the row
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (int64_t{a.sorted_key[middle]} < row) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  a.row_begin[row] = low;
+  a.row_begin[row] = first_not_below(a.sorted_key, a.entries, row);
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void turn_entries(PUMICE_ARGUMENT(TurnEntryArguments)
@@ -61,16 +53,7 @@ PUMICE_KERNEL PUMICE_THREADS(kPatternThreads) void turn_entries(PUMICE_ARGUMENT(
   const int64_t place = global_thread_index();
   if (place >= a.entries) return;
   const int64_t from = a.sorted[place];
-  int64_t low = 0, high = a.pattern.rows - 1;   // the last row that begins at or before `from`
-  while (low < high) {
-    const int64_t middle = low + (high - low + 1) / 2;
-    if (a.pattern.row_begin[middle] <= from) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  a.column_of[place] = static_cast<int32_t>(low);
+  a.column_of[place] = last_begin(a.pattern.row_begin, static_cast<int32_t>(a.pattern.rows), from);
   a.number_of[place] = a.pattern.number == nullptr ? from : a.pattern.number[from];
 }
 

@@ -7,6 +7,7 @@
 
 #include <pumice/ops/column_walk.h>
 #include <pumice/ops/row_list.h>
+#include <pumice/thread/search.h>
 
 namespace pumice {
 
@@ -23,17 +24,7 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void bound_groups(PUMICE_ARGUMENT(Grou
                                                                 a) {
   const int64_t group = global_thread_index();
   if (group > a.groups) return;
-  int64_t low = 0;
-  int64_t high = a.size;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (int64_t{a.keys[middle]} < group) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  a.begin[group] = static_cast<int32_t>(low);
+  a.begin[group] = static_cast<int32_t>(first_not_below(a.keys, a.size, group));
 }
 
 /// A thread has a chunk of channels of a group. Sums are in fp64, as the CPU's.

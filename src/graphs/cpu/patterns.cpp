@@ -3,34 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 
 #include "core/row_groups.hpp"
+#include "graphs/entry_numbers.hpp"
 
 namespace pumice::cpu {
 namespace {
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 15;   // entries a task
-
-/// Calls body(span) with the elements.
-template <class Body> void with_numbers(ConstTensorView list, Body&& body) {
-  if (list.dtype() == DType::i64) {
-    body(list.span<std::int64_t>());
-  } else {
-    body(list.span<std::int32_t>());
-  }
-}
-
-template <class Number>
-void check_numbers(std::span<const Number> numbers, std::int64_t limit, const char* op,
-                   const char* name) {
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const auto number = static_cast<std::int64_t>(numbers[i]);
-    PUMICE_EXPECTS(number >= 0 && number < limit, op, ": ", name, "[", i, "] = ", number,
-                   " where there are ", limit, ": give numbers from 0 on");
-  }
-}
 
 /// An entry's number is its place in most files, which list them row by row.
 bool are_places(std::span<const std::int64_t> numbers) {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _C, ops
+from ... import ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
 from .edges import WithLoops, messages_of, with_loops
+from .parameters import channel_pair, glorot_
 
 
 class GATConv(torch.nn.Module):
@@ -53,9 +54,7 @@ class GATConv(torch.nn.Module):
         """The arguments are those of the class."""
         super().__init__()
         is_pair = isinstance(in_channels, (tuple, list))
-        of_sources, of_targets = in_channels if is_pair else (in_channels, in_channels)  # type: ignore[misc]
-        whole_number("in_channels", of_sources, 1)
-        whole_number("in_channels", of_targets, 1)
+        of_sources, of_targets = channel_pair(in_channels)
         self.in_channels = in_channels
         self.out_channels = whole_number("out_channels", out_channels, 1)
         self.heads = whole_number("heads", heads, 1)
@@ -80,11 +79,8 @@ class GATConv(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights: uniform by Glorot, and no bias."""
-        for layer in self.children():
-            torch.nn.init.xavier_uniform_(layer.weight)  # type: ignore[arg-type]
-        for attention in (self.att_src, self.att_dst):
-            bound = (6 / (self.heads + self.out_channels)) ** 0.5
-            torch.nn.init.uniform_(attention, -bound, bound)
+        for weight in (*(layer.weight for layer in self.children()), self.att_src, self.att_dst):
+            glorot_(weight)  # type: ignore[arg-type]
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 

@@ -13,6 +13,7 @@ from ..._tensors import check_real
 from ...graph import Graph
 from ...ops import modes
 from .edges import as_graph, check_features, with_loops
+from .parameters import glorot_
 
 
 class GCNConv(torch.nn.Module):
@@ -63,7 +64,7 @@ class GCNConv(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Draws new weights: uniform by Glorot, and no bias."""
-        torch.nn.init.xavier_uniform_(self.lin.weight)
+        glorot_(self.lin.weight)
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 

@@ -10,6 +10,7 @@ from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from ...typed_graph import TypedGraph
 from .edges import as_typed_graph, check_features, pair_of
+from .parameters import channel_pair, check_aggr, glorot_
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
 
@@ -54,9 +55,7 @@ class RGCNConv(torch.nn.Module):
     ) -> None:
         """The arguments are those of the class."""
         super().__init__()
-        of_sources, of_targets = in_channels if isinstance(in_channels, (tuple, list)) else (in_channels,) * 2
-        whole_number("in_channels", of_sources, 1)
-        whole_number("in_channels", of_targets, 1)
+        of_sources, of_targets = channel_pair(in_channels)
         self.in_channels = in_channels
         self.in_channels_l = of_sources
         self.out_channels = whole_number("out_channels", out_channels, 1)
@@ -67,8 +66,7 @@ class RGCNConv(torch.nn.Module):
             raise _C.UserError(f"num_bases = {num_bases} and num_blocks = {num_blocks}: give one of them")
         if num_blocks is not None and (of_sources % num_blocks or out_channels % num_blocks):
             raise _C.UserError(f"{num_blocks} blocks of {of_sources} and {out_channels} channels: give a divisor of both")
-        if not isinstance(aggr, str) or aggr not in _REDUCTIONS:
-            raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(_REDUCTIONS)}")
+        check_aggr(aggr, _REDUCTIONS)
         true_or_false("root_weight", root_weight)
         self.aggr = aggr
         shape: tuple[int, ...] = (num_relations, of_sources, out_channels)
@@ -86,8 +84,7 @@ class RGCNConv(torch.nn.Module):
         """Draws new weights: uniform by Glorot, of the last two axes, and no bias."""
         for weight in (self.weight, self.comp, self.root):
             if weight is not None:
-                bound = (6 / (weight.shape[-2] + weight.shape[-1])) ** 0.5
-                torch.nn.init.uniform_(weight, -bound, bound)
+                glorot_(weight)
         if self.bias is not None:
             torch.nn.init.zeros_(self.bias)
 

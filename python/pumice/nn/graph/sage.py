@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _C, ops
+from ... import ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from .edges import messages_of
+from .parameters import channel_pair, check_aggr
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
 
@@ -49,13 +50,10 @@ class SAGEConv(torch.nn.Module):
     ) -> None:
         """The arguments are those of the class."""
         super().__init__()
-        of_sources, of_targets = in_channels if isinstance(in_channels, (tuple, list)) else (in_channels,) * 2
+        of_sources, of_targets = channel_pair(in_channels)
         self.in_channels = in_channels
-        whole_number("in_channels", of_sources, 1)
-        whole_number("in_channels", of_targets, 1)
         self.out_channels = whole_number("out_channels", out_channels, 1)
-        if not isinstance(aggr, str) or aggr not in _REDUCTIONS:
-            raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(_REDUCTIONS)}")
+        check_aggr(aggr, _REDUCTIONS)
         for name, value in (("normalize", normalize), ("root_weight", root_weight), ("project", project)):
             true_or_false(name, value)
         self.aggr = aggr
