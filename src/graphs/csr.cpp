@@ -12,6 +12,7 @@
 #include <pumice/core/stream.hpp>
 
 #include "graphs/cpu/patterns.hpp"
+#include "graphs/cuda/balance.hpp"
 #include "graphs/cuda/patterns.hpp"
 
 namespace pumice {
@@ -125,7 +126,9 @@ CsrView Csr::view() const& {
       .device = device_,
       .long_rows = {.part = lists_.part.data(),
                     .row = lists_.long_row.data(),
-                    .counts = lists_.long_counts.size() > 0 ? lists_.long_counts.data() : nullptr}};
+                    .counts = lists_.long_counts.size() > 0 ? lists_.long_counts.data() : nullptr,
+                    .part_entries = part_entries(lists_.column.size())},
+      .unit_row = list_of(lists_.unit_row)};
 }
 
 Csr transposed(const CsrView& pattern, StreamView stream) {
@@ -146,7 +149,7 @@ Csr copy_to(StreamView stream, const CsrView& pattern) {
     std::int64_t longest = 0;
     for (std::int64_t row = 0; row < pattern.rows; ++row)
       longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
-    if (longest > kPartEntries) cuda::add_long_rows(lists, pattern.rows, stream);
+    cuda::add_balance(lists, pattern.rows, stream, longest);
   }
   return {pattern.rows, pattern.columns, stream.device, std::move(lists)};
 }

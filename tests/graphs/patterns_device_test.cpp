@@ -1,5 +1,5 @@
 // Patterns made, transposed and copied on a device are those of the CPU, list by list.
-// Covers graphs/cuda/patterns.cpp, graphs/cuda/long_rows.cpp and graphs/graph.cpp.
+// Covers graphs/cuda/patterns.cpp, graphs/cuda/balance.cpp and graphs/graph.cpp.
 #include <cstdint>
 #include <string>
 #include <vector>

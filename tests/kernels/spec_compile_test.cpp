@@ -61,15 +61,21 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
       for (const auto operation :
            {EntryOperation::sum, EntryOperation::most, EntryOperation::picked}) {
         for (const int values : {0, 1, 2, 3}) {   // none, one an entry, by head, by whole heads
-          GatherReduceSpec spec{type, operation, values > 0, values > 1, values > 2, schedule};
-          sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
-          if (schedule.team == 32) continue;
-          spec.schedule.ways = 32 / schedule.team;
-          sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+          for (const bool is_other_way : {false, true}) {   // of a transpose, for means
+            const GatherReduceSpec spec{.type = type,
+                                        .operation = operation,
+                                        .weighted = values > 0,
+                                        .headed = values > 1,
+                                        .whole_heads = values > 2,
+                                        .numbered = is_other_way,
+                                        .shared = is_other_way,
+                                        .schedule = schedule};
+            sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+          }
         }
       }
       for (const bool picked : {false, true}) {
-        const EdgeMapSpec spec{type, picked, schedule};
+        const EdgeMapSpec spec{type, picked, cuda::edge_schedule(type, channels)};
         sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
       }
     }

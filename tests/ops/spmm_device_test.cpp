@@ -1,6 +1,7 @@
 // Products of sparse matrices on a device beside loops over a list of entries in float64.
-// Covers ops/cuda/sparse_products, kernels/cuda/entry_launch and graphs/cuda/long_rows.
+// Covers ops/cuda/sparse_products, kernels/cuda/entry_launch and graphs/cuda/balance.
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,17 +84,23 @@ void check(const Problem& problem, const Kind& kind, EntryReduction reduction,
               "gradient of the values");
 }
 
-/// Rows of about one part of 256 entries, of two and of several.
-PatternCase rows_around_a_part() {
-  PatternCase made{"rows around a part", 7, 40, {}, {}};
-  const std::int64_t entries[] = {1, 256, 257, 0, 1025, 255, 1536};
-  for (std::int64_t row = 0; row < 7; ++row) {
-    for (std::int64_t e = 0; e < entries[row]; ++e) {
+/// Rows of so many entries, over and over.
+PatternCase rows_of(std::string name, std::int64_t rows, std::span<const std::int64_t> lengths) {
+  PatternCase made{std::move(name), rows, 40, {}, {}};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t length = lengths[static_cast<std::size_t>(row) % lengths.size()];
+    for (std::int64_t e = 0; e < length; ++e) {
       made.row.push_back(row);
       made.column.push_back((e * 7 + row) % 40);
     }
   }
   return made;
+}
+
+/// Of about one part of 64 entries, of two and of several.
+PatternCase rows_around_a_part() {
+  const std::int64_t lengths[] = {1, 64, 65, 0, 1025, 63, 1536};
+  return rows_of("rows around a part", 7, lengths);
 }
 
 TEST(SpmmGpu, is_what_its_definition_says) {
@@ -122,6 +129,22 @@ TEST(SpmmGpu, cuts_long_rows) {
     for (const std::int64_t channels : {1, 16}) {
       check({one, DType::f32, channels, 1, true}, {DType::f32, 1e-4}, reduction, stream);
       check({one, DType::f16, channels, 1, false}, {DType::f16, 4e-3}, reduction, stream);
+    }
+  }
+}
+
+// Runs begin and end anywhere among short rows, empty ones and ones that are passed over.
+TEST(SpmmGpu, takes_rows_in_runs) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const std::int64_t lengths[] = {0,  3, 1, 0, 0, 0, 7, 65, 2, 64, 0, 130, 8,   1, 0, 0,
+                                  12, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 0,   300, 4, 5, 0};
+  for (const std::int64_t rows : {32, 33, 700, 60'000}) {
+    if (on_emulator() && rows > 1000) continue;
+    const PatternCase one = rows_of("runs", rows, lengths);
+    for (const EntryReduction reduction : {EntryReduction::mean, EntryReduction::min}) {
+      check({one, DType::f32, 12, 1, true}, kKinds[1], reduction, stream);
+      check({one, DType::f16, 40, 1, false}, {DType::f16, 4e-3}, reduction, stream);
     }
   }
 }

@@ -146,7 +146,8 @@ template <class OfRow> PUMICE_DEVICE void for_short_rows(const EdgeSoftmaxArgume
   EdgeRow of(a);   // left without entries, it takes part in what the warp does together
   if (item < a.pattern.rows * a.heads) {
     of.find(item);
-    if (a.pattern.long_rows.counts == nullptr || of.entries() <= kPartEntries) of.enter(team);
+    if (a.pattern.long_rows.counts == nullptr || of.entries() <= a.pattern.long_rows.part_entries)
+      of.enter(team);
   }
   OfRow::run(of, team);
 }

@@ -16,15 +16,17 @@ struct GatherArguments {
   const void* features = nullptr;       // [columns, channels]
   const void* values = nullptr;         // [entries, heads], by the entries' numbers
   const int64_t* shared_by = nullptr;   // row_begin of the rows that `features` are of, each of
-                                        // which is divided by its entries; null: not divided
+                                        // which is divided by its entries; of `shared`
   const int64_t* picked = nullptr;      // [columns, channels] of `picked`: numbers of entries
   void* output = nullptr;               // [rows, channels]
   int64_t* source = nullptr;            // [rows, channels] of `most`
   PartialRows partial{};
   int32_t channels = 0;
   int32_t heads = 1;
-  bool averages = false;   // sums are divided by the number of entries
-  float sign = 1;          // of `most`: -1 for the least
+  int32_t units = 1;        // of work, of a run
+  int32_t part_teams = 0;   // of threads, that take parts of long rows
+  bool averages = false;    // sums are divided by the number of entries
+  float sign = 1;           // of `most`: -1 for the least
 };
 
 struct EdgeArguments {

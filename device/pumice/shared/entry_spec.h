@@ -1,7 +1,8 @@
 // What kernels over the entries of a sparse matrix are specialised on: plain values that the host
 // prints as C++ and the device takes as template arguments.
 //
-//   GatherReduce: a team of threads takes a row, each thread some of its channels.
+//   GatherReduce: a team of threads takes rows that have about as many entries as those of other
+//   teams, each thread some of the channels.
 //
 //       entries of a row        rows of features
 //         ┌─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┐
@@ -9,7 +10,7 @@
 //         └─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┘
 //                                └┘ chunk: what one access moves
 //
-//   EdgeMap: the same team multiplies a row on the left with each of those and adds up over
+//   EdgeMap: a team takes a row, multiplies the one on the left with each of those and adds up over
 //   channels, a number for each entry.
 #pragma once
 
@@ -19,9 +20,6 @@ namespace pumice {
 
 /// Of a block, whose place is taken until its longest row is done: two warps.
 inline constexpr int kEntryThreads = 64;
-/// Of a multiprocessor at least: 128 registers a thread. Without a number the compiler takes 80 and
-/// spills the 81st.
-inline constexpr int kEntryBlocks = 8;
 
 enum class EntryOperation : int32_t {
   sum,      // weight · feature, added up; mean is the sum over the number of entries
@@ -33,9 +31,9 @@ enum class EntryOperation : int32_t {
 /// How channels are shared out to a team.
 struct EntrySchedule {
   int32_t team = 32;     // threads, a power of 2 up to 32
-  int32_t ways = 1;      // teams that share the entries of a row, a power of 2; of one warp
   int32_t chunks = 1;    // of a thread, `team` chunks apart: 1 or 2, more would spill registers
   int32_t access = 16;   // bytes that all rows are a multiple of, 2 to 16
+  int32_t ahead = 4;     // entries whose rows are on their way at a time, 1 to 8
 };
 
 struct GatherReduceSpec {
@@ -44,6 +42,8 @@ struct GatherReduceSpec {
   bool weighted = false;      // by values
   bool headed = false;        // a value for each head, of which there are several
   bool whole_heads = false;   // the channels of a chunk are of one head
+  bool numbered = false;      // entries have numbers that are not their places
+  bool shared = false;        // features are divided among the entries of the rows they are of
   EntrySchedule schedule{};
 };
 
@@ -52,6 +52,17 @@ struct EdgeMapSpec {
   bool picked = false;   // left counts where its row has picked the entry
   EntrySchedule schedule{};
 };
+
+/// Blocks of a multiprocessor at least, which is how many registers a thread may have: 64 for sums
+/// of f32, whose time is how many rows are on their way, 80 for those of 8 channels a thread, 128
+/// for others. Without a number the compiler takes 80 and spills the 81st.
+PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
+  if (spec.operation != EntryOperation::sum || spec.headed) return 8;
+  return element_bytes(spec.type) == 4 ? 16 : 12;
+}
+PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec&) {
+  return 8;
+}
 
 /// Channels of a chunk: 16 bytes, in narrower accesses where rows are not aligned to that.
 PUMICE_SHARED constexpr int32_t entry_chunk(ElementType type) {
@@ -62,10 +73,8 @@ PUMICE_SHARED constexpr const char* why_invalid(ElementType type, const EntrySch
   if (type == ElementType::tf32) return "tf32 is no type of rows";
   if (schedule.team < 1 || schedule.team > 32 || (schedule.team & (schedule.team - 1)) != 0)
     return "team is no power of 2 up to 32";
-  const int32_t ways = schedule.ways;
-  if (ways < 1 || (ways & (ways - 1)) != 0 || ways * schedule.team > 32)
-    return "ways is no power of 2, or their teams are more than a warp";
   if (schedule.chunks < 1 || schedule.chunks > 2) return "chunks are not 1 or 2";
+  if (schedule.ahead < 1 || schedule.ahead > 8) return "ahead is not 1 to 8";
   const int32_t access = schedule.access;
   if (access != 2 && access != 4 && access != 8 && access != 16) return "access is not 2 to 16";
   return access < element_bytes(type) ? "access is less than an element" : nullptr;
@@ -76,8 +85,7 @@ PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
-  return spec.schedule.ways > 1 ? "a product of rows has one way"
-                                : why_invalid(spec.type, spec.schedule);
+  return why_invalid(spec.type, spec.schedule);
 }
 
 template <decltype(sizeof(0)) kCount>
@@ -93,24 +101,31 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
                             spec.weighted ? 1 : 0,
                             spec.headed ? 1 : 0,
                             spec.whole_heads ? 1 : 0,
+                            spec.numbered ? 1 : 0,
+                            spec.shared ? 1 : 0,
                             spec.schedule.team,
-                            spec.schedule.ways,
                             spec.schedule.chunks,
-                            spec.schedule.access};
+                            spec.schedule.access,
+                            spec.schedule.ahead};
   return fingerprint_of(fields);
 }
 PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
-  const int32_t fields[] = {static_cast<int32_t>(spec.type), spec.picked ? 1 : 0,
-                            spec.schedule.team, spec.schedule.chunks, spec.schedule.access};
+  const int32_t fields[] = {static_cast<int32_t>(spec.type),
+                            spec.picked ? 1 : 0,
+                            spec.schedule.team,
+                            spec.schedule.chunks,
+                            spec.schedule.access,
+                            spec.schedule.ahead};
   return fingerprint_of(fields);
 }
 
 PUMICE_SHARED constexpr bool operator==(const EntrySchedule& a, const EntrySchedule& b) {
-  return a.team == b.team && a.ways == b.ways && a.chunks == b.chunks && a.access == b.access;
+  return a.team == b.team && a.chunks == b.chunks && a.access == b.access && a.ahead == b.ahead;
 }
 PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherReduceSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.weighted == b.weighted &&
-         a.headed == b.headed && a.whole_heads == b.whole_heads && a.schedule == b.schedule;
+         a.headed == b.headed && a.whole_heads == b.whole_heads && a.numbered == b.numbered &&
+         a.shared == b.shared && a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
   return a.type == b.type && a.picked == b.picked && a.schedule == b.schedule;

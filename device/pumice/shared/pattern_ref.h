@@ -7,10 +7,20 @@
 namespace pumice {
 
 /// A row of more entries is cut into parts of so many. One of 154,828 entries, as in the graph AM,
-/// would be all that a multiprocessor does for 2 ms.
-inline constexpr int64_t kPartEntries = 256;
+/// would be all that a multiprocessor does for 2 ms; where all of a product takes 20 µs, one of 256
+/// is waited for.
+PUMICE_SHARED constexpr int32_t part_entries(int64_t entries) {
+  return entries < (int64_t{1} << 20) ? 64 : 256;
+}
 
-/// Entries [part · kPartEntries, (part + 1) · kPartEntries) of a row.
+/// Rows and entries of a unit of work.
+inline constexpr int64_t kUnitWork = 8;
+
+PUMICE_SHARED constexpr int64_t work_units(int64_t rows, int64_t entries) {
+  return (rows + entries + kUnitWork - 1) / kUnitWork;
+}
+
+/// Entries [part · part_entries, (part + 1) · part_entries) of a row.
 struct RowPart {
   int32_t row = 0;
   int32_t part = 0;
@@ -22,11 +32,12 @@ struct LongRow {
   int32_t parts = 0;
 };
 
-/// Rows of more than kPartEntries entries, in any order.
+/// Rows of more than part_entries entries, in any order.
 struct LongRowsRef {
   const RowPart* part = nullptr;
   const LongRow* row = nullptr;
   const int32_t* counts = nullptr;   // [2] parts, rows; null: no row is long, or all stay whole
+  int32_t part_entries = 0;
 };
 
 struct PatternRef {
@@ -35,6 +46,10 @@ struct PatternRef {
   const int64_t* number = nullptr;      // [entries]; null: its place
   int64_t rows = 0;
   LongRowsRef long_rows{};
+  /// [units + 1] the first row of each unit of work: those with row_begin[row] + row from
+  /// kUnitWork · unit on; null: rows are taken one by one.
+  const int32_t* unit_row = nullptr;
+  int64_t units = 0;
 };
 
 }   // namespace pumice

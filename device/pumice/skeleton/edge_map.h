@@ -21,8 +21,7 @@ template <EdgeMapSpec kSpec> struct EdgeDot {
   static constexpr int32_t kChunks = kSpec.schedule.chunks;
   static constexpr int32_t kTeam = kSpec.schedule.team;
   static constexpr int32_t kTile = kTeam * kChunks * kChunk;
-  /// Entries at a time.
-  static constexpr int32_t kAhead = kChunks * kChunk > 8 || kSpec.schedule.access < 16 ? 2 : 4;
+  static constexpr int32_t kAhead = kSpec.schedule.ahead;   // entries at a time
 
   const EdgeArguments& a;
   int64_t row;

@@ -1,7 +1,8 @@
-// Which entries a team of threads takes: a row, or a part of a long one.
+// Which entries a team of threads takes.
 //
-//   item 0 … rows − 1        rows, long ones left out
-//   item rows …              parts of long rows
+//   ranges: items 0 … rows − 1 are rows, but for long ones; the others are parts of long rows
+//   runs:   rows beside each other that have about as many entries as those of other runs, long
+//           ones passed over; or a part of a long row
 #pragma once
 
 #include <pumice/platform.h>
@@ -19,11 +20,20 @@ struct EntryRange {
   bool is_left_out = false;
 };
 
+PUMICE_DEVICE int64_t part_count(const PatternRef& pattern) {
+  return pattern.long_rows.counts == nullptr ? 0 : pattern.long_rows.counts[0];
+}
+
+PUMICE_DEVICE bool is_long_row(const PatternRef& pattern, int64_t entries) {
+  return pattern.long_rows.counts != nullptr && entries > pattern.long_rows.part_entries;
+}
+
 PUMICE_DEVICE int64_t entry_items(const PatternRef& pattern) {
-  return pattern.rows + (pattern.long_rows.counts == nullptr ? 0 : pattern.long_rows.counts[0]);
+  return pattern.rows + part_count(pattern);
 }
 
 PUMICE_DEVICE EntryRange range_of_item(const PatternRef& pattern, int64_t item) {
+  const int64_t part_entries = pattern.long_rows.part_entries;
   EntryRange range;
   int64_t first = 0;
   range.row = item;
@@ -31,19 +41,118 @@ PUMICE_DEVICE EntryRange range_of_item(const PatternRef& pattern, int64_t item) 
     range.part = item - pattern.rows;
     const RowPart part = pattern.long_rows.part[range.part];
     range.row = part.row;
-    first = part.part * kPartEntries;
+    first = part.part * part_entries;
   }
   const int64_t begin = pattern.row_begin[range.row], end = pattern.row_begin[range.row + 1];
   range.entries = end - begin;
   range.begin = begin + first;
   range.end = end;
   if (range.part >= 0) {
-    if (range.end > range.begin + kPartEntries) range.end = range.begin + kPartEntries;
+    if (range.end > range.begin + part_entries) range.end = range.begin + part_entries;
   } else {
-    range.is_left_out = pattern.long_rows.counts != nullptr && range.entries > kPartEntries;
+    range.is_left_out = is_long_row(pattern, range.entries);
   }
   return range;
 }
+
+/// Rows [row, end_row) and their entries [place, end), or a part of row `row`.
+struct EntryRun {
+  int64_t row = 0;
+  int64_t end_row = 0;
+  int64_t place = 0;
+  int64_t end = 0;
+  int64_t part = -1;   // its number among all parts; -1: whole rows
+};
+
+/// `units`: of a run.
+PUMICE_DEVICE int64_t entry_runs(const PatternRef& pattern, int32_t units) {
+  return pattern.unit_row == nullptr ? pattern.rows : (pattern.units + units - 1) / units;
+}
+
+PUMICE_DEVICE EntryRun run_of_item(const PatternRef& pattern, int64_t item, int32_t units) {
+  EntryRun run;
+  if (pattern.unit_row == nullptr) {
+    run.row = item;
+    run.end_row = item + 1;
+  } else {
+    const int64_t first = item * units, last = first + units;
+    run.row = pattern.unit_row[first];
+    run.end_row = pattern.unit_row[last < pattern.units ? last : pattern.units];
+  }
+  run.place = pattern.row_begin[run.row];
+  run.end = pattern.row_begin[run.end_row];
+  return run;
+}
+
+PUMICE_DEVICE EntryRun part_of_item(const PatternRef& pattern, int64_t item) {
+  const RowPart part = pattern.long_rows.part[item];
+  const int64_t part_entries = pattern.long_rows.part_entries;
+  EntryRun run;
+  run.part = item;
+  run.row = part.row;
+  run.end_row = run.row + 1;
+  run.place = pattern.row_begin[run.row] + part.part * part_entries;
+  run.end = pattern.row_begin[run.end_row];
+  if (run.end > run.place + part_entries) run.end = run.place + part_entries;
+  return run;
+}
+
+/// Where a run is: at which entry, of which row. Counted from `base` on, which fits 32 bits since
+/// long rows are passed over; half of the registers that places would take.
+struct EntryCursor {
+  static constexpr int32_t kFar = 1 << 30;   // beyond all that is summed from one base
+
+  const PatternRef& pattern;
+  int64_t base;
+  int32_t at = 0;      // the entry
+  int32_t end;         // of the run
+  int32_t row;         // that the entry is of, or that comes before it
+  int32_t end_row;     // of the run
+  int32_t row_first;   // entry of the row
+  int32_t row_end;
+  int32_t next_end;   // of the row after it, on its way while this one is summed
+  int32_t longest;    // row that is taken as a whole
+
+  PUMICE_DEVICE EntryCursor(const PatternRef& of, const EntryRun& run)
+      : pattern(of),
+        base(run.place),
+        row(static_cast<int32_t>(run.row)),
+        end_row(static_cast<int32_t>(run.end_row)),
+        row_first(0) {
+    end = near(run.end);
+    row_end = next_end = longest = kFar;   // no row ends within a part
+    if (run.part >= 0) return;
+    if (pattern.long_rows.counts != nullptr) longest = pattern.long_rows.part_entries;
+    row_end = near(pattern.row_begin[row < end_row ? row + 1 : end_row]);
+    read_next();
+  }
+
+  PUMICE_DEVICE int32_t near(int64_t place) const {
+    const int64_t from = place - base;
+    return from < kFar ? static_cast<int32_t>(from) : kFar;
+  }
+  PUMICE_DEVICE void read_next() {
+    next_end = near(pattern.row_begin[row + 2 < end_row ? row + 2 : end_row]);
+  }
+  /// A long row, whose parts are runs by themselves.
+  PUMICE_DEVICE bool is_left_out() const { return row_end - row_first > longest; }
+  PUMICE_DEVICE void next_row() {
+    ++row;
+    row_first = row_end;
+    row_end = next_end;
+    read_next();
+  }
+  /// To the row after a long one.
+  PUMICE_DEVICE void pass_over() {
+    const int64_t bound = pattern.row_begin[end_row];
+    base = pattern.row_begin[row + 1];
+    ++row;
+    at = row_first = 0;
+    end = near(bound);
+    row_end = near(pattern.row_begin[row < end_row ? row + 1 : end_row]);
+    read_next();
+  }
+};
 
 PUMICE_DEVICE int64_t number_of_entry(const PatternRef& pattern, int64_t place) {
   return pattern.number == nullptr ? place : pattern.number[place];

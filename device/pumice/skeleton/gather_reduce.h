@@ -1,7 +1,7 @@
 // GatherReduce on a device: see entry_spec.h for the picture. Every thread keeps the sums of its
-// channels in registers and goes over the entries in their order; where several teams share a row,
-// their sums meet in a fixed one, so that the bits are the same every time. Rows of features of
-// several entries are on their way at a time.
+// channels in registers and goes over the entries of a run of rows in their order, across the ends
+// of rows, so that rows of features of several entries are on their way at a time however short the
+// rows of the pattern are. The bits are the same every time.
 #pragma once
 
 #include <pumice/shared/entry_arguments.h>
@@ -15,17 +15,15 @@ template <GatherReduceSpec kSpec> struct EntryChannels {
   static constexpr int32_t kChunk = entry_chunk(kSpec.type);
   static constexpr int32_t kChunks = kSpec.schedule.chunks;
   static constexpr int32_t kTile = kSpec.schedule.team * kChunks * kChunk;   // of a team
-  /// Entries whose rows are on their way at a time, in 16 registers: what a thread keeps beside
-  /// them leaves room for 32 warps on a multiprocessor then. With 32 of them there were 16 warps,
-  /// and products took up to twice the time.
-  static constexpr bool kIsWide = kSpec.headed || kSpec.operation == EntryOperation::picked;
-  static constexpr int32_t kMost = 16 / (kChunks * kChunk);
-  static constexpr int32_t kAhead = kSpec.schedule.access < 16 && kMost > 1 ? (kIsWide ? 1 : 2)
-                                                                            : kMost;
+  static constexpr int32_t kAhead = kSpec.schedule.ahead;
 
   int32_t channel[kChunks];   // the first one of each chunk
   int32_t count[kChunks];     // how many there are; 0 and less: none
   int32_t head[kChunks];      // of whole heads
+
+  /// Whether there are none at all. Where the first chunk is there and another is not, the first
+  /// one is read in its place, and it is not stored.
+  PUMICE_DEVICE bool is_idle() const { return count[0] <= 0; }
 
   PUMICE_DEVICE EntryChannels(int32_t tile, int32_t channels, int32_t heads) {
     const int32_t lane = thread_index() % kSpec.schedule.team;
@@ -34,7 +32,8 @@ template <GatherReduceSpec kSpec> struct EntryChannels {
       channel[j] = tile * kTile + (j * kSpec.schedule.team + lane) * kChunk;
       const int32_t left = channels - channel[j];
       count[j] = left < kChunk ? left : kChunk;
-      head[j] = kSpec.whole_heads && left > 0 ? channel[j] / (channels / heads) : 0;
+      if (left <= 0) channel[j] = channel[0];
+      head[j] = kSpec.whole_heads ? channel[j] / (channels / heads) : 0;
     }
   }
 };
@@ -53,10 +52,14 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
   const GatherArguments& a;
   const Channels& of;
   float value[kChunks][kChunk];
-  int32_t best[kMost ? kChunks : 1][kChunk];   // place − begin of the entry, of `most`
+  int32_t best[kMost ? kChunks : 1][kChunk];   // place of the entry in the run, of `most`
 
   PUMICE_DEVICE GatherReduce(const GatherArguments& arguments, const Channels& channels)
       : a(arguments), of(channels) {
+    clear();
+  }
+
+  PUMICE_DEVICE void clear() {
     PUMICE_UNROLL
     for (int32_t j = 0; j < kChunks; ++j) {
       fill(value[j], 0.0f);
@@ -68,12 +71,16 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     }
   }
 
+  PUMICE_DEVICE int64_t number_of(int64_t place) const {
+    return kSpec.numbered ? a.pattern.number[place] : place;
+  }
+
   /// What an entry is weighed with, but for values by head.
   PUMICE_DEVICE float weight_of(int64_t number, int32_t column) const {
     float weight = 1;
     if constexpr (kSpec.weighted && !kSpec.headed)
       weight = load_element(kSpec.type, a.values, number);
-    if (a.shared_by != nullptr)
+    if constexpr (kSpec.shared)
       weight /= static_cast<float>(a.shared_by[column + 1] - a.shared_by[column]);
     return kMost ? weight * a.sign : weight;
   }
@@ -83,11 +90,16 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     return load_element(kSpec.type, a.values, number * a.heads + channel / (a.channels / a.heads));
   }
 
+  /// Whether channel i of chunk j is there: accesses of 16 bytes move all of a chunk.
+  PUMICE_DEVICE bool is_there(int32_t j, int32_t i) const {
+    return kSpec.schedule.access == 16 || i < of.count[j];
+  }
+
   PUMICE_DEVICE void take(int32_t j, float weight, int64_t number, int32_t column,
                           const float (&x)[kChunk], int32_t place) {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
-      if (i >= of.count[j]) continue;
+      if (!is_there(j, i)) continue;
       float w = weight;
       if constexpr (kSpec.headed && !kSpec.whole_heads) w *= head_weight(number, of.channel[j] + i);
       if constexpr (kMost) {
@@ -105,162 +117,148 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     }
   }
 
-  /// Entries whose columns and weights have been read, while the rows of others are on their way.
+  /// Entries at a time: their columns and weights, and their rows of features.
   struct Batch {
     int32_t column[Channels::kAhead];
     int64_t number[Channels::kAhead];
     float weight[Channels::kAhead];
+    RawChunk<kSpec.type> x[Channels::kAhead][kChunks];
   };
 
-  /// `count` entries from `place` on, `ways` apart. kAll: of which there are kAhead.
-  template <bool kAll> PUMICE_DEVICE void read(Batch& batch, int64_t place, int32_t count) const {
+  /// `count` entries from `place` on, and the last of them over again: without branches, all of
+  /// their rows are on their way at a time.
+  PUMICE_DEVICE void read(Batch& batch, int64_t place, int32_t count) const {
+    const auto stride = static_cast<uint32_t>(a.channels) * element_bytes(kSpec.type);
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e) {
-      if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
-      const int64_t at = place + e * kSpec.schedule.ways;
+      const int64_t at = place + (e < count ? e : count - 1);
       batch.column[e] = a.pattern.column[at];
-      batch.number[e] = kSpec.weighted || kPicked ? number_of_entry(a.pattern, at) : 0;
+      batch.number[e] = kSpec.weighted || kPicked ? number_of(at) : 0;
     }
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e) {
-      if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
-      batch.weight[e] = weight_of(batch.number[e], batch.column[e]);
-    }
-  }
-
-  /// `first`: of the batch, counted from the beginning of the range.
-  template <bool kAll>
-  PUMICE_DEVICE void take_batch(const Batch& batch, int32_t first, int32_t count) {
-    float x[Channels::kAhead][kChunks][kChunk];
-    float weight[Channels::kAhead][kChunks];
-    PUMICE_UNROLL
-    for (int32_t e = 0; e < Channels::kAhead; ++e) {
-      if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
-      PUMICE_UNROLL
-      for (int32_t j = 0; j < kChunks; ++j) {
-        weight[e][j] = batch.weight[e];
-        if constexpr (kSpec.whole_heads)
-          weight[e][j] *=
-              load_element(kSpec.type, a.values, batch.number[e] * a.heads + of.head[j]);
-        load_chunk<kSpec.type, kSpec.schedule.access, true>(
-            a.features, int64_t{batch.column[e]} * a.channels + of.channel[j], x[e][j],
-            of.count[j]);
-      }
-    }
-    PUMICE_UNROLL
-    for (int32_t e = 0; e < Channels::kAhead; ++e) {
-      if (!kAll && e >= count) continue;   // not break: barriers of nested branches spill
+      const uint64_t row = uint64_t{static_cast<uint32_t>(batch.column[e])} * stride;
       PUMICE_UNROLL
       for (int32_t j = 0; j < kChunks; ++j)
-        take(j, weight[e][j], batch.number[e], batch.column[e], x[e][j],
-             first + e * kSpec.schedule.ways);
+        batch.x[e][j].template load<kSpec.schedule.access>(
+            static_cast<const char*>(a.features) + of.channel[j] * element_bytes(kSpec.type) + row,
+            of.count[j]);
     }
-  }
-
-  /// The entries of one of the ways: every `ways`-th, from `way` on.
-  PUMICE_DEVICE void take_range(const EntryRange& range, int32_t way) {
-    constexpr int32_t kAhead = Channels::kAhead, kStep = kAhead * kSpec.schedule.ways;
-    const auto entries = static_cast<int32_t>(range.end - range.begin);
-    const auto left_at = [&](int32_t at) {
-      const int32_t left = (entries - at + kSpec.schedule.ways - 1) / kSpec.schedule.ways;
-      return left < kAhead ? left : kAhead;
-    };
-    const auto read_at = [&](Batch& batch, int32_t at) {
-      const int32_t count = left_at(at);
-      if (count == kAhead) return read<true>(batch, range.begin + at, count);
-      if (count > 0) read<false>(batch, range.begin + at, count);
-    };
-    Batch next;
-    read_at(next, way);
-    PUMICE_ROLLED
-    for (int32_t at = way; at < entries; at += kStep) {
-      const Batch batch = next;
-      read_at(next, at + kStep);
-      const int32_t count = left_at(at);
-      if (count == kAhead) {
-        take_batch<true>(batch, at, count);
-      } else {
-        take_batch<false>(batch, at, count);
-      }
-    }
-  }
-
-  /// What the ways have found, in all of them. With the whole warp.
-  PUMICE_DEVICE void meet() {
     PUMICE_UNROLL
-    for (int32_t mask = kSpec.schedule.team; mask < kSpec.schedule.team * kSpec.schedule.ways;
-         mask *= 2) {
+    for (int32_t e = 0; e < Channels::kAhead; ++e)
+      batch.weight[e] = weight_of(batch.number[e], batch.column[e]);
+  }
+
+  PUMICE_DEVICE void take_entry(const Batch& batch, int32_t e, int32_t place) {
+    PUMICE_UNROLL
+    for (int32_t j = 0; j < kChunks; ++j) {
+      float weight = batch.weight[e];
+      if constexpr (kSpec.whole_heads)
+        weight *= load_element(kSpec.type, a.values, batch.number[e] * a.heads + of.head[j]);
+      float x[kChunk];
+      batch.x[e][j].widen(x);
+      take(j, weight, batch.number[e], batch.column[e], x, place);
+    }
+  }
+
+  PUMICE_DEVICE void finish_row(EntryCursor& cursor) {
+    store(cursor);
+    clear();
+    cursor.next_row();
+  }
+
+  /// The next entries, row by row.
+  PUMICE_DEVICE void take_batch(EntryCursor& cursor) {
+    const int32_t left = cursor.end - cursor.at;
+    const int32_t count = left < Channels::kAhead ? left : Channels::kAhead;
+    Batch batch;
+    read(batch, cursor.base + cursor.at, count);
+    int32_t taken = 0;
+    PUMICE_ROLLED
+    while (true) {
+      const int32_t of_row = cursor.row_end - cursor.at;
+      const int32_t until = of_row < count ? of_row : count;
       PUMICE_UNROLL
-      for (int32_t j = 0; j < kChunks; ++j) {
-        PUMICE_UNROLL
-        for (int32_t i = 0; i < kChunk; ++i) {
-          const float other = warp_shuffle_xor(value[j][i], mask);
-          if constexpr (kMost) {
-            const int32_t place = warp_shuffle_xor(best[j][i], mask);
-            const bool is_better =
-                place >= 0 && (best[j][i] < 0 || goes_before(other, value[j][i]) ||
-                               (!goes_before(value[j][i], other) && place < best[j][i]));
-            if (is_better) {
-              value[j][i] = other;
-              best[j][i] = place;
-            }
-          } else {
-            value[j][i] += other;
-          }
-        }
+      for (int32_t e = 0; e < Channels::kAhead; ++e) {
+        if (e >= taken && e < until) take_entry(batch, e, cursor.at + e);
+      }
+      taken = until;
+      if (taken == count) break;
+      finish_row(cursor);
+      if (cursor.is_left_out()) break;
+    }
+    cursor.at += taken;
+  }
+
+  PUMICE_DEVICE void run(const EntryRun& run) {
+    EntryCursor cursor(a.pattern, run);
+    PUMICE_ROLLED
+    while (cursor.at < cursor.end) {
+      if (cursor.is_left_out()) {
+        cursor.pass_over();
+      } else {
+        take_batch(cursor);
       }
     }
+    if (run.part >= 0) return store_part(run);
+    PUMICE_ROLLED
+    while (cursor.row < cursor.end_row)
+      finish_row(cursor);
   }
 
   PUMICE_DEVICE void store_sources(int64_t* to, int64_t element, int32_t j, int64_t begin) const {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
       if (i >= of.count[j]) continue;
-      to[element + i] = best[j][i] < 0 ? -1 : number_of_entry(a.pattern, begin + best[j][i]);
+      to[element + i] = best[j][i] < 0 ? -1 : number_of(begin + best[j][i]);
     }
   }
 
-  PUMICE_DEVICE void store(const EntryRange& range) {
-    const bool is_part = range.part >= 0;
-    const float scale =
-        a.averages && !is_part && range.entries > 0 ? 1.0f / static_cast<float>(range.entries) : 1;
+  PUMICE_DEVICE void store(const EntryCursor& cursor) {
+    const int32_t entries = cursor.row_end - cursor.row_first;
+    const float scale = kMost                       ? a.sign
+                        : a.averages && entries > 0 ? 1.0f / static_cast<float>(entries)
+                                                    : 1.0f;
     PUMICE_UNROLL
     for (int32_t j = 0; j < kChunks; ++j) {
       if (of.count[j] <= 0) continue;
-      const int64_t at = (is_part ? range.part : range.row) * int64_t{a.channels} + of.channel[j];
+      const int64_t at = int64_t{cursor.row} * a.channels + of.channel[j];
       PUMICE_UNROLL
       for (int32_t i = 0; i < kChunk; ++i)
-        value[j][i] *= kMost ? a.sign : scale;
-      if (is_part) {
-        PUMICE_UNROLL
-        for (int32_t i = 0; i < kChunk; ++i) {
-          if (i < of.count[j]) a.partial.value[at + i] = value[j][i];
-        }
-      } else {
-        store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value[j], of.count[j]);
+        value[j][i] *= scale;
+      store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value[j], of.count[j]);
+      if constexpr (kMost) store_sources(a.source, at, j, cursor.base);
+    }
+  }
+
+  /// What a part has found, which finish_long_rows takes up.
+  PUMICE_DEVICE void store_part(const EntryRun& run) const {
+    PUMICE_UNROLL
+    for (int32_t j = 0; j < kChunks; ++j) {
+      const int64_t at = run.part * a.channels + of.channel[j];
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kChunk; ++i) {
+        if (i < of.count[j]) a.partial.value[at + i] = kMost ? value[j][i] * a.sign : value[j][i];
       }
-      if constexpr (kMost) store_sources(is_part ? a.partial.source : a.source, at, j, range.begin);
+      if constexpr (kMost) store_sources(a.partial.source, at, j, run.place);
     }
   }
 };
 
+/// The first teams take parts of long rows, which take longest; of how many there are, only the
+/// device knows. Each of the others has a run of rows.
 template <GatherReduceSpec kSpec> PUMICE_DEVICE void gather_reduce(const GatherArguments& a) {
-  using Channels = EntryChannels<kSpec>;
-  constexpr int32_t kThreads = kSpec.schedule.team * kSpec.schedule.ways;   // of an item
-  const int64_t items = entry_items(a.pattern);
-  const int64_t step = int64_t{grid_size()} * block_size() / kThreads;
-  const int32_t way = thread_index() % kThreads / kSpec.schedule.team;
-  const Channels channels(block_index_y(), a.channels, a.heads);
+  const EntryChannels<kSpec> channels(block_index_y(), a.channels, a.heads);
+  if (channels.is_idle()) return;
+  const int64_t team = global_thread_index() / kSpec.schedule.team;
+  const bool takes_parts = team < a.part_teams;
+  const int64_t items =
+      takes_parts ? part_count(a.pattern) : a.part_teams + entry_runs(a.pattern, a.units);
   PUMICE_ROLLED
-  for (int64_t at = global_thread_index() / kThreads; warp_any(at < items); at += step) {
-    EntryRange range;
-    if (at < items) range = range_of_item(a.pattern, at);
-    const bool takes = at < items && !range.is_left_out;
-    GatherReduce<kSpec> reduce(a, channels);
-    if (takes) reduce.take_range(range, way);
-    reduce.meet();
-    if (takes && way == 0) reduce.store(range);
-  }
+  for (int64_t item = team; item < items; item += takes_parts ? a.part_teams : items)
+    GatherReduce<kSpec>(a, channels)
+        .run(takes_parts ? part_of_item(a.pattern, item)
+                         : run_of_item(a.pattern, item - a.part_teams, a.units));
 }
 
 /// The parts of each long row, in their order.

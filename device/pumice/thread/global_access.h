@@ -107,6 +107,40 @@ PUMICE_DEVICE void load_chunk(const void* data, int64_t element, float (&value)[
   }
 }
 
+/// 16 bytes of a row as they are read, half the registers of what they stand for in f16.
+template <ElementType kType> struct RawChunk {
+  static constexpr int32_t kCount = 16 / element_bytes(kType);
+  Words<4> words;
+
+  /// All elements where kAlign, of which row and count are a multiple as in load_chunk, is 16;
+  /// otherwise those below `count`, and the rest is undefined.
+  template <int32_t kAlign> PUMICE_DEVICE void load(const char* from, int32_t count) {
+    if constexpr (kAlign == 16) {
+      words = read_only(reinterpret_cast<const Words<4>*>(from));
+    } else {
+      constexpr int32_t kStep = kAlign / element_bytes(kType);
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kCount; i += kStep) {
+        if (i < count) load_step<kAlign>(from + i * element_bytes(kType), i);
+      }
+    }
+  }
+  PUMICE_DEVICE void widen(float (&value)[kCount]) const { widen_words<kType>(words, value); }
+
+ private:
+  template <int32_t kAlign> PUMICE_DEVICE void load_step(const char* from, int32_t i) {
+    if constexpr (kAlign == 2) {
+      const uint32_t half = *reinterpret_cast<const uint16_t*>(from);
+      words.word[i / 2] = i % 2 == 0 ? half : words.word[i / 2] | half << 16;
+    } else {
+      const auto step = read_only(reinterpret_cast<const Words<kAlign / 4>*>(from));
+      PUMICE_UNROLL
+      for (int32_t w = 0; w < kAlign / 4; ++w)
+        words.word[i * element_bytes(kType) / 4 + w] = step.word[w];
+    }
+  }
+};
+
 /// row[element + i] = value[i], rounded, for i < count.
 template <ElementType kType, int32_t kAlign, int32_t kCount>
 PUMICE_DEVICE void store_chunk(void* data, int64_t element, const float (&value)[kCount],

@@ -28,6 +28,8 @@ struct CsrView {
   /// On a device: rows that are cut into parts, since one team of threads would be at them for
   /// long; without counts all rows stay whole.
   LongRowsRef long_rows{};
+  /// On a device: rows in units of about as much work (see PatternRef); empty: one by one.
+  std::span<const std::int32_t> unit_row{};
 
   std::int64_t entries() const { return static_cast<std::int64_t>(column.size()); }
   std::int64_t begin_of(std::int64_t row) const { return row_begin[static_cast<std::size_t>(row)]; }
@@ -50,10 +52,11 @@ struct PatternLists {
   Buffer<std::int64_t> row_begin;   // [rows + 1]
   Buffer<std::int32_t> column;      // [entries]
   Buffer<std::int64_t> entry;       // [entries], or empty: entries have the numbers of their places
-  /// On a device, rows that are cut into parts.
-  Buffer<RowPart> part;
-  Buffer<LongRow> long_row;
-  Buffer<std::int32_t> long_counts;   // [2] parts, rows; empty: there are none
+  // On a device alone:
+  Buffer<std::int32_t> unit_row{};   // [units + 1]
+  Buffer<RowPart> part{};            // rows that are cut
+  Buffer<LongRow> long_row{};
+  Buffer<std::int32_t> long_counts{};   // [2] parts, rows; empty: there are none
 };
 
 /// What errors call the lists that a pattern is made of.

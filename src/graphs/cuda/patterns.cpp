@@ -9,7 +9,7 @@
 
 #include "coords/cuda/radix_sort.hpp"
 #include "core/cuda/status.hpp"
-#include "graphs/cuda/long_rows.hpp"
+#include "graphs/cuda/balance.hpp"
 #include "graphs/cuda/sources.hpp"
 
 namespace pumice::cuda {
@@ -44,6 +44,7 @@ PatternLists listed(jit::KernelRunner& runner, Sort& sort, std::int64_t rows, st
                     .entry = runner.make<std::int64_t>(entries)};
   if (entries == 0) {
     fill_bytes_async(made.row_begin.data(), std::byte{0}, made.row_begin.bytes(), runner.stream());
+    add_balance(made, rows, runner.stream());
     return made;
   }
   sort.run(runner, {nullptr, entries});
@@ -53,7 +54,7 @@ PatternLists listed(jit::KernelRunner& runner, Sort& sort, std::int64_t rows, st
                                .entries = entries,
                                .rows = rows,
                                .row_begin = made.row_begin.data()});
-  add_long_rows(made, rows, runner.stream());
+  add_balance(made, rows, runner.stream());
   return made;
 }
 
@@ -97,20 +98,6 @@ PatternLists transposed(const CsrView& pattern, StreamView stream) {
                                   .column_of = made.column.data(),
                                   .number_of = made.entry.data()});
   });
-}
-
-void add_long_rows(PatternLists& lists, std::int64_t rows, StreamView stream) {
-  const std::int64_t entries = lists.column.size();
-  if (most_long_rows(entries) == 0) return;
-  jit::DeviceRunner runner(stream, default_allocator(stream.device));
-  lists.part = runner.make<RowPart>(most_row_parts(entries));
-  lists.long_row = runner.make<LongRow>(most_long_rows(entries));
-  lists.long_counts = runner.make<std::int32_t>(2);
-  list_long_rows(runner, {.row_begin = lists.row_begin.data(),
-                          .rows = rows,
-                          .part = lists.part.data(),
-                          .row = lists.long_row.data(),
-                          .counts = lists.long_counts.data()});
 }
 
 }   // namespace pumice::cuda

@@ -11,7 +11,4 @@ PatternLists group_entries(std::int64_t rows, std::int64_t columns, ConstTensorV
 
 PatternLists transposed(const CsrView& pattern, StreamView stream);
 
-/// Adds the list of rows that are cut, where there is room for one such row.
-void add_long_rows(PatternLists& lists, std::int64_t rows, StreamView stream);
-
 }   // namespace pumice::cuda

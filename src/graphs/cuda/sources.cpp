@@ -5,9 +5,9 @@ namespace pumice::cuda {
 std::span<const jit::KernelGroup> graphs_kernels() {
   static const std::vector<jit::KernelGroup> groups = {
       {{.name = "patterns",
-        .text = "#include <pumice/graphs/long_rows.h>\n"
+        .text = "#include <pumice/graphs/balance.h>\n"
                 "#include <pumice/graphs/patterns.h>\n"},
-       {"bound_rows", "key_entries", "list_entries", "list_long_rows", "turn_entries"}},
+       {"balance_rows", "bound_rows", "key_entries", "list_entries", "turn_entries"}},
   };
   return groups;
 }

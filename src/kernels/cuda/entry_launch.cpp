@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include <pumice/shared/entry_arguments.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 
-#include "graphs/cuda/long_rows.hpp"
+#include "graphs/cuda/balance.hpp"
 #include "kernels/cuda/entry_source.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_launch.hpp"
@@ -19,8 +20,13 @@ namespace {
 
 /// Blocks of a multiprocessor that sum parts of long rows; they walk on.
 constexpr std::int64_t kFinishBlocks = 8;
-/// Entries of an average row for each team that shares it.
-constexpr std::int64_t kEntriesOfWay = 2;
+/// Teams of a multiprocessor that take parts of long rows; they walk on.
+constexpr std::int64_t kPartTeams = 32;
+/// What decides how long runs are: starting one costs as much as so many units of a multiprocessor
+/// wait for the last one. Of 0.2, 1.3 and 11.4 million rows and entries 2 to 4, 8 and 16 to 32
+/// units were the fastest on an H100, for 32 to 512 channels alike.
+constexpr std::int64_t kUnitsOfStart = 32;
+constexpr std::int64_t kMostUnits = 64;
 
 template <class Spec> const jit::Source& source_of(const Spec& spec) {
   static SourceTable<Spec, SpecHash<Spec>> sources;
@@ -39,9 +45,15 @@ std::int64_t most_items(const CsrView& pattern) {
          (pattern.long_rows.counts == nullptr ? 0 : most_row_parts(pattern.entries()));
 }
 
+std::int64_t runs_of(const CsrView& pattern, std::int32_t units) {
+  return pattern.unit_row.empty()
+             ? pattern.rows
+             : rounded_up(static_cast<std::int64_t>(pattern.unit_row.size()) - 1, units);
+}
+
 /// `layers`: tiles of channels, or heads, along the second axis.
 jit::LaunchShape team_each(std::int64_t items, std::int64_t layers, const EntrySchedule& schedule) {
-  return {.blocks = rounded_up(items * schedule.team * schedule.ways, kEntryThreads),
+  return {.blocks = rounded_up(items * schedule.team, kEntryThreads),
           .blocks_y = static_cast<std::int32_t>(layers),
           .threads = kEntryThreads};
 }
@@ -50,6 +62,15 @@ EntryOperation operation_of(const GatherReduceLaunch& launch, EntryReduction red
   if (launch.picked.defined()) return EntryOperation::picked;
   const bool most = reduction == EntryReduction::max || reduction == EntryReduction::min;
   return most ? EntryOperation::most : EntryOperation::sum;
+}
+
+/// How many units a run has: the longer, the fewer are started; the shorter, the less the last one
+/// is waited for. Best is the root of what there is.
+std::int32_t units_of_run(const CsrView& pattern, std::int64_t multiprocessors) {
+  const auto units = static_cast<double>(work_units(pattern.rows, pattern.entries()));
+  const double best = std::sqrt(units / static_cast<double>(kUnitsOfStart * multiprocessors));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(best), 1, kMostUnits));
 }
 
 }   // namespace
@@ -62,15 +83,14 @@ EntrySchedule entry_schedule(ElementType type, std::int64_t channels) {
   while (bytes % access != 0)
     access /= 2;
   return {.team = static_cast<std::int32_t>(std::min<std::uint64_t>(std::bit_ceil(lanes), 32)),
-          .chunks = static_cast<std::int32_t>(std::clamp<std::uint64_t>((lanes + 31) / 32, 1, 2)),
-          .access = access};
+          .access = access,
+          .ahead = access < 16 ? 2 : 4};
 }
 
-EntrySchedule entry_schedule(ElementType type, std::int64_t channels, const CsrView& pattern) {
+EntrySchedule edge_schedule(ElementType type, std::int64_t channels) {
   EntrySchedule schedule = entry_schedule(type, channels);
-  const std::int64_t mean = pattern.entries() / std::max<std::int64_t>(pattern.rows, 1);
-  while (schedule.ways * schedule.team < 32 && schedule.ways * kEntriesOfWay <= mean)
-    schedule.ways *= 2;
+  schedule.chunks = channels > 32 * entry_chunk(type) ? 2 : 1;
+  if (schedule.chunks * entry_chunk(type) > 8) schedule.ahead = 2;
   return schedule;
 }
 
@@ -85,7 +105,9 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
                               .weighted = launch.values.defined(),
                               .headed = heads > 1,
                               .whole_heads = heads > 1 && channels / heads % entry_chunk(type) == 0,
-                              .schedule = entry_schedule(type, channels, launch.pattern)};
+                              .numbered = !launch.pattern.entry.empty(),
+                              .shared = launch.shared_by != nullptr,
+                              .schedule = entry_schedule(type, channels)};
   GatherArguments arguments{.pattern = pattern_ref(launch.pattern),
                             .features = launch.features.raw(),
                             .values = launch.values.raw(),
@@ -105,14 +127,22 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
   arguments.partial = {.value = values.data(), .source = sources.data()};
   const std::int64_t tile =
       std::int64_t{spec.schedule.team} * spec.schedule.chunks * entry_chunk(spec.type);
+  const std::int64_t layers = rounded_up(channels, tile);
+  const std::int64_t multiprocessors = multiprocessors_of(runner.stream());
+  arguments.units = units_of_run(launch.pattern, multiprocessors);
+  arguments.part_teams =
+      has_parts ? static_cast<std::int32_t>(std::min(most_row_parts(launch.pattern.entries()),
+                                                     multiprocessors * kPartTeams))
+                : 0;
   runner.run({&source_of(spec), kGatherReduceKernel},
-             team_each(most_items(launch.pattern), rounded_up(channels, tile), spec.schedule),
+             team_each(arguments.part_teams + runs_of(launch.pattern, arguments.units), layers,
+                       spec.schedule),
              arguments);
   if (!has_parts) return;
   const std::int64_t rows = most_long_rows(launch.pattern.entries());
   runner.run({&source_of(spec), kFinishLongRowsKernel},
              {.blocks = std::min(rounded_up(rows * channels, kEntryThreads),
-                                 multiprocessors_of(runner.stream()) * kFinishBlocks),
+                                 multiprocessors * kFinishBlocks),
               .threads = kEntryThreads},
              arguments);
 }
@@ -125,7 +155,7 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
   const ElementType type = storage_element(launch.left.dtype());
   const EdgeMapSpec spec{.type = type,
                          .picked = launch.picked.defined(),
-                         .schedule = entry_schedule(type, channels / heads)};
+                         .schedule = edge_schedule(type, channels / heads)};
   runner.run({&source_of(spec), kEdgeDotKernel},
              team_each(most_items(launch.pattern), heads, spec.schedule),
              EdgeArguments{.pattern = pattern_ref(launch.pattern),

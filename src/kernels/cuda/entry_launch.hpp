@@ -14,9 +14,8 @@ namespace pumice::cuda {
 
 /// How `channels` of a head are shared out: threads enough for one chunk each, up to a warp's.
 EntrySchedule entry_schedule(ElementType type, std::int64_t channels);
-/// The same, with as many teams of a warp on a row as it has entries for on average: rows of one
-/// warp wait for the longest of them.
-EntrySchedule entry_schedule(ElementType type, std::int64_t channels, const CsrView& pattern);
+/// The same for products of rows, of which two are read at a time.
+EntrySchedule edge_schedule(ElementType type, std::int64_t channels);
 
 struct GatherReduceLaunch {
   CsrView pattern;

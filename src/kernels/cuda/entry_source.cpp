@@ -21,13 +21,13 @@ const char* name_of(EntryOperation operation) {
 }
 
 std::string name_of(const EntrySchedule& schedule) {
-  return fmt::format("t{}x{}a{}{}", schedule.team, schedule.chunks, schedule.access,
-                     schedule.ways > 1 ? fmt::format("w{}", schedule.ways) : "");
+  return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
+                     schedule.ahead);
 }
 
 std::string print(const EntrySchedule& schedule) {
-  return fmt::format("{{.team = {}, .ways = {}, .chunks = {}, .access = {}}}", schedule.team,
-                     schedule.ways, schedule.chunks, schedule.access);
+  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
+                     schedule.chunks, schedule.access, schedule.ahead);
 }
 
 template <class Spec> void check(const Spec& spec) {
@@ -38,11 +38,12 @@ template <class Spec> void check(const Spec& spec) {
 }   // namespace
 
 std::string entry_name(const GatherReduceSpec& spec) {
-  return fmt::format("gather_reduce_{}_{}{}_{}", name_of(spec.operation), name_of(spec.type),
+  return fmt::format("gather_reduce_{}_{}{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
                      spec.whole_heads ? "_by_whole_head"
                      : spec.headed    ? "_by_head"
                      : spec.weighted  ? "_weighted"
                                       : "",
+                     spec.numbered ? "_numbered" : "", spec.shared ? "_shared" : "",
                      name_of(spec.schedule));
 }
 
@@ -57,7 +58,8 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "#include <pumice/skeleton/gather_reduce.h>\n"
       "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
-      "    .weighted = {2}, .headed = {3}, .whole_heads = {11}, .schedule = {4}}};\n"
+      "    .weighted = {2}, .headed = {3}, .whole_heads = {11},\n"
+      "    .numbered = {12}, .shared = {13}, .schedule = {4}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
       "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
       "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
@@ -70,7 +72,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "}}\n",
       name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed, print(spec.schedule),
       fingerprint(spec), sizeof(GatherArguments), kEntryThreads, kGatherReduceKernel,
-      kFinishLongRowsKernel, kEntryBlocks, spec.whole_heads);
+      kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads, spec.numbered, spec.shared);
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {
@@ -86,7 +88,7 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "  pumice::edge_dot<kSpec>(arguments);\n"
       "}}\n",
       name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
-      sizeof(EdgeArguments), kEntryThreads, kEdgeDotKernel, kEntryBlocks);
+      sizeof(EdgeArguments), kEntryThreads, kEdgeDotKernel, entry_blocks(spec));
 }
 
 }   // namespace pumice::cuda

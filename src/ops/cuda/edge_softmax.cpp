@@ -6,7 +6,7 @@
 
 #include <pumice/ops/edge_softmax_arguments.h>
 
-#include "graphs/cuda/long_rows.hpp"
+#include "graphs/cuda/balance.hpp"
 #include "ops/cuda/sources.hpp"
 
 namespace pumice::cuda {
