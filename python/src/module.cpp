@@ -138,5 +138,6 @@ NB_MODULE(_C, module) {
   bind_rows(module);
   bind_graphs(module);
   bind_typed_rows(module);
+  bind_samples(module);
   bind_weights(module);
 }

@@ -1,4 +1,5 @@
-"""Provides datasets, augmentations and batches for the segmentation of point clouds, and graphs of classified nodes."""
+"""Provides datasets, augmentations and batches for the segmentation of point clouds, graphs of classified nodes, generated
+graphs, and batches of sampled neighbours."""
 
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
@@ -9,7 +10,9 @@ from .folders import (
     SemanticKitti,
     Waymo,
 )
+from .generated import grid_edges, power_law_edges, rmat_edges
 from .labels import IGNORED, NUSCENES, SEMANTIC_KITTI, WAYMO, LabelMap
+from .neighbours import NeighbourBatch, NeighbourLoader
 from .planetoid import NodeClasses, planetoid
 from .segmentation import Sample, VoxelDataset, collate, majority_labels, one_thread
 from .simulated import SimulatedScans
@@ -26,8 +29,10 @@ __all__ = [
     "Flip",
     "Jitter",
     "LabelMap",
-    "NodeClasses",
     "Mix",
+    "NeighbourBatch",
+    "NeighbourLoader",
+    "NodeClasses",
     "NuScenes",
     "Rotate",
     "Sample",
@@ -39,7 +44,10 @@ __all__ = [
     "VoxelDataset",
     "Waymo",
     "collate",
+    "grid_edges",
     "majority_labels",
     "one_thread",
     "planetoid",
+    "power_law_edges",
+    "rmat_edges",
 ]
