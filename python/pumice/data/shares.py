@@ -79,7 +79,7 @@ class Shares:
     def of_epoch(self, epoch: int) -> tuple[Tensor, int]:
         """The seeds of this process, and how many of them no other process has before: the first ones. The order of
         an epoch is that of all processes."""
-        place = torch.arange(self.rank, self.share * self.world_size, self.world_size)
+        place = torch.arange(self.share) * self.world_size + self.rank
         counted = int((place < len(self.seeds)).sum())
         if len(self.seeds) > 0:
             place %= len(self.seeds)
