@@ -137,6 +137,7 @@ NB_MODULE(_C, module) {
   bind_points(module);
   bind_rows(module);
   bind_graphs(module);
+  bind_edge_scores(module);
   bind_typed_rows(module);
   bind_samples(module);
   bind_weights(module);

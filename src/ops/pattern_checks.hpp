@@ -40,6 +40,14 @@ inline void rows_of(ConstTensorView tensor, const CsrView& pattern, std::int64_t
                  " rows and the pattern ", rows, ' ', whose, ": give one row for each");
 }
 
+/// Channels are cut into so many.
+inline void head_count(std::int64_t heads, std::int64_t channels, const char* op) {
+  constexpr std::int64_t kMostHeads = 65535;   // blocks along the second axis of a launch
+  PUMICE_EXPECTS(heads >= 1 && channels % heads == 0, op, ": ", heads, " heads of ", channels,
+                 " channels: give a divisor");
+  PUMICE_EXPECTS(heads <= kMostHeads, op, ": ", heads, " heads: give at most ", kMostHeads);
+}
+
 /// By its size.
 inline void is_transpose(const CsrView& backwards, const CsrView& pattern, const char* op) {
   pattern_size(backwards, op);

@@ -18,14 +18,6 @@ bool picks(EntryReduction reduction) {
   return reduction == EntryReduction::max || reduction == EntryReduction::min;
 }
 
-constexpr std::int64_t kMostHeads = 65535;   // blocks along the second axis of a launch
-
-void check_heads(std::int64_t heads, std::int64_t channels, const char* op) {
-  PUMICE_EXPECTS(heads >= 1 && channels % heads == 0, op, ": ", heads, " heads of ", channels,
-                 " channels: give a divisor");
-  PUMICE_EXPECTS(heads <= kMostHeads, op, ": ", heads, " heads: give at most ", kMostHeads);
-}
-
 /// [entries, heads]; undefined as it is.
 ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
                                ConstTensorView features, const char* op) {
@@ -37,7 +29,7 @@ ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
                  pattern.entries(), "] or [", pattern.entries(), ", heads], one for each entry");
   checks::same_dtype(values, features.dtype(), op, "values", "features");
   const std::int64_t heads = values.rank() == 2 ? values.extent(1) : 1;
-  check_heads(heads, features.extent(1), op);
+  checks::head_count(heads, features.extent(1), op);
   return {values.raw(), values.dtype(), {pattern.entries(), heads}, values.stream()};
 }
 
@@ -143,7 +135,7 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
   PUMICE_EXPECTS(features.extent(1) == grad_output.extent(1), op, ": features have ",
                  features.extent(1), " channels and grad_output ", grad_output.extent(1),
                  ": give those of one product");
-  check_heads(heads, features.extent(1), op);
+  checks::head_count(heads, features.extent(1), op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
   if (checks::is_on_device(pattern)) {
@@ -156,7 +148,7 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
   }
   const Tensor means =
       reduction == EntryReduction::mean ? averaged(pattern, grad_output) : Tensor();
-  edge_dot({.pattern = pattern,
+  edge_map({.pattern = pattern,
             .left = means.defined() ? means.view() : grad_output,
             .right = features,
             .output = result.view()});
@@ -172,12 +164,12 @@ Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right
   checks::same_dtype(right, left.dtype(), op, "right", "left");
   PUMICE_EXPECTS(left.extent(1) == right.extent(1), op, ": left has ", left.extent(1),
                  " channels and right ", right.extent(1), ": give as many");
-  check_heads(heads, left.extent(1), op);
+  checks::head_count(heads, left.extent(1), op);
   Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
   if (checks::is_on_device(pattern)) {
     cuda::sddmm(pattern, left, right, result.view());
   } else {
-    edge_dot({.pattern = pattern, .left = left, .right = right, .output = result.view()});
+    edge_map({.pattern = pattern, .left = left, .right = right, .output = result.view()});
   }
   return result;
 }

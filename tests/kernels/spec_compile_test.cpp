@@ -39,6 +39,28 @@ constexpr NamedArchitecture kArchitectures[] = {{"sm_80", kSm80},   {"sm_86", kS
                                                 {"sm_89", kSm89},   {"sm_90a", kSm90a},
                                                 {"sm_100", kSm100}, {"sm_120", kSm120}};
 
+/// Kernels of additive attention.
+void add_scores(ElementType type, std::int64_t channels, std::vector<jit::Source>& sources) {
+  for (const bool entries : {false, true}) {
+    const EdgeMapSpec spec{.type = type,
+                           .operation = EdgeOperation::leaky,
+                           .entries = entries,
+                           .schedule = cuda::score_schedule(type, channels, entries)};
+    sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+    for (const bool attention : {false, true}) {
+      for (const bool whole_heads : {false, true}) {
+        ScoreGradientSpec back{type,      entries,
+                               attention, whole_heads,
+                               1,         cuda::score_gradient_schedule(type, channels, entries)};
+        sources.push_back({cuda::entry_name(back), cuda::entry_source(back)});
+        if (back.schedule.team == 32) continue;
+        back.ways = 32 / back.schedule.team;
+        sources.push_back({cuda::entry_name(back), cuda::entry_source(back)});
+      }
+    }
+  }
+}
+
 std::vector<jit::Source> sources_for(std::uint32_t architecture) {
   std::vector<jit::Source> sources{{"pack_weight", cuda::pack_source()},
                                    {"gather_scatter", cuda::gather_scatter_source()}};
@@ -75,9 +97,11 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
         }
       }
       for (const bool picked : {false, true}) {
-        const EdgeMapSpec spec{type, picked, cuda::edge_schedule(type, channels)};
+        const EdgeMapSpec spec{
+            .type = type, .picked = picked, .schedule = cuda::edge_schedule(type, channels)};
         sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
       }
+      add_scores(type, channels, sources);
     }
   }
   return sources;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include <pumice/ops/edge_scores.hpp>
 #include <pumice/ops/edge_softmax.hpp>
 #include <pumice/ops/rgms.hpp>
 #include <pumice/ops/spmm.hpp>
@@ -40,6 +41,7 @@ struct RecordedGraph {
     typed = std::make_unique<TypedGraph>(nodes, nodes, 3, to, from, kind, stream);
     types.emplace(std::vector<std::int64_t>{0, nodes / 3, nodes / 3, nodes}, stream);
     weight = copy_to(stream, chance_tensor({3, 20, 20}, type, 24));
+    attention = copy_to(stream, chance_tensor({kHeads, 20 / kHeads}, type, 25));
   }
 
   Tensor row, column;   // i64 [entries]
@@ -48,7 +50,8 @@ struct RecordedGraph {
   Tensor scores;                // [nodes, heads]
   std::optional<TypedRows> types;
   std::unique_ptr<TypedGraph> typed;
-  Tensor weight;   // [3 types, 20, 20]
+  Tensor weight;      // [3 types, 20, 20]
+  Tensor attention;   // [heads, 20 / heads]
 };
 
 }   // namespace pumice::test

@@ -45,6 +45,17 @@ inline void add_graph_cases(std::vector<RecordedCase>& cases) {
                                                shares, graph.grad_values);
                      out.insert(out.end(), {shares, made.target, made.source, made.entry});
                    }});
+  cases.push_back({"additive attention",
+                   {"edge_scores", "edge_scores_gradient"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     const RecordedGraph& graph = in.graph;
+                     const AdditiveScores scores{in.x, in.y, graph.attention, {}, 0.2};
+                     const CsrView view = graph.forward.view();
+                     const AdditiveScoreGradients made =
+                         edge_scores_gradient(view, graph.back.view(), scores, graph.grad_values);
+                     out.insert(out.end(), {edge_scores(view, scores), made.target, made.source,
+                                            made.attention});
+                   }});
   cases.push_back({"typed rows",
                    {"typed_linear", "typed_linear_input_gradient", "typed_linear_weight_gradient"},
                    [](RecordedInputs& in, Outputs& out) {

@@ -34,10 +34,29 @@ struct EdgeArguments {
   const void* left = nullptr;        // [rows, channels]
   const void* right = nullptr;       // [columns, channels]
   const int64_t* picked = nullptr;   // [rows, channels]: numbers of entries
+  const void* attention = nullptr;   // [channels] of leaky
+  const void* entry = nullptr;       // [entries, channels] of leaky, by the entries' numbers
   void* output = nullptr;            // [entries, heads], by the entries' numbers
   int32_t channels = 0;
   int32_t heads = 1;
   bool averages = false;   // divided by the number of entries of the row
+  float slope = 1;         // of leaky
+};
+
+struct ScoreArguments {
+  PatternRef pattern;
+  const void* own = nullptr;         // [rows, channels]
+  const void* other = nullptr;       // [columns, channels]
+  const void* entry = nullptr;       // [entries, channels], by the entries' numbers
+  const void* attention = nullptr;   // [channels]
+  const void* grad = nullptr;        // [entries, heads], by the entries' numbers
+  void* output = nullptr;            // [rows, channels]
+  void* grad_entry = nullptr;        // [entries, channels]
+  float* partial = nullptr;          // [parts of long rows, channels]
+  float* share = nullptr;            // [items at a time, channels] of the gradient of attention
+  int32_t channels = 0;
+  int32_t heads = 1;
+  float slope = 1;
 };
 
 }   // namespace pumice

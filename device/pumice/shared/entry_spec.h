@@ -11,7 +11,10 @@
 //                                └┘ chunk: what one access moves
 //
 //   EdgeMap: a team takes a row, multiplies the one on the left with each of those and adds up over
-//   channels, a number for each entry.
+//   channels, a number for each entry; or it adds the two and weighs what a leaky unit makes of the
+//   sum.
+//
+//   ScoreGradient: the way back of the latter, which computes those sums once more.
 #pragma once
 
 #include <pumice/shared/tile_spec.h>
@@ -26,6 +29,11 @@ enum class EntryOperation : int32_t {
   most,     // the largest weight · feature of each channel, and which entry it is of
   picked,   // weight · feature, where the row that the entry names has picked the entry: the
             // gradient of `most`
+};
+
+enum class EdgeOperation : int32_t {
+  dot,     // left · right
+  leaky,   // attention · leaky(left + right)
 };
 
 /// How channels are shared out to a team.
@@ -49,7 +57,20 @@ struct GatherReduceSpec {
 
 struct EdgeMapSpec {
   ElementType type = ElementType::f32;
-  bool picked = false;   // left counts where its row has picked the entry
+  EdgeOperation operation = EdgeOperation::dot;
+  bool picked = false;    // of dot: left counts where its row has picked the entry
+  bool entries = false;   // of leaky: a row of the entry itself is added too
+  EntrySchedule schedule{};
+};
+
+/// Of EdgeOperation::leaky: what comes to the rows of a pattern, those on the left or, with the
+/// transpose, those on the right.
+struct ScoreGradientSpec {
+  ElementType type = ElementType::f32;
+  bool entries = false;       // rows of entries were added
+  bool attention = false;     // its gradient too, and that of the rows of entries
+  bool whole_heads = false;   // the channels of a chunk are of one head
+  int32_t ways = 1;           // teams that share the entries of a row, a power of 2; of one warp
   EntrySchedule schedule{};
 };
 
@@ -61,6 +82,9 @@ PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   return element_bytes(spec.type) == 4 ? 16 : 12;
 }
 PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec&) {
+  return 8;
+}
+PUMICE_SHARED constexpr int entry_blocks(const ScoreGradientSpec&) {
   return 8;
 }
 
@@ -85,7 +109,18 @@ PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
+  const bool leaky = spec.operation == EdgeOperation::leaky;
+  if (leaky && spec.picked) return "a leaky sum of what was picked";
+  if (!leaky && spec.entries) return "a product with rows of entries";
+  if (leaky && spec.schedule.chunks > 1) return "a leaky sum of more than a chunk";
   return why_invalid(spec.type, spec.schedule);
+}
+PUMICE_SHARED constexpr const char* why_invalid(const ScoreGradientSpec& spec) {
+  const int32_t ways = spec.ways;
+  if (ways < 1 || (ways & (ways - 1)) != 0 || ways * spec.schedule.team > 32)
+    return "ways is no power of 2, or their teams are more than a warp";
+  return spec.schedule.chunks > 1 ? "a leaky sum of more than a chunk"
+                                  : why_invalid(spec.type, spec.schedule);
 }
 
 template <decltype(sizeof(0)) kCount>
@@ -111,9 +146,22 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
 }
 PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
   const int32_t fields[] = {static_cast<int32_t>(spec.type),
+                            static_cast<int32_t>(spec.operation),
                             spec.picked ? 1 : 0,
+                            spec.entries ? 1 : 0,
                             spec.schedule.team,
                             spec.schedule.chunks,
+                            spec.schedule.access,
+                            spec.schedule.ahead};
+  return fingerprint_of(fields);
+}
+PUMICE_SHARED constexpr uint64_t fingerprint(const ScoreGradientSpec& spec) {
+  const int32_t fields[] = {static_cast<int32_t>(spec.type),
+                            spec.entries ? 1 : 0,
+                            spec.attention ? 1 : 0,
+                            spec.whole_heads ? 1 : 0,
+                            spec.ways,
+                            spec.schedule.team,
                             spec.schedule.access,
                             spec.schedule.ahead};
   return fingerprint_of(fields);
@@ -128,7 +176,12 @@ PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherR
          a.shared == b.shared && a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
-  return a.type == b.type && a.picked == b.picked && a.schedule == b.schedule;
+  return a.type == b.type && a.operation == b.operation && a.picked == b.picked &&
+         a.entries == b.entries && a.schedule == b.schedule;
+}
+PUMICE_SHARED constexpr bool operator==(const ScoreGradientSpec& a, const ScoreGradientSpec& b) {
+  return a.type == b.type && a.entries == b.entries && a.attention == b.attention &&
+         a.whole_heads == b.whole_heads && a.ways == b.ways && a.schedule == b.schedule;
 }
 
 }   // namespace pumice

@@ -13,11 +13,20 @@ struct EdgeMapArguments {
   CsrView pattern;
   ConstTensorView left;    // [pattern.rows, C]
   ConstTensorView right;   // [pattern.columns, C]
-  TensorView output;       // [entries, heads] by the entries' numbers, storage type
+  /// [heads, C / heads]: scores are wanted; undefined: dot products.
+  ConstTensorView attention{};
+  ConstTensorView entry{};     // of scores: [entries, C] by the entries' numbers; undefined: zeros
+  double negative_slope = 1;   // of scores
+  TensorView output;           // [entries, heads] by the entries' numbers, storage type
 };
 
-/// output[e][h] = Σ_c left[row of e][c] · right[column of e][c] over the channels of head h. Runs
-/// on all threads; the bits of the result do not depend on their number.
-void edge_dot(const EdgeMapArguments& arguments);
+/// output[e][h], over the channels c of head h,
+///
+///   = Σ left[row of e][c] · right[column of e][c], or with attention
+///   = Σ attention[h][c] · leaky(left[row of e][c] + right[column of e][c] + entry[e][c])
+///
+/// where leaky(z) = z > 0 ? z : negative_slope · z. Runs on all threads; the bits of the result do
+/// not depend on their number.
+void edge_map(const EdgeMapArguments& arguments);
 
 }   // namespace pumice

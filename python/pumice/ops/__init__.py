@@ -19,6 +19,7 @@ from .maps import (
 from .normalization import batch_norm
 from .pooling import global_pool, pool
 from .rows import reduce_rows, take_rows
+from .scores import edge_scores
 from .sets import prune, union_add
 from .typed_linear import rgms, typed_linear
 
@@ -30,6 +31,7 @@ __all__ = [
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",
+    "edge_scores",
     "edge_softmax",
     "finer_sites",
     "fold_batch_norm",

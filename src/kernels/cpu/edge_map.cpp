@@ -1,25 +1,31 @@
 // EdgeMap on the CPU: the entries of a row at a time, head by head.
 #include <pumice/kernels/edge_map.hpp>
 
-#include <cstddef>
-
 #include "kernels/cpu/entry_rows.hpp"
 #include "kernels/cpu/row_ranges.hpp"
 
 namespace pumice {
 
-void edge_dot(const EdgeMapArguments& arguments) {
-  const DType type = arguments.left.dtype();
-  const cpu::EntryKernels& kernels = cpu::entry_kernels(type);
+void edge_map(const EdgeMapArguments& arguments) {
+  const cpu::EntryKernels& kernels = cpu::entry_kernels(arguments.left.dtype());
   const cpu::HeadRows rows(arguments.pattern, arguments.right, {}, arguments.output.extent(1));
-  const auto bytes = static_cast<std::int64_t>(size_of(type));
   const std::int64_t channels = arguments.left.extent(1);
-  const auto* const left = static_cast<const std::byte*>(arguments.left.raw());
-  auto* const output = static_cast<std::byte*>(arguments.output.raw());
   cpu::for_rows(arguments.pattern, channels, [&](std::int64_t row) {
-    for (std::int64_t head = 0; head < rows.heads(); ++head)
-      kernels.dot(rows.of(row, head), left + (row * channels + head * rows.channels()) * bytes,
-                  output + head * bytes, rows.heads());
+    for (std::int64_t head = 0; head < rows.heads(); ++head) {
+      const std::int64_t from = head * rows.channels();
+      const void* const left = cpu::element_at(arguments.left, row * channels + from);
+      void* const output = cpu::element_at(arguments.output, head);
+      if (!arguments.attention.defined()) {
+        kernels.dot(rows.of(row, head), left, output, rows.heads());
+      } else {
+        kernels.leaky(rows.of(row, head),
+                      {.own = left,
+                       .attention = cpu::element_at(arguments.attention, from),
+                       .entry = cpu::element_at(arguments.entry, from),
+                       .slope = arguments.negative_slope},
+                      output, rows.heads());
+      }
+    }
   });
 }
 

@@ -27,6 +27,11 @@ constexpr std::int64_t kPartTeams = 32;
 /// units were the fastest on an H100, for 32 to 512 channels alike.
 constexpr std::int64_t kUnitsOfStart = 32;
 constexpr std::int64_t kMostUnits = 64;
+/// Blocks of a multiprocessor that leave shares of the gradient of attention: four times those that
+/// run at a time, so that none is waited for.
+constexpr std::int64_t kShareBlocks = std::int64_t{4} * entry_blocks(ScoreGradientSpec{});
+/// Entries of an average row for each team that shares it.
+constexpr std::int64_t kEntriesOfWay = 2;
 
 template <class Spec> const jit::Source& source_of(const Spec& spec) {
   static SourceTable<Spec, SpecHash<Spec>> sources;
@@ -56,6 +61,16 @@ jit::LaunchShape team_each(std::int64_t items, std::int64_t layers, const EntryS
   return {.blocks = rounded_up(items * schedule.team, kEntryThreads),
           .blocks_y = static_cast<std::int32_t>(layers),
           .threads = kEntryThreads};
+}
+
+/// As many teams of a warp on a row as it has entries for on average: rows of one warp wait for the
+/// longest of them.
+std::int32_t ways_of_row(const CsrView& pattern, const EntrySchedule& schedule) {
+  const std::int64_t mean = pattern.entries() / std::max<std::int64_t>(pattern.rows, 1);
+  std::int32_t ways = 1;
+  while (ways * schedule.team < 32 && ways * kEntriesOfWay <= mean)
+    ways *= 2;
+  return ways;
 }
 
 EntryOperation operation_of(const GatherReduceLaunch& launch, EntryReduction reduction) {
@@ -91,6 +106,19 @@ EntrySchedule edge_schedule(ElementType type, std::int64_t channels) {
   EntrySchedule schedule = entry_schedule(type, channels);
   schedule.chunks = channels > 32 * entry_chunk(type) ? 2 : 1;
   if (schedule.chunks * entry_chunk(type) > 8) schedule.ahead = 2;
+  return schedule;
+}
+
+EntrySchedule score_schedule(ElementType type, std::int64_t channels, bool has_entries) {
+  EntrySchedule schedule = entry_schedule(type, channels);
+  if (has_entries && 2 * entry_chunk(type) > 8) schedule.ahead = 2;
+  return schedule;
+}
+
+EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries) {
+  EntrySchedule schedule = entry_schedule(type, channels);
+  const int of_entry = entry_chunk(type) * (has_entries ? 2 : 1);
+  schedule.ahead = std::max((schedule.access < 16 ? 8 : 16) / of_entry, 1);
   return schedule;
 }
 
@@ -156,7 +184,7 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
   const EdgeMapSpec spec{.type = type,
                          .picked = launch.picked.defined(),
                          .schedule = edge_schedule(type, channels / heads)};
-  runner.run({&source_of(spec), kEdgeDotKernel},
+  runner.run({&source_of(spec), kEdgeMapKernel},
              team_each(most_items(launch.pattern), heads, spec.schedule),
              EdgeArguments{.pattern = pattern_ref(launch.pattern),
                            .left = launch.left.raw(),
@@ -166,6 +194,80 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
                            .channels = static_cast<std::int32_t>(channels),
                            .heads = static_cast<std::int32_t>(heads),
                            .averages = launch.averages});
+}
+
+void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments) {
+  const std::int64_t channels = arguments.left.extent(1), heads = arguments.output.extent(1);
+  if (arguments.output.elements() == 0) return;
+  if (channels == 0) return fill_async(arguments.output, 0, runner.stream());
+  const ElementType type = storage_element(arguments.left.dtype());
+  const bool has_entries = arguments.entry.defined();
+  const EdgeMapSpec spec{.type = type,
+                         .operation = EdgeOperation::leaky,
+                         .entries = has_entries,
+                         .schedule = score_schedule(type, channels / heads, has_entries)};
+  runner.run({&source_of(spec), kEdgeMapKernel},
+             team_each(most_items(arguments.pattern), heads, spec.schedule),
+             EdgeArguments{.pattern = pattern_ref(arguments.pattern),
+                           .left = arguments.left.raw(),
+                           .right = arguments.right.raw(),
+                           .attention = arguments.attention.raw(),
+                           .entry = arguments.entry.raw(),
+                           .output = arguments.output.raw(),
+                           .channels = static_cast<std::int32_t>(channels),
+                           .heads = static_cast<std::int32_t>(heads),
+                           .slope = static_cast<float>(arguments.negative_slope)});
+}
+
+AttentionShares launch_score_gradient(jit::KernelRunner& runner,
+                                      const ScoreGradientArguments& arguments) {
+  const std::int64_t channels = arguments.own.extent(1), heads = arguments.grad.extent(1);
+  AttentionShares shares;
+  const CsrView& pattern = arguments.pattern;
+  if (pattern.rows == 0 || channels == 0) return shares;
+  const ElementType type = storage_element(arguments.own.dtype());
+  const bool attention = arguments.grad_attention.defined();
+  const bool has_entries = arguments.entry.defined();
+  ScoreGradientSpec spec{.type = type,
+                         .entries = has_entries,
+                         .attention = attention,
+                         .whole_heads = heads == 1 || channels / heads % entry_chunk(type) == 0,
+                         .schedule = score_gradient_schedule(type, channels, has_entries)};
+  spec.ways = ways_of_row(pattern, spec.schedule);
+  const std::int64_t tile = std::int64_t{spec.schedule.team} * entry_chunk(type);
+  jit::LaunchShape shape =
+      team_each(most_items(pattern) * spec.ways, rounded_up(channels, tile), spec.schedule);
+  ScoreArguments given{.pattern = pattern_ref(pattern),
+                       .own = arguments.own.raw(),
+                       .other = arguments.other.raw(),
+                       .entry = arguments.entry.raw(),
+                       .attention = arguments.attention.raw(),
+                       .grad = arguments.grad.raw(),
+                       .output = arguments.output.raw(),
+                       .grad_entry = arguments.grad_entry.raw(),
+                       .channels = static_cast<std::int32_t>(channels),
+                       .heads = static_cast<std::int32_t>(heads),
+                       .slope = static_cast<float>(arguments.negative_slope)};
+  if (attention) {
+    shape.blocks = std::min(shape.blocks, multiprocessors_of(runner.stream()) * kShareBlocks);
+    shares.rows = shape.blocks * kEntryThreads / (spec.schedule.team * spec.ways);
+    shares.value = runner.make<float>(shares.rows * channels);
+    given.share = shares.value.data();
+  }
+  const bool has_parts = pattern.long_rows.counts != nullptr;
+  Buffer<float> partial =
+      runner.make<float>(has_parts ? most_row_parts(pattern.entries()) * channels : 0);
+  given.partial = partial.data();
+  runner.run({&source_of(spec), kScoreGradientKernel}, shape, given);
+  if (has_parts) {
+    const std::int64_t items = most_long_rows(pattern.entries()) * channels;
+    runner.run({&source_of(spec), kFinishScoresKernel},
+               {.blocks = std::min(rounded_up(items, kEntryThreads),
+                                   multiprocessors_of(runner.stream()) * kFinishBlocks),
+                .threads = kEntryThreads},
+               given);
+  }
+  return shares;
 }
 
 }   // namespace pumice::cuda

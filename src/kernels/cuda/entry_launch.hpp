@@ -1,4 +1,4 @@
-// GatherReduce and EdgeMap on a device, from tensors to launches.
+// GatherReduce, EdgeMap and ScoreGradient on a device, from tensors to launches.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,9 @@
 #include <pumice/shared/entry_spec.h>
 #include <pumice/core/tensor.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/kernels/edge_map.hpp>
 #include <pumice/kernels/gather_reduce.hpp>
+#include <pumice/kernels/score_gradient.hpp>
 
 #include "jit/kernel_runner.hpp"
 
@@ -16,6 +18,9 @@ namespace pumice::cuda {
 EntrySchedule entry_schedule(ElementType type, std::int64_t channels);
 /// The same for products of rows, of which two are read at a time.
 EntrySchedule edge_schedule(ElementType type, std::int64_t channels);
+/// Of additive attention and of what comes back through it; has_entries: rows of entries are added.
+EntrySchedule score_schedule(ElementType type, std::int64_t channels, bool has_entries);
+EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries);
 
 struct GatherReduceLaunch {
   CsrView pattern;
@@ -43,5 +48,17 @@ struct EdgeDotLaunch {
   bool averages = false;      // divided by the number of entries of the row
 };
 void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch);
+
+/// Leaky sums, of arguments with `attention`.
+void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments);
+
+/// Shares of the gradient of attention, f32 [rows, C], which are to be added up.
+struct AttentionShares {
+  Buffer<float> value;
+  std::int64_t rows = 0;
+};
+/// Gradients but that of attention, whose shares it returns where it is wanted.
+AttentionShares launch_score_gradient(jit::KernelRunner& runner,
+                                      const ScoreGradientArguments& arguments);
 
 }   // namespace pumice::cuda

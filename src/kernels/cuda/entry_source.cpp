@@ -20,6 +20,14 @@ const char* name_of(EntryOperation operation) {
   return "?";
 }
 
+const char* name_of(EdgeOperation operation) {
+  switch (operation) {
+    case EdgeOperation::dot: return "dot";
+    case EdgeOperation::leaky: return "leaky";
+  }
+  return "?";
+}
+
 std::string name_of(const EntrySchedule& schedule) {
   return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
                      schedule.ahead);
@@ -48,8 +56,16 @@ std::string entry_name(const GatherReduceSpec& spec) {
 }
 
 std::string entry_name(const EdgeMapSpec& spec) {
-  return fmt::format("edge_dot_{}{}_{}", name_of(spec.type), spec.picked ? "_picked" : "",
+  return fmt::format("edge_{}_{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
+                     spec.picked ? "_picked" : "", spec.entries ? "_entries" : "",
                      name_of(spec.schedule));
+}
+
+std::string entry_name(const ScoreGradientSpec& spec) {
+  return fmt::format("score_gradient_{}{}{}{}_{}w{}", name_of(spec.type),
+                     spec.entries ? "_entries" : "", spec.attention ? "_attention" : "",
+                     spec.whole_heads ? "_by_whole_head" : "_by_head", name_of(spec.schedule),
+                     spec.ways);
 }
 
 std::string entry_source(const GatherReduceSpec& spec) {
@@ -80,15 +96,39 @@ std::string entry_source(const EdgeMapSpec& spec) {
   return fmt::format(
       "#include <pumice/skeleton/edge_map.h>\n"
       "inline constexpr pumice::EdgeMapSpec kSpec{{\n"
-      "    .type = pumice::ElementType::{0}, .picked = {1}, .schedule = {2}}};\n"
+      "    .type = pumice::ElementType::{0}, .operation = pumice::EdgeOperation::{8},\n"
+      "    .picked = {1}, .entries = {9}, .schedule = {2}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
       "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
       "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
       "{6}(PUMICE_ARGUMENT(pumice::EdgeArguments) arguments) {{\n"
-      "  pumice::edge_dot<kSpec>(arguments);\n"
+      "  pumice::edge_map<kSpec>(arguments);\n"
       "}}\n",
       name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
-      sizeof(EdgeArguments), kEntryThreads, kEdgeDotKernel, entry_blocks(spec));
+      sizeof(EdgeArguments), kEntryThreads, kEdgeMapKernel, entry_blocks(spec),
+      name_of(spec.operation), spec.entries);
+}
+
+std::string entry_source(const ScoreGradientSpec& spec) {
+  check(spec);
+  return fmt::format(
+      "#include <pumice/skeleton/score_gradient.h>\n"
+      "inline constexpr pumice::ScoreGradientSpec kSpec{{\n"
+      "    .type = pumice::ElementType::{0}, .entries = {1}, .attention = {2},\n"
+      "    .whole_heads = {3}, .ways = {11}, .schedule = {4}}};\n"
+      "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
+      "static_assert(sizeof(pumice::ScoreArguments) == {6});\n"
+      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
+      "{8}(PUMICE_ARGUMENT(pumice::ScoreArguments) arguments) {{\n"
+      "  pumice::score_gradient<kSpec>(arguments);\n"
+      "}}\n"
+      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
+      "{9}(PUMICE_ARGUMENT(pumice::ScoreArguments) arguments) {{\n"
+      "  pumice::finish_scores<kSpec>(arguments);\n"
+      "}}\n",
+      name_of(spec.type), spec.entries, spec.attention, spec.whole_heads, print(spec.schedule),
+      fingerprint(spec), sizeof(ScoreArguments), kEntryThreads, kScoreGradientKernel,
+      kFinishScoresKernel, entry_blocks(spec), spec.ways);
 }
 
 }   // namespace pumice::cuda

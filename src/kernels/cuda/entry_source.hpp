@@ -10,14 +10,18 @@ namespace pumice::cuda {
 /// The kernels' names in the sources below.
 inline constexpr const char* kGatherReduceKernel = "gather_reduce";
 inline constexpr const char* kFinishLongRowsKernel = "finish_long_rows";
-inline constexpr const char* kEdgeDotKernel = "edge_dot";
+inline constexpr const char* kEdgeMapKernel = "edge_map";
+inline constexpr const char* kScoreGradientKernel = "score_gradient";
+inline constexpr const char* kFinishScoresKernel = "finish_scores";
 
 /// "gather_reduce_sum_f16_weighted_t8x1a16": a team of 8, 1 chunk each, accesses of 16 bytes.
 std::string entry_name(const GatherReduceSpec& spec);
 std::string entry_name(const EdgeMapSpec& spec);
+std::string entry_name(const ScoreGradientSpec& spec);
 
 /// InternalError when the spec is not valid, with the reason.
 std::string entry_source(const GatherReduceSpec& spec);
 std::string entry_source(const EdgeMapSpec& spec);
+std::string entry_source(const ScoreGradientSpec& spec);
 
 }   // namespace pumice::cuda

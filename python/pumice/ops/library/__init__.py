@@ -18,6 +18,7 @@ from . import (  # noqa: F401  (registers the operators)
     pooling,
     processes,
     rows,
+    scores,
     sites,
     typed_linear,
 )
