@@ -131,6 +131,8 @@ class TypedGraph:
             self.gather._edges = torch.stack([edge_index[0].long(), of_edge])
             self.segments = TypedRows._of_token(types, count, relations)
             self.scatter = Graph._of_token(scatter, targets, count, count)
+            target = edge_index.new_zeros(count, dtype=torch.int64).scatter(0, of_edge, edge_index[1].long())
+            self.scatter._edges = torch.stack([torch.arange(count, device=target.device), target])
             return
         self.gather, self.segments, self.scatter, self._begin = _cut(edge_index, edge_type, targets, sources, relations)
 

@@ -41,7 +41,29 @@ LAYERS = {
     "GATConv mean": (lambda l: l.GATConv(6, 5, heads=3, concat=False, negative_slope=0.1), False),
     "GATConv without loops": (lambda l: l.GATConv(6, 5, heads=2, add_self_loops=False, bias=False), False),
     "GATConv residual": (lambda l: l.GATConv(6, 5, heads=2, residual=True), False),
+    "GATConv of edges": (lambda l: l.GATConv(6, 5, heads=3, edge_dim=4), 4),
+    "GATConv of edges without loops": (lambda l: l.GATConv(6, 5, heads=2, edge_dim=1, add_self_loops=False), 1),
+    "GATConv of edges, filled": (lambda l: l.GATConv(6, 5, edge_dim=4, fill_value=0.5), 4),
+    "GATConv of edges, filled by sums": (lambda l: l.GATConv(6, 5, edge_dim=4, fill_value="add", concat=False), 4),
+    "GATConv of edges, filled by a tensor": (lambda l: l.GATConv(6, 5, edge_dim=4, fill_value=torch.arange(4.0)), 4),
+    "GATv2Conv": (lambda l: l.GATv2Conv(6, 5, heads=3), False),
+    "GATv2Conv mean": (lambda l: l.GATv2Conv(6, 5, heads=3, concat=False, negative_slope=0.1), False),
+    "GATv2Conv without loops": (lambda l: l.GATv2Conv(6, 5, heads=2, add_self_loops=False, bias=False), False),
+    "GATv2Conv residual": (lambda l: l.GATv2Conv(6, 5, heads=2, residual=True), False),
+    "GATv2Conv shared": (lambda l: l.GATv2Conv(6, 5, heads=2, share_weights=True), False),
+    "GATv2Conv wide": (lambda l: l.GATv2Conv(6, 33), False),
+    "GATv2Conv of edges": (lambda l: l.GATv2Conv(6, 5, heads=3, edge_dim=4), 4),
+    "GATv2Conv of edges, filled": (lambda l: l.GATv2Conv(6, 5, heads=2, edge_dim=1, fill_value="max"), 1),
+    "GATv2Conv of edges without loops": (lambda l: l.GATv2Conv(6, 5, edge_dim=4, add_self_loops=False), 4),
 }
+
+
+def of_each_edge(kind, count, dtype=torch.float32, device="cpu"):
+    """What a layer is given beside edges: nothing, weights (True), or features of so many channels."""
+    if kind is False:
+        return []
+    shape = (count,) if kind is True else (count, kind)
+    return [torch.rand(shape, dtype=dtype, device=device)]
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -58,11 +80,11 @@ def test_layers_give_the_numbers_and_gradients_of_pyg(name, device):
     dtype = torch.float64 if device.type == "cpu" else torch.float32
     tolerance = 1e-10 if device.type == "cpu" else 1e-4
     theirs, ours = theirs.to(device, dtype), ours.to(device, dtype)
-    weight = torch.rand(edge_index.shape[1], dtype=dtype, device=device) if weighted else None
+    weight = of_each_edge(weighted, edge_index.shape[1], dtype, device)
     results = []
     for layer in (theirs, ours):
         x = torch.linspace(-1, 1, nodes * 6, dtype=dtype, device=device).view(nodes, 6).sin().requires_grad_()
-        more = [] if weight is None else [weight.clone().requires_grad_()]
+        more = [given.clone().requires_grad_() for given in weight]
         output = layer(x, edge_index, *more)
         output.mul(torch.arange(output.numel(), device=device).view(output.shape).cos()).sum().backward()
         results.append([output.detach(), x.grad, *[m.grad for m in more], *[p.grad for _, p in sorted(layer.named_parameters())]])
@@ -70,7 +92,7 @@ def test_layers_give_the_numbers_and_gradients_of_pyg(name, device):
         torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["SAGEConv", "GINConv", "GATConv"])
+@pytest.mark.parametrize("name", ["SAGEConv", "GINConv", "GATConv", "GATv2Conv", "GATv2Conv of edges"])
 def test_layers_of_sources_and_targets_are_those_of_pyg(name):
     edge_index = edges(7, 9, 30)
     pair = (torch.randn(9, 6), torch.randn(7, 6))
@@ -78,13 +100,16 @@ def test_layers_of_sources_and_targets_are_those_of_pyg(name):
         "SAGEConv": lambda l: l.SAGEConv((6, 6), 5),
         "GINConv": lambda l: l.GINConv(torch.nn.Linear(6, 5)),
         "GATConv": lambda l: l.GATConv((6, 6), 5, heads=2, add_self_loops=False),
+        "GATv2Conv": lambda l: l.GATv2Conv((6, 6), 5, heads=2),
+        "GATv2Conv of edges": lambda l: l.GATv2Conv((6, 6), 5, heads=2, edge_dim=3, fill_value=0.0),
     }[name]
     theirs, ours = make(pyg), make(nn.graph)
     ours.load_state_dict(theirs.state_dict())
-    expected = theirs(pair, edge_index)
-    torch.testing.assert_close(ours(pair, edge_index), expected)
+    more = of_each_edge(3 if "edges" in name else False, 30)
+    expected = theirs(pair, edge_index, *more)
+    torch.testing.assert_close(ours(pair, edge_index, *more), expected)
     graph = pumice.Graph(edge_index, (9, 7))
-    torch.testing.assert_close(ours(pair, graph), expected)
+    torch.testing.assert_close(ours(pair, graph, *more), expected)
 
 
 TYPED = {
@@ -95,6 +120,11 @@ TYPED = {
     "RGCNConv max": lambda l: l.RGCNConv(6, 4, 5, aggr="max"),
     "RGCNConv of embeddings": lambda l: l.RGCNConv(17, 4, 5),
     "RGCNConv of embeddings and bases": lambda l: l.RGCNConv(17, 4, 5, num_bases=3),
+    "RGATConv": lambda l: l.RGATConv(6, 4, 5),
+    "RGATConv of heads": lambda l: l.RGATConv(6, 4, 5, heads=3, attention_mechanism="within-relation"),
+    "RGATConv of bases": lambda l: l.RGATConv(6, 4, 5, num_bases=2, heads=2, concat=False),
+    "RGATConv of blocks": lambda l: l.RGATConv(6, 4, 5, num_blocks=2, bias=False, negative_slope=0.5),
+    "RGATConv of edges": lambda l: l.RGATConv(6, 4, 5, heads=2, edge_dim=3),
 }
 
 
@@ -103,6 +133,13 @@ def typed_edges(device):
     edge_type = torch.arange(89, device=device) % 4  # of 5 relations one has no edge
     edge_type[:5] = edge_type[5]
     return edge_index, edge_type
+
+
+UNUSED = ("w", "l1", "b1", "l2", "b2")  # of modulations of RGATConv
+
+
+def of_typed_edges(name, dtype=torch.float32, device="cpu"):
+    return [torch.arange(89 * 3, dtype=dtype, device=device).view(89, 3)] if "of edges" in name else []
 
 
 @pytest.mark.parametrize("name", TYPED)
@@ -116,10 +153,13 @@ def test_relational_layers_give_the_numbers_and_gradients_of_pyg(name, device):
     results = []
     for layer in (theirs, ours):
         x = torch.linspace(-1, 1, 17 * 6, dtype=dtype, device=device).view(17, 6).sin().requires_grad_()
-        output = layer(None if "embeddings" in name else x, edge_index, edge_type)
+        more = [m.sin().requires_grad_() for m in of_typed_edges(name, dtype, device)]
+        output = layer(None if "embeddings" in name else x, edge_index, edge_type, *more)
         output.mul(torch.arange(output.numel(), device=device).view(output.shape).cos()).sum().backward()
         gradients = [p.grad for _, p in sorted(layer.named_parameters())]
-        results.append([output.detach(), *([] if x.grad is None else [x.grad]), *gradients])
+        assert [g is None for g in gradients] == [n in UNUSED for n in sorted(dict(layer.named_parameters()))]
+        given = [x.grad for x in (x, *more) if x.grad is not None]
+        results.append([output.detach(), *given, *(g for g in gradients if g is not None)])
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
 
@@ -129,11 +169,43 @@ def test_relational_layers_compile_without_a_break(name):
     layer = TYPED[name](nn.graph)
     edge_index, edge_type = typed_edges("cpu")
     x = None if "embeddings" in name else torch.randn(17, 6)
-    expected = layer(x, edge_index, edge_type)
+    more = of_typed_edges(name)
+    expected = layer(x, edge_index, edge_type, *more)
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, edge_index, edge_type), expected)
+    torch.testing.assert_close(compiled(x, edge_index, edge_type, *more), expected)
     graph = pumice.TypedGraph(edge_index, edge_type, 17, 5).traceable()
-    torch.testing.assert_close(layer(x, graph), expected)
+    torch.testing.assert_close(layer(x, graph, None, *more), expected)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_layer_for_each_type_is_that_of_pyg(bias, device):
+    dtype = torch.float64 if device.type == "cpu" else torch.float32
+    tolerance = 1e-10 if device.type == "cpu" else 1e-4
+    theirs, ours = (l.HeteroLinear(6, 5, 4, bias=bias).to(device, dtype) for l in (pyg, nn.graph))
+    ours.load_state_dict(theirs.state_dict())
+    types = torch.tensor([3, 0, 0, 3, 1, 0, 3], device=device)  # of 4 types one has no row
+    results = []
+    for layer in (theirs, ours):
+        x = torch.linspace(-1, 1, 42, dtype=dtype, device=device).view(7, 6).sin().requires_grad_()
+        output = layer(x, types)
+        output.square().sum().backward()
+        results.append([output.detach(), x.grad, *(p.grad for _, p in sorted(layer.named_parameters()))])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(b, a, rtol=tolerance, atol=tolerance)
+    compiled = torch.compile(copy.deepcopy(ours), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x, types), output)
+
+
+@pytest.mark.parametrize("name", ["RGATConv", "RGATConv of edges", "HeteroLinear"])
+def test_autocast_of_typed_layers_computes_in_half_precision(name):
+    edge_index, edge_type = typed_edges("cpu")
+    layer = nn.graph.HeteroLinear(6, 4, 5) if name == "HeteroLinear" else TYPED[name](nn.graph)
+    more = [m.sin() for m in of_typed_edges(name)]
+    call = (torch.randn(17, 6), *([edge_type[:17]] if name == "HeteroLinear" else [edge_index, edge_type, *more]))
+    expected = layer(*call)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(*call)
+    torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.1)
 
 
 def test_a_typed_graph_is_copied_kept_and_made_once(monkeypatch):
@@ -220,7 +292,7 @@ def test_layers_compile_without_a_break(name):
     make, weighted = LAYERS[name]
     layer = make(nn.graph)
     edge_index = with_awkward_edges(17, 60)
-    weight = [torch.rand(edge_index.shape[1])] if weighted else []
+    weight = of_each_edge(weighted, edge_index.shape[1])
     x = torch.randn(17, 6)
     compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x, edge_index, *weight), layer(x, edge_index, *weight))
@@ -231,7 +303,7 @@ def test_autocast_computes_in_half_precision(name):
     make, weighted = LAYERS[name]
     layer = make(nn.graph)
     edge_index = with_awkward_edges(17, 60)
-    weight = [torch.rand(edge_index.shape[1])] if weighted else []
+    weight = of_each_edge(weighted, edge_index.shape[1])
     x = torch.randn(17, 6)
     expected = layer(x, edge_index, *weight)
     with torch.autocast("cpu", torch.bfloat16):
@@ -350,6 +422,32 @@ MISTAKES = {
     "bounds that descend": (lambda: pumice.TypedRows([0, 3, 2]), r"begin\[2\] = 2 after 3"),
     "another aggregation": (lambda: nn.graph.SAGEConv(6, 5, aggr="median"), "aggr = 'median'"),
     "no channels": (lambda: nn.graph.GCNConv(0, 5), "in_channels = 0"),
+    "another filling": (lambda: nn.graph.GATConv(6, 5, edge_dim=2, fill_value="mul"), "fill_value = 'mul'"),
+    "features of edges of another width": (
+        lambda: nn.graph.GATv2Conv(6, 5, edge_dim=2)(torch.randn(7, 6), edges(7, 7, 5), torch.ones(5, 3)),
+        r"edge_attr has shape \(5, 3\): give \[5, 2\]",
+    ),
+    "features of edges that nobody takes": (
+        lambda: nn.graph.GATConv(6, 5)(torch.randn(7, 6), edges(7, 7, 5), torch.ones(5, 3)),
+        "edge_attr is given to a layer without edge_dim",
+    ),
+    "no features of targets": (
+        lambda: nn.graph.GATv2Conv((6, 6), 5)((torch.randn(7, 6), None), edges(7, 7, 5)),
+        "features of targets are None",
+    ),
+    "shared weights of other widths": (
+        lambda: nn.graph.GATv2Conv((6, 4), 5, share_weights=True),
+        "6 channels of sources and 4 of targets",
+    ),
+    "a modulation": (lambda: nn.graph.RGATConv(6, 4, 2, mod="scaled"), "mod = 'scaled'"),
+    "another attention": (
+        lambda: nn.graph.RGATConv(6, 4, 2, attention_mode="multiplicative-self-attention"),
+        "attention_mode = 'multiplicative-self-attention': choose additive-self-attention",
+    ),
+    "types of other rows": (
+        lambda: nn.graph.HeteroLinear(6, 4, 2)(torch.randn(7, 6), torch.zeros(5).long()),
+        r"type_vec is torch.int64, \(5,\): give int64 \[7\]",
+    ),
     "heads as text": (lambda: nn.graph.GATConv(6, 5, heads="2"), "heads"),
     "a sparse matrix": (
         lambda: nn.graph.SAGEConv(6, 5)(torch.randn(7, 6), torch.eye(7).to_sparse()),

@@ -3,9 +3,12 @@
 
 from ... import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .gat import GATConv
+from .gatv2 import GATv2Conv
 from .gcn import GCNConv
 from .gin import GINConv
+from .hetero_linear import HeteroLinear
+from .rgat import RGATConv
 from .rgcn import RGCNConv
 from .sage import SAGEConv
 
-__all__ = ["GATConv", "GCNConv", "GINConv", "RGCNConv", "SAGEConv"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "HeteroLinear", "RGATConv", "RGCNConv", "SAGEConv"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ... import _C
+from ... import _C, ops
 from ..._checks import kind_of
 from ..._tensors import check_real
 from ...graph import Graph
@@ -35,7 +35,7 @@ def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
                 "give one row for each node"
             )
         return edges
-    return _kept(edges, (sources, targets), lambda: Graph(edges, (sources, targets)))
+    return kept(edges, (sources, targets), lambda: Graph(edges, (sources, targets)))
 
 
 def as_typed_graph(
@@ -56,7 +56,7 @@ def as_typed_graph(
     call = (edges, types, (sources, targets), relations)
     if torch.compiler.is_compiling() or not isinstance(types, Tensor) or types.is_inference():
         return TypedGraph(*call)
-    return _kept(edges, (sources, targets, relations), lambda: TypedGraph(*call), types)
+    return kept(edges, (sources, targets, relations), lambda: TypedGraph(*call), types)
 
 
 class _Kept(NamedTuple):
@@ -66,7 +66,7 @@ class _Kept(NamedTuple):
     copies: tuple[Tensor, ...]
 
 
-def _kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types: Tensor) -> Any:
+def kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types: Tensor) -> Any:
     """What `make` makes of `edges`, and of their `types`, for such sizes, kept with `edges`."""
     if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
         return make()
@@ -118,6 +118,39 @@ def _with_loops(graph: Graph) -> WithLoops:
     both = torch.cat([edge_index, nodes.expand(2, -1)], 1)
     extended = Graph(both, (graph.columns, graph.rows))
     return WithLoops(extended, both[0], both[1], edge_index[0] == edge_index[1])
+
+
+def check_attributes(attributes: Any, graph: Graph, channels: int | None) -> Tensor:
+    """[E, channels]; a number for each edge is one channel. Raises UserError for other shapes."""
+    if isinstance(attributes, Tensor) and attributes.dim() == 1:
+        attributes = attributes.unsqueeze(1)
+    check_features("edge_attr", attributes)
+    if attributes.shape != (graph.entries, channels):
+        raise _C.UserError(
+            f"edge_attr has shape {tuple(attributes.shape)}: give [{graph.entries}, {channels}], a row for each edge"
+        )
+    return attributes
+
+
+def attributes_with_loops(graph: Graph, extended: WithLoops, attributes: Tensor, fill: float | Tensor | str) -> Tensor:
+    """Features of edges, and after them those of the loops that were added: `fill`, or what it makes of those that lead
+    to a node from others."""
+    loops = extended.graph.entries - graph.entries
+    if isinstance(fill, str):
+        collect = graph.derived("edges to targets", lambda _: _edges_to_targets(graph, extended))
+        filled = ops.spmm(collect, attributes, reduce="sum" if fill == "add" else fill)[:loops]
+    elif isinstance(fill, Tensor):
+        filled = fill.to(attributes.device, attributes.dtype).expand(loops, attributes.shape[1])
+    else:
+        filled = attributes.new_full((loops, attributes.shape[1]), fill)
+    return torch.cat([attributes, filled.to(attributes.dtype)])
+
+
+def _edges_to_targets(graph: Graph, extended: WithLoops) -> Graph:
+    """From edges to the nodes that they lead to; those that do not count lead to one more."""
+    targets = torch.where(extended.repeated, graph.rows, extended.target[: graph.entries])
+    edges = torch.arange(graph.entries, device=targets.device)
+    return Graph(torch.stack([edges, targets]), (graph.entries, graph.rows + 1))
 
 
 def check_features(name: str, x: Any) -> None:

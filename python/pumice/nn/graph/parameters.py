@@ -25,6 +25,41 @@ def check_aggr(aggr: Any, known: dict[str, str]) -> None:
         raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(known)}")
 
 
+FILLS = ("mean", "sum", "add", "max", "min")
+
+
+def check_fill(fill_value: Any) -> None:
+    """Raises UserError unless features of loops can be made of it."""
+    if isinstance(fill_value, Tensor) or (isinstance(fill_value, (int, float)) and not isinstance(fill_value, bool)):
+        return
+    if not isinstance(fill_value, str) or fill_value not in FILLS:
+        raise _C.UserError(f"fill_value = {fill_value!r}: give a number, a tensor, or {', '.join(FILLS)}")
+
+
+def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Raises UserError unless `value` is one of those that are known."""
+    if not isinstance(value, str) or value not in known:
+        raise _C.UserError(f"{name} = {value!r}: choose {', '.join(known)}")
+
+
+def check_blocks(num_bases: Any, num_blocks: Any, in_channels: int, out_channels: int) -> None:
+    """Raises UserError unless matrices can be made of so many bases or blocks."""
+    if num_bases is not None:
+        whole_number("num_bases", num_bases, 1)
+    if num_blocks is not None:
+        whole_number("num_blocks", num_blocks, 1)
+    if num_bases is not None and num_blocks is not None:
+        raise _C.UserError(f"num_bases = {num_bases} and num_blocks = {num_blocks}: give one of them")
+    if num_blocks is not None and (in_channels % num_blocks or out_channels % num_blocks):
+        raise _C.UserError(f"{num_blocks} blocks of {in_channels} and {out_channels} channels: give a divisor of both")
+
+
+def block_diagonal(weight: Tensor) -> Tensor:
+    """[relations, blocks, in, out] to [relations, blocks · in, blocks · out]."""
+    same = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
+    return torch.einsum("rbio,bc->rbico", weight, same).flatten(3).flatten(1, 2)
+
+
 def glorot_(weight: Tensor) -> None:
     """Uniform by Glorot, of the last two axes, as PyG draws weights."""
     bound = (6 / (weight.shape[-2] + weight.shape[-1])) ** 0.5

@@ -10,7 +10,7 @@ from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from ...typed_graph import TypedGraph
 from .edges import as_typed_graph, check_features, pair_of
-from .parameters import channel_pair, check_aggr, glorot_
+from .parameters import block_diagonal, channel_pair, check_aggr, check_blocks, glorot_
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
 
@@ -60,12 +60,8 @@ class RGCNConv(torch.nn.Module):
         self.in_channels_l = of_sources
         self.out_channels = whole_number("out_channels", out_channels, 1)
         self.num_relations = whole_number("num_relations", num_relations, 1, 65_535)
-        self.num_bases = None if num_bases is None else whole_number("num_bases", num_bases, 1)
-        self.num_blocks = None if num_blocks is None else whole_number("num_blocks", num_blocks, 1)
-        if num_bases is not None and num_blocks is not None:
-            raise _C.UserError(f"num_bases = {num_bases} and num_blocks = {num_blocks}: give one of them")
-        if num_blocks is not None and (of_sources % num_blocks or out_channels % num_blocks):
-            raise _C.UserError(f"{num_blocks} blocks of {of_sources} and {out_channels} channels: give a divisor of both")
+        check_blocks(num_bases, num_blocks, of_sources, out_channels)
+        self.num_bases, self.num_blocks = num_bases, num_blocks
         check_aggr(aggr, _REDUCTIONS)
         true_or_false("root_weight", root_weight)
         self.aggr = aggr
@@ -93,10 +89,7 @@ class RGCNConv(torch.nn.Module):
         weight = self.weight
         if self.comp is not None:
             return torch.einsum("rb,bio->rio", self.comp, weight)
-        if self.num_blocks is None:
-            return weight
-        same = torch.eye(self.num_blocks, dtype=weight.dtype, device=weight.device)
-        return torch.einsum("rbio,bc->rbico", weight, same).flatten(3).flatten(1, 2)
+        return weight if self.num_blocks is None else block_diagonal(weight)
 
     def forward(
         self,
