@@ -161,6 +161,8 @@ def test_products_of_entries_attention_and_typed_rows() -> None:
         lambda s, t, u: ops.edge_softmax(GRAPH, s, target=t, source=u, negative_slope=0.2),
         rows(7), rows(6), rows(5), twice=False,
     )  # fmt: skip
+    attention = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    check(lambda t, u, a, e: ops.edge_scores(GRAPH, t, u, a, e), rows(6), rows(5), attention, rows(7), twice=False)
     weight = torch.randn(3, 3, 2, dtype=torch.float64, requires_grad=True)
     check(lambda x, w: ops.typed_linear(x, w, pumice.TypedRows([0, 2, 2, 7])), rows(7), weight)
 
@@ -170,7 +172,7 @@ def test_every_operator_is_checked() -> None:
     checked = {
         "batch_norm", "convolution", "convolution_input_gradient", "convolution_weight_gradient",
         "from_dense", "global_pool", "interpolate", "pool", "prune", "reduce_rows", "take_rows",
-        "to_bev", "to_dense", "union_add", "edge_softmax", "rgms", "sddmm", "spmm", "typed_linear",
+        "to_bev", "to_dense", "union_add", "edge_scores", "edge_softmax", "rgms", "sddmm", "spmm", "typed_linear",
     }  # fmt: skip
     maps = {name for name in ops.__all__ if name.endswith("_map")}
     without_gradients = {"candidates", "finer_sites", "fold_batch_norm", "fused_convolution", "plan_of"}

@@ -138,6 +138,8 @@ def computing() -> dict[str, Callable[[Case], Arguments]]:
         "spmm_features_gradient": lambda c: (c.graph(), c.rows(20, 1), c.rows(7), c.picks("mean"), 5, 20, "mean"),
         "spmm_values_gradient": lambda c: (c.graph(), c.rows(5), c.rows(7), c.picks("sum"), 7, 20, 3, "sum"),
         "edge_softmax": lambda c: (c.graph(), c.rows(7), c.rows(5), c.rows(20), 20, 0.2),
+        "edge_scores": lambda c: (c.graph(), c.rows(7, 6), c.rows(5, 6), c.rows(2, 3), None, 20, 0.2),
+        "edge_scores of entries": lambda c: (c.graph(), c.rows(7), c.rows(5), c.rows(1), c.rows(20), 20, 0.2),
         "edge_softmax of entries": lambda c: (c.graph(), None, None, c.rows(20), 20, 1.0),
         "typed_linear": lambda c: (c.types(), c.rows(9), c.rows(36, 2).reshape(3, 3, 8).detach().requires_grad_()),
         "typed_linear_input_gradient": lambda c: (
@@ -178,6 +180,10 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
         "edge_softmax_gradient": lambda c: (
             c.graph(), c.rows(7, gradient=False), c.rows(5, gradient=False), None, 0.2,
             c.rows(20, gradient=False), c.rows(20, gradient=False),
+        ),
+        "edge_scores_gradient": lambda c: (
+            c.graph(), c.rows(7, gradient=False), c.rows(5, gradient=False), c.rows(1, gradient=False),
+            c.rows(20, gradient=False), 0.2, c.rows(20, 1, gradient=False),
         ),
         "create_graph": lambda c: (c.edges(), 7, 5),
         "create_typed_graph": lambda c: (c.edges(), torch.arange(20, device=c.device) % 3, 7, 5, 3),
@@ -292,7 +298,7 @@ def test_gradients_agree_with_finite_differences(name: str) -> None:
 
     inputs = [arguments[place] for place in places]
     assert torch.autograd.gradcheck(run, inputs)
-    if not name.startswith(("batch_norm", "spmm max", "edge_softmax")):  # which refuse, see below
+    if not name.startswith(("batch_norm", "spmm max", "edge_s")):  # which refuse, see below
         assert torch.autograd.gradgradcheck(run, inputs)
 
 
@@ -304,7 +310,7 @@ def test_a_second_derivative_of_the_norm_is_refused() -> None:
         first.sum().backward()
 
 
-@pytest.mark.parametrize("name", ["spmm max", "edge_softmax"])
+@pytest.mark.parametrize("name", ["spmm max", "edge_softmax", "edge_scores"])
 def test_a_second_derivative_of_what_picks_and_of_attention_is_refused(name: str) -> None:
     arguments = computing()[name](Case(torch.device("cpu")))
     made = operator(name)(*arguments)

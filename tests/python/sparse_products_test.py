@@ -271,6 +271,87 @@ def test_attention_of_one_axis_compiled_and_its_derivatives():
     )
 
 
+def scores_reference(edge_index, target, source, attention, entry, slope):
+    """[entries, heads] in float64, by way of [entries, heads, channels]."""
+    total = target.double()[edge_index[1]] + source.double()[edge_index[0]]
+    if entry is not None:
+        total = total + entry.double()
+    return (torch.nn.functional.leaky_relu(total, slope) * attention.double()).sum(-1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("channels, slope, of_entries", [(1, 0.2, False), (8, 0.0, True), (33, 0.2, True)])
+def test_scores_of_additive_attention_are_what_pytorch_says(channels, slope, of_entries, dtype, device):
+    if device.type == "cuda" and dtype == torch.float64:
+        pytest.skip("a device has no float64 attention")
+    for rows, columns, entries in CASES:
+        edge_index = edges(rows, columns, entries)
+        graph = pumice.Graph(edge_index.to(device), (columns, rows))
+        shapes = [(rows, 3, channels), (columns, 3, channels), (3, channels)] + [(entries, 3, channels)] * of_entries
+        given = [torch.randn(shape).to(dtype).requires_grad_() for shape in shapes]
+        expected = scores_reference(edge_index, *given, *[None] * (not of_entries), slope)
+        grad = torch.randn(entries, 3).to(dtype)
+        expected.backward(grad.double())
+        there = [t.detach().to(device).requires_grad_() for t in given]
+        got = ops.edge_scores(graph, *there, negative_slope=slope)
+        got.backward(grad.to(device))
+        tolerance = 8 * TOLERANCES[dtype]
+        torch.testing.assert_close(got.cpu().double(), expected, rtol=tolerance, atol=tolerance)
+        for ours, theirs in zip(there, given, strict=True):
+            torch.testing.assert_close(ours.grad.cpu().double(), theirs.grad.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_scores_of_one_axis_compiled_in_half_precision_and_their_derivatives():
+    graph = pumice.Graph(edges(7, 5, 20), (5, 7)).traceable()
+
+    def inputs(dtype=torch.float32):
+        torch.manual_seed(0)
+        return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in ((7, 2, 3), (5, 2, 3), (2, 3), (20, 2, 3))]
+
+    flat = [tensor[..., 0, :].detach().requires_grad_() for tensor in inputs(torch.float64)]
+    assert gradcheck(lambda *given: ops.edge_scores(graph, *given), flat)
+    (first,) = torch.autograd.grad(ops.edge_scores(graph, *flat).square().sum(), flat[0], create_graph=True)
+    with pytest.raises(pumice.UserError, match="edge_scores has no second derivative"):
+        first.sum().backward()
+
+    def score(*given):
+        return ops.edge_scores(graph, *given).square().sum()
+
+    for count in (3, 4):
+        gradients = []
+        for run in (score, torch.compile(score, fullgraph=True, backend="aot_eager")):
+            given = inputs()[:count]
+            run(*given).backward()
+            gradients.append([tensor.grad for tensor in given])
+        for eager, compiled in zip(*gradients, strict=True):
+            assert torch.equal(eager, compiled)
+    call = (graph.token, *(t.detach().flatten(1).requires_grad_() for t in inputs()[:2]), inputs()[2], None, 20, 0.2)
+    torch.library.opcheck(torch.ops.pumice.edge_scores.default, call)
+    given = inputs()
+    expected = ops.edge_scores(graph, *given).detach()
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = ops.edge_scores(graph, *given)
+    assert scores.dtype == torch.bfloat16
+    torch.testing.assert_close(scores.float(), expected, rtol=0.05, atol=0.05)
+    scores.sum().backward()
+    assert all(tensor.grad.dtype == torch.float32 for tensor in given)
+
+
+WRONG_SCORES = {
+    "other heads": (((7, 2, 3), (5, 2, 3), (3, 3)), r"attention \(3, 3\): give"),
+    "one axis of two": (((7, 6), (5, 2, 3), (2, 3)), r"target has shape \(7, 6\)"),
+    "other rows": (((6, 2, 3), (5, 2, 3), (2, 3)), "target has 6 rows and the pattern 7"),
+    "other channels of entries": (((7, 2, 3), (5, 2, 3), (2, 3), (20, 6)), r"entry has shape \(20, 6\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SCORES)
+def test_scores_of_what_does_not_fit_get_a_sentence(name):
+    shapes, said = WRONG_SCORES[name]
+    with pytest.raises(pumice.UserError, match=said):
+        ops.edge_scores(pumice.Graph(edges(7, 5, 20), (5, 7)), *(torch.zeros(shape) for shape in shapes))
+
+
 DENSE = torch.tensor([[0.0, 2.0, 0.0, 3.0], [0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 4.0, 0.0], [0.0, 0.0, 0.0, 5.0]])
 
 

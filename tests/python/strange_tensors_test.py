@@ -293,6 +293,10 @@ ENTRIES: dict[str, Entry] = {
     "ops.sddmm": Entry(
         lambda left, right: ops.sddmm(GRAPH, left, right), {"left": (N, C), "right": (N, C)}
     ),
+    "ops.edge_scores": Entry(
+        lambda target, source, attention, entry: ops.edge_scores(GRAPH, target, source, attention, entry),
+        {"target": (N, 2, C), "source": (N, 2, C), "attention": (2, C), "entry": (12, 2, C)},
+    ),
     "ops.edge_softmax": Entry(
         lambda scores, target, source: ops.edge_softmax(GRAPH, scores, target=target, source=source),
         {"scores": (12, 2), "target": (N, 2), "source": (N, 2)},

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import _C
 from .._checks import number_from
-from .._tensors import check_floating
+from .._tensors import check_real
 from ..graph import Graph, check_graph
 from . import modes
 from .library.scores import NO_SECOND
@@ -50,9 +50,10 @@ def edge_scores(
         tensor([2., 6.])
     """
     check_graph(graph)
-    check_floating(target)
-    for name, tensor in (("target", target), ("source", source), ("attention", attention), ("entry", entry)):
-        modes.look(name, tensor, optional=name == "entry")
+    for name, tensor in (("target", target), ("source", source), ("attention", attention)):
+        modes.look(name, tensor)
+        check_real(name, tensor)
+    check_real("entry", entry)
     slope = number_from("negative_slope", negative_slope, 0.0, 1e30)
     dtype = modes.autocast_dtype(target)
     if dtype is not None:
