@@ -33,6 +33,7 @@ LAYERS = {
     "SAGE max": lambda l, c: l.SAGEConv(c, c, aggr="max"),
     "GIN": lambda l, c: l.GINConv(torch.nn.Linear(c, c)),
     "GAT, 4 heads": lambda l, c: l.GATConv(c, c // 4, heads=4),
+    "GATv2, 4 heads": lambda l, c: l.GATv2Conv(c, c // 4, heads=4),
 }
 
 
@@ -121,7 +122,7 @@ def compare(name, kind, edge_index, nodes, options):
         spread = f"{min(row['Pumice'][what]):.3f}-{max(row['Pumice'][what]):.3f}"
         shown.append(f"{a:8.3f} {b:8.3f} ({spread}) {a / b:5.2f}x")
     memory = (row["PyG"]["memory"], row["Pumice"]["memory"])
-    print(f"{name:14s} {kind:13s} {shown[0]:36s} {shown[1]:36s} {memory[0]:7.0f} {memory[1]:7.0f} MiB", flush=True)
+    print(f"{name:14s} {kind:14s} {shown[0]:36s} {shown[1]:36s} {memory[0]:7.0f} {memory[1]:7.0f} MiB", flush=True)
 
 
 def main():
@@ -132,7 +133,7 @@ def main():
     parser.add_argument("--graphs", nargs="*", default=[name for name, _, _ in SIZES])
     options = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, fp32, {options.channels} channels, milliseconds")
-    print(f"{'graph':14s} {'layers':13s} {'inference: PyG, Pumice':36s} {'training step: PyG, Pumice':36s} memory of a step")
+    print(f"{'graph':14s} {'layers':14s} {'inference: PyG, Pumice':36s} {'training step: PyG, Pumice':36s} memory of a step")
     for name, (row, column, nodes) in power_law_graphs().items():
         if name not in options.graphs:
             continue
@@ -141,7 +142,7 @@ def main():
             try:
                 compare(name, kind, edge_index, nodes, options)
             except torch.OutOfMemoryError as error:
-                print(f"{name:14s} {kind:13s} {str(error)[:80]}")
+                print(f"{name:14s} {kind:14s} {str(error)[:80]}")
             torch.cuda.empty_cache()
         x = torch.randn(nodes, 128, device="cuda")
         graph = pumice.Graph(edge_index, nodes)
