@@ -2,12 +2,14 @@
 #include <pumice/kernels/edge_map.hpp>
 
 #include "kernels/cpu/entry_rows.hpp"
+#include "kernels/cpu/leaky_rows.hpp"
 #include "kernels/cpu/row_ranges.hpp"
 
 namespace pumice {
 
 void edge_map(const EdgeMapArguments& arguments) {
   const cpu::EntryKernels& kernels = cpu::entry_kernels(arguments.left.dtype());
+  const cpu::LeakyKernels& scores = cpu::leaky_kernels(arguments.left.dtype());
   const cpu::HeadRows rows(arguments.pattern, arguments.right, {}, arguments.output.extent(1));
   const std::int64_t channels = arguments.left.extent(1);
   cpu::for_rows(arguments.pattern, channels, [&](std::int64_t row) {
@@ -18,12 +20,12 @@ void edge_map(const EdgeMapArguments& arguments) {
       if (!arguments.attention.defined()) {
         kernels.dot(rows.of(row, head), left, output, rows.heads());
       } else {
-        kernels.leaky(rows.of(row, head),
-                      {.own = left,
-                       .attention = cpu::element_at(arguments.attention, from),
-                       .entry = cpu::element_at(arguments.entry, from),
-                       .slope = arguments.negative_slope},
-                      output, rows.heads());
+        scores.score(rows.of(row, head),
+                     {.own = left,
+                      .attention = cpu::element_at(arguments.attention, from),
+                      .entry = cpu::element_at(arguments.entry, from),
+                      .slope = arguments.negative_slope},
+                     output, rows.heads());
       }
     }
   });

@@ -60,21 +60,6 @@ class HeadRows {
   std::int64_t channels_;
 };
 
-/// A head's part of the scores of a row.
-struct LeakyRow {
-  const void* own;         // of the row
-  const void* attention;   // of the head
-  const void* entry;       // of the head and entry number 0; null: zeros
-  double slope;
-};
-
-/// Where gradients of such scores go.
-struct LeakyGradient {
-  void* own;         // of the row and head
-  void* entry;       // of the head and entry number 0; null: not wanted
-  void* attention;   // of the head, in the compute type, to which is added; null: not wanted
-};
-
 struct EntryKernels {
   /// output[c] = scale · Σ of the entries.
   void (*sum)(const EntryRow& row, double scale, void* output);
@@ -83,11 +68,6 @@ struct EntryKernels {
   void (*most)(const EntryRow& row, double sign, void* output, std::int64_t* source);
   /// output[number · output_pitch] = left · feature row of each entry.
   void (*dot)(const EntryRow& row, const void* left, void* output, std::int64_t output_pitch);
-  /// The same of attention · leaky(own + feature row + entry).
-  void (*leaky)(const EntryRow& row, const LeakyRow& score, void* output,
-                std::int64_t output_pitch);
-  /// The row's values are the gradient of its scores.
-  void (*leaky_gradient)(const EntryRow& row, const LeakyRow& score, const LeakyGradient& to);
 };
 
 const EntryKernels& entry_kernels(DType storage);

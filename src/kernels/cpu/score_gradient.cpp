@@ -8,7 +8,7 @@
 
 #include <pumice/core/parallel.hpp>
 
-#include "kernels/cpu/entry_rows.hpp"
+#include "kernels/cpu/leaky_rows.hpp"
 #include "kernels/cpu/row_ranges.hpp"
 
 namespace pumice {
@@ -27,12 +27,12 @@ std::int64_t work_of_range(const CsrView& pattern, std::int64_t channels) {
 
 void gradient_of_row(const ScoreGradientArguments& arguments, const cpu::HeadRows& rows,
                      std::int64_t row, void* share, std::int64_t bytes_of_share) {
-  const cpu::EntryKernels& kernels = cpu::entry_kernels(arguments.own.dtype());
+  const cpu::LeakyKernels& kernels = cpu::leaky_kernels(arguments.own.dtype());
   const std::int64_t channels = arguments.own.extent(1);
   for (std::int64_t head = 0; head < rows.heads(); ++head) {
     const std::int64_t from = head * rows.channels();
     const std::int64_t at = row * channels + from;
-    kernels.leaky_gradient(
+    kernels.gradient(
         rows.of(row, head),
         {.own = cpu::element_at(arguments.own, at),
          .attention = cpu::element_at(arguments.attention, from),
