@@ -208,6 +208,67 @@ def test_autocast_of_typed_layers_computes_in_half_precision(name):
     torch.testing.assert_close(output.float(), expected, rtol=0.1, atol=0.1)
 
 
+HETERO = (
+    ["paper", "author", "place"],
+    [("paper", "cites", "paper"), ("author", "writes", "paper"), ("paper", "written by", "author"), ("place", "of", "author")],
+)
+
+
+def of_types(dtype=torch.float32, device="cpu"):
+    """Features and edges by type; one type of edges has none, and of one it is not said."""
+    counts = {"paper": 9, "author": 5, "place": 3}
+    x = {n: torch.linspace(-1, 1, c * 6, dtype=dtype, device=device).view(c, 6).sin().requires_grad_() for n, c in counts.items()}
+    found = {kind: edges(counts[kind[2]], counts[kind[0]], 20).to(device) for kind in HETERO[1][:3]}
+    found[HETERO[1][2]] = found[HETERO[1][2]][:, :0]
+    return x, found
+
+
+@pytest.mark.parametrize("out_channels, heads", [(6, 1), (6, 3), (8, 2)])
+def test_transformers_of_types_give_the_numbers_and_gradients_of_pyg(out_channels, heads, device):
+    dtype = torch.float64 if device.type == "cpu" else torch.float32
+    tolerance = 1e-10 if device.type == "cpu" else 1e-4
+    theirs, ours = (l.HGTConv(6, out_channels, HETERO, heads).to(device, dtype) for l in (pyg, nn.graph))
+    state = theirs.state_dict()
+    for name in state:
+        if name.startswith(("skip", "p_rel")):
+            state[name] = torch.rand_like(state[name])
+    theirs.load_state_dict(state), ours.load_state_dict(state)
+    results = []
+    for layer in (theirs, ours):
+        x, found = of_types(dtype, device)
+        output = layer(x, found)
+        assert set(output) == {"paper", "author"}
+        sum((part * torch.arange(part.numel(), device=device).view(part.shape).cos()).sum() for part in output.values()).backward()
+        gradients = {name: p.grad for name, p in layer.named_parameters() if p.grad is not None and bool(p.grad.any())}
+        results.append(({**{n: o.detach() for n, o in output.items()}, **{f"of {n}": t.grad for n, t in x.items() if n != "place"}, **gradients}))
+    assert set(results[0]) == set(results[1])
+    for name, expected in results[0].items():
+        torch.testing.assert_close(results[1][name], expected, rtol=tolerance, atol=tolerance)
+    compiled = torch.compile(copy.deepcopy(ours), fullgraph=True, backend="aot_eager")
+    for name, part in compiled(*of_types(dtype, device)).items():
+        torch.testing.assert_close(part, output[name])
+
+
+def test_transformers_of_types_compute_in_half_precision_and_keep_their_graph(monkeypatch):
+    layer = nn.graph.HGTConv(6, 6, HETERO, heads=2)
+    made = []
+
+    class Counted(pumice.Graph):
+        def __init__(self, *arguments):
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(nn.graph.hgt, "Graph", Counted)
+    x, found = of_types()
+    expected = layer(x, found)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(x, found)
+    for name, part in output.items():
+        torch.testing.assert_close(part.float(), expected[name], rtol=0.1, atol=0.1)
+    assert len(made) == 1
+    assert set(layer(x, {})) == {"paper", "author"}
+
+
 def test_a_typed_graph_is_copied_kept_and_made_once(monkeypatch):
     edge_index, edge_type = typed_edges("cpu")
     graph = pumice.TypedGraph(edge_index, edge_type, 17, 5)
@@ -448,6 +509,16 @@ MISTAKES = {
         lambda: nn.graph.HeteroLinear(6, 4, 2)(torch.randn(7, 6), torch.zeros(5).long()),
         r"type_vec is torch.int64, \(5,\): give int64 \[7\]",
     ),
+    "edges of an unknown type": (
+        lambda: nn.graph.HGTConv(6, 4, HETERO)(of_types()[0], {("paper", "is", "paper"): edges(9, 9, 5)}),
+        "edge_index_dict has .'paper', 'is', 'paper'.: there are edges of",
+    ),
+    "edges that lead to another type": (
+        lambda: nn.graph.HGTConv(6, 4, HETERO)(of_types()[0], {HETERO[1][2]: torch.tensor([[0], [7]])}),
+        "has row 1 from 7 to 7 where there are 5 nodes",
+    ),
+    "types of no nodes": (lambda: nn.graph.HGTConv(6, 4, (["a"], [("a", "to", "b")])), r"metadata\[1\] has .'a', 'to', 'b'."),
+    "heads that do not divide": (lambda: nn.graph.HGTConv(6, 4, HETERO, heads=3), "3 heads of 4 channels"),
     "heads as text": (lambda: nn.graph.GATConv(6, 5, heads="2"), "heads"),
     "a sparse matrix": (
         lambda: nn.graph.SAGEConv(6, 5)(torch.randn(7, 6), torch.eye(7).to_sparse()),

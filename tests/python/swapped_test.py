@@ -152,6 +152,8 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "GATv2Conv": (nn.graph.GATv2Conv(4, 3, edge_dim=2), {"x": ROWS, "edge_index": EDGES, "edge_attr": torch.ones(3, 2)}),
     "RGATConv": (nn.graph.RGATConv(4, 3, 2, edge_dim=2), {"x": ROWS, "edge_index": EDGES,
                                                           "edge_type": torch.tensor([0, 1, 1]), "edge_attr": torch.ones(3, 2)}),
+    "HGTConv": (nn.graph.HGTConv(4, 4, (["a"], [("a", "to", "a")])), {"x_dict": {"a": ROWS},
+                                                                     "edge_index_dict": {("a", "to", "a"): EDGES}}),
     "HeteroLinear": (nn.graph.HeteroLinear(4, 3, 2), {"x": ROWS, "type_vec": torch.tensor([0, 1])}),
     "RGCNConv": (nn.graph.RGCNConv(4, 3, 2), {"x": ROWS, "edge_index": EDGES, "edge_type": torch.tensor([0, 1, 1])}),
     "voxelize": (pumice.voxelize, {"points": torch.rand(5, 3), "features": torch.rand(5, 2), "size": 0.5,

@@ -7,8 +7,9 @@ from .gatv2 import GATv2Conv
 from .gcn import GCNConv
 from .gin import GINConv
 from .hetero_linear import HeteroLinear
+from .hgt import HGTConv
 from .rgat import RGATConv
 from .rgcn import RGCNConv
 from .sage import SAGEConv
 
-__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "HeteroLinear", "RGATConv", "RGCNConv", "SAGEConv"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "HGTConv", "HeteroLinear", "RGATConv", "RGCNConv", "SAGEConv"]
