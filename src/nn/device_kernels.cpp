@@ -90,7 +90,7 @@ void add_fused(std::vector<LayerShape>& layers, const ResidualBlock& block) {
 /// Each shape once.
 std::vector<LayerShape> layers_of(const Module& network) {
   std::vector<LayerShape> layers;
-  for (const Module* module : network.modules()) {
+  for (const ParameterTree* module : network.modules()) {
     LayerShape layer;
     if (const auto* block = dynamic_cast<const ResidualBlock*>(module)) add_fused(layers, *block);
     if (const auto* convolution = dynamic_cast<const Convolution*>(module)) {

@@ -21,7 +21,7 @@ std::uint64_t hash_bytes(const void* data, std::size_t size, std::uint64_t hash 
 
 }   // namespace
 
-void initialize(Module& network, std::uint64_t seed) {
+void initialize(ParameterTree& network, std::uint64_t seed) {
   for (const NamedParameter& named : network.parameters()) {
     const ParameterSpec& spec = named.parameter->spec();
     Tensor& values = named.parameter->edit();
@@ -37,7 +37,7 @@ void initialize(Module& network, std::uint64_t seed) {
   }
 }
 
-std::uint64_t fingerprint(const Module& network) {
+std::uint64_t fingerprint(const ParameterTree& network) {
   std::uint64_t hash = kFnvBasis;
   for (const NamedParameter& named : network.parameters()) {
     const Tensor& values = named.parameter->value();

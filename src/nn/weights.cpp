@@ -62,7 +62,7 @@ std::string differences(const std::vector<NamedParameter>& parameters, const Saf
 
 }   // namespace
 
-void load_weights(Module& network, const std::filesystem::path& path, const LoadOptions& options) {
+void load_weights(ParameterTree& network, const std::filesystem::path& path, const LoadOptions& options) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::vector<NamedParameter> parameters = network.parameters();
   const std::string differing = differences(parameters, file, options);
@@ -77,7 +77,7 @@ void load_weights(Module& network, const std::filesystem::path& path, const Load
   }
 }
 
-void save_weights(const Module& network, const std::filesystem::path& path,
+void save_weights(const ParameterTree& network, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata) {
   std::vector<NamedTensor> entries;
   for (const auto& [name, parameter] : network.parameters()) {

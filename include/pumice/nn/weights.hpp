@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include <pumice/nn/module.hpp>
+#include <pumice/nn/parameter_tree.hpp>
 
 namespace pumice::nn {
 
@@ -18,10 +18,10 @@ struct LoadOptions {
 /// that are missing, that belong to nothing, and whose shape or type differs; then nothing is
 /// changed. PyTorch's `num_batches_tracked` beside a norm's parameters is passed over: the running
 /// statistics move by a fixed momentum.
-void load_weights(Module& network, const std::filesystem::path& path,
+void load_weights(ParameterTree& network, const std::filesystem::path& path,
                   const LoadOptions& options = {});
 
-void save_weights(const Module& network, const std::filesystem::path& path,
+void save_weights(const ParameterTree& network, const std::filesystem::path& path,
                   const std::map<std::string, std::string>& metadata = {});
 
 }   // namespace pumice::nn
