@@ -15,6 +15,7 @@ void add_conv_command(CLI::App& app);
 void add_spmm_command(CLI::App& app);
 void add_sddmm_command(CLI::App& app);
 void add_rgms_command(CLI::App& app);
+void add_rgcn_command(CLI::App& app);
 void add_simulate_command(CLI::App& app);
 void add_voxelize_command(CLI::App& app);
 void add_view_command(CLI::App& app);

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   cli::add_spmm_command(app);
   cli::add_sddmm_command(app);
   cli::add_rgms_command(app);
+  cli::add_rgcn_command(app);
   cli::add_simulate_command(app);
   cli::add_voxelize_command(app);
   cli::add_view_command(app);

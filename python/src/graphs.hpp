@@ -46,6 +46,7 @@ inline StreamView home_of(const TypedRowsHandle& types) {
 EntryReduction reduction_of(const std::string& name);
 
 void bind_typed_rows(nb::module_& module);
+void bind_typed_edges(nb::module_& module);
 void bind_graphs(nb::module_& module);
 void bind_samples(nb::module_& module);
 void bind_edge_scores(nb::module_& module);

@@ -140,5 +140,6 @@ NB_MODULE(_C, module) {
   bind_edge_scores(module);
   bind_typed_rows(module);
   bind_samples(module);
+  bind_typed_edges(module);
   bind_weights(module);
 }

@@ -61,6 +61,7 @@ nb::dict card_of(const nn::ModelCard& card) {
   result["classes"] = card.classes;
   result["labels"] = card.labels;
   result["colours"] = card.colours;
+  if (card.relational) result["widths"] = card.relational->widths;
   return result;
 }
 

@@ -129,6 +129,16 @@ std::int64_t parse_number_below(std::string_view word, std::int64_t limit, const
   return *number;
 }
 
+struct EdgeWords {
+  std::string_view source, target, relation;
+};
+
+void add_numbers(const EdgeWords& words, const std::string& here, detail::EdgeList& list) {
+  const std::int64_t source = parse_number_below(words.source, kMostNodes, here, "source");
+  const std::int64_t target = parse_number_below(words.target, kMostNodes, here, "target");
+  list.add(source, target, parse_number_below(words.relation, kMostRelations, here, "relation"));
+}
+
 std::vector<std::string_view> cut_at_commas(std::string_view line) {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -182,9 +192,7 @@ TypedEdges read_numbered_triples_from(std::span<const std::byte> bytes, std::str
     const std::vector<std::string_view> parts = cut_at_commas(line);
     PUMICE_EXPECTS(parts.size() == 3, here, ": \"", excerpt(line),
                    "\" where three whole numbers are needed: source, relation, target");
-    list.add(parse_number_below(parts[0], kMostNodes, here, "source"),
-             parse_number_below(parts[2], kMostNodes, here, "target"),
-             parse_number_below(parts[1], kMostRelations, here, "relation"));
+    add_numbers({parts[0], parts[2], parts[1]}, here, list);
   }
   TypedEdges edges = list.take();
   detail::count_numbers(edges);
@@ -206,9 +214,7 @@ TypedEdges read_openke_from(std::span<const std::byte> bytes, std::string_view n
     const std::vector<std::string_view> parts = detail::words(line);
     PUMICE_EXPECTS(parts.size() == 3, here, ": \"", excerpt(line),
                    "\" where three whole numbers are needed: source, target, relation");
-    list.add(parse_number_below(parts[0], kMostNodes, here, "source"),
-             parse_number_below(parts[1], kMostNodes, here, "target"),
-             parse_number_below(parts[2], kMostRelations, here, "relation"));
+    add_numbers({parts[0], parts[1], parts[2]}, here, list);
   }
   PUMICE_EXPECTS(list.size() == announced, name, ": its first line announces ", announced,
                  " edges, and ", list.size(), " follow; it was cut off, or correct that number");

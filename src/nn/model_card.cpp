@@ -18,6 +18,10 @@ namespace {
 constexpr std::string_view kFeatures = "x,y,z,intensity";
 constexpr std::size_t kMostClasses = 4096;
 constexpr std::size_t kQuoted = 160;   // characters of an entry: 20 colours
+constexpr std::string_view kRelational = "rgcn";
+constexpr std::int64_t kMostNodes = 2'147'483'647;
+constexpr std::int64_t kMostRelations = 65'535;
+constexpr std::size_t kMostLayers = 256;
 constexpr std::int64_t kMostChannels = std::int64_t{1} << 20;   // as of MinkUNet42
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -46,12 +50,18 @@ class Reader {
   ModelCard read() const {
     ModelCard card;
     if (const std::string* network = find("network")) card.network = *network;
-    card.in_channels = read_count("in_channels");
+    const bool is_relational = card.network == kRelational;
+    // Of nodes without features it is their number.
+    card.in_channels = read_count("in_channels", is_relational ? kMostNodes : kMostChannels);
     card.outputs = read_count("outputs");
     if (const std::string* features = find("features")) {
       require(*features == kFeatures, "features", "networks run on x,y,z,intensity");
     }
-    if (const std::string* widths = find("widths")) card.widths = read_widths(*widths);
+    if (is_relational) {
+      card.relational = read_relational(card);
+    } else if (const std::string* widths = find("widths")) {
+      card.widths = read_widths(*widths);
+    }
     if (const std::string* size = find("voxel_size")) card.voxel_size = read_size(*size);
     if (const std::string* classes = find("classes")) read_classes(*classes, card);
     return card;
@@ -68,13 +78,60 @@ class Reader {
                    printable(entries_.at(key), kQuoted), "\"; ", remedy);
   }
 
-  std::optional<std::int64_t> read_count(const char* key) const {
+  std::optional<std::int64_t> read_count(const char* key, std::int64_t most = kMostChannels) const {
     const std::string* text = find(key);
     if (text == nullptr) return std::nullopt;
     const auto count = parse<std::int64_t>(*text);
-    require(count && *count >= 1 && *count <= kMostChannels, key,
-            "it takes a whole number from 1 to 1048576");
+    require(count && *count >= 1 && *count <= most, key,
+            "it takes a whole number from 1 to " + std::to_string(most));
     return count;
+  }
+
+  /// Of an entry that a network cannot do without.
+  std::string_view needed(const char* key) const {
+    const std::string* text = find(key);
+    PUMICE_EXPECTS(text != nullptr, file_, ": its metadata says network = \"", kRelational,
+                   "\" and not its ", key, "; write it with pumice.save_weights");
+    return *text;
+  }
+
+  RelationalCard read_relational(ModelCard& card) const {
+    (void)needed("in_channels");
+    (void)needed("relations");
+    RelationalCard relational;
+    relational.widths = read_layer_widths(needed("widths"));
+    relational.relations = *read_count("relations", kMostRelations);
+    relational.bases = read_count("bases");
+    relational.blocks = read_count("blocks");
+    require(!relational.bases || !relational.blocks, "blocks", "it takes bases or blocks");
+    const auto layers = read_count("layers");
+    require(!layers || *layers == static_cast<std::int64_t>(relational.widths.size()), "layers",
+            "it takes one width for each");
+    require(!card.outputs || *card.outputs == relational.widths.back(), "outputs",
+            "it takes the last of its widths");
+    card.outputs = relational.widths.back();
+    if (const std::string* activation = find("activation"))
+      require(*activation == "relu", "activation", "there is relu between layers");
+    if (const std::string* aggr = find("aggr")) {
+      require(*aggr == "mean" || *aggr == "sum" || *aggr == "max", "aggr",
+              "it takes mean, sum or max");
+      relational.reduction = *aggr == "mean"  ? EntryReduction::mean
+                             : *aggr == "sum" ? EntryReduction::sum
+                                              : EntryReduction::max;
+    }
+    return relational;
+  }
+
+  std::vector<std::int64_t> read_layer_widths(std::string_view text) const {
+    const std::vector<std::string_view> parts = split(text, ',');
+    std::vector<std::int64_t> widths;
+    for (const std::string_view part : parts) {
+      const auto width = parse<std::int64_t>(part);
+      require(parts.size() <= kMostLayers && width && *width >= 1 && *width <= kMostChannels,
+              "widths", "it takes 1 to 256 whole numbers from 1 to 1048576, one for each layer");
+      widths.push_back(*width);
+    }
+    return widths;
   }
 
   MinkUNetWidths read_widths(const std::string& text) const {

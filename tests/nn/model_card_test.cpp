@@ -56,6 +56,52 @@ TEST(ModelCard, IsRefusedWhereItContradictsItself) {
   }
 }
 
+Metadata relational_metadata() {
+  return {{"network", "rgcn"}, {"layers", "2"},        {"in_channels", "1080876"},
+          {"widths", "16,4"},  {"outputs", "4"},       {"relations", "90"},
+          {"bases", "30"},     {"activation", "relu"}, {"aggr", "mean"}};
+}
+
+TEST(ModelCard, OfRelationalNetworksSaysWhatTheyAreMadeOf) {
+  const ModelCard card = card_of(relational_metadata());
+  ASSERT_TRUE(card.relational);
+  EXPECT_EQ(card.in_channels, 1'080'876);
+  EXPECT_EQ(card.outputs, 4);
+  EXPECT_EQ(card.widths, std::nullopt);
+  EXPECT_EQ(card.relational->widths, (std::vector<std::int64_t>{16, 4}));
+  EXPECT_EQ(card.relational->relations, 90);
+  EXPECT_EQ(card.relational->bases, 30);
+  EXPECT_EQ(card.relational->blocks, std::nullopt);
+  EXPECT_EQ(card.relational->reduction, EntryReduction::mean);
+  EXPECT_FALSE(card_of({{"network", "minkunet42"}, {"relations", "90"}}).relational);
+
+  const auto with = [](const char* key, const char* value) {
+    Metadata metadata = relational_metadata();
+    metadata[key] = value;
+    return complaint(metadata);
+  };
+  EXPECT_EQ(with("layers", "3"),
+            "w.safetensors: its metadata says layers = \"3\"; it takes one width for each");
+  EXPECT_EQ(with("outputs", "5"),
+            "w.safetensors: its metadata says outputs = \"5\"; it takes the last of its widths");
+  EXPECT_EQ(with("blocks", "2"),
+            "w.safetensors: its metadata says blocks = \"2\"; it takes bases or blocks");
+  EXPECT_EQ(with("activation", "tanh"),
+            "w.safetensors: its metadata says activation = \"tanh\"; there is relu between layers");
+  EXPECT_EQ(with("aggr", "add"),
+            "w.safetensors: its metadata says aggr = \"add\"; it takes mean, sum or max");
+  for (const char* widths : {"", "16,", "16,0", "16;4", "many", "16,4,1048577"})
+    EXPECT_NE(with("widths", widths).find("it takes 1 to 256 whole numbers"), std::string::npos);
+  EXPECT_NE(with("relations", "65536").find("from 1 to 65535"), std::string::npos);
+  for (const char* key : {"in_channels", "widths", "relations"}) {
+    Metadata metadata = relational_metadata();
+    metadata.erase(key);
+    EXPECT_EQ(complaint(metadata),
+              "w.safetensors: its metadata says network = \"rgcn\" and not its " +
+                  std::string(key) + "; write it with pumice.save_weights");
+  }
+}
+
 /// An entry of 400,000 bytes is no sentence of 400,000 bytes, and no command for a terminal.
 TEST(ModelCard, QuotesEntriesInOneShortLine) {
   const std::string evil = "\x1b[31m\n" + std::string(400000, 'e');

@@ -11,9 +11,19 @@
 #include <vector>
 
 #include <pumice/core/safetensors.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
 #include <pumice/nn/networks.hpp>
 
 namespace pumice::nn {
+
+/// Of a network of relational graph convolutions, "rgcn".
+struct RelationalCard {
+  std::vector<std::int64_t> widths;
+  std::int64_t relations = 0;
+  std::optional<std::int64_t> bases;
+  std::optional<std::int64_t> blocks;
+  EntryReduction reduction = EntryReduction::mean;
+};
 
 /// Every entry may be absent: files that say nothing are weights all the same.
 ///
@@ -26,11 +36,22 @@ namespace pumice::nn {
 ///   classes      "car,road,…": names in the order of the outputs, as many
 ///   colours      "#5fa8ff,#c65bd6,…": one a class
 ///   labels       "10 252,40 60,…": the numbers of label files that each class stands for
+///
+/// Where the network is "rgcn", these too; it says in_channels, widths and relations:
+///
+///   in_channels  of a node's features; of nodes without features their number
+///   layers       "2"
+///   widths       "16,4": what comes out of each layer, the last of them scores
+///   activation   "relu", between layers; others are refused
+///   relations    "90"
+///   bases        "30", or blocks "4": what its matrices are made of; absent: they are whole
+///   aggr         "mean", "sum" or "max" of the neighbours of a relation
 struct ModelCard {
   std::string network;
   std::optional<std::int64_t> in_channels;
-  std::optional<std::int64_t> outputs;   // those of `classes` where only they are said
-  std::optional<MinkUNetWidths> widths;
+  std::optional<std::int64_t> outputs;               // those of `classes` where only they are said
+  std::optional<MinkUNetWidths> widths;              // of minkunet42
+  std::optional<RelationalCard> relational;          // of rgcn
   std::optional<std::array<double, 3>> voxel_size;   // metres, x y z
   std::vector<std::string> classes;
   std::vector<std::array<std::uint8_t, 3>> colours;   // red, green, blue of each class, or none

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include <pumice/core/safetensors.hpp>
 #include <pumice/nn/relational_convolution.hpp>
 
 namespace pumice::nn {
@@ -18,6 +19,11 @@ struct RelationalNetworkOptions {
   bool root_weight = true;
   bool bias = true;
 };
+
+/// Of weights whose metadata says that they are of such a network, and of the tensors beside it,
+/// which show whether there are root weights and biases. UserError where both do not agree: making
+/// the network takes no more memory than the file has bytes, times the number of its blocks.
+RelationalNetworkOptions relational_options(const SafetensorsFile& file);
 
 /// Layers `convs.0`, `convs.1`, … with ReLU between them.
 class RelationalNetwork final : public ParameterTree {

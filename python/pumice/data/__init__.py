@@ -1,8 +1,9 @@
-"""Provides datasets, augmentations and batches for the segmentation of point clouds, graphs of classified nodes, generated
-graphs, and batches of sampled neighbours."""
+"""Provides datasets, augmentations and batches for the segmentation of point clouds, graphs of classified nodes and of typed
+edges, generated graphs, and batches of sampled neighbours."""
 
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .augment import Compose, Drop, Flip, Jitter, Mix, Rotate, Scale, Shift, Sometimes
+from .entities import EntityClasses, TypedEdges, entities, typed_edges
 from .folders import (
     SEMANTIC_KITTI_TRAIN,
     SEMANTIC_KITTI_VALIDATION,
@@ -26,6 +27,7 @@ __all__ = [
     "WAYMO",
     "Compose",
     "Drop",
+    "EntityClasses",
     "Flip",
     "Jitter",
     "LabelMap",
@@ -41,13 +43,16 @@ __all__ = [
     "Shift",
     "SimulatedScans",
     "Sometimes",
+    "TypedEdges",
     "VoxelDataset",
     "Waymo",
     "collate",
+    "entities",
     "grid_edges",
     "majority_labels",
     "one_thread",
     "planetoid",
     "power_law_edges",
     "rmat_edges",
+    "typed_edges",
 ]

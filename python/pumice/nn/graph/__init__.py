@@ -10,6 +10,7 @@ from .hetero_linear import HeteroLinear
 from .hgt import HGTConv
 from .rgat import RGATConv
 from .rgcn import RGCNConv
+from .rgcn_network import RGCN
 from .sage import SAGEConv
 
-__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "HGTConv", "HeteroLinear", "RGATConv", "RGCNConv", "SAGEConv"]
+__all__ = ["GATConv", "GATv2Conv", "GCNConv", "GINConv", "HGTConv", "HeteroLinear", "RGATConv", "RGCN", "RGCNConv", "SAGEConv"]
