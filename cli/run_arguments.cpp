@@ -85,6 +85,8 @@ nn::ModelCard read_card(const RunArguments& arguments) {
   const SafetensorsFile file = SafetensorsFile::open(arguments.weights);
   nn::ModelCard card = nn::read_model_card(file);
   const std::string weights = "--weights " + file.name();
+  PUMICE_EXPECTS(!card.relational, weights,
+                 " are of a network for graphs; run them with `pumice rgcn`");
   const nn::NetworkInfo& info = nn::find_network(arguments.network);
   PUMICE_EXPECTS(card.network.empty() || card.network == info.name, weights, " are for ",
                  printable(card.network), ", not for ", info.name,

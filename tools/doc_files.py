@@ -17,7 +17,7 @@ from threading import Lock
 # Names in pages that stand for such files. A command that writes one of them replaces it.
 NAMES = re.compile(
     r"(?<![\w/.=-])(?:scan\.bin|[ab]\.bin|000000\.bin|000000\.label|sweep\.ply|few\.ply|in\.safetensors|matrix\.mtx|"
-    r"(?:features|rows|graph)\.safetensors|weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
+    r"(?:features|rows|graph|network|edges)\.safetensors|weights\.safetensors|(?:net|model)\.pth|train\.py|semantickitti)(?![\w.])"
 )
 PLY_TYPES = {"float": "f", "double": "d", "uint": "I", "int": "i", "ushort": "H", "short": "h", "uchar": "B", "char": "b"}
 COLUMNS = ("x", "y", "z", "intensity", "label")
@@ -83,15 +83,28 @@ class Files:
         (self.folder / name).write_text(PLY_HEAD.format(len(points)) + rows, encoding="ascii")
 
     def make_safetensors(self, name):
-        """Weights of a network, or what `pumice conv`, `spmm`, `sddmm` and `rgms` read."""
+        """Weights of a network, or what `pumice conv`, `spmm`, `sddmm`, `rgms` and `rgcn` read."""
         if name == "weights.safetensors":
             shutil.copy(self.root / "models/streets.safetensors", self.folder / name)
+            return
+        edges = {
+            "edge_index": ("I64", [2, 3], struct.pack("<6q", 0, 1, 3, 2, 2, 0)),
+            "edge_type": ("I64", [3], struct.pack("<3q", 0, 1, 1)),
+        }
+        if name == "edges.safetensors":
+            self.write_tensors(name, edges)
+            return
+        if name == "network.safetensors":  # of four nodes without features
+            self.write_tensors(name, {
+                "convs.0.weight": ("F32", [2, 4, 3], struct.pack("<24f", *range(24))),
+                "convs.0.root": ("F32", [4, 3], struct.pack("<12f", *range(12))),
+                "convs.0.bias": ("F32", [3], struct.pack("<3f", *range(3))),
+            }, {"network": "rgcn", "in_channels": "4", "widths": "3", "relations": "2"})
             return
         if name == "graph.safetensors":
             self.write_tensors(name, {
                 "features": ("F32", [4, 2], struct.pack("<8f", *range(8))),
-                "edge_index": ("I64", [2, 3], struct.pack("<6q", 0, 1, 3, 2, 2, 0)),
-                "edge_type": ("I64", [3], struct.pack("<3q", 0, 1, 1)),
+                **edges,
                 "weight": ("F32", [2, 2, 3], struct.pack("<12f", *range(12))),
                 "grad_output": ("F32", [4, 3], struct.pack("<12f", *range(12))),
             })
@@ -109,9 +122,9 @@ class Files:
         }
         self.write_tensors(name, parts)
 
-    def write_tensors(self, name, parts):
+    def write_tensors(self, name, parts, metadata=None):
         """`parts`: type, shape and bytes by name."""
-        header, data = {}, b""
+        header, data = {"__metadata__": metadata} if metadata else {}, b""
         for key, (kind, shape, content) in parts.items():
             header[key] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
             data += content

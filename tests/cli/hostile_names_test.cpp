@@ -3,6 +3,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
+
 #include <pumice/nn/networks.hpp>
 #include <pumice/nn/weights.hpp>
 
@@ -71,6 +75,34 @@ TEST_F(HostileNamesTest, OfFilesThatAreRead) {
   look_twice({"conv", evil(".in"), evil("2.safetensors")});
   look({"conv", evil(".in"), evil("2.safetensors"), "--mode", "inverse"}, 1);
   look({"conv", evil(".in"), evil("2.safetensors"), "--kernel", "5"}, 1);
+}
+
+/// Of graphs: metadata that says a network, names of tensors, and terms of triples.
+TEST_F(HostileNamesTest, OfGraphsThatAreRead) {
+  const std::string text = "\x1b[31ma\n\xe2\x80\xae" + std::string(5000, 'e');   // is UTF-8
+  const Tensor matrices = Tensor::full({2, 3, 2}, DType::f32, 1);
+  const std::vector<NamedTensor> weights{{"convs.0.weight", matrices}};
+  std::map<std::string, std::string> said{
+      {"network", "rgcn"}, {"in_channels", "3"}, {"widths", "2"}, {"relations", "2"}};
+  write_safetensors(evil(".w"), weights, said);
+  std::filesystem::create_directory(evil(""));
+  std::ofstream(evil("") + "/" + kEvil + ".csv") << "0,0,2\n1,1,0\n";
+  look_twice({"rgcn", evil(".w"), evil(""), evil("2.safetensors")});
+  std::ofstream(evil("") + "/" + kEvil + ".csv") << "0," << kEvil << ",2\n";
+  look({"rgcn", evil(".w"), evil(""), evil("2.safetensors")}, 1);
+  std::filesystem::rename(evil("") + "/" + kEvil + ".csv", evil("") + "/" + kEvil + ".nt");
+  look({"rgcn", evil(".w"), evil(""), evil("2.safetensors")}, 1);
+  for (const char* key : {"network", "widths", "relations", "in_channels", "aggr", "activation"}) {
+    std::map<std::string, std::string> evil_said = said;
+    evil_said[key] = text;
+    write_safetensors(evil(".w"), weights, evil_said);
+    look({"rgcn", evil(".w"), evil(""), evil("2.safetensors")}, 1);
+  }
+  write_safetensors(evil(".w"), std::vector<NamedTensor>{{text, matrices}}, said);
+  look({"rgcn", evil(".w"), evil(""), evil("2.safetensors")}, 1);
+  write_safetensors(evil(".w"),
+                    std::vector<NamedTensor>{{"convs.0.weight", matrices}, {text, matrices}}, said);
+  look({"rgcn", evil(".w"), evil(".w"), evil("2.safetensors")}, 1);
 }
 
 TEST_F(HostileNamesTest, OfPlacesInTheEnvironment) {

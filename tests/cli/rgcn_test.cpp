@@ -191,6 +191,10 @@ TEST_F(RgcnTest, SaysWhatDoesNotFit) {
   const std::vector<NamedTensor> uneven{{"edge_index", index}, {"edge_type", few}};
   write_safetensors(path("graph.safetensors"), uneven);
   EXPECT_NE(said().find("edge_index is [2, 200] and edge_type [1]"), std::string::npos);
+  write_points(path("scan.ply"), slope(20, 30));
+  EXPECT_NE(run({"run", "minkunet42", path("scan.ply"), "--weights", path("weights.safetensors")})
+                .err.find("are of a network for graphs; run them with `pumice rgcn`"),
+            std::string::npos);
   EXPECT_NE(run_it(path("")).err.find("no train2id.txt"), std::string::npos);
 }
 
