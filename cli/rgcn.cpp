@@ -71,12 +71,12 @@ void run_rgcn(const RgcnArguments& arguments) {
   const GraphInput input = read_graph(arguments.graph, options.relations);
   const std::int64_t nodes = nodes_of(input, options, graph_name);
 
+  const Stream stream(parse_device(arguments.device));   // outlives what is ordered by it
   nn::RelationalNetwork network(options);
   network.to(precision.dtype);   // before loading: f64 weights keep their bits
   nn::load_weights(network, arguments.weights, {.convert = true});
   network.eval();
 
-  const Stream stream(parse_device(arguments.device));
   network.to(stream);
   Tensor features;
   if (input.features.defined()) features = copy_to(stream, input.features.to(precision.dtype));
