@@ -75,7 +75,7 @@ std::string_view take_literal(std::string_view& rest) {
   if (!rest.starts_with('"')) return {};
   std::size_t end = 1;
   while (end < rest.size() && rest[end] != '"')
-    end += rest[end] == '\\' ? 2 : 1;
+    end += rest[end] == '\\' ? std::size_t{2} : std::size_t{1};
   if (end >= rest.size()) return {};
   rest.remove_prefix(end + 1);
   if (rest.starts_with('@')) {
