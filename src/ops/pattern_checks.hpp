@@ -5,6 +5,7 @@
 
 #include <pumice/core/error.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/kernels/gather_reduce.hpp>
 
 #include "ops/checks.hpp"
 
@@ -40,12 +41,31 @@ inline void rows_of(ConstTensorView tensor, const CsrView& pattern, std::int64_t
                  " rows and the pattern ", rows, ' ', whose, ": give one row for each");
 }
 
+inline bool picks(EntryReduction reduction) {
+  return reduction == EntryReduction::max || reduction == EntryReduction::min;
+}
+
 /// Channels are cut into so many.
 inline void head_count(std::int64_t heads, std::int64_t channels, const char* op) {
   constexpr std::int64_t kMostHeads = 65535;   // blocks along the second axis of a launch
   PUMICE_EXPECTS(heads >= 1 && channels % heads == 0, op, ": ", heads, " heads of ", channels,
                  " channels: give a divisor");
   PUMICE_EXPECTS(heads <= kMostHeads, op, ": ", heads, " heads: give at most ", kMostHeads);
+}
+
+/// [entries, heads]; undefined as it is.
+inline ConstTensorView entry_values(ConstTensorView values, const CsrView& pattern,
+                                    std::int64_t entries, ConstTensorView features,
+                                    const char* op) {
+  if (!values.defined()) return values;
+  lies_with(values, pattern, op, "values");
+  const bool fits = (values.rank() == 1 || values.rank() == 2) && values.rows() == entries;
+  PUMICE_EXPECTS(fits, op, ": values have shape ", to_string(values.shape()), ": give [", entries,
+                 "] or [", entries, ", heads], one for each entry");
+  same_dtype(values, features.dtype(), op, "values", "features");
+  const std::int64_t heads = values.rank() == 2 ? values.extent(1) : 1;
+  head_count(heads, features.extent(1), op);
+  return {values.raw(), values.dtype(), {entries, heads}, values.stream()};
 }
 
 /// By its size.

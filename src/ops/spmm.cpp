@@ -14,30 +14,11 @@
 namespace pumice {
 namespace {
 
-bool picks(EntryReduction reduction) {
-  return reduction == EntryReduction::max || reduction == EntryReduction::min;
-}
-
-/// [entries, heads]; undefined as it is.
-ConstTensorView checked_values(ConstTensorView values, const CsrView& pattern,
-                               ConstTensorView features, const char* op) {
-  if (!values.defined()) return values;
-  checks::lies_with(values, pattern, op, "values");
-  const bool fits =
-      (values.rank() == 1 || values.rank() == 2) && values.rows() == pattern.entries();
-  PUMICE_EXPECTS(fits, op, ": values have shape ", to_string(values.shape()), ": give [",
-                 pattern.entries(), "] or [", pattern.entries(), ", heads], one for each entry");
-  checks::same_dtype(values, features.dtype(), op, "values", "features");
-  const std::int64_t heads = values.rank() == 2 ? values.extent(1) : 1;
-  checks::head_count(heads, features.extent(1), op);
-  return {values.raw(), values.dtype(), {pattern.entries(), heads}, values.stream()};
-}
-
 /// Undefined for sum and mean, which read none.
 ConstTensorView checked_source(ConstTensorView source, const CsrView& pattern,
                                ConstTensorView grad_output, EntryReduction reduction,
                                const char* op) {
-  if (!picks(reduction)) return {};
+  if (!checks::picks(reduction)) return {};
   PUMICE_EXPECTS(
       source.defined() && source.dtype() == DType::i64 && source.shape() == grad_output.shape(), op,
       ": source is ", source.defined() ? to_string(source.shape()) : "undefined",
@@ -76,11 +57,12 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
   const char* const op = "spmm";
   checks::pattern_size(pattern, op);
   checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
-  const ConstTensorView weights = checked_values(values, pattern, features, op);
+  const ConstTensorView weights =
+      checks::entry_values(values, pattern, pattern.entries(), features, op);
   const Shape shape{pattern.rows, features.extent(1)};
   SpmmResult result;
   result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
-  if (picks(reduction))
+  if (checks::picks(reduction))
     result.source = places.source.make(shape, DType::i64, features.stream(), "places.source");
   const GatherReduceArguments arguments{
       .pattern = pattern,
@@ -101,7 +83,8 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
   checks::pattern_size(pattern, op);
   checks::is_transpose(backwards, pattern, op);
   checks::rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
-  const ConstTensorView weights = checked_values(values, pattern, grad_output, op);
+  const ConstTensorView weights =
+      checks::entry_values(values, pattern, pattern.entries(), grad_output, op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
@@ -110,7 +93,7 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                                  result.view());
     return result;
   }
-  if (picks(reduction)) {
+  if (checks::picks(reduction)) {
     cpu::picked_features_gradient(backwards, weights, grad_output, chosen, result.view());
     return result;
   }
@@ -142,7 +125,7 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
     cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view());
     return result;
   }
-  if (picks(reduction)) {
+  if (checks::picks(reduction)) {
     cpu::picked_values_gradient(pattern, features, grad_output, chosen, result.view());
     return result;
   }

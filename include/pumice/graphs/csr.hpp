@@ -76,18 +76,15 @@ class Csr {
   /// the stream of the lists, the next call that waits raises it.
   Csr(std::int64_t rows, std::int64_t columns, ConstTensorView row, ConstTensorView column,
       const EntryNames& names = {});
+  /// Of lists that fit each other, on `device` (check_pattern looks).
+  Csr(std::int64_t rows, std::int64_t columns, Device device, PatternLists lists)
+      : rows_(rows), columns_(columns), device_(device), lists_(std::move(lists)) {}
 
   /// Valid as long as this pattern.
   CsrView view() const&;
   CsrView view() const&& = delete;
 
  private:
-  friend Csr transposed(const CsrView& pattern, StreamView stream);
-  friend Csr copy_to(StreamView stream, const CsrView& pattern);
-  friend Csr copy_to_host(const CsrView& pattern, StreamView stream);
-  Csr(std::int64_t rows, std::int64_t columns, Device device, PatternLists lists)
-      : rows_(rows), columns_(columns), device_(device), lists_(std::move(lists)) {}
-
   std::int64_t rows_ = 0;
   std::int64_t columns_ = 0;
   Device device_{};

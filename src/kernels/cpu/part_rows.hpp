@@ -1,0 +1,60 @@
+// The entries of a row, brought together from the lines of its parts.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <pumice/core/parallel.hpp>
+#include <pumice/formats/decomposed.hpp>
+
+#include "kernels/cpu/entry_rows.hpp"
+#include "kernels/cpu/row_ranges.hpp"
+
+namespace pumice::cpu {
+
+/// For one thread: lists that are kept from row to row.
+class PartRows {
+ public:
+  /// `in_order`: as in the pattern, for who asks which of equals is the first.
+  PartRows(const Decomposed& parts, bool in_order) : parts_(parts), in_order_(in_order) {}
+
+  /// Which columns, numbers and how many entries; what else a row has is left as it is. Valid until
+  /// the next call. A row that is one line of single entries is looked at where it lies.
+  void find(std::int64_t row, EntryRow& to);
+
+ private:
+  struct Found {
+    std::int64_t place;
+    std::int64_t number;
+    std::int32_t column;
+  };
+  void append(const PartLine& line);
+  void put_in_order();
+
+  const Decomposed& parts_;
+  bool in_order_;
+  std::vector<std::int32_t> column_;
+  std::vector<std::int64_t> number_;
+  std::vector<Found> found_;
+};
+
+/// Calls body(row, rows) for all rows, on all threads, each with a PartRows of its own; `channels`:
+/// of what each entry moves.
+template <class Body>
+void for_part_rows(const Decomposed& parts, std::int64_t channels, bool in_order, Body&& body) {
+  constexpr std::int64_t kWork = std::int64_t{1} << 16;   // channels of entries: some 10 us
+  const CsrView bounds{.rows = parts.rows(), .row_begin = parts.row_begin()};
+  const auto ranges =
+      row_ranges(bounds, std::max<std::int64_t>(kWork / std::max<std::int64_t>(channels, 1), 1));
+  constexpr std::int64_t kRangesOfTask = 8;   // share the lists of one PartRows
+  parallel_for(static_cast<std::int64_t>(ranges.size()) - 1, kRangesOfTask,
+               [&](std::int64_t first, std::int64_t last) {
+                 PartRows rows(parts, in_order);
+                 for (std::int64_t row = ranges[static_cast<std::size_t>(first)];
+                      row < ranges[static_cast<std::size_t>(last)]; ++row)
+                   body(row, rows);
+               });
+}
+
+}   // namespace pumice::cpu
