@@ -16,7 +16,7 @@ EXTENSION = f"{PACKAGE}._C"
 # docs/architecture.md has the same table, with a sentence for each layer.
 LAYERS = {
     "base": ["_checks", "_entries", "_framework", "_needs_torch", "_program", "_progress", "_registry", "_tensors", "_version", "_where", "doctor", "window"],
-    "sites": ["_fields", "_objects", "_sites", "coords", "graph", "typed_graph"],
+    "sites": ["_fields", "_objects", "_sites", "coords", "formats", "graph", "typed_graph"],
     "operators": ["ops"],
     "tensors": ["_torch_functions", "joining", "points", "tensor", "tensor_values", "view", "voxels"],
     "layers": ["nn"],

@@ -60,7 +60,7 @@ UserError.__str__ = _shown_in_lines  # type: ignore[method-assign]
 InternalError.__doc__ = "A mistake of Pumice's own, a RuntimeError: please report it."
 
 if _TYPE_CHECKING:
-    from . import compat, convert, data, losses, metrics, models, nn, ops
+    from . import compat, convert, data, formats, losses, metrics, models, nn, ops
     from .coords import Coordinates
     from .graph import Graph
     from .joining import cat, collate
@@ -79,6 +79,7 @@ _WITH_TORCH = {
     "metrics": "pumice.metrics",
     "compat": "pumice.compat",
     "convert": "pumice.convert",
+    "formats": "pumice.formats",
     "models": "pumice.models",
     "nn": "pumice.nn",
     "ops": "pumice.ops",

@@ -19,6 +19,7 @@ std::string described_object(const std::string& type) {
   if (type == "Map") return "a map, as pumice.ops.submanifold_map and its like make";
   if (type == "Sites") return "Coordinates, as x.coords of a sparse tensor x";
   if (type == "Graph") return "a graph, as pumice.Graph(edge_index) makes";
+  if (type == "Decomposed") return "parts, as pumice.formats.decompose makes";
   if (type == "TypedRows") return "types of rows, as pumice.TypedRows(begin) makes";
   if (type == "Window") return "the window of a layer, as layer.window";
   return "a " + type + " of the extension";

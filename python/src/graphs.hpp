@@ -45,6 +45,7 @@ inline StreamView home_of(const TypedRowsHandle& types) {
 /// "sum", "mean", "max", "min"; UserError for others.
 EntryReduction reduction_of(const std::string& name);
 
+void bind_formats(nb::module_& module);
 void bind_typed_rows(nb::module_& module);
 void bind_typed_edges(nb::module_& module);
 void bind_graphs(nb::module_& module);

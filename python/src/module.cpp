@@ -138,6 +138,7 @@ NB_MODULE(_C, module) {
   bind_rows(module);
   bind_graphs(module);
   bind_edge_scores(module);
+  bind_formats(module);
   bind_typed_rows(module);
   bind_samples(module);
   bind_typed_edges(module);

@@ -61,6 +61,13 @@ void check_lists(const PartView& part, std::int64_t rows, const PartName& name) 
                    ": give numbers from 0 on");
 }
 
+bool is_single(const PartView& part) {
+  if (part.shape.positions() != 1) return false;
+  for (std::size_t slot = 0; slot < part.entry.size(); ++slot)
+    if (part.entry[slot] < 0 && part.column[slot] >= 0) return false;
+  return true;
+}
+
 }   // namespace
 
 PartView Part::view() const& {
@@ -80,6 +87,7 @@ Decomposed::Decomposed(DecomposedLists lists) : lists_(std::move(lists)) {
                  " rows: give one more than rows");
   for (std::size_t part = 0; part < views_.size(); ++part) {
     check_lists(views_[part], lists_.rows, {part});
+    views_[part].is_single = is_single(views_[part]);
     PUMICE_EXPECTS(!views_[part].entry.empty() || views_.size() == 1 || views_[part].slots() == 0,
                    PartName{part}, " of ", views_.size(),
                    " has no numbers of entries: these are places where there is one part alone");

@@ -42,6 +42,8 @@ struct PartView {
   /// entry, and its place its number.
   std::span<const std::int64_t> entry{};
   std::span<const std::int64_t> type_begin{};   // [types + 1] lines of each type; empty: no types
+  /// Slots are single entries, and only padding holds none; found out by Decomposed.
+  bool is_single = false;
 
   std::int64_t lines() const { return static_cast<std::int64_t>(row.size()); }
   std::int64_t slots() const { return static_cast<std::int64_t>(column.size()); }

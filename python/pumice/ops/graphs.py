@@ -10,6 +10,7 @@ from torch import Tensor
 from .. import _C
 from .._checks import number_from
 from .._tensors import check_floating
+from ..formats import Decomposition
 from ..graph import Graph, check_graph
 from . import modes
 from .library.graphs import NO_SECOND, NO_SECOND_ATTENTION, PICKS, heads_of
@@ -18,12 +19,12 @@ _ops = torch.ops.pumice
 _REDUCTIONS = ("sum", "mean", "max", "min")
 
 
-def spmm(graph: Graph, features: Tensor, values: Tensor | None = None, reduce: str = "sum") -> Tensor:
+def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None = None, reduce: str = "sum") -> Tensor:
     """The sum, mean, max or min of values · features over the entries of each row: of a graph, over the edges that
     lead to each target. Sums are kept in float32 (float64 for float64) and rounded once; the same bits every time.
 
     Args:
-        graph: the entries, on the device of the features.
+        graph: the entries, on the device of the features; or parts that `formats.decompose` cut a graph into.
         features: [columns, C], or [columns, heads, C].
         values: [entries], or [entries, heads] of which head h weighs the h-th part of the channels, in the order of
             `edge_index`; default: 1.
@@ -41,7 +42,7 @@ def spmm(graph: Graph, features: Tensor, values: Tensor | None = None, reduce: s
         tensor([[ 0.],
                 [12.]])
     """
-    check_graph(graph)
+    _check_entries(graph)
     check_floating(features)
     if not isinstance(reduce, str) or reduce not in _REDUCTIONS:
         raise _C.UserError(f"reduce = {reduce!r}: choose {', '.join(_REDUCTIONS)}")
@@ -60,12 +61,12 @@ def spmm(graph: Graph, features: Tensor, values: Tensor | None = None, reduce: s
     return output if len(shape) == 2 else output.reshape(graph.rows, *shape[1:])
 
 
-def sddmm(graph: Graph, left: Tensor, right: Tensor) -> Tensor:
+def sddmm(graph: Graph | Decomposition, left: Tensor, right: Tensor) -> Tensor:
     """The dot product of its row of `left` and its column of `right` for each entry: of a graph, of each edge's target
     and source.
 
     Args:
-        graph: the entries, on the device of the features.
+        graph: the entries, on the device of the features; or parts that `formats.decompose` cut a graph into.
         left: [rows, C], or [rows, heads, C].
         right: [columns, C], or [columns, heads, C].
     Returns:
@@ -79,7 +80,7 @@ def sddmm(graph: Graph, left: Tensor, right: Tensor) -> Tensor:
         >>> ops.sddmm(graph, torch.eye(2), torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor([2., 4.])
     """
-    check_graph(graph)
+    _check_entries(graph)
     for name, tensor in (("left", left), ("right", right)):
         modes.look(name, tensor)
     left, right = _in_one_type(left, right)
@@ -157,7 +158,25 @@ def features_gradient(values: Tensor | None, grad: Tensor, graph: _C.Graph, redu
     return _features_gradient(values, grad, graph, reduce)
 
 
-def _multiplied(graph: Graph, features: Tensor, values: Tensor | None, reduce: str) -> Tensor:
+def _check_entries(graph: Any) -> None:
+    """Raises UserError unless it is a graph or its parts."""
+    if not isinstance(graph, Decomposition):
+        check_graph(graph)
+
+
+def _whole(parts: Decomposition, features: Tensor) -> _C.Graph:
+    """The graph that gradients go over. Raises UserError where a call is traced, which parts cannot be."""
+    if modes.traced(features):
+        raise _C.UserError("parts of a graph do not go through compiled functions: give the graph, parts.graph")
+    return parts.graph.graph
+
+
+def _multiplied(graph: Graph | Decomposition, features: Tensor, values: Tensor | None, reduce: str) -> Tensor:
+    if isinstance(graph, Decomposition):
+        whole = _whole(graph, features)
+        if modes.wants_gradient(features, values):
+            return _part_product(values, features, graph._parts, whole, reduce)
+        return _C.part_spmm(graph._parts, values, features, reduce)[0]
     if modes.traced(features):
         return _ops.spmm(graph.token, values, features, graph.rows, graph.entries, reduce)[0]
     if not modes.wants_gradient(features, values):
@@ -165,7 +184,12 @@ def _multiplied(graph: Graph, features: Tensor, values: Tensor | None, reduce: s
     return _product(values, features, graph.graph, reduce)
 
 
-def _products(graph: Graph, left: Tensor, right: Tensor, heads: int) -> Tensor:
+def _products(graph: Graph | Decomposition, left: Tensor, right: Tensor, heads: int) -> Tensor:
+    if isinstance(graph, Decomposition):
+        whole = _whole(graph, left)
+        if modes.wants_gradient(left, right):
+            return _part_products(left, right, graph._parts, whole, heads)
+        return _C.part_sddmm(graph._parts, left, right, heads)
     if modes.traced(left):
         none = left.new_empty((0, 0), dtype=torch.int64)
         return _ops.spmm_values_gradient(graph.token, right, left, none, graph.rows, graph.entries, heads, "sum")
@@ -258,6 +282,44 @@ class _EntryProducts(torch.autograd.Function):
         return of_features, of_grad, None, None, None
 
 
+class _PartProduct(torch.autograd.Function):
+    """Over parts; its gradients go over the graph, whose entries have the same numbers."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: Tensor | None, features: Tensor, parts: _C.Decomposed, graph: _C.Graph, reduce: str
+    ) -> Tensor:
+        output, source = _C.part_spmm(parts, values, features, reduce)
+        ctx.save_for_backward(values, features, source)
+        ctx.call = (graph, reduce)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        values, features, source = ctx.saved_tensors
+        made = product_gradients(values, features, grad, source, *ctx.call, ctx.needs_input_grad[:2])
+        return *made, None, None, None
+
+
+class _PartProducts(torch.autograd.Function):
+    """[entries, heads]: products of rows and columns over parts."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, left: Tensor, right: Tensor, parts: _C.Decomposed, graph: _C.Graph, heads: int
+    ) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.graph = graph
+        return _C.part_sddmm(parts, left, right, heads)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        left, right = ctx.saved_tensors
+        of_left = _product(grad, right, ctx.graph, "sum") if ctx.needs_input_grad[0] else None
+        of_right = _features_gradient(grad, left, ctx.graph, "sum") if ctx.needs_input_grad[1] else None
+        return of_left, of_right, None, None, None
+
+
 class _PickedGradient(torch.autograd.Function):
     """Of maxima and minima."""
 
@@ -322,6 +384,8 @@ class _AttentionGradient(torch.autograd.Function):
 _product = modes.function(_Product)
 _features_gradient = modes.function(_FeaturesGradient)
 _entry_products = modes.function(_EntryProducts)
+_part_product = modes.function(_PartProduct)
+_part_products = modes.function(_PartProducts)
 _picked_gradient = modes.function(_PickedGradient)
 _attention = modes.function(_Attention)
 _attention_gradient = modes.function(_AttentionGradient)

@@ -20,7 +20,8 @@ class PartRows {
   PartRows(const Decomposed& parts, bool in_order) : parts_(parts), in_order_(in_order) {}
 
   /// Which columns, numbers and how many entries; what else a row has is left as it is. Valid until
-  /// the next call. A row that is one line of single entries is looked at where it lies.
+  /// the next call. A row whose lines of single entries follow each other is looked at where it
+  /// lies.
   void find(std::int64_t row, EntryRow& to);
 
  private:
