@@ -97,6 +97,10 @@ class Decomposition:
     CPU. Entries have the numbers that they have in the graph, so values and gradients are the same tensors for both,
     and gradients go over the graph.
 
+    Raises:
+        UserError: where it is called itself.
+    Waits:
+        Never.
     Example:
         >>> graph = pumice.Graph(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]]))
         >>> cut = pumice.formats.decompose(graph, "hyb", widths=[1, 2])
@@ -116,7 +120,7 @@ class Decomposition:
     _graph: Graph | None
     _parts: _C.Decomposed
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self) -> None:
         raise _C.UserError("a Decomposition is made of a graph: call pumice.formats.decompose(graph, ...)")
 
     @classmethod
@@ -292,11 +296,12 @@ def _take(graph: Graph, parts: Any) -> Decomposition:
 
 
 def blocks_of(matrix: Any) -> tuple[Decomposition, Tensor]:
-    """(decomposition, values [entries]) of a BSR matrix, of which every element is an entry: the values are shared, and
-    entries numbered as they lie.
+    """Takes the blocks of a BSR matrix as they are: every element is an entry, numbered as it lies.
 
     Args:
         matrix: a sparse BSR tensor of PyTorch on the CPU, or a BSR matrix or array of SciPy.
+    Returns:
+        (decomposition, values [entries]); the values are shared with the matrix.
     Raises:
         UserError: for anything else.
     Waits:
@@ -331,6 +336,8 @@ def block_mask(mask: Tensor, block: tuple[int, int] | int) -> Decomposition:
     Args:
         mask: bool [block rows, block columns], on the CPU.
         block: rows and columns of a block, or one number for both.
+    Returns:
+        A `Decomposition` without a graph; its `graph` is made when it is asked for.
     Raises:
         UserError: for other shapes, types and devices.
     Waits:

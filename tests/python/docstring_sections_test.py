@@ -28,6 +28,7 @@ MODULES = [
     "pumice.compat",
     "pumice.convert",
     "pumice.data",
+    "pumice.formats",
     "pumice.losses",
     "pumice.metrics",
     "pumice.models",
