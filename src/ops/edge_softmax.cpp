@@ -38,9 +38,9 @@ ConstTensorView checked(const EdgeScores& scores, const CsrView& pattern, const 
   check_scores(scores.entry, pattern, pattern.entries(), like, op, "entry", "entries");
   check_scores(scores.target, pattern, pattern.rows, like, op, "target", "rows");
   check_scores(scores.source, pattern, pattern.columns, like, op, "source", "columns");
-  PUMICE_EXPECTS(std::isfinite(scores.negative_slope) && scores.negative_slope > 0, op,
+  PUMICE_EXPECTS(std::isfinite(scores.negative_slope) && scores.negative_slope >= 0, op,
                  ": negative_slope = ", scores.negative_slope,
-                 ": give a number above 0; 1 leaves scores as they are");
+                 ": give a number that is not negative; 1 leaves scores as they are");
   return like;
 }
 

@@ -71,6 +71,23 @@ TEST(EdgeSoftmaxGpu, is_what_its_definition_says) {
       check({one, DType::f16, 1, kind.target, kind.source, kind.entry, 0.2}, 2e-3, stream);
     }
     check({one, DType::bf16, 2, true, true, false, 1.0}, 1.6e-2, stream);
+    check({one, DType::f32, 2, true, true, true, 0.0}, 1e-5, stream);
+  }
+}
+
+TEST(EdgeSoftmaxGpu, an_entry_of_minus_infinity_has_no_share_at_any_slope) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const double slope : {0.0, 0.5, 1.0}) {
+    const SilencedProblem problem(slope);
+    const Csr here = problem.one.csr();
+    const Csr csr = copy_to(stream, here.view());
+    const Tensor entry = copy_to(stream, problem.entry), grad = copy_to(stream, problem.grad);
+    const EdgeScores given{.entry = entry, .negative_slope = slope};
+    const Tensor output = edge_softmax(csr.view(), given);
+    const Tensor made = edge_softmax_gradient(csr.view(), {}, given, output, grad).entry;
+    expect_all_near(copy_to_host(output, stream), problem.share, 1e-5, "shares");
+    expect_all_near(copy_to_host(made, stream), problem.of_entry, 1e-5, "gradient");
   }
 }
 

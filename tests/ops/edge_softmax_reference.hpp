@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include <pumice/ops/edge_softmax.hpp>
@@ -84,6 +85,24 @@ struct AttentionProblem {
       }
     }
   }
+};
+
+/// A row of entries whose scores are -1, minus infinity and 0, and what comes of them.
+struct SilencedProblem {
+  explicit SilencedProblem(double slope) {
+    const float scores[] = {-1.0F, -std::numeric_limits<float>::infinity(), 0.0F};
+    const float grads[] = {1.0F, 2.0F, 4.0F};
+    entry = Tensor::from(std::span<const float>(scores), {3, 1});
+    grad = Tensor::from(std::span<const float>(grads), {3, 1});
+    const double left = std::exp(-slope), first = left / (1 + left), last = 1 / (1 + left);
+    const double mean = first * 1 + last * 4;
+    share = {first, 0, last};
+    of_entry = {slope * first * (1 - mean), 0, slope * last * (4 - mean)};   // at 0 as below it
+  }
+
+  PatternCase one{"silenced", 1, 2, {0, 0, 0}, {0, 1, 1}};
+  Tensor entry, grad;
+  std::vector<double> share, of_entry;
 };
 
 /// Which scores there are: of targets, of sources, of entries.

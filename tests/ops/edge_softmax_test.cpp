@@ -54,6 +54,7 @@ TEST(EdgeSoftmax, IsWhatItsDefinitionSays) {
           check({one, type, heads, kind.target, kind.source, kind.entry, 0.2}, tolerance);
       }
       check({one, type, 2, true, true, false, 1.0}, tolerance);
+      check({one, type, 2, true, true, true, 0.0}, tolerance);
     }
   }
 }
@@ -66,6 +67,18 @@ TEST(EdgeSoftmax, LargeScoresDoNotOverflow) {
   const Tensor output = edge_softmax(csr.view(), {.entry = entry});
   EXPECT_EQ(output.data<float>()[0], 1.0F);
   EXPECT_EQ(output.data<float>()[1], 0.0F);
+}
+
+TEST(EdgeSoftmax, AnEntryOfMinusInfinityHasNoShareAtAnySlope) {
+  for (const double slope : {0.0, 0.5, 1.0}) {
+    const SilencedProblem problem(slope);
+    const Csr csr = problem.one.csr();
+    const EdgeScores given{.entry = problem.entry, .negative_slope = slope};
+    const Tensor output = edge_softmax(csr.view(), given);
+    expect_all_near(output, problem.share, 1e-6, "shares");
+    expect_all_near(edge_softmax_gradient(csr.view(), {}, given, output, problem.grad).entry,
+                    problem.of_entry, 1e-6, "gradient");
+  }
 }
 
 TEST(EdgeSoftmax, ARowWithANaNIsNaNAndNoOther) {
@@ -96,7 +109,7 @@ TEST(EdgeSoftmax, RefusesWhatDoesNotFit) {
             "edge_softmax: target has 4 rows and the pattern 5 rows: give one row for each");
   EXPECT_NE(said({.entry = two, .negative_slope = -1}).find("negative_slope = -1"),
             std::string::npos);
-  EXPECT_NE(said({.entry = two, .negative_slope = 0}).find("negative_slope = 0"),
+  EXPECT_NE(said({.entry = two, .negative_slope = -0.5}).find("negative_slope = -0.5"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
               edge_softmax_gradient(csr.view(), csr.view(), {.source = few}, two, two);

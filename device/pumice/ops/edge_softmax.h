@@ -82,7 +82,8 @@ struct EdgeRow {
   }
   PUMICE_DEVICE float score(int64_t place) const {
     const float sum = sum_of_scores(place);
-    return sum > 0 ? sum : sum * a.scores.slope;
+    const bool is_left = sum > 0 || sum < kLeastFloat;   // of -∞: times a slope of 0 it is NaN
+    return is_left ? sum : sum * a.scores.slope;
   }
 };
 

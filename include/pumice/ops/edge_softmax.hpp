@@ -8,13 +8,14 @@
 namespace pumice {
 
 /// The score of entry e in head h is leaky(target[row of e, h] + source[column of e, h] +
-/// entry[e, h]), where leaky(z) = z > 0 ? z : negative_slope · z. Each of the three may be
-/// undefined, not all. All of one floating type.
+/// entry[e, h]), where leaky(z) = z > 0 ? z : negative_slope · z, and that of minus infinity is
+/// itself, so that such an entry has no share. Each of the three may be undefined, not all. All of
+/// one floating type.
 struct EdgeScores {
   ConstTensorView target{};    // [rows, heads]
   ConstTensorView source{};    // [columns, heads]
   ConstTensorView entry{};     // [entries, heads] by the entries' numbers
-  double negative_slope = 1;   // 1: scores are the sums themselves
+  double negative_slope = 1;   // from 0 on; 1: scores are the sums themselves
 };
 
 /// [entries, heads] by the entries' numbers: exp(score) over its sum over the entries of the row,

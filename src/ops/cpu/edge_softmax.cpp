@@ -32,7 +32,9 @@ template <class S> struct Scores {
   }
   T score(std::int64_t row, std::int64_t place, std::int64_t head) const {
     const T total = sum(row, place, head);
-    return total > 0 ? total : total * slope;
+    const bool is_left =
+        total > 0 || total == -std::numeric_limits<T>::infinity();   // 0 · ∞ is NaN
+    return is_left ? total : total * slope;
   }
 
   const CsrView& pattern;
