@@ -43,8 +43,13 @@ def _of_torch(matrix: Tensor) -> Entries:
         raise _C.UserError(f"matrix has shape {tuple(matrix.shape)}: give two axes, both sparse")
     shape = (matrix.shape[0], matrix.shape[1])
     if matrix.layout is torch.sparse_coo:
-        row, column = matrix._indices()
-        return row, column, shape, matrix._values()
+        if not matrix.requires_grad:
+            row, column = matrix._indices()
+            return row, column, shape, matrix._values()
+        # Autograd knows the values of coalesced tensors alone: a gradient is that of an element, not of its parts.
+        whole = matrix.coalesce()
+        row, column = whole.indices()
+        return row, column, shape, whole.values().clone()
     if matrix.layout is torch.sparse_csr:
         # Values of these are views of the sparse tensor, which torch.compile does not take.
         return _listed(matrix.crow_indices()), matrix.col_indices(), shape, matrix.values().clone()
@@ -59,7 +64,7 @@ def _of_torch(matrix: Tensor) -> Entries:
         block_row, block_column = matrix.row_indices(), _listed(matrix.ccol_indices())
     row = (block_row[:, None, None] * high + torch.arange(high, device=values.device)[:, None]).expand(values.shape)
     column = (block_column[:, None, None] * wide + torch.arange(wide, device=values.device)).expand(values.shape)
-    return row.reshape(-1), column.reshape(-1), shape, values.reshape(-1)
+    return row.reshape(-1), column.reshape(-1), shape, values.reshape(-1).clone()
 
 
 def _listed(bounds: Tensor) -> Tensor:
@@ -81,8 +86,19 @@ def _of_networkx(graph: Any) -> Entries:
     edges = list(graph.to_directed().edges(data="weight"))
     column = torch.tensor([number[u] for u, _, _ in edges], dtype=torch.int64)
     row = torch.tensor([number[v] for _, v, _ in edges], dtype=torch.int64)
-    weights = [weight for _, _, weight in edges]
     values = None
-    if edges and all(weight is not None for weight in weights):
-        values = torch.tensor(weights, dtype=torch.get_default_dtype())
+    if any(weight is not None for _, _, weight in edges):
+        values = torch.tensor([_weight(*edge) for edge in edges], dtype=torch.get_default_dtype())
     return row, column, (len(number), len(number)), values
+
+
+def _weight(source: Any, target: Any, weight: Any) -> float:
+    """1 where an edge has none, as NetworkX counts it."""
+    if weight is None:
+        return 1.0
+    try:
+        if not isinstance(weight, str):
+            return float(weight)
+    except (TypeError, ValueError):
+        pass
+    raise _C.UserError(f"the edge from {source!r} to {target!r} has weight = {weight!r}: give a number, or no weight")

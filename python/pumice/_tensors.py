@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _C
 from ._checks import kind_of, shown
@@ -35,6 +36,10 @@ def describe(value: Any) -> str:
         )
     if type(value).__module__.startswith("torch.masked"):
         return "a masked tensor, whose mask would be lost: .to_tensor(0) makes an ordinary one"
+    if type(value) not in _ORDINARY and is_traceable_wrapper_subclass(value) and value.numel() > 0:
+        if callable(getattr(value, "as_tensor", None)):
+            return f"{kind}, which keeps its numbers in another tensor: .as_tensor() gives it"
+        return f"{kind}, which keeps its numbers in other tensors: give an ordinary one"
     return ""
 
 

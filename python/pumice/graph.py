@@ -10,9 +10,10 @@ from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
+from ._edges import Sizes, is_edge_index, plain_edges
 from ._entries import entries_of
 from ._registry import define, fake_token
-from ._tensors import check_tensor, no_tensor, numbered_device
+from ._tensors import no_tensor, numbered_device
 
 _MOST_NODES = 2**31 - 1
 
@@ -23,10 +24,10 @@ class Graph:
     when it is made, and its transpose when a gradient first asks for it, so make one graph and keep it.
 
     Args:
-        edge_index: int32 or int64 [2, E], sources and targets in any order, as PyG has them; edges may repeat. On
-            the CPU or a GPU.
-        num_nodes: how many there are, or (sources, targets) where these differ; default: the largest number in
-            `edge_index`, and one.
+        edge_index: int32 or int64 [2, E], sources and targets in any order, as PyG has them, or PyG's EdgeIndex; edges
+            may repeat. On the CPU or a GPU.
+        num_nodes: how many there are, or (sources, targets) where these differ; default: what an EdgeIndex says, else
+            the largest number in `edge_index`, and one.
     Raises:
         UserError: for a number that is none of the nodes. On a GPU the next call that waits raises it.
     Waits:
@@ -52,7 +53,8 @@ class Graph:
     _token: Tensor | None
 
     def __init__(self, edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None) -> None:
-        sources, targets = _sizes(edge_index, num_nodes)
+        edge_index, known = plain_edges(edge_index)
+        sources, targets = _sizes(edge_index, num_nodes, known)
         self._set(targets, sources, edge_index.shape[1])
         if torch.compiler.is_compiling():
             self._token = torch.ops.pumice.create_graph(edge_index, targets, sources)
@@ -82,12 +84,14 @@ class Graph:
     @classmethod
     def of(cls, matrix: Any) -> tuple[Graph, Tensor | None]:
         """(graph, values) of what another library holds: rows of the matrix are targets, columns sources; None for a
-        pattern without values.
+        pattern without values. Values pass gradients on to the matrix.
 
         Args:
-            matrix: a sparse tensor of PyTorch (COO, CSR, CSC, BSR, BSC), a sparse matrix or array of SciPy, a graph
-                of NetworkX (an edge from u to v is an entry at row v and column u), one of DGL, or a `SparseTensor`
-                of torch_sparse (PyG's `adj_t`, whose rows are targets).
+            matrix: a sparse tensor of PyTorch (COO, CSR, CSC, BSR, BSC; a COO tensor that wants a gradient is
+                coalesced, so that entries that repeat become one), a sparse matrix or array of SciPy, a graph of
+                NetworkX (an edge from u to v is an entry at row v and column u; where some edges have a `weight`, it
+                is 1 of the others), one of DGL, a `SparseTensor` of torch_sparse (PyG's `adj_t`, whose rows are
+                targets), or PyG's EdgeIndex.
         Raises:
             UserError: for anything else.
         Waits:
@@ -98,15 +102,23 @@ class Graph:
             (tensor([[1, 0],
                     [0, 1]]), tensor([2., 1.]))
         """
+        if is_edge_index(matrix):
+            return cls(matrix), None
         row, column, shape, values = entries_of(matrix)
         return cls(torch.stack([column, row]), (shape[1], shape[0])), values
 
     def to_torch(self, values: Tensor | None = None) -> Tensor:
         """Values [entries], by default ones, as a sparse COO tensor [rows, columns]; not coalesced, since entries
-        may repeat and have an order."""
+        may repeat and have an order. Raises UserError for another number of values."""
         row, column = self.edge_index.flip(0)
         if values is None:
             values = torch.ones(self.entries, device=row.device)
+        elif not isinstance(values, Tensor):
+            raise _C.UserError(no_tensor("values", values, "are"))
+        elif values.shape != (self.entries,):
+            raise _C.UserError(
+                f"values have shape {tuple(values.shape)}: give [{self.entries}], one for each entry of the graph"
+            )
         return torch.sparse_coo_tensor(
             torch.stack([row, column]), values, (self.rows, self.columns), check_invariants=False
         )
@@ -202,29 +214,34 @@ def check_graph(graph: Any) -> None:
         raise _C.UserError(f"graph is {kind_of(graph)}: {remedy}")
 
 
-def _sizes(edge_index: Any, num_nodes: Any) -> tuple[int, int]:
-    """(sources, targets)"""
-    if not isinstance(edge_index, Tensor):
-        raise _C.UserError(no_tensor("edge_index", edge_index))
-    check_tensor("edge_index", edge_index)
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        remedy = ", as edge_index.t() is" if edge_index.dim() == 2 and edge_index.shape[1] == 2 else ""
-        raise _C.UserError(
-            f"edge_index has shape {tuple(edge_index.shape)}: give [2, edges], sources and targets{remedy}"
-        )
-    if edge_index.dtype not in (torch.int32, torch.int64):
-        raise _C.UserError(f"edge_index is {edge_index.dtype}: give int32 or int64, as edge_index.long() makes")
+def _sizes(edge_index: Tensor, num_nodes: Any, known: Sizes) -> tuple[int, int]:
+    """(sources, targets). `known` is what the edges say themselves."""
     if num_nodes is None:
-        if torch.compiler.is_compiling():
-            raise _C.UserError("num_nodes = None inside a compiled function, which cannot look: give the number of nodes")
-        nodes = int(edge_index.max()) + 1 if edge_index.shape[1] > 0 else 0
-        return max(nodes, 0), max(nodes, 0)
+        return _counted(edge_index, known)
     if isinstance(num_nodes, (tuple, list, torch.Size)):
         if len(num_nodes) != 2:
             raise _C.UserError(f"num_nodes has {len(num_nodes)} numbers: give one, or (sources, targets)")
-        return _number(num_nodes[0]), _number(num_nodes[1])
-    nodes = _number(num_nodes)
-    return nodes, nodes
+        sizes = _number(num_nodes[0]), _number(num_nodes[1])
+    else:
+        sizes = _number(num_nodes), _number(num_nodes)
+    if any(said not in (None, size) for said, size in zip(known, sizes, strict=True)):
+        raise _C.UserError(f"edge_index has sparse_size {known} where there are {sizes} sources and targets: they must agree")
+    return sizes
+
+
+def _counted(edge_index: Tensor, known: Sizes) -> tuple[int, int]:
+    """(sources, targets) where nobody gives them."""
+    if known[0] is not None and known[1] is not None:
+        return known[0], known[1]
+    if torch.compiler.is_compiling():
+        raise _C.UserError("num_nodes = None inside a compiled function, which cannot look: give the number of nodes")
+    if edge_index.shape[1] == 0:
+        return known[0] or 0, known[1] or 0
+    if known == (None, None):
+        nodes = max(int(edge_index.max()) + 1, 0)
+        return nodes, nodes
+    largest = [max(int(numbers.max()) + 1, 0) if size is None else size for size, numbers in zip(known, edge_index, strict=True)]
+    return largest[0], largest[1]
 
 
 def _number(nodes: Any) -> int:

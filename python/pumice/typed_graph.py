@@ -9,6 +9,7 @@ from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
+from ._edges import plain, plain_edges
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor, no_tensor, numbered_device
 from .graph import Graph, _sizes
@@ -89,9 +90,10 @@ class TypedGraph:
     target (`scatter`). Made once for a graph, to be kept.
 
     Args:
-        edge_index: int32 or int64 [2, E], sources and targets in any order.
+        edge_index: int32 or int64 [2, E], sources and targets in any order, or PyG's EdgeIndex.
         edge_type: int32 or int64 [E], the relation of each edge.
-        num_nodes: how many there are, or (sources, targets); default: the largest number in `edge_index`, and one.
+        num_nodes: how many there are, or (sources, targets); default: what an EdgeIndex says, else the largest number
+            in `edge_index`, and one.
         num_relations: default: the largest number in `edge_type`, and one.
     Raises:
         UserError: for numbers that are none of the nodes or relations.
@@ -118,7 +120,9 @@ class TypedGraph:
         num_nodes: int | tuple[int, int] | None = None,
         num_relations: int | None = None,
     ) -> None:
-        sources, targets = _sizes(edge_index, num_nodes)
+        edge_index, known = plain_edges(edge_index, typed=True)
+        edge_type = plain(edge_type)
+        sources, targets = _sizes(edge_index, num_nodes, known)
         relations = _relations(edge_index, edge_type, num_relations)
         self.rows, self.columns, self.entries = targets, sources, edge_index.shape[1]
         self.relations = relations
@@ -147,6 +151,23 @@ class TypedGraph:
         _ = self.segments.token
         self.scatter.traceable()
         return self
+
+    @property
+    def device(self) -> torch.device:
+        """Where its lists lie, and features and weights have to."""
+        return self.gather.device
+
+    def to(self, device: torch.device | str) -> TypedGraph:
+        """The same graph on another device; itself where it is there already. Waits for a GPU that it comes from."""
+        device = numbered_device(device)
+        if device == self.device:
+            return self
+        made = TypedGraph.__new__(TypedGraph)
+        made.rows, made.columns, made.entries, made.relations = self.rows, self.columns, self.entries, self.relations
+        made.gather, made.scatter = self.gather.to(device), self.scatter.to(device)
+        begin = self._begin.cpu()
+        made.segments, made._begin = TypedRows(begin, device), begin.to(device)
+        return made
 
     def __copy__(self) -> TypedGraph:
         return self

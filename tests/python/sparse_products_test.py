@@ -439,7 +439,7 @@ MISTAKES = {
         lambda: ops.spmm(pumice.Graph(TWO), torch.randn(2, 3), torch.randn(2).double()),
         "values",
     ),
-    "another reduction": (lambda: ops.spmm(pumice.Graph(TWO), torch.randn(2, 3), reduce="add"), "reduce = 'add': choose sum"),
+    "another reduction": (lambda: ops.spmm(pumice.Graph(TWO), torch.randn(2, 3), reduce="prod"), "reduce = 'prod': choose sum"),
     "heads that do not divide": (
         lambda: ops.spmm(pumice.Graph(TWO), torch.randn(2, 3), torch.randn(2, 2)),
         "2 heads of 3 channels",
@@ -462,7 +462,7 @@ MISTAKES = {
         lambda: ops.edge_softmax(pumice.Graph(TWO), torch.randn(2, 3), target=torch.randn(2, 2)),
         "target has 2 heads where others have 3",
     ),
-    "a slope of 0": (lambda: ops.edge_softmax(pumice.Graph(TWO), torch.randn(2), negative_slope=0), "negative_slope = 0"),
+    "a slope below 0": (lambda: ops.edge_softmax(pumice.Graph(TWO), torch.randn(2), negative_slope=-1), "negative_slope = -1"),
     "no features": (lambda: ops.spmm(pumice.Graph(TWO), None), "features is None|features is a NoneType|features"),
     "one axis": (lambda: ops.spmm(pumice.Graph(TWO), torch.randn(2)), "features"),
     "a token of something else": (lambda: torch.ops.pumice.spmm(torch.zeros(1, dtype=torch.int64), None, torch.randn(2, 3), 2, 2, "sum"), "no coordinates, map or graph"),

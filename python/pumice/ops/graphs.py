@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import _C
 from .._checks import number_from
-from .._tensors import check_floating
+from .._tensors import check_floating, check_tensor
 from ..formats import Decomposition
 from ..graph import Graph, check_graph
 from . import modes
@@ -17,6 +17,13 @@ from .library.graphs import NO_SECOND, NO_SECOND_ATTENTION, PICKS, heads_of
 
 _ops = torch.ops.pumice
 _REDUCTIONS = ("sum", "mean", "max", "min")
+
+
+def reduction_of(reduce: Any) -> str:
+    """One of those there are; "add" is PyG's word for "sum". Raises UserError for others."""
+    if not isinstance(reduce, str) or reduce not in (*_REDUCTIONS, "add"):
+        raise _C.UserError(f"reduce = {reduce!r}: choose {', '.join(_REDUCTIONS)}")
+    return "sum" if reduce == "add" else reduce
 
 
 def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None = None, reduce: str = "sum") -> Tensor:
@@ -28,7 +35,7 @@ def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None =
         features: [columns, C], or [columns, heads, C].
         values: [entries], or [entries, heads] of which head h weighs the h-th part of the channels, in the order of
             `edge_index`; default: 1.
-        reduce: "sum", "mean", "max" or "min". The mean divides by the number of entries; of equal maxima and minima
+        reduce: "sum" or "add", "mean", "max" or "min". The mean divides by the number of entries; of equal maxima and minima
             the first in the order of `edge_index` gets the gradient.
     Returns:
         [rows, …] as features has it, 0 for a row without entries; differentiable, twice for sum and mean.
@@ -44,8 +51,7 @@ def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None =
     """
     _check_entries(graph)
     check_floating(features)
-    if not isinstance(reduce, str) or reduce not in _REDUCTIONS:
-        raise _C.UserError(f"reduce = {reduce!r}: choose {', '.join(_REDUCTIONS)}")
+    reduce = reduction_of(reduce)
     if values is not None:
         modes.look("values", values)
     features, values = _in_one_type(features, values)
@@ -111,7 +117,7 @@ def edge_softmax(
         scores: [entries], or [entries, heads], in the order of `edge_index`.
         target: [rows, heads].
         source: [columns, heads]. Of the three at least one.
-        negative_slope: above 0; 1 leaves sums as they are.
+        negative_slope: from 0 on; 1 leaves sums as they are. An entry whose sum is minus infinity has no share.
     Returns:
         [entries], or [entries, heads]; differentiable once.
     Raises:
@@ -138,11 +144,55 @@ def edge_softmax(
     slope = number_from("negative_slope", negative_slope, 0.0, 1e30)
     if modes.traced(given[0]):
         shares = _ops.edge_softmax(graph.token, target, source, scores, graph.entries, slope)
-    elif modes.wants_gradient(target, source, scores):
-        shares = _attention(target, source, scores, graph.graph, slope)
     else:
-        shares = _C.edge_softmax(graph.graph, target, source, scores, slope)
+        shares = _attended(graph, target, source, scores, slope)
     return shares.squeeze(1) if is_flat else shares
+
+
+def _attended(
+    graph: Graph, target: Tensor | None, source: Tensor | None, scores: Tensor | None, slope: float
+) -> Tensor:
+    try:
+        if modes.wants_gradient(target, source, scores):
+            return _attention(target, source, scores, graph.graph, slope)
+        return _C.edge_softmax(graph.graph, target, source, scores, slope)
+    except _C.UserError:
+        _check_scores(graph, scores, target, source)
+        raise
+
+
+# What was refused below is said again by the names of the arguments: below, an operator may be that of a gradient. It is
+# looked at then alone, since it would take as long as a call.
+
+
+def _check_rows(graph: Graph, left: Tensor, right: Tensor) -> None:
+    """Raises UserError where products of rows and columns cannot be made; `left` and `right` have two axes."""
+    for name, tensor, rows, whose in (("left", left, graph.rows, "rows"), ("right", right, graph.columns, "columns")):
+        check_tensor(name, tensor)
+        if tensor.dim() != 2:
+            raise _C.UserError(f"{name} has shape {tuple(tensor.shape)}: give [{whose}, channels], or with heads before them")
+        if tensor.shape[0] != rows:
+            raise _C.UserError(f"sddmm: {name} has {tensor.shape[0]} rows and the graph {rows} {whose}: give one row for each")
+    if left.shape[1] != right.shape[1]:
+        raise _C.UserError(f"sddmm: left has {left.shape[1]} channels and right {right.shape[1]}: give as many")
+    if left.dtype != right.dtype:
+        raise _C.UserError(f"sddmm: left is {left.dtype} and right {right.dtype}: give both in one type")
+
+
+def _check_scores(graph: Graph, scores: Tensor | None, target: Tensor | None, source: Tensor | None) -> None:
+    """Raises UserError where there are not as many of each, [.., heads], as the graph has."""
+    sizes = (("scores", scores, graph.entries), ("target", target, graph.rows), ("source", source, graph.columns))
+    for name, tensor, rows in sizes:
+        if tensor is None:
+            continue
+        check_tensor(name, tensor)
+        if tensor.dim() != 2 or tensor.shape[0] != rows:
+            wanted = f"[{rows}] or [{rows}, heads]" if name == "scores" else f"[{rows}, heads]"
+            flat = name == "scores" and tensor.dim() == 2 and tensor.shape[1] == 1
+            shape = tuple(tensor.shape[:1]) if flat else tuple(tensor.shape)
+            raise _C.UserError(f"edge_softmax: {name} has shape {shape}: give {wanted}")
+        if not tensor.is_floating_point():
+            raise _C.UserError(f"edge_softmax: {name} is {tensor.dtype}: give floats, as .float() makes them")
 
 
 def _in_one_type(first: Tensor, second: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -193,9 +243,13 @@ def _products(graph: Graph | Decomposition, left: Tensor, right: Tensor, heads: 
     if modes.traced(left):
         none = left.new_empty((0, 0), dtype=torch.int64)
         return _ops.spmm_values_gradient(graph.token, right, left, none, graph.rows, graph.entries, heads, "sum")
-    if not modes.wants_gradient(left, right):
-        return _C.sddmm(graph.graph, left, right, heads)
-    return _entry_products(right, left, graph.graph, heads, "sum")
+    try:
+        if not modes.wants_gradient(left, right):
+            return _C.sddmm(graph.graph, left, right, heads)
+        return _entry_products(right, left, graph.graph, heads, "sum")
+    except _C.UserError:
+        _check_rows(graph, left, right)
+        raise
 
 
 # Sum and mean are linear in values and in features, and so the gradient of each of these three is made of the others:

@@ -11,7 +11,7 @@ from .. import _C
 from .._tensors import check_floating
 from ..typed_graph import TypedGraph, TypedRows, check_typed_graph, check_typed_rows
 from . import modes
-from .graphs import features_gradient, product_gradients, spmm
+from .graphs import features_gradient, product_gradients, reduction_of, spmm
 from .library import typed_linear as _run
 
 _ops = torch.ops.pumice
@@ -61,7 +61,7 @@ def rgms(
         features: [sources, C_in].
         weight: [relations, C_in, C_out].
         edge_weight: [E]; default: 1.
-        reduce: of the edges of one relation that lead to one target, "sum", "mean", "max" or "min"; relations are
+        reduce: of the edges of one relation that lead to one target, "sum" or "add", "mean", "max" or "min"; relations are
             added up.
     Returns:
         [targets, C_out], 0 where no edge leads; differentiable, twice for sum and mean.
@@ -79,6 +79,7 @@ def rgms(
     check_floating(features)
     modes.look("weight", weight)
     modes.look("edge_weight", edge_weight, optional=True)
+    reduce = reduction_of(reduce)
     if features.dim() == 2 and not modes.traced(features) and modes.autocast_dtype(features) is None:
         if modes.wants_gradient(edge_weight, features, weight):
             return _relational(edge_weight, features, weight, graph, reduce)

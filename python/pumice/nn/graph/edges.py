@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ... import _C, ops
-from ..._checks import kind_of
+from ..._checks import kind_of, whole_number
+from ..._edges import plain, plain_edges
 from ..._tensors import check_real
 from ...graph import Graph
 from ...typed_graph import TypedGraph
@@ -23,11 +24,6 @@ _made: Any = WeakTensorKeyDictionary()
 
 def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
     """`edges` as a graph of as many nodes. Raises UserError where it has others."""
-    if isinstance(edges, Tensor) and edges.layout is not torch.strided:
-        raise _C.UserError(
-            f"edge_index is a tensor of layout {edges.layout}: graph, values = pumice.Graph.of(it) makes a graph of it, "
-            "which layers take instead"
-        )
     if isinstance(edges, Graph):
         if (edges.columns, edges.rows) != (sources, targets):
             raise _C.UserError(
@@ -35,6 +31,7 @@ def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
                 "give one row for each node"
             )
         return edges
+    edges = _checked(edges, sources, targets)
     return kept(edges, (sources, targets), lambda: Graph(edges, (sources, targets)))
 
 
@@ -43,20 +40,33 @@ def as_typed_graph(
 ) -> TypedGraph:
     """`edges` and their `types` as a graph of as many nodes. Raises UserError where it has others."""
     if isinstance(edges, TypedGraph):
+        if types is not None:
+            raise _C.UserError(
+                "edge_type is given beside a TypedGraph, which knows the relation of each of its edges: leave it out"
+            )
         if (edges.columns, edges.rows, edges.relations) != (sources, targets, relations):
             raise _C.UserError(
                 f"the graph has {edges.columns} sources, {edges.rows} targets and {edges.relations} relations, and x "
                 f"{sources} and {targets} rows and the layer {relations} relations: they must agree"
             )
         return edges
-    if isinstance(edges, Tensor) and edges.layout is not torch.strided:
-        raise _C.UserError(f"edge_index is a tensor of layout {edges.layout}: give [2, edges], sources and targets")
+    edges, types = _checked(edges, sources, targets, typed=True), plain(types)
     if types is None:
         raise _C.UserError("edge_type is None: give the relation of each edge, int64 [E], or a pumice.TypedGraph")
     call = (edges, types, (sources, targets), relations)
     if torch.compiler.is_compiling() or not isinstance(types, Tensor) or types.is_inference():
         return TypedGraph(*call)
     return kept(edges, (sources, targets, relations), lambda: TypedGraph(*call), types)
+
+
+def _checked(edges: Any, sources: int, targets: int, typed: bool = False) -> Tensor:
+    """[2, E]. Raises UserError where it is none, and where it says that there are other numbers of nodes."""
+    edges, known = plain_edges(edges, typed)
+    if known[0] not in (None, sources) or known[1] not in (None, targets):
+        raise _C.UserError(
+            f"edge_index has sparse_size {known}, and x {sources} and {targets} rows: give one row for each node"
+        )
+    return edges
 
 
 class _Kept(NamedTuple):
@@ -82,18 +92,6 @@ def kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types:
     if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
         all_kept[sizes] = kept
     return kept.made
-
-
-def count_targets(targets: Tensor | None, edges: Graph | Tensor, size: tuple[int, int] | None) -> int:
-    """How many there are: rows of `targets`, or what `size` or a graph says, or the largest number in `edges` and one,
-    which waits for a GPU."""
-    if targets is not None:
-        return targets.shape[0]
-    if isinstance(edges, Graph):
-        return edges.rows
-    if size is not None:
-        return size[1]
-    return int(edges[1].max()) + 1 if edges.shape[1] > 0 else 0
 
 
 class WithLoops(NamedTuple):
@@ -174,11 +172,58 @@ def pair_of(x: Any) -> tuple[Any, Any]:
 
 
 def messages_of(
-    x: Any, edges: Graph | Tensor, size: tuple[int, int] | None
+    x: Any, edges: Graph | Tensor, size: tuple[int | None, int | None] | None
 ) -> tuple[Graph, Tensor, Tensor | None]:
     """The graph that layers of sources and targets go over, and their features. Raises UserError for other shapes."""
     sources, targets = pair_of(x)
     check_features("x", sources)
     if targets is not None:
         check_features("x", targets)
-    return as_graph(edges, sources.shape[0], count_targets(targets, edges, size)), sources, targets
+    said = (None, None) if size is None else check_size(size)
+    rows = sources.shape[0]
+    if targets is not None:
+        count = targets.shape[0]
+    else:
+        count = _targets_of(edges, said, rows)
+    if size is None:
+        return as_graph(edges, rows, count), sources, targets
+    if said[0] not in (None, rows) or said[1] not in (None, count):
+        raise _C.UserError(
+            f"size = {said} where there are {rows} sources and {count} targets: give these numbers, or leave it out"
+        )
+    return as_graph(edges, rows, count), sources, targets
+
+
+def check_size(size: Any) -> tuple[int | None, int | None]:
+    """(sources, targets), each None where `size` does not say. Raises UserError for anything else."""
+    if not isinstance(size, (tuple, list)):
+        of_tensor = isinstance(size, Tensor)
+        what = f"{kind_of(size)} of shape {tuple(size.shape)}" if of_tensor else kind_of(size)
+        weights = "; weights of edges go to GCNConv or ops.spmm" if of_tensor else ""
+        raise _C.UserError(f"size is {what}: give the numbers of nodes, (sources, targets){weights}")
+    if len(size) != 2:
+        raise _C.UserError(f"size has {len(size)} numbers: give two, (sources, targets)")
+    if torch.compiler.is_compiling():  # which may not know them
+        return size[0], size[1]
+    sources, targets = (None if of is None else whole_number("size", of, 0) for of in size)
+    return sources, targets
+
+
+def _targets_of(edges: Any, said: tuple[int | None, int | None], sources: int) -> int:
+    """How many targets there are where they have no features: what a graph, an EdgeIndex or `size` says, else as many as
+    sources, as in PyG."""
+    if isinstance(edges, Graph):
+        return edges.rows
+    edges, known = plain_edges(edges)
+    if known[1] is not None:
+        return known[1]
+    if said[1] is not None:
+        return said[1]
+    if not torch.compiler.is_compiling() and not edges.is_cuda and edges.shape[1] > 0:
+        most = int(edges[1].max())
+        if most >= sources:
+            raise _C.UserError(
+                f"edge_index[1] has target {most}, and x has {sources} sources and no features of targets, of which there "
+                f"are as many then: give size = ({sources}, number of targets)"
+            )
+    return sources

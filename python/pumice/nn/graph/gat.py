@@ -9,6 +9,7 @@ from ... import ops
 from ...graph import Graph
 from .attention import AttentionConv
 from .edges import messages_of
+from .parameters import check_inputs
 
 
 class GATConv(AttentionConv):
@@ -87,7 +88,12 @@ class GATConv(AttentionConv):
     ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
         graph, sources, targets = messages_of(x, edge_index, size)
-        features, of_sources, of_targets = self._scores(sources, targets)
+        try:
+            features, of_sources, of_targets = self._scores(sources, targets)
+        except RuntimeError:
+            of_source, of_target = (self.lin, self.lin) if hasattr(self, "lin") else (self.lin_src, self.lin_dst)
+            check_inputs("GATConv", x, (of_source.weight, of_target.weight))
+            raise
         graph, silent, attributes = self._extended(graph, edge_attr)
         scores = None if silent is None else silent.to(of_sources.dtype).expand(-1, self.heads)
         if attributes is not None:

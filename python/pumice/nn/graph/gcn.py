@@ -9,11 +9,10 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
-from ..._tensors import check_real
 from ...graph import Graph
 from ...ops import modes
 from .edges import as_graph, check_features, with_loops
-from .parameters import glorot_
+from .parameters import check_inputs, glorot_, weights_of_edges
 
 
 class GCNConv(torch.nn.Module):
@@ -24,13 +23,13 @@ class GCNConv(torch.nn.Module):
         out_channels: of what comes out.
         improved: the edge of a node to itself weighs 2, where edges have weights (as PyG has it: without them it weighs 1).
         cached: as in PyG; norms without edge weights are kept with the graph in any case, and found for another graph.
-        add_self_loops: whether nodes without an edge to themselves get one.
+        add_self_loops: whether nodes without an edge to themselves get one; None: where there is D.
         normalize: whether there is D; without it edges weigh what is given, or 1.
         bias: whether a number is added to each channel.
     Returns:
         Of a call with x [N, in_channels], edge_index [2, E] or a Graph, and edge_weight [E] or None: [N, out_channels].
     Raises:
-        UserError: for other shapes, and for edges of other nodes.
+        UserError: for other shapes, for edges of other nodes, and for edges to be added where there is no D.
     Waits:
         On a GPU at the first call with a graph at most.
     Example:
@@ -45,7 +44,7 @@ class GCNConv(torch.nn.Module):
         out_channels: int,
         improved: bool = False,
         cached: bool = False,
-        add_self_loops: bool = True,
+        add_self_loops: bool | None = None,
         normalize: bool = True,
         bias: bool = True,
     ) -> None:
@@ -53,10 +52,17 @@ class GCNConv(torch.nn.Module):
         super().__init__()
         self.in_channels = whole_number("in_channels", in_channels, 1)
         self.out_channels = whole_number("out_channels", out_channels, 1)
-        for name, value in (("improved", improved), ("cached", cached), ("add_self_loops", add_self_loops), ("normalize", normalize)):
+        for name, value in (("improved", improved), ("cached", cached), ("normalize", normalize)):
             true_or_false(name, value)
+        if add_self_loops is None:
+            add_self_loops = normalize
+        true_or_false("add_self_loops", add_self_loops)
+        if add_self_loops and not normalize:
+            raise _C.UserError(
+                "add_self_loops = True and normalize = False: edges are added where there are norms; give one of the two"
+            )
         self.improved = improved
-        self.add_self_loops = add_self_loops and normalize
+        self.add_self_loops = add_self_loops
         self.normalize = normalize
         self.lin = torch.nn.Linear(in_channels, out_channels, bias=False)
         self.bias = torch.nn.Parameter(torch.empty(out_channels)) if bias else None
@@ -73,7 +79,11 @@ class GCNConv(torch.nn.Module):
         check_features("x", x)
         graph = as_graph(edge_index, x.shape[0], x.shape[0])
         graph, weights = self._weighted(graph, edge_weight, modes.sum_type(x.dtype))
-        features = self.lin(x)
+        try:
+            features = self.lin(x)
+        except RuntimeError:
+            check_inputs("GCNConv", x, (self.lin.weight, None))
+            raise
         if weights is not None:
             weights = weights.to(features.dtype)
         output = ops.spmm(graph, features, weights)
@@ -83,8 +93,9 @@ class GCNConv(torch.nn.Module):
         self, graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype
     ) -> tuple[Graph, Tensor | None]:
         """The graph to go over, and what its entries weigh."""
+        if edge_weight is not None:
+            edge_weight = weights_of_edges(edge_weight, graph.entries)
         if not self.normalize:
-            check_real("edge_weight", edge_weight)
             return graph, edge_weight
         call = (dtype, self.add_self_loops, self.improved)
         if edge_weight is not None:
@@ -102,11 +113,6 @@ def _normalized(
     if edge_weight is None:
         weights = graph.edge_index.new_ones(graph.entries, dtype=dtype)
     else:
-        check_real("edge_weight", edge_weight)
-        if edge_weight.shape != (graph.entries,):
-            raise _C.UserError(
-                f"edge_weight has shape {tuple(edge_weight.shape)}: give [{graph.entries}], one for each edge"
-            )
         weights = edge_weight.to(dtype)
     if add_self_loops:
         extended = with_loops(graph)

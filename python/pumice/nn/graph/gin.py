@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +12,7 @@ from ... import _C, ops
 from ..._checks import kind_of, number_from, true_or_false
 from ...graph import Graph
 from .edges import messages_of
+from .parameters import check_inputs
 
 
 class GINConv(torch.nn.Module):
@@ -26,7 +28,7 @@ class GINConv(torch.nn.Module):
     Raises:
         UserError: for other shapes, and edges of other nodes.
     Waits:
-        On a GPU where nothing says how many targets there are: for pairs without features of them.
+        Never.
     Example:
         >>> layer = nn.graph.GINConv(torch.nn.Linear(8, 4))
         >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
@@ -65,7 +67,23 @@ class GINConv(torch.nn.Module):
     ) -> Tensor:
         """[N, C] to what `nn` makes of it."""
         graph, sources, targets = messages_of(x, edge_index, size)
+        if targets is not None and targets is not sources and targets.shape[1] != sources.shape[1]:
+            raise _C.UserError(
+                f"GINConv: x[0] has {sources.shape[1]} channels and x[1] {targets.shape[1]}: give as many, which it adds up"
+            )
         output = ops.spmm(graph, sources)
-        if targets is not None:
-            output = output + (1 + self.eps).to(output.dtype) * targets
-        return self.nn(output)
+        try:
+            if targets is not None:
+                output = output + (1 + self.eps).to(output.dtype) * targets
+            return self.nn(output)
+        except RuntimeError:
+            self._check(x)
+            raise
+
+    def _check(self, x: Any) -> None:
+        """Raises UserError for features that `nn` cannot take, as far as it tells."""
+        first = self.nn
+        while isinstance(first, torch.nn.Sequential) and len(first) > 0:
+            first = first[0]
+        if isinstance(first, torch.nn.Linear):
+            check_inputs("GINConv", x, (first.weight, first.weight))

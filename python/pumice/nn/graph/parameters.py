@@ -9,6 +9,8 @@ from torch import Tensor
 
 from ... import _C
 from ..._checks import whole_number
+from ..._tensors import check_real
+from ...ops import modes
 
 
 def channel_pair(in_channels: Any) -> tuple[int, int]:
@@ -58,6 +60,40 @@ def block_diagonal(weight: Tensor) -> Tensor:
     """[relations, blocks, in, out] to [relations, blocks · in, blocks · out]."""
     same = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
     return torch.einsum("rbio,bc->rbico", weight, same).flatten(3).flatten(1, 2)
+
+
+def check_input(layer: str, name: str, x: Tensor, weight: Tensor, channels: int | None) -> None:
+    """Raises UserError, naming the layer and the argument, unless features [nodes, channels] fit a matrix of a layer,
+    of which `channels` is how many it takes; None: that is not known."""
+    if channels is not None and x.shape[1] != channels:
+        raise _C.UserError(f"{layer}: {name} has {x.shape[1]} channels: give {channels}, as the layer was made for")
+    if x.dtype != weight.dtype and modes.autocast_dtype(x) is None:
+        raise _C.UserError(
+            f"{layer}: {name} is {x.dtype} and the layer's weights are {weight.dtype}: give x.to({weight.dtype}), or make "
+            f"the layer layer.to({x.dtype})"
+        )
+
+
+def check_inputs(layer: str, x: Any, weights: tuple[Tensor, Tensor | None]) -> None:
+    """`check_input` of features, or of those of sources and of targets; `weights`, of each, are [out, in], None for
+    none. Layers ask where PyTorch has refused a product: before it, asking would take a fifth of a layer's time."""
+    is_pair = isinstance(x, (tuple, list))
+    for at, weight in enumerate(weights):
+        part = x[at] if is_pair else x
+        if part is None or weight is None or (part.dtype == weight.dtype and part.size(1) == weight.size(1)):
+            continue
+        check_input(layer, f"x[{at}]" if is_pair else "x", part, weight, weight.size(1))
+
+
+def weights_of_edges(edge_weight: Tensor, entries: int) -> Tensor:
+    """[entries], of as many or of a column of them. Raises UserError for others."""
+    check_real("edge_weight", edge_weight)
+    if edge_weight.is_meta:
+        raise _C.UserError("edge_weight has no memory: give a tensor on the CPU or on a CUDA device, not on meta")
+    shape = edge_weight.shape
+    if len(shape) not in (1, 2) or shape[0] != entries or (len(shape) == 2 and shape[1] != 1):
+        raise _C.UserError(f"edge_weight has shape {tuple(shape)}: give [{entries}], one for each edge")
+    return edge_weight.reshape(-1)
 
 
 def glorot_(weight: Tensor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,8 @@ from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from ...typed_graph import TypedGraph
 from .edges import as_typed_graph, check_features, pair_of
-from .parameters import block_diagonal, channel_pair, check_aggr, check_blocks, glorot_
+from .node_numbers import check_numbers, is_numbers
+from .parameters import block_diagonal, channel_pair, check_aggr, check_blocks, check_input, glorot_
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
 
@@ -29,7 +32,7 @@ class RGCNConv(torch.nn.Module):
         is_sorted: as in PyG; edges may come in any order in any case.
         bias: whether a number is added to each channel.
     Returns:
-        Of a call with x [N, in_channels], or int64 [N] numbers of embeddings, or None for one each, or a pair; edge_index
+        Of a call with x [N, in_channels], or int32 or int64 [N] numbers of embeddings, or None for one each, or a pair; edge_index
         [2, E] and edge_type [E], or a TypedGraph: [N, out_channels].
     Raises:
         UserError: for other shapes, and for edges of other nodes.
@@ -103,17 +106,29 @@ class RGCNConv(torch.nn.Module):
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         if targets is None:
             targets = sources
-        for part in (sources, targets):
-            if not isinstance(part, Tensor) or part.dtype != torch.int64:  # numbers of embeddings
-                check_features("x", part)
+        is_pair = isinstance(x, (tuple, list))
+        self._check("x[0]" if is_pair else "x", sources, self.in_channels_l, self.weight)
+        if self.root is not None:
+            self._check("x[1]" if is_pair else "x", targets, self.root.shape[0], self.root)
         graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
         reduce = _REDUCTIONS[self.aggr]
         if sources.is_floating_point():
-            check_features("x", sources)
             output = ops.rgms(graph, sources, self.matrices(), reduce=reduce)
         else:
             output = self._of_numbers(graph, sources, reduce)
         return self._with_root(output, targets)
+
+    def _check(self, name: str, x: Any, channels: int, weight: Tensor) -> None:
+        """Raises UserError unless `x` are features or numbers of nodes that go with `weight`."""
+        if is_numbers(x):
+            return check_numbers(name, x, channels)
+        if isinstance(x, Tensor) and not x.is_floating_point() and x.layout is torch.strided:
+            raise _C.UserError(
+                f"{name} is {x.dtype}: give floats [nodes, channels], or int64 [nodes], numbers of nodes from 0 to {channels - 1}"
+            )
+        check_features(name, x)
+        check_input("RGCNConv", name, x, weight, channels)
+        return None
 
     def _with_root(self, output: Tensor, targets: Tensor) -> Tensor:
         """Adds what a node brings itself, and the bias: in one product where there are both."""
@@ -122,14 +137,14 @@ class RGCNConv(torch.nn.Module):
             return output if bias is None else output + bias
         if targets.is_floating_point():
             return output + torch.nn.functional.linear(targets, self.root.t(), self.bias)
-        output = output + self.root[targets]
+        output = output + self.root[targets.long()]
         return output if bias is None else output + bias
 
     def _of_numbers(self, graph: TypedGraph, numbers: Tensor, reduce: str) -> Tensor:
         """Rows of the matrices are what sources bring."""
         if self.num_blocks is not None:
             raise _C.UserError("block-diagonal weights take features, and x is numbers of nodes: give num_bases")
-        of_sources = self.matrices()[:, numbers]
+        of_sources = self.matrices()[:, numbers.long()]
         gather = graph.gather.derived("from rows of matrices", lambda _: _from_matrices(graph))
         return ops.spmm(graph.scatter, ops.spmm(gather, of_sources.flatten(0, 1), reduce=reduce))
 

@@ -9,7 +9,7 @@ from ... import ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from .edges import messages_of
-from .parameters import channel_pair, check_aggr
+from .parameters import channel_pair, check_aggr, check_inputs
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
 
@@ -31,7 +31,7 @@ class SAGEConv(torch.nn.Module):
     Raises:
         UserError: for another `aggr`, other shapes, and edges of other nodes.
     Waits:
-        On a GPU where nothing says how many targets there are: for pairs without features of them.
+        Never.
     Example:
         >>> layer = nn.graph.SAGEConv(8, 4, aggr="max")
         >>> layer(torch.randn(3, 8), torch.tensor([[0, 1, 2], [1, 2, 0]])).shape
@@ -79,12 +79,21 @@ class SAGEConv(torch.nn.Module):
     ) -> Tensor:
         """[N, in_channels] to [N, out_channels]."""
         graph, sources, targets = messages_of(x, edge_index, size)
+        try:
+            output = self._summed(graph, sources, targets)
+        except RuntimeError:
+            check_inputs("SAGEConv", x, (self.lin_l.weight, self.lin_r.weight if self.root_weight else None))
+            raise
+        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+
+    def _summed(self, graph: Graph, sources: Tensor, targets: Tensor | None) -> Tensor:
+        """What neighbours bring, and the node itself."""
         if self.project:
             sources = self.lin(sources).relu()
         output = self._aggregated(graph, sources)
         if self.root_weight and targets is not None:
             output = output + self.lin_r(targets)
-        return torch.nn.functional.normalize(output, dim=-1) if self.normalize else output
+        return output
 
     def _aggregated(self, graph: Graph, sources: Tensor) -> Tensor:
         """lin_l of what comes together. Sums and means are linear: the narrower side goes over the edges."""

@@ -1,0 +1,92 @@
+"""Reads `edge_index` as other libraries hand it over, and says of what is no edges what to give instead. Needs none of
+those libraries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import _C
+from ._checks import kind_of
+from ._tensors import check_tensor, no_tensor
+
+Sizes = tuple["int | None", "int | None"]
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def is_edge_index(value: Any) -> bool:
+    """Whether `value` is PyG's EdgeIndex, or works like one: a subclass of tensors that keeps an ordinary one."""
+    if not isinstance(value, Tensor) or type(value) in _PLAIN:
+        return False
+    return callable(getattr(value, "as_tensor", None)) and callable(getattr(value, "sparse_size", None))
+
+
+def plain(value: Any) -> Any:
+    """The ordinary tensor that PyG's EdgeIndex or Index keeps; everything else as it is."""
+    if type(value) in _PLAIN or not isinstance(value, Tensor) or not callable(getattr(value, "as_tensor", None)):
+        return value
+    return value.as_tensor()
+
+
+def plain_edges(edges: Any, typed: bool = False) -> tuple[Any, Sizes]:
+    """(edges as an ordinary tensor, how many sources and targets they say there are). Raises UserError, with a remedy,
+    unless `edges` are a dense tensor [2, E] of int32 or int64. `typed`: whether there is an edge_type beside them."""
+    known: Sizes = tuple(edges.sparse_size()) if is_edge_index(edges) else (None, None)
+    edges = plain(edges)
+    if not isinstance(edges, Tensor):
+        raise _C.UserError(f"edge_index is {_no_edges(edges, typed)}")
+    if edges.layout is not torch.strided:
+        raise _C.UserError(f"edge_index is a tensor of layout {edges.layout}: {_OF_MATRIX[typed]}")
+    check_tensor("edge_index", edges)
+    if edges.dim() != 2 or edges.shape[0] != 2:
+        remedy = ", as edge_index.t() is" if edges.dim() == 2 and edges.shape[1] == 2 else ""
+        raise _C.UserError(f"edge_index has shape {tuple(edges.shape)}: give [2, edges], sources and targets{remedy}")
+    if edges.dtype not in (torch.int32, torch.int64):
+        raise _C.UserError(f"edge_index is {edges.dtype}: give int32 or int64, as edge_index.long() makes")
+    return edges, known
+
+
+# Without types, and with them, which go with edges alone.
+_OF_MATRIX = (
+    "graph, values = pumice.Graph.of(edge_index) makes a graph of it, which layers take instead",
+    "graph, values = pumice.Graph.of(edge_index) makes a graph of it, whose graph.edge_index goes with edge_type",
+)
+_OF_PAIR = (
+    "give its parts, as in layer(x, *pumice.Graph.of(matrix)), or the graph alone",
+    "give the edge_index of that graph, and edge_type",
+)
+_OF_GRAPH = (
+    "graph.edge_index is what it was made of",
+    "its edges have no relations: give graph.edge_index and edge_type, or pumice.TypedGraph of these",
+)
+_OF_TYPED_GRAPH = (
+    "RGCNConv and ops.rgms take it, and this takes edges without relations: give [2, edges] or a pumice.Graph",
+    "it is made of edge_index and edge_type already",
+)
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether pumice.Graph.of takes `value`, which is no tensor."""
+    ways = (("tocoo",), ("coo", "sparse_sizes"), ("adj_tensors",), ("to_directed", "edges"))
+    return any(all(callable(getattr(value, name, None)) for name in way) for way in ways)
+
+
+def _no_edges(value: Any, typed: bool) -> str:
+    """What to say after "edge_index is" of what is no tensor."""
+    kind = kind_of(value)
+    own = type(value).__name__ if type(value).__module__.startswith("pumice.") else ""
+    if own in ("Graph", "TypedGraph"):
+        return f"{kind}: {(_OF_GRAPH if own == 'Graph' else _OF_TYPED_GRAPH)[typed]}"
+    if isinstance(value, (tuple, list)) and value and type(value[0]).__name__ == "Graph":
+        return f"{kind} that begins with a Graph, as pumice.Graph.of returns it, (graph, values): {_OF_PAIR[typed]}"
+    if is_matrix(value):
+        return f"{kind}: {_OF_MATRIX[typed]}"
+    if hasattr(value, "edge_index_dict") or isinstance(value, dict):
+        return f"{kind}: give the edges of one type, as data[source, relation, target].edge_index"
+    if isinstance(getattr(value, "edge_index", None), Tensor):
+        return f"{kind}: give data.edge_index"
+    if isinstance(value, (tuple, list)) or hasattr(value, "__array__"):
+        return no_tensor("edge_index", value).removeprefix("edge_index is ")
+    return f"{kind}: give a tensor, int64 [2, edges], sources and targets"

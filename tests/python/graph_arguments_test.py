@@ -1,0 +1,280 @@
+"""Layers of graphs take what PyG's take, as PyG takes it, and say of everything else what to give instead."""
+
+import inspect
+import re
+import warnings
+
+import pytest
+import torch
+from torch.testing._internal.two_tensor import TwoTensor
+
+import pumice
+from pumice import nn, ops
+from sparse_products_test import DENSE, DglLike, SparseTensorLike, edges, networkx_graph, scipy_matrix
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of its imports
+    geometric = pytest.importorskip("torch_geometric", reason="torch_geometric is not installed: pip install torch_geometric")
+    pyg = pytest.importorskip("torch_geometric.nn")
+
+EDGES = torch.tensor([[0, 1, 2, 3, 3], [1, 2, 3, 0, 1]])
+TYPES = torch.tensor([0, 1, 1, 0, 0])
+X = torch.linspace(-2, 2, 24, dtype=torch.float64).view(4, 6).sin()
+
+# Every layer that is there, so that a new one has to say how it is made.
+MAKE = {
+    "GATConv": lambda l: l.GATConv(6, 5, heads=2),
+    "GCNConv": lambda l: l.GCNConv(6, 5),
+    "GINConv": lambda l: l.GINConv(torch.nn.Linear(6, 5)),
+    "RGCNConv": lambda l: l.RGCNConv(6, 5, 2),
+    "SAGEConv": lambda l: l.SAGEConv(6, 5),
+}
+LAYERS = [name for name in nn.graph.__all__ if name.endswith("Conv")]
+SIZED = [name for name in LAYERS if "size" in inspect.signature(getattr(nn.graph, name).forward).parameters]
+
+
+def both(make):
+    """(PyG's layer, ours with its weights), in float64."""
+    theirs, ours = make(pyg).double(), make(nn.graph).double()
+    ours.load_state_dict(theirs.state_dict())
+    return theirs, ours
+
+
+def same(got, expected):
+    torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-10)
+
+
+def call(layer, x, edge_index):
+    return layer(x, edge_index, *([TYPES] if type(layer).__name__ == "RGCNConv" else []))
+
+
+def said(function):
+    with pytest.raises(pumice.UserError) as error:
+        function()
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer_stands_in_these_tests(name):
+    theirs, ours = both(MAKE[name])
+    same(call(ours, X, EDGES), call(theirs, X, EDGES))
+
+
+# size
+
+
+@pytest.mark.parametrize("edge_index", [EDGES, pumice.Graph(EDGES, 4), geometric.EdgeIndex(EDGES)], ids=["tensor", "Graph", "EdgeIndex"])
+@pytest.mark.parametrize("name", SIZED)
+def test_size_is_looked_at_in_any_case(name, edge_index):
+    layer = MAKE[name](nn.graph).double()
+    expected = layer(X, edge_index)
+    for size in ((4, 4), [4, 4], (None, 4), (4, None), (None, None), torch.Size([4, 4])):
+        assert torch.equal(layer(X, edge_index, size=size), expected)
+    for x in (X, (X, X), (X, None)):
+        assert "size = (7, " in said(lambda x=x: layer(x, edge_index, size=(7, 9)))
+    for size, sentence in (
+        ((4, 9), r"size = \(4, 9\) where there are 4 sources and 4 targets"),
+        ((3, None), r"size = \(3, None\) where there are 4 sources"),
+        ("nonsense", "size is a str: give the numbers of nodes"),
+        ((4,), "size has 1 numbers: give two"),
+        ((4, -1), "size = -1"),
+        ((4, "4"), "size = '4'"),
+        (torch.rand(5), r"size is a Tensor of shape \(5,\): .*weights of edges go to GCNConv or ops.spmm"),
+    ):
+        assert re.search(sentence, said(lambda size=size: layer(X, edge_index, size=size)))
+
+
+@pytest.mark.parametrize("name", ["SAGEConv", "GINConv"])
+def test_weights_in_the_place_of_size_are_not_dropped(name):
+    layer = MAKE[name](nn.graph).double()
+    for edge_index in (EDGES, pumice.Graph(EDGES, 4)):
+        assert "weights of edges go to" in said(lambda of=edge_index: layer(X, of, torch.rand(5)))
+
+
+def test_size_and_a_graph_have_to_agree():
+    layer = nn.graph.SAGEConv(6, 5).double()
+    assert "size = (99, 99)" in said(lambda: layer((X, None), pumice.Graph(EDGES, 4), size=(99, 99)))
+    assert "size = (4, 5) where there are 4 sources and 3" in said(
+        lambda: layer((X, None), pumice.Graph(torch.tensor([[3], [2]]), (4, 3)), size=(4, 5))
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 33])
+@pytest.mark.parametrize("name", SIZED)
+def test_pairs_without_features_of_targets_have_the_targets_of_pyg(name, count):
+    theirs, ours = both(MAKE[name])
+    x = (torch.randn(7, 6, dtype=torch.float64), None)
+    edge_index = edges(3, 7, count)
+    for size in (None, (7, 9), (None, 9), (7, None)):
+        more = {} if size is None else {"size": size}
+        if name == "GATConv" and size is not None and None in size:
+            more = {}  # PyG compares None with numbers there
+        expected = theirs(x, edge_index, **more)
+        got = ours(x, edge_index, **({} if size is None else {"size": size}))
+        if more or size in (None, (7, None)):
+            same(got, expected)
+        else:
+            assert got.shape[0] == 9
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_target_beyond_the_sources_says_to_give_size(name):
+    theirs, ours = both(MAKE[name])
+    x, edge_index = (X[:2], None), torch.tensor([[0, 1], [0, 5]])
+    with pytest.raises((ValueError, RuntimeError, IndexError)):
+        theirs(x, edge_index)
+    assert "edge_index[1] has target 5" in said(lambda: ours(x, edge_index))
+    assert "give size = (2, number of targets)" in said(lambda: ours(x, edge_index))
+    assert ours(x, edge_index, size=(2, 6)).shape[0] == 6
+
+
+# EdgeIndex, and other subclasses of tensors
+
+
+@pytest.mark.parametrize("size", [None, (4, 4), (4, None), (None, 4)])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_take_an_edge_index_object(name, size):
+    theirs, ours = both(MAKE[name])
+    given = geometric.EdgeIndex(EDGES, sparse_size=size or (None, None))
+    expected = call(theirs, X, EDGES)
+    same(call(ours, X, given), expected)
+    same(call(ours, X, given), expected)  # of a graph that was kept
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_an_edge_index_object_of_other_nodes_is_refused(name):
+    layer = MAKE[name](nn.graph).double()
+    given = geometric.EdgeIndex(EDGES, sparse_size=(9, 9))
+    assert "edge_index has sparse_size (9, 9), and x 4 and 4 rows" in said(lambda: call(layer, X, given))
+
+
+def test_an_edge_index_object_says_how_many_targets_there_are():
+    theirs, ours = both(MAKE["SAGEConv"])
+    given = geometric.EdgeIndex([[6, 5], [0, 1]], sparse_size=(7, 3))
+    x = (torch.randn(7, 6, dtype=torch.float64), None)
+    same(ours(x, given), theirs(x, given))
+    assert ours(x, given).shape[0] == 3
+
+
+def test_graphs_are_made_of_edge_index_objects():
+    for size, nodes in ((None, (4, 4)), ((6, 5), (6, 5)), ((6, None), (6, 4)), ((None, 5), (4, 5))):
+        given = geometric.EdgeIndex(EDGES, sparse_size=size or (None, None))
+        typed = pumice.TypedGraph(given, TYPES)
+        of, values = pumice.Graph.of(given)
+        assert values is None
+        for graph in (pumice.Graph(given), of, typed):
+            assert (graph.columns, graph.rows, graph.entries) == (*nodes, 5)
+        assert torch.equal(pumice.Graph(given).edge_index, EDGES) and torch.equal(of.edge_index, EDGES)
+    assert pumice.Graph(geometric.EdgeIndex(EDGES), (8, 9)).rows == 9
+    empty = geometric.EdgeIndex(torch.zeros(2, 0, dtype=torch.int64), sparse_size=(3, None))
+    assert (pumice.Graph(empty).columns, pumice.Graph(empty).rows) == (3, 0)
+    for make in (lambda of: pumice.Graph(of, 7), lambda of: pumice.TypedGraph(of, TYPES, 7)):
+        assert "sparse_size (6, 5) where there are (7, 7)" in said(lambda make=make: make(geometric.EdgeIndex(EDGES, sparse_size=(6, 5))))
+
+
+def test_types_may_be_an_index_object():
+    layer = MAKE["RGCNConv"](nn.graph).double()
+    same(layer(X, EDGES, geometric.Index(TYPES)), layer(X, EDGES, TYPES))
+
+
+class Plain(torch.Tensor):
+    """A subclass that is an ordinary tensor otherwise."""
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_subclass_with_memory_of_its_own_is_a_tensor(name):
+    layer = MAKE[name](nn.graph).double()
+    same(torch.Tensor(call(layer, X, EDGES.as_subclass(Plain))), call(layer, X, EDGES))
+
+
+def test_a_subclass_without_memory_is_not_called_meta():
+    sentence = said(lambda: pumice.Graph(TwoTensor(EDGES, EDGES), 4))
+    assert "TwoTensor, which keeps its numbers in other tensors: give an ordinary one" in sentence and "meta" not in sentence
+    values = geometric.EdgeIndex(EDGES)
+    sentence = said(lambda: ops.take_rows(torch.randn(4, 3), values[0]))
+    assert ".as_tensor() gives it" in sentence and "meta" not in sentence
+    assert "meta" in said(lambda: pumice.Graph(EDGES.to("meta"), 4))
+
+
+# Other things in the place of edge_index
+
+TAKERS = {
+    **{name: lambda given, name=name: call(MAKE[name](nn.graph).double(), X, given) for name in LAYERS},
+    "Graph": lambda given: pumice.Graph(given, 4),
+    "TypedGraph": lambda given: pumice.TypedGraph(given, TYPES, 4),
+}
+TYPED = ("RGCNConv", "TypedGraph")
+MATRICES = {
+    "COO": lambda: DENSE.to_sparse(),
+    "CSR": lambda: DENSE.to_sparse_csr(),
+    "SciPy": scipy_matrix,
+    "NetworkX": networkx_graph,
+    "SparseTensor": SparseTensorLike,
+    "DGL": DglLike,
+}
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+@pytest.mark.parametrize("taker", TAKERS)
+def test_matrices_in_the_place_of_edges_are_sent_to_graph_of(taker, kind):
+    sentence = said(lambda: TAKERS[taker](MATRICES[kind]()))
+    typed = taker in TYPED
+    then = "whose graph.edge_index goes with edge_type" if typed else "which layers take instead"
+    assert sentence.startswith("edge_index is ")
+    assert f"graph, values = pumice.Graph.of(edge_index) makes a graph of it, {then}" in sentence
+    graph, values = pumice.Graph.of(MATRICES[kind]())  # and so it is
+    if taker in LAYERS and not typed:
+        TAKERS[taker](graph)
+    else:
+        TAKERS[taker](graph.edge_index)
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_what_is_no_edges_gets_a_remedy_that_works(taker):
+    take = TAKERS[taker]
+    pair = pumice.Graph.of(DENSE.to_sparse())
+    remedy = "give the edge_index of that graph, and edge_type" if taker in TYPED else "layer(x, *pumice.Graph.of(matrix))"
+    for given in (pair, list(pair)):
+        assert remedy in said(lambda given=given: take(given))
+    data = geometric.data.Data(x=X, edge_index=EDGES)
+    assert "edge_index is a Data: give data.edge_index" in said(lambda: take(data))
+    take(data.edge_index)
+    hetero = geometric.data.HeteroData()
+    hetero["a", "to", "a"].edge_index = EDGES
+    for given in (hetero, hetero.edge_index_dict):
+        assert "give the edges of one type, as data[source, relation, target].edge_index" in said(lambda given=given: take(given))
+    take(hetero["a", "to", "a"].edge_index)
+    for given in (EDGES.tolist(), EDGES.numpy()):
+        assert "torch.as_tensor(edge_index) makes a tensor" in said(lambda given=given: take(given))
+        take(torch.as_tensor(given))
+    for given in (None, "edges", 3, iter([1]), object()):
+        assert "give a tensor, int64 [2, edges], sources and targets" in said(lambda given=given: take(given))
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_graphs_of_the_other_kind_are_named(taker):
+    plain, typed = pumice.Graph(EDGES, 4), pumice.TypedGraph(EDGES, TYPES, 4, 2)
+    remedy = "give graph.edge_index and edge_type, or pumice.TypedGraph" if taker in TYPED else "graph.edge_index is what"
+    if taker in ("Graph", *TYPED):
+        assert "edge_index is a Graph: " in (sentence := said(lambda: TAKERS[taker](plain))) and remedy in sentence
+        TAKERS[taker](plain.edge_index)
+    else:
+        TAKERS[taker](plain)
+    if taker != "RGCNConv":
+        sentence = said(lambda: TAKERS[taker](typed))
+        assert "edge_index is a TypedGraph: " in sentence
+        assert ("it is made of" if taker in TYPED else "give [2, edges] or a pumice.Graph") in sentence
+
+
+def test_a_matrix_and_its_values_are_weights_of_gcn():
+    theirs, ours = both(lambda l: l.GCNConv(6, 5))
+    row, column = DENSE.nonzero().t()
+    expected = theirs(X, torch.stack([column, row]), DENSE[row, column].double())
+    same(ours(X, *pumice.Graph.of(DENSE.to_sparse_csr())), expected)
+
+
+def test_types_beside_a_typed_graph_are_refused():
+    typed = pumice.TypedGraph(EDGES, TYPES, 4, 2)
+    layer = MAKE["RGCNConv"](nn.graph).double()
+    assert "edge_type is given beside a TypedGraph" in said(lambda: layer(X, typed, TYPES))
+    same(layer(X, typed), layer(X, EDGES, TYPES))
