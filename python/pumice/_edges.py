@@ -13,6 +13,8 @@ from ._checks import kind_of
 from ._tensors import check_tensor, no_tensor
 
 Sizes = tuple["int | None", "int | None"]
+# Who takes edges: a layer without types, one with an edge_type beside them, and one by the types of nodes.
+PLAIN, TYPED, BY_TYPE = range(3)
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
@@ -30,41 +32,49 @@ def plain(value: Any) -> Any:
     return value.as_tensor()
 
 
-def plain_edges(edges: Any, typed: bool = False) -> tuple[Any, Sizes]:
-    """(edges as an ordinary tensor, how many sources and targets they say there are). Raises UserError, with a remedy,
-    unless `edges` are a dense tensor [2, E] of int32 or int64. `typed`: whether there is an edge_type beside them."""
+def plain_edges(edges: Any, taker: int = PLAIN, name: str = "edge_index") -> tuple[Any, Sizes]:
+    """(edges as an ordinary tensor, how many sources and targets they say there are). Raises UserError, with a remedy for
+    the `taker`, unless `edges` are a dense tensor [2, E] of int32 or int64."""
     known: Sizes = tuple(edges.sparse_size()) if is_edge_index(edges) else (None, None)
     edges = plain(edges)
     if not isinstance(edges, Tensor):
-        raise _C.UserError(f"edge_index is {_no_edges(edges, typed)}")
+        raise _C.UserError(f"{name} is {_no_edges(edges, taker, name)}")
     if edges.layout is not torch.strided:
-        raise _C.UserError(f"edge_index is a tensor of layout {edges.layout}: {_OF_MATRIX[typed]}")
-    check_tensor("edge_index", edges)
+        raise _C.UserError(f"{name} is a tensor of layout {edges.layout}: {_of_matrix(taker, name)}")
+    check_tensor(name, edges)
     if edges.dim() != 2 or edges.shape[0] != 2:
-        remedy = ", as edge_index.t() is" if edges.dim() == 2 and edges.shape[1] == 2 else ""
-        raise _C.UserError(f"edge_index has shape {tuple(edges.shape)}: give [2, edges], sources and targets{remedy}")
+        remedy = f", as {name}.t() is" if edges.dim() == 2 and edges.shape[1] == 2 else ""
+        raise _C.UserError(f"{name} has shape {tuple(edges.shape)}: give [2, edges], sources and targets{remedy}")
     if edges.dtype not in (torch.int32, torch.int64):
-        raise _C.UserError(f"edge_index is {edges.dtype}: give int32 or int64, as edge_index.long() makes")
+        raise _C.UserError(f"{name} is {edges.dtype}: give int32 or int64, as {name}.long() makes")
     return edges, known
 
 
-# Without types, and with them, which go with edges alone.
+# By who takes them.
 _OF_MATRIX = (
-    "graph, values = pumice.Graph.of(edge_index) makes a graph of it, which layers take instead",
-    "graph, values = pumice.Graph.of(edge_index) makes a graph of it, whose graph.edge_index goes with edge_type",
+    "which layers take instead",
+    "whose graph.edge_index goes with edge_type",
+    "whose graph.edge_index goes here",
 )
 _OF_PAIR = (
     "give its parts, as in layer(x, *pumice.Graph.of(matrix)), or the graph alone",
     "give the edge_index of that graph, and edge_type",
+    "give the edge_index of that graph",
 )
 _OF_GRAPH = (
     "graph.edge_index is what it was made of",
     "its edges have no relations: give graph.edge_index and edge_type, or pumice.TypedGraph of these",
+    "graph.edge_index is what it was made of",
 )
 _OF_TYPED_GRAPH = (
-    "RGCNConv and ops.rgms take it, and this takes edges without relations: give [2, edges] or a pumice.Graph",
+    "RGCNConv, RGATConv and ops.rgms take it, and this takes edges without relations: give [2, edges] or a pumice.Graph",
     "it is made of edge_index and edge_type already",
+    "give the edges of one type, [2, edges]",
 )
+
+
+def _of_matrix(taker: int, name: str) -> str:
+    return f"graph, values = pumice.Graph.of({name}) makes a graph of it, {_OF_MATRIX[taker]}"
 
 
 def is_matrix(value: Any) -> bool:
@@ -73,20 +83,20 @@ def is_matrix(value: Any) -> bool:
     return any(all(callable(getattr(value, name, None)) for name in way) for way in ways)
 
 
-def _no_edges(value: Any, typed: bool) -> str:
-    """What to say after "edge_index is" of what is no tensor."""
+def _no_edges(value: Any, taker: int, name: str) -> str:
+    """What to say of what is no tensor, after its name and "is"."""
     kind = kind_of(value)
     own = type(value).__name__ if type(value).__module__.startswith("pumice.") else ""
     if own in ("Graph", "TypedGraph"):
-        return f"{kind}: {(_OF_GRAPH if own == 'Graph' else _OF_TYPED_GRAPH)[typed]}"
+        return f"{kind}: {(_OF_GRAPH if own == 'Graph' else _OF_TYPED_GRAPH)[taker]}"
     if isinstance(value, (tuple, list)) and value and type(value[0]).__name__ == "Graph":
-        return f"{kind} that begins with a Graph, as pumice.Graph.of returns it, (graph, values): {_OF_PAIR[typed]}"
+        return f"{kind} that begins with a Graph, as pumice.Graph.of returns it, (graph, values): {_OF_PAIR[taker]}"
     if is_matrix(value):
-        return f"{kind}: {_OF_MATRIX[typed]}"
+        return f"{kind}: {_of_matrix(taker, name)}"
     if hasattr(value, "edge_index_dict") or isinstance(value, dict):
         return f"{kind}: give the edges of one type, as data[source, relation, target].edge_index"
     if isinstance(getattr(value, "edge_index", None), Tensor):
         return f"{kind}: give data.edge_index"
     if isinstance(value, (tuple, list)) or hasattr(value, "__array__"):
-        return no_tensor("edge_index", value).removeprefix("edge_index is ")
+        return no_tensor(name, value).removeprefix(f"{name} is ")
     return f"{kind}: give a tensor, int64 [2, edges], sources and targets"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import kind_of, whole_number
-from ._edges import plain, plain_edges
+from ._edges import TYPED, plain, plain_edges
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor, no_tensor, numbered_device
 from .graph import Graph, _sizes
@@ -120,7 +120,7 @@ class TypedGraph:
         num_nodes: int | tuple[int, int] | None = None,
         num_relations: int | None = None,
     ) -> None:
-        edge_index, known = plain_edges(edge_index, typed=True)
+        edge_index, known = plain_edges(edge_index, TYPED)
         edge_type = plain(edge_type)
         sources, targets = _sizes(edge_index, num_nodes, known)
         relations = _relations(edge_index, edge_type, num_relations)

@@ -92,6 +92,30 @@ TEST(EdgeScoresGpu, take_any_number_of_channels) {
   }
 }
 
+TEST(EdgeScoresGpu, an_entry_of_minus_infinity_has_no_share_at_any_slope) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  for (const double slope : {0.0, 0.5, 1.0}) {
+    for (const std::int64_t channels : {1, 33}) {
+      const SilencedScores problem(slope, channels);
+      const Csr here = problem.one.csr();
+      const Csr csr = copy_to(stream, here.view()), back = transposed(csr.view(), stream);
+      const Tensor t = copy_to(stream, problem.target), s = copy_to(stream, problem.source),
+                   a = copy_to(stream, problem.attention), e = copy_to(stream, problem.entry),
+                   g = copy_to(stream, problem.grad);
+      const AdditiveScores scores{t, s, a, e, slope};
+      const Tensor score = copy_to_host(edge_scores(csr.view(), scores), stream);
+      for (std::size_t i = 0; i < 3; ++i)
+        EXPECT_EQ(score.span<float>()[i], static_cast<float>(problem.score[i]));
+      const AdditiveScoreGradients made = edge_scores_gradient(csr.view(), back.view(), scores, g);
+      expect_all_near(copy_to_host(made.target, stream), problem.of_target, 1e-6, "targets");
+      expect_all_near(copy_to_host(made.attention, stream), problem.of_attention, 1e-6,
+                      "attention");
+      expect_all_near(copy_to_host(made.entry, stream), problem.of_entry, 1e-6, "entries");
+    }
+  }
+}
+
 TEST(EdgeScoresGpu, give_the_same_bits_every_time) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

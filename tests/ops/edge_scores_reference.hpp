@@ -1,7 +1,10 @@
 // Scores of additive attention in float64, by loops over a list of entries.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include <pumice/ops/edge_scores.hpp>
@@ -62,6 +65,40 @@ struct ScoreProblem {
       }
     }
   }
+};
+
+/// A row of three entries, of which the sum of the second is minus infinity in every channel and
+/// the attention above 0: its score has no share, and so no gradient.
+struct SilencedScores {
+  explicit SilencedScores(double negative_slope, std::int64_t of_channels)
+      : channels(of_channels), slope(negative_slope) {
+    target = Tensor::full({1, channels}, DType::f32, -1);
+    source = Tensor::full({2, channels}, DType::f32, 0.5);
+    attention = Tensor::full({1, channels}, DType::f32, 2);
+    entry = Tensor::zeros({3, channels}, DType::f32);
+    const float grads[] = {1.0F, 0.0F, 3.0F};
+    grad = Tensor::from(std::span<const float>(grads), {3, 1});
+    for (std::int64_t c = 0; c < channels; ++c)
+      entry.data<float>()[channels + c] = -std::numeric_limits<float>::infinity();
+    // The sums of the others are -0.5 in every channel.
+    const double all = static_cast<double>(channels), other = 2 * slope * -0.5 * all;
+    score = {other, -std::numeric_limits<double>::infinity(), other};
+    of_target.assign(static_cast<std::size_t>(channels), 4 * 2 * slope);
+    of_attention.assign(static_cast<std::size_t>(channels), 4 * slope * -0.5);
+    of_entry.assign(static_cast<std::size_t>(3 * channels), 0);
+    for (std::int64_t c = 0; c < channels; ++c) {
+      of_entry[static_cast<std::size_t>(c)] = 2 * slope;
+      of_entry[static_cast<std::size_t>(2 * channels + c)] = 3 * 2 * slope;
+    }
+  }
+
+  AdditiveScores scores() const { return {target, source, attention, entry, slope}; }
+
+  PatternCase one{"silenced", 1, 2, {0, 0, 0}, {0, 1, 1}};
+  std::int64_t channels;
+  double slope;
+  Tensor target, source, attention, entry, grad;
+  std::vector<double> score, of_target, of_attention, of_entry;
 };
 
 }   // namespace pumice::test

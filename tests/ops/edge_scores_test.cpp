@@ -70,6 +70,23 @@ TEST(EdgeScores, TakeAnyNumberOfChannels) {
     check({one, DType::f32, channels, 1, channels % 2 == 0, 0.2}, 1e-6);
 }
 
+TEST(EdgeScores, AnEntryOfMinusInfinityHasNoShareAtAnySlope) {
+  for (const double slope : {0.0, 0.5, 1.0}) {
+    for (const std::int64_t channels : {1, 31, 33, 64}) {
+      const SilencedScores problem(slope, channels);
+      const Csr csr = problem.one.csr(), back = transposed(csr.view());
+      const Tensor score = edge_scores(csr.view(), problem.scores());
+      for (std::size_t e = 0; e < 3; ++e)
+        EXPECT_EQ(score.span<float>()[e], static_cast<float>(problem.score[e]));
+      const AdditiveScoreGradients made =
+          edge_scores_gradient(csr.view(), back.view(), problem.scores(), problem.grad);
+      expect_all_near(made.target, problem.of_target, 1e-6, "gradient of targets");
+      expect_all_near(made.attention, problem.of_attention, 1e-6, "gradient of attention");
+      expect_all_near(made.entry, problem.of_entry, 1e-6, "gradient of entries");
+    }
+  }
+}
+
 TEST(EdgeScores, OneThreadGivesTheBitsOfSeveral) {
   const PatternCase one = random_pattern(3000, 200, 40'000, 6);
   const ScoreProblem problem(one, DType::f32, 32, 4, true, 0.2);

@@ -21,16 +21,23 @@ EDGES = torch.tensor([[0, 1, 2, 3, 3], [1, 2, 3, 0, 1]])
 TYPES = torch.tensor([0, 1, 1, 0, 0])
 X = torch.linspace(-2, 2, 24, dtype=torch.float64).view(4, 6).sin()
 
+KIND = ("a", "to", "a")
+
 # Every layer that is there, so that a new one has to say how it is made.
 MAKE = {
     "GATConv": lambda l: l.GATConv(6, 5, heads=2),
+    "GATv2Conv": lambda l: l.GATv2Conv(6, 5, heads=2),
     "GCNConv": lambda l: l.GCNConv(6, 5),
     "GINConv": lambda l: l.GINConv(torch.nn.Linear(6, 5)),
+    "HGTConv": lambda l: l.HGTConv(6, 6, (["a"], [KIND]), heads=2),
+    "RGATConv": lambda l: l.RGATConv(6, 5, 2, heads=2),
     "RGCNConv": lambda l: l.RGCNConv(6, 5, 2),
     "SAGEConv": lambda l: l.SAGEConv(6, 5),
 }
 LAYERS = [name for name in nn.graph.__all__ if name.endswith("Conv")]
 SIZED = [name for name in LAYERS if "size" in inspect.signature(getattr(nn.graph, name).forward).parameters]
+PAIRED = [name for name in SIZED if name != "RGATConv"]  # which has no pairs
+TYPED = ("RGATConv", "RGCNConv", "TypedGraph")
 
 
 def both(make):
@@ -44,8 +51,20 @@ def same(got, expected):
     torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-10)
 
 
-def call(layer, x, edge_index):
-    return layer(x, edge_index, *([TYPES] if type(layer).__name__ == "RGCNConv" else []))
+def call(layer, x, edge_index, **more):
+    name = type(layer).__name__
+    if name == "HGTConv":
+        return layer({"a": x}, {KIND: edge_index})["a"]
+    return layer(x, edge_index, *([TYPES] if name in TYPED and not isinstance(edge_index, pumice.TypedGraph) else []), **more)
+
+
+def edges_of(name):
+    """What a layer calls its edges."""
+    return f"edge_index_dict[{KIND!r}]" if name == "HGTConv" else "edge_index"
+
+
+def features_of(name):
+    return "x_dict['a']" if name == "HGTConv" else "x"
 
 
 def said(function):
@@ -67,11 +86,13 @@ def test_every_layer_stands_in_these_tests(name):
 @pytest.mark.parametrize("name", SIZED)
 def test_size_is_looked_at_in_any_case(name, edge_index):
     layer = MAKE[name](nn.graph).double()
-    expected = layer(X, edge_index)
+    if name in TYPED and isinstance(edge_index, pumice.Graph):
+        edge_index = pumice.TypedGraph(EDGES, TYPES, 4, 2)
+    expected = call(layer, X, edge_index)
     for size in ((4, 4), [4, 4], (None, 4), (4, None), (None, None), torch.Size([4, 4])):
-        assert torch.equal(layer(X, edge_index, size=size), expected)
-    for x in (X, (X, X), (X, None)):
-        assert "size = (7, " in said(lambda x=x: layer(x, edge_index, size=(7, 9)))
+        assert torch.equal(call(layer, X, edge_index, size=size), expected)
+    for x in (X, (X, X), (X, None)) if name in PAIRED else (X,):
+        assert "size = (7, " in said(lambda x=x: call(layer, x, edge_index, size=(7, 9)))
     for size, sentence in (
         ((4, 9), r"size = \(4, 9\) where there are 4 sources and 4 targets"),
         ((3, None), r"size = \(3, None\) where there are 4 sources"),
@@ -81,7 +102,7 @@ def test_size_is_looked_at_in_any_case(name, edge_index):
         ((4, "4"), "size = '4'"),
         (torch.rand(5), r"size is a Tensor of shape \(5,\): .*weights of edges go to GCNConv or ops.spmm"),
     ):
-        assert re.search(sentence, said(lambda size=size: layer(X, edge_index, size=size)))
+        assert re.search(sentence, said(lambda size=size: call(layer, X, edge_index, size=size)))
 
 
 @pytest.mark.parametrize("name", ["SAGEConv", "GINConv"])
@@ -100,7 +121,7 @@ def test_size_and_a_graph_have_to_agree():
 
 
 @pytest.mark.parametrize("count", [0, 1, 33])
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("name", PAIRED)
 def test_pairs_without_features_of_targets_have_the_targets_of_pyg(name, count):
     theirs, ours = both(MAKE[name])
     x = (torch.randn(7, 6, dtype=torch.float64), None)
@@ -117,7 +138,16 @@ def test_pairs_without_features_of_targets_have_the_targets_of_pyg(name, count):
             assert got.shape[0] == 9
 
 
-@pytest.mark.parametrize("name", SIZED)
+def test_scores_of_both_sides_need_features_of_both_as_in_pyg():
+    theirs, ours = both(MAKE["GATv2Conv"])
+    with pytest.raises(AssertionError):
+        theirs((X, None), EDGES)
+    for edge_index in (EDGES, EDGES + 7):
+        assert "features of targets are None" in said(lambda of=edge_index: ours((X, None), of))
+    same(ours((X, X), EDGES), theirs((X, X), EDGES))
+
+
+@pytest.mark.parametrize("name", PAIRED)
 def test_a_target_beyond_the_sources_says_to_give_size(name):
     theirs, ours = both(MAKE[name])
     x, edge_index = (X[:2], None), torch.tensor([[0, 1], [0, 5]])
@@ -145,7 +175,7 @@ def test_layers_take_an_edge_index_object(name, size):
 def test_an_edge_index_object_of_other_nodes_is_refused(name):
     layer = MAKE[name](nn.graph).double()
     given = geometric.EdgeIndex(EDGES, sparse_size=(9, 9))
-    assert "edge_index has sparse_size (9, 9), and x 4 and 4 rows" in said(lambda: call(layer, X, given))
+    assert f"{edges_of(name)} has sparse_size (9, 9), and x 4 and 4 rows" in said(lambda: call(layer, X, given))
 
 
 def test_an_edge_index_object_says_how_many_targets_there_are():
@@ -172,9 +202,16 @@ def test_graphs_are_made_of_edge_index_objects():
         assert "sparse_size (6, 5) where there are (7, 7)" in said(lambda make=make: make(geometric.EdgeIndex(EDGES, sparse_size=(6, 5))))
 
 
-def test_types_may_be_an_index_object():
-    layer = MAKE["RGCNConv"](nn.graph).double()
+@pytest.mark.parametrize("name", ["RGATConv", "RGCNConv"])
+def test_types_may_be_an_index_object(name):
+    layer = MAKE[name](nn.graph).double()
     same(layer(X, EDGES, geometric.Index(TYPES)), layer(X, EDGES, TYPES))
+
+
+def test_types_of_rows_may_be_an_index_object():
+    layer = nn.graph.HeteroLinear(6, 5, 2).double()
+    for _ in range(2):  # of a graph that was kept
+        same(layer(X, geometric.Index(TYPES[:4])), layer(X, TYPES[:4]))
 
 
 class Plain(torch.Tensor):
@@ -203,7 +240,8 @@ TAKERS = {
     "Graph": lambda given: pumice.Graph(given, 4),
     "TypedGraph": lambda given: pumice.TypedGraph(given, TYPES, 4),
 }
-TYPED = ("RGCNConv", "TypedGraph")
+TAKE_GRAPHS = [name for name in LAYERS if name not in (*TYPED, "HGTConv")]
+THEN = {"HGTConv": "whose graph.edge_index goes here"} | dict.fromkeys(TYPED, "whose graph.edge_index goes with edge_type")
 MATRICES = {
     "COO": lambda: DENSE.to_sparse(),
     "CSR": lambda: DENSE.to_sparse_csr(),
@@ -218,12 +256,11 @@ MATRICES = {
 @pytest.mark.parametrize("taker", TAKERS)
 def test_matrices_in_the_place_of_edges_are_sent_to_graph_of(taker, kind):
     sentence = said(lambda: TAKERS[taker](MATRICES[kind]()))
-    typed = taker in TYPED
-    then = "whose graph.edge_index goes with edge_type" if typed else "which layers take instead"
-    assert sentence.startswith("edge_index is ")
-    assert f"graph, values = pumice.Graph.of(edge_index) makes a graph of it, {then}" in sentence
+    then = THEN.get(taker, "which layers take instead")
+    assert sentence.startswith(f"{edges_of(taker)} is ")
+    assert f"graph, values = pumice.Graph.of({edges_of(taker)}) makes a graph of it, {then}" in sentence
     graph, values = pumice.Graph.of(MATRICES[kind]())  # and so it is
-    if taker in LAYERS and not typed:
+    if taker in TAKE_GRAPHS:
         TAKERS[taker](graph)
     else:
         TAKERS[taker](graph.edge_index)
@@ -233,11 +270,13 @@ def test_matrices_in_the_place_of_edges_are_sent_to_graph_of(taker, kind):
 def test_what_is_no_edges_gets_a_remedy_that_works(taker):
     take = TAKERS[taker]
     pair = pumice.Graph.of(DENSE.to_sparse())
-    remedy = "give the edge_index of that graph, and edge_type" if taker in TYPED else "layer(x, *pumice.Graph.of(matrix))"
+    remedy = "layer(x, *pumice.Graph.of(matrix))"
+    if taker in THEN:
+        remedy = "give the edge_index of that graph" + (", and edge_type" if taker in TYPED else "")
     for given in (pair, list(pair)):
         assert remedy in said(lambda given=given: take(given))
     data = geometric.data.Data(x=X, edge_index=EDGES)
-    assert "edge_index is a Data: give data.edge_index" in said(lambda: take(data))
+    assert f"{edges_of(taker)} is a Data: give data.edge_index" in said(lambda: take(data))
     take(data.edge_index)
     hetero = geometric.data.HeteroData()
     hetero["a", "to", "a"].edge_index = EDGES
@@ -245,7 +284,7 @@ def test_what_is_no_edges_gets_a_remedy_that_works(taker):
         assert "give the edges of one type, as data[source, relation, target].edge_index" in said(lambda given=given: take(given))
     take(hetero["a", "to", "a"].edge_index)
     for given in (EDGES.tolist(), EDGES.numpy()):
-        assert "torch.as_tensor(edge_index) makes a tensor" in said(lambda given=given: take(given))
+        assert f"torch.as_tensor({edges_of(taker)}) makes a tensor" in said(lambda given=given: take(given))
         take(torch.as_tensor(given))
     for given in (None, "edges", 3, iter([1]), object()):
         assert "give a tensor, int64 [2, edges], sources and targets" in said(lambda given=given: take(given))
@@ -255,15 +294,19 @@ def test_what_is_no_edges_gets_a_remedy_that_works(taker):
 def test_graphs_of_the_other_kind_are_named(taker):
     plain, typed = pumice.Graph(EDGES, 4), pumice.TypedGraph(EDGES, TYPES, 4, 2)
     remedy = "give graph.edge_index and edge_type, or pumice.TypedGraph" if taker in TYPED else "graph.edge_index is what"
-    if taker in ("Graph", *TYPED):
-        assert "edge_index is a Graph: " in (sentence := said(lambda: TAKERS[taker](plain))) and remedy in sentence
+    if taker not in TAKE_GRAPHS:
+        sentence = said(lambda: TAKERS[taker](plain))
+        assert f"{edges_of(taker)} is a Graph: " in sentence and remedy in sentence
         TAKERS[taker](plain.edge_index)
     else:
         TAKERS[taker](plain)
-    if taker != "RGCNConv":
-        sentence = said(lambda: TAKERS[taker](typed))
-        assert "edge_index is a TypedGraph: " in sentence
-        assert ("it is made of" if taker in TYPED else "give [2, edges] or a pumice.Graph") in sentence
+    if taker in ("RGATConv", "RGCNConv"):
+        TAKERS[taker](typed)
+        return
+    sentence = said(lambda: TAKERS[taker](typed))
+    assert f"{edges_of(taker)} is a TypedGraph: " in sentence
+    of_others = "give the edges of one type" if taker == "HGTConv" else "give [2, edges] or a pumice.Graph"
+    assert ("it is made of" if taker in TYPED else of_others) in sentence
 
 
 def test_a_matrix_and_its_values_are_weights_of_gcn():
@@ -273,8 +316,9 @@ def test_a_matrix_and_its_values_are_weights_of_gcn():
     same(ours(X, *pumice.Graph.of(DENSE.to_sparse_csr())), expected)
 
 
-def test_types_beside_a_typed_graph_are_refused():
+@pytest.mark.parametrize("name", ["RGATConv", "RGCNConv"])
+def test_types_beside_a_typed_graph_are_refused(name):
     typed = pumice.TypedGraph(EDGES, TYPES, 4, 2)
-    layer = MAKE["RGCNConv"](nn.graph).double()
+    layer = MAKE[name](nn.graph).double()
     assert "edge_type is given beside a TypedGraph" in said(lambda: layer(X, typed, TYPES))
     same(layer(X, typed), layer(X, EDGES, TYPES))

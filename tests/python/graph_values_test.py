@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import pumice
-from graph_arguments_test import EDGES, LAYERS, MAKE, TYPES, X, both, call, pyg, said, same
+from graph_arguments_test import EDGES, LAYERS, MAKE, TYPES, X, both, call, features_of, pyg, said, same
 from pumice import nn, ops
 from sparse_products_test import DENSE
 
@@ -110,9 +110,10 @@ def test_loops_of_gcn_are_those_of_pyg():
 @pytest.mark.parametrize("name", LAYERS)
 def test_features_of_another_width_or_type_are_named(name):
     layer = MAKE[name](nn.graph).double()
-    assert f"{name}: x has 7 channels: give 6" in said(lambda: call(layer, torch.randn(4, 7).double(), EDGES))
+    x = features_of(name)
+    assert f"{name}: {x} has 7 channels: give 6" in said(lambda: call(layer, torch.randn(4, 7).double(), EDGES))
     sentence = said(lambda: call(layer, X.float(), EDGES))
-    assert f"{name}: x is torch.float32 and the layer's weights are torch.float64: give x.to(torch.float64)" in sentence
+    assert f"{name}: {x} is torch.float32 and the layer's weights are torch.float64: give {x}.to(torch.float64)" in sentence
     call(layer.to(torch.float32), X.float(), EDGES)
     with torch.autocast("cpu", torch.bfloat16):
         call(layer, X.to(torch.bfloat16), EDGES)
@@ -121,6 +122,7 @@ def test_features_of_another_width_or_type_are_named(name):
 PAIRS = {
     "SAGEConv": lambda l: l.SAGEConv((6, 3), 5),
     "GATConv": lambda l: l.GATConv((6, 3), 5, add_self_loops=False),
+    "GATv2Conv": lambda l: l.GATv2Conv((6, 3), 5),
     "RGCNConv": lambda l: l.RGCNConv((6, 3), 5, 2),
 }
 
@@ -134,6 +136,34 @@ def test_pairs_of_another_width_are_named(name):
     assert f"{name}: x[0] has 3 channels: give 6" in said(lambda: call(layer, (of_targets, of_targets), EDGES))
     if name != "RGCNConv":
         assert f"{name}: x has 6 channels: give 3" in said(lambda: call(layer, X, EDGES))
+
+
+def test_rows_of_another_width_or_type_are_named():
+    layer = nn.graph.HeteroLinear(6, 5, 2).double()
+    assert "HeteroLinear: x has 5 channels: give 6" in said(lambda: layer(X[:, :5], TYPES[:4]))
+    assert "HeteroLinear: x is torch.float32" in said(lambda: layer(X.float(), TYPES[:4]))
+    for types, found in ((TYPES[:4] + 1, "2"), (TYPES[:4] - 1, "-1")):
+        assert found in said(lambda types=types: layer(X, types))
+
+
+ATTRIBUTED = {
+    "GATConv": lambda l: l.GATConv(6, 5, heads=2, edge_dim=3),
+    "GATv2Conv": lambda l: l.GATv2Conv(6, 5, heads=2, edge_dim=3),
+    "RGATConv": lambda l: l.RGATConv(6, 5, 2, heads=2, edge_dim=3),
+}
+
+
+@pytest.mark.parametrize("name", ATTRIBUTED)
+def test_features_of_edges_of_another_width_or_type_are_named(name):
+    layer = ATTRIBUTED[name](nn.graph).double()
+    attributes = torch.ones(5, 3, dtype=torch.float64)
+    call(layer, X, EDGES, edge_attr=attributes)
+    assert "edge_attr has shape (5, 2): give [5, 3]" in said(lambda: call(layer, X, EDGES, edge_attr=attributes[:, :2]))
+    sentence = said(lambda: call(layer, X, EDGES, edge_attr=attributes.float()))
+    assert f"{name}: edge_attr is torch.float32 and the layer's weights are torch.float64" in sentence
+    assert "give edge_attr.to(torch.float64)" in sentence
+    without = MAKE[name](nn.graph).double()
+    assert "edge_attr is given to a layer without edge_dim" in said(lambda: call(without, X, EDGES, edge_attr=attributes))
 
 
 def test_a_pair_that_cannot_be_added_is_named():
@@ -200,8 +230,9 @@ def test_numbers_that_are_no_nodes_are_named(name, device):
 
 
 @pytest.mark.parametrize("loops", [True, False])
-def test_a_slope_of_0_is_that_of_pyg(loops):
-    theirs, ours = both(lambda l: l.GATConv(6, 5, heads=2, negative_slope=0.0, add_self_loops=loops))
+@pytest.mark.parametrize("name", ["GATConv", "GATv2Conv"])
+def test_a_slope_of_0_is_that_of_pyg(name, loops):
+    theirs, ours = both(lambda l: getattr(l, name)(6, 5, heads=2, negative_slope=0.0, add_self_loops=loops))
     edge_index = torch.cat([EDGES, torch.tensor([[2, 2, 0], [2, 2, 0]])], 1)  # loops that repeat count nothing
     results = []
     for layer in (theirs, ours):
@@ -211,6 +242,29 @@ def test_a_slope_of_0_is_that_of_pyg(loops):
         results.append((output.detach(), x.grad, *[p.grad for _, p in sorted(layer.named_parameters())]))
     for a, b in zip(*results, strict=True):
         same(b, a)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.2, 1.0])
+def test_an_edge_of_minus_infinity_is_as_if_it_were_not_there(device, slope):
+    """Of additive attention too, whose scores are weighed before they are shares."""
+    results = []
+    for edge_index in (torch.tensor([[0, 1, 2, 1], [0, 0, 0, 1]]), torch.tensor([[0, 2, 1], [0, 0, 1]])):
+        graph = pumice.Graph(edge_index.to(device), (3, 2))
+        x = torch.linspace(-2, 2, 9, device=device).view(3, 3).requires_grad_()
+        attention = torch.tensor([0.5, 1.0, 2.0], device=device, requires_grad=True)
+        entry = torch.zeros(edge_index.shape[1], 3, device=device)
+        if edge_index.shape[1] == 4:
+            entry[1] = float("-inf")
+        scores = ops.edge_scores(graph, x[:2], x, attention, entry.requires_grad_(), negative_slope=slope)
+        shares = ops.edge_softmax(graph, scores)
+        kept = shares[[0, 2, 3]] if edge_index.shape[1] == 4 else shares
+        output = ops.spmm(graph, x, shares)
+        output.mul(torch.arange(6, device=device).view(2, 3).cos()).sum().backward()
+        of_entry = entry.grad[[0, 2, 3]] if edge_index.shape[1] == 4 else entry.grad
+        results.append((kept.detach(), output.detach(), x.grad, attention.grad, of_entry))
+    for a, b in zip(*results, strict=True):
+        assert bool(a.isfinite().all())
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_the_gradient_of_a_score_of_0_is_that_below_it(device):

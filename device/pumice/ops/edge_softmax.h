@@ -9,10 +9,9 @@
 #include <pumice/block/scan.h>
 #include <pumice/ops/edge_softmax_arguments.h>
 #include <pumice/thread/global_access.h>
+#include <pumice/thread/leaky.h>
 
 namespace pumice {
-
-inline constexpr float kLeastFloat = -3.402823466e+38f;
 
 /// Threads of one warp that share a row. Lanes of other teams of the warp call at the same time.
 struct LaneTeam {
@@ -81,9 +80,7 @@ struct EdgeRow {
     return sum;
   }
   PUMICE_DEVICE float score(int64_t place) const {
-    const float sum = sum_of_scores(place);
-    const bool is_left = sum > 0 || sum < kLeastFloat;   // of -∞: times a slope of 0 it is NaN
-    return is_left ? sum : sum * a.scores.slope;
+    return leaky(sum_of_scores(place), a.scores.slope);
   }
 };
 

@@ -6,6 +6,7 @@
 #include <pumice/shared/entry_arguments.h>
 #include <pumice/skeleton/entry_walk.h>
 #include <pumice/thread/global_access.h>
+#include <pumice/thread/leaky.h>
 
 namespace pumice {
 
@@ -83,7 +84,7 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
         if constexpr (kLeaky) {
           float z = of.left[j][i] + right[j][i];
           if constexpr (kSpec.entries) z += entry[j][i];
-          sum += of.attention[j][i] * (z > 0 ? z : z * a.slope);
+          sum += of.attention[j][i] * leaky(z, a.slope);
         } else {
           sum += of.left[j][i] * right[j][i];
         }

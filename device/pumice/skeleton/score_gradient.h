@@ -5,13 +5,15 @@
 //   gradient of the row        att · Σ g[entry] · leaky'(own + other)
 //   gradient of att            Σ over all rows of Σ g[entry] · leaky(own + other)
 //
-// leaky(z) is leaky'(z) · z, so one product more gives the second. A thread keeps it from row to
-// row; each team leaves its share, which are added up in a fixed order afterwards.
+// leaky(z) is leaky'(z) · z, so one product more gives the second; sums of minus infinity, which
+// take no part in a softmax, add nothing to it. A thread keeps it from row to row; each team leaves
+// its share, which are added up in a fixed order afterwards.
 #pragma once
 
 #include <pumice/shared/entry_arguments.h>
 #include <pumice/skeleton/entry_walk.h>
 #include <pumice/thread/global_access.h>
+#include <pumice/thread/leaky.h>
 
 namespace pumice {
 
@@ -19,7 +21,7 @@ template <ScoreGradientSpec kSpec> struct ScoreGradient {
   static constexpr int32_t kChunk = entry_chunk(kSpec.type);
   static constexpr int32_t kTeam = kSpec.schedule.team;
   static constexpr int32_t kWays = kSpec.ways;
-  static constexpr int32_t kThreads = kTeam * kWays;   // of an item
+  static constexpr int32_t kThreads = kTeam * kWays;        // of an item
   static constexpr int32_t kAhead = kSpec.schedule.ahead;   // entries at a time
   static constexpr int32_t kWeights = kSpec.whole_heads ? 1 : kChunk;
 
@@ -69,7 +71,7 @@ template <ScoreGradientSpec kSpec> struct ScoreGradient {
       const float g = weight[kSpec.whole_heads ? 0 : i];
       const float slanted = z > 0 ? g : g * a.slope;
       sum[i] += slanted;
-      if constexpr (kSpec.attention) share[i] += slanted * z;
+      if constexpr (kSpec.attention) share[i] += slanted * (is_minus_infinity(z) ? 0 : z);
       of_entry[i] = slanted * attention[i];
     }
     if constexpr (kSpec.entries && kSpec.attention)

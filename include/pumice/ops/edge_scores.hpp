@@ -12,8 +12,8 @@ namespace pumice {
 ///
 ///   attention[h, c] · leaky(target[row of e, h, c] + source[column of e, h, c] + entry[e, h, c])
 ///
-/// where leaky(z) is z > 0 ? z : negative_slope · z. All of one floating type; channels of a head
-/// lie side by side.
+/// where leaky(z) is z > 0 ? z : negative_slope · z, and that of minus infinity is itself. All of
+/// one floating type; channels of a head lie side by side.
 struct AdditiveScores {
   ConstTensorView target;      // [rows, C]
   ConstTensorView source;      // [columns, C]
@@ -35,7 +35,9 @@ struct AdditiveScorePlaces {
 };
 
 /// `backwards` is the transpose of the pattern, `grad_output` [entries, heads] the gradient of the
-/// scores. At 0 leaky has the slope of what is below. The same bits every time.
+/// scores. At 0 leaky has the slope of what is below, and sums of minus infinity add nothing to the
+/// gradient of attention, so that an entry of which grad_output is 0 adds nothing to any. The same
+/// bits every time.
 AdditiveScoreGradients edge_scores_gradient(const CsrView& pattern, const CsrView& backwards,
                                             const AdditiveScores& scores,
                                             ConstTensorView grad_output,

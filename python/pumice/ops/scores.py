@@ -27,8 +27,8 @@ def edge_scores(
     negative_slope: float = 0.2,
 ) -> Tensor:
     """The score of each entry by additive attention: the sum over channels of attention · leaky(target[row] +
-    source[column] + entry), where leaky(z) is z above 0 and negative_slope · z below. The sums inside are computed once
-    more on the way back: in memory there is a number for each entry and head.
+    source[column] + entry), where leaky(z) is z above 0 and negative_slope · z below, and minus infinity itself. The
+    sums inside are computed once more on the way back: in memory there is a number for each entry and head.
 
     Args:
         graph: the entries, on the device of the features.

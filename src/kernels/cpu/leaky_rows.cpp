@@ -2,6 +2,8 @@
 // the bits of a sum do not depend on how channels are cut.
 #include "kernels/cpu/leaky_rows.hpp"
 
+#include <limits>
+
 #include "kernels/cpu/storage_tables.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -46,13 +48,20 @@ template <class S> struct LeakyTerm {
   }
   T slanted_one(T z, T value) const { return z > 0 ? value : value * slope; }
 
+  /// Of minus infinity itself: times a slope of 0 it is NaN.
+  Vector<T> leaky(Vector<T> z) const { return hn::IfThenElse(is_lowest(z), z, slanted(z, z)); }
+  T leaky_one(T z) const { return z == kLowest ? z : slanted_one(z, z); }
+  /// What the gradient of attention is made of: minus infinity, which has no share, adds nothing.
+  static Vector<T> finite(Vector<T> z) { return hn::IfThenZeroElse(is_lowest(z), z); }
+  static T finite_one(T z) { return z == kLowest ? 0 : z; }
+
   Vector<T> add(std::int64_t c, Vector<T> right, Vector<T> sum) const {
     const auto z = sum_at(c, right);
-    return hn::MulAdd(load(hn::ScalableTag<T>(), attention + c), slanted(z, z), sum);
+    return hn::MulAdd(load(hn::ScalableTag<T>(), attention + c), leaky(z), sum);
   }
   T add_one(std::int64_t c, T right, T sum) const {
     const T z = sum_at_one(c, right);
-    return sum + widen(attention[c]) * slanted_one(z, z);
+    return sum + widen(attention[c]) * leaky_one(z);
   }
 
   const S* own;
@@ -61,6 +70,10 @@ template <class S> struct LeakyTerm {
   std::int64_t pitch;
   T slope;
   const S* entry = nullptr;
+
+ private:
+  static constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  static auto is_lowest(Vector<T> z) { return hn::Eq(z, hn::Set(hn::ScalableTag<T>(), kLowest)); }
 };
 
 template <class S>
@@ -91,7 +104,7 @@ void gradient_channels(const Entries<S>& entries, LeakyTerm<S> term, std::int64_
       const auto z = term.sum_at(c, load(d, x + c));
       const auto slanted = term.slanted(z, g);
       sums[v] = hn::Add(sums[v], slanted);
-      shares[v] = hn::MulAdd(slanted, z, shares[v]);
+      shares[v] = hn::MulAdd(slanted, term.finite(z), shares[v]);
       if (to.entry != nullptr)
         store(d, hn::Mul(slanted, load(d, term.attention + c)),
               static_cast<S*>(to.entry) + number * term.pitch + c);
@@ -118,7 +131,7 @@ void gradient_channel(const Entries<S>& entries, LeakyTerm<S> term, std::int64_t
     const T z = term.sum_at_one(c, widen(entries.features(e)[c]));
     const T slanted = term.slanted_one(z, entries.weight(e));
     sum += slanted;
-    share += slanted * z;
+    share += slanted * term.finite_one(z);
     if (to.entry != nullptr)
       static_cast<S*>(to.entry)[number * term.pitch + c] =
           narrow<S>(slanted * widen(term.attention[c]));

@@ -11,7 +11,7 @@ from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
 from .edges import WithLoops, attributes_with_loops, check_attributes, with_loops
-from .parameters import channel_pair, check_fill, glorot_
+from .parameters import channel_pair, check_fill, check_input, glorot_
 
 
 class AttentionConv(torch.nn.Module):
@@ -74,6 +74,7 @@ class AttentionConv(torch.nn.Module):
             if self.lin_edge is None:
                 raise _C.UserError("edge_attr is given to a layer without edge_dim: make it with their number of channels")
             attributes = check_attributes(attributes, graph, self.edge_dim)
+            check_input(type(self).__name__, "edge_attr", attributes, self.lin_edge.weight, None)
         if not self.add_self_loops:
             return graph, None, attributes
         extended = with_loops(graph)

@@ -11,7 +11,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from ... import _C, ops
 from ..._checks import kind_of, whole_number
-from ..._edges import plain, plain_edges
+from ..._edges import PLAIN, TYPED, plain, plain_edges
 from ..._tensors import check_real
 from ...graph import Graph
 from ...typed_graph import TypedGraph
@@ -31,7 +31,7 @@ def as_graph(edges: Graph | Tensor, sources: int, targets: int) -> Graph:
                 "give one row for each node"
             )
         return edges
-    edges = _checked(edges, sources, targets)
+    edges = checked_edges(edges, sources, targets)
     return kept(edges, (sources, targets), lambda: Graph(edges, (sources, targets)))
 
 
@@ -50,7 +50,7 @@ def as_typed_graph(
                 f"{sources} and {targets} rows and the layer {relations} relations: they must agree"
             )
         return edges
-    edges, types = _checked(edges, sources, targets, typed=True), plain(types)
+    edges, types = checked_edges(edges, sources, targets, TYPED), plain(types)
     if types is None:
         raise _C.UserError("edge_type is None: give the relation of each edge, int64 [E], or a pumice.TypedGraph")
     call = (edges, types, (sources, targets), relations)
@@ -59,12 +59,12 @@ def as_typed_graph(
     return kept(edges, (sources, targets, relations), lambda: TypedGraph(*call), types)
 
 
-def _checked(edges: Any, sources: int, targets: int, typed: bool = False) -> Tensor:
+def checked_edges(edges: Any, sources: int, targets: int, taker: int = PLAIN, name: str = "edge_index") -> Tensor:
     """[2, E]. Raises UserError where it is none, and where it says that there are other numbers of nodes."""
-    edges, known = plain_edges(edges, typed)
+    edges, known = plain_edges(edges, taker, name)
     if known[0] not in (None, sources) or known[1] not in (None, targets):
         raise _C.UserError(
-            f"edge_index has sparse_size {known}, and x {sources} and {targets} rows: give one row for each node"
+            f"{name} has sparse_size {known}, and x {sources} and {targets} rows: give one row for each node"
         )
     return edges
 
@@ -185,13 +185,21 @@ def messages_of(
         count = targets.shape[0]
     else:
         count = _targets_of(edges, said, rows)
-    if size is None:
-        return as_graph(edges, rows, count), sources, targets
-    if said[0] not in (None, rows) or said[1] not in (None, count):
-        raise _C.UserError(
-            f"size = {said} where there are {rows} sources and {count} targets: give these numbers, or leave it out"
-        )
+    _check_said(said, rows, count)
     return as_graph(edges, rows, count), sources, targets
+
+
+def check_size_of(size: Any, nodes: int) -> None:
+    """Raises UserError where `size` says that there are other numbers of sources or targets than nodes."""
+    if size is not None:
+        _check_said(check_size(size), nodes, nodes)
+
+
+def _check_said(said: tuple[int | None, int | None], sources: int, targets: int) -> None:
+    if said[0] not in (None, sources) or said[1] not in (None, targets):
+        raise _C.UserError(
+            f"size = {said} where there are {sources} sources and {targets} targets: give these numbers, or leave it out"
+        )
 
 
 def check_size(size: Any) -> tuple[int | None, int | None]:

@@ -9,7 +9,8 @@ from ... import _C, ops
 from ..._checks import true_or_false
 from ...graph import Graph
 from .attention import AttentionConv
-from .edges import messages_of
+from .edges import messages_of, pair_of
+from .parameters import check_inputs
 
 
 class GATv2Conv(AttentionConv):
@@ -89,17 +90,28 @@ class GATv2Conv(AttentionConv):
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
-        graph, sources, targets = messages_of(x, edge_index, None)
-        if targets is None:
+        if pair_of(x)[1] is None:
             raise _C.UserError("features of targets are None: scores are made of those of both sides")
-        shape = (-1, self.heads, self.out_channels)
-        features = self.lin_l(sources).view(shape)
-        is_same = targets is sources and self.lin_r is self.lin_l
-        mine = features if is_same else self.lin_r(targets).view(shape)
+        graph, sources, targets = messages_of(x, edge_index, None)
+        try:
+            features, mine = self._sides(sources, targets)
+        except RuntimeError:
+            check_inputs("GATv2Conv", x, (self.lin_l.weight, self.lin_r.weight))
+            raise
         graph, silent, attributes = self._extended(graph, edge_attr)
-        of_edges = None if attributes is None or self.lin_edge is None else self.lin_edge(attributes).view(shape)
+        of_edges = None
+        if attributes is not None and self.lin_edge is not None:
+            of_edges = self.lin_edge(attributes).unflatten(1, (self.heads, self.out_channels))
         attention = self.att[0].to(features.dtype)
         scores = ops.edge_scores(graph, mine, features, attention, of_edges, negative_slope=self.negative_slope)
         if silent is not None:
             scores = scores + silent.to(scores.dtype)
         return self._combined(graph, features, ops.edge_softmax(graph, scores), targets)
+
+    def _sides(self, sources: Tensor, targets: Tensor | None) -> tuple[Tensor, Tensor]:
+        """W_l x of sources and W_r x of targets, [.., heads, C]."""
+        shape = (-1, self.heads, self.out_channels)
+        features = self.lin_l(sources).view(shape)
+        if targets is sources and self.lin_r is self.lin_l:
+            return features, features
+        return features, self.lin_r(targets).view(shape)

@@ -9,8 +9,10 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import kind_of, true_or_false, whole_number
+from ..._edges import plain
 from ...typed_graph import TypedGraph
 from .edges import check_features, kept
+from .parameters import check_input
 
 
 class HeteroLinear(torch.nn.Module):
@@ -57,6 +59,8 @@ class HeteroLinear(torch.nn.Module):
     def forward(self, x: Tensor, type_vec: Tensor) -> Tensor:
         """[N, in_channels] to [N, out_channels]."""
         check_features("x", x)
+        check_input("HeteroLinear", "x", x, self.weight, self.in_channels)
+        type_vec = plain(type_vec)
         _check_types(type_vec, x.shape[0])
         # A relational product whose edges lead from each row to itself: it sorts, multiplies and puts back.
         graph = kept(type_vec, (x.shape[0], self.num_types), lambda: self._loops(type_vec))

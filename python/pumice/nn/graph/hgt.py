@@ -10,9 +10,11 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import kind_of, whole_number
+from ..._edges import BY_TYPE
 from ...graph import Graph
-from .edges import check_features, kept
+from .edges import check_features, checked_edges, kept
 from .hetero_linear import HeteroLinear
+from .parameters import check_input
 
 EdgeType = tuple[str, str, str]
 
@@ -79,11 +81,11 @@ class HGTConv(torch.nn.Module):
 
     def forward(self, x_dict: dict[str, Tensor], edge_index_dict: dict[EdgeType, Tensor]) -> dict[str, Tensor]:
         """[N, in_channels] by type to [N, out_channels] by type."""
-        self._check(x_dict, edge_index_dict)
+        edge_index_dict = self._checked(x_dict, edge_index_dict)
         heads, width = self.heads, self.out_channels // self.heads
         keys, queries, values = {}, {}, {}
         for name, x in x_dict.items():
-            split = self.kqv_lin.lins[name](x).view(-1, 3, heads, width)
+            split = self._split(name, x).view(-1, 3, heads, width)
             keys[name], queries[name], values[name] = split.unbind(1)
         of_keys, of_values = [], []
         for kind in edge_index_dict:
@@ -100,6 +102,15 @@ class HGTConv(torch.nn.Module):
         parts = output.flatten(1).split([x.shape[0] for x in x_dict.values()])
         reached = {kind[2] for kind in self.edge_types}
         return {name: self._after(name, part, x_dict[name]) for name, part in zip(x_dict, parts) if name in reached}
+
+    def _split(self, name: str, x: Tensor) -> Tensor:
+        """[N, 3 · out_channels]: keys, queries and values of nodes of a type."""
+        layer = self.kqv_lin.lins[name]
+        try:
+            return layer(x)  # type: ignore[no-any-return]
+        except RuntimeError:
+            check_input("HGTConv", f"x_dict[{name!r}]", x, layer.weight, self.in_channels[name])  # type: ignore[arg-type]
+            raise
 
     def _related(self, features: Tensor, weight: Tensor, kind: EdgeType, scale: Tensor | float = 1.0) -> Tensor:
         """[N, heads, D] of the nodes that edges of a type come from, times the matrices of that type, one a head."""
@@ -137,7 +148,8 @@ class HGTConv(torch.nn.Module):
         # -1 tells them from the sizes of other layers' graphs.
         return kept(given[0], (columns, rows, -1, *sources, *begins), make, *given[1:])  # type: ignore[no-any-return]
 
-    def _check(self, x_dict: Any, edge_index_dict: Any) -> None:
+    def _checked(self, x_dict: Any, edge_index_dict: Any) -> dict[EdgeType, Tensor]:
+        """The edges as ordinary tensors. Raises UserError for what does not fit."""
         for name, given in (("x_dict", x_dict), ("edge_index_dict", edge_index_dict)):
             if not isinstance(given, dict):
                 raise _C.UserError(f"{name} is {kind_of(given)}: give a dict by type")
@@ -147,13 +159,15 @@ class HGTConv(torch.nn.Module):
             if name not in self.in_channels:
                 raise _C.UserError(f"x_dict has {name!r}: there are nodes of {self.node_types}")
             check_features(f"x_dict[{name!r}]", x)
+        checked = {}
         for kind, edges in edge_index_dict.items():
             if kind not in self.edge_types:
                 raise _C.UserError(f"edge_index_dict has {kind!r}: there are edges of {self.edge_types}")
             for name in (kind[0], kind[2]):
                 if name not in x_dict:
                     raise _C.UserError(f"edge_index_dict has {kind!r}, and x_dict no {name!r}: give their features")
-            _check_edges(kind, edges, x_dict[kind[0]].shape[0], x_dict[kind[2]].shape[0])
+            checked[kind] = _checked_edges(kind, edges, x_dict[kind[0]].shape[0], x_dict[kind[2]].shape[0])
+        return checked
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
@@ -169,20 +183,16 @@ class _LinearByType(torch.nn.Module):
         )
 
 
-def _check_edges(kind: EdgeType, edges: Any, sources: int, targets: int) -> None:
-    """Raises UserError for edges that in a graph of all nodes would lead to nodes of another type."""
+def _checked_edges(kind: EdgeType, edges: Any, sources: int, targets: int) -> Tensor:
+    """[2, E]. Raises UserError for edges that in a graph of all nodes would lead to nodes of another type."""
     name = f"edge_index_dict[{kind!r}]"
-    if not isinstance(edges, Tensor):
-        raise _C.UserError(f"{name} is {kind_of(edges)}: give int64 [2, E]")
-    if edges.layout is not torch.strided or edges.dtype not in (torch.int32, torch.int64):
-        raise _C.UserError(f"{name} is {edges.dtype} of layout {edges.layout}: give int64 [2, E]")
-    if edges.dim() != 2 or edges.shape[0] != 2:
-        raise _C.UserError(f"{name} has shape {tuple(edges.shape)}: give [2, E]")
-    if torch.compiler.is_compiling() or edges.is_cuda or edges.shape[1] == 0:
-        return
+    edges = checked_edges(edges, sources, targets, BY_TYPE, name)
+    if torch.compiler.is_compiling() or edges.device.type != "cpu" or edges.shape[1] == 0:
+        return edges
     for row, (least, most), limit in zip((0, 1), zip(edges.amin(1).tolist(), edges.amax(1).tolist()), (sources, targets)):
         if least < 0 or most >= limit:
             raise _C.UserError(f"{name} has row {row} from {least} to {most} where there are {limit} nodes")
+    return edges
 
 
 def _checked(metadata: Any) -> tuple[list[str], list[EdgeType]]:

@@ -69,8 +69,8 @@ def check_input(layer: str, name: str, x: Tensor, weight: Tensor, channels: int 
         raise _C.UserError(f"{layer}: {name} has {x.shape[1]} channels: give {channels}, as the layer was made for")
     if x.dtype != weight.dtype and modes.autocast_dtype(x) is None:
         raise _C.UserError(
-            f"{layer}: {name} is {x.dtype} and the layer's weights are {weight.dtype}: give x.to({weight.dtype}), or make "
-            f"the layer layer.to({x.dtype})"
+            f"{layer}: {name} is {x.dtype} and the layer's weights are {weight.dtype}: give {name}.to({weight.dtype}), or "
+            f"make the layer layer.to({x.dtype})"
         )
 
 

@@ -11,8 +11,8 @@ from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
 from ...typed_graph import TypedGraph, TypedRows
-from .edges import as_typed_graph, check_attributes, check_features
-from .parameters import block_diagonal, check_blocks, check_choice, glorot_
+from .edges import as_typed_graph, check_attributes, check_features, check_size_of
+from .parameters import block_diagonal, check_blocks, check_choice, check_input, glorot_
 
 _MECHANISMS = ("across-relation", "within-relation")
 
@@ -39,8 +39,8 @@ class RGATConv(torch.nn.Module):
         edge_dim: channels of features of edges.
         bias: whether a number is added to each channel.
     Returns:
-        Of a call with x [N, in_channels], edge_index [2, E] and edge_type [E] or a TypedGraph, and edge_attr [E, edge_dim]:
-        [N, heads · out_channels], or [N, out_channels] of means.
+        Of a call with x [N, in_channels], edge_index [2, E] and edge_type [E] or a TypedGraph, edge_attr [E, edge_dim] and
+        size, which is (N, N): [N, heads · out_channels], or [N, out_channels] of means.
     Raises:
         UserError: for what there is not, other shapes, and edges of other nodes.
     Waits:
@@ -137,9 +137,12 @@ class RGATConv(torch.nn.Module):
         edge_index: TypedGraph | Tensor,
         edge_type: Tensor | None = None,
         edge_attr: Tensor | None = None,
+        size: tuple[int, int] | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
         check_features("x", x)
+        check_input("RGATConv", "x", x, self.q, self.in_channels)
+        check_size_of(size, x.shape[0])
         graph = as_typed_graph(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
         sides = graph.gather.derived("sides", lambda _: _sides(graph))
         matrices = self.matrices()
@@ -168,6 +171,7 @@ class RGATConv(torch.nn.Module):
         if self.lin_edge is None or self.e is None:
             raise _C.UserError("edge_attr is given to a layer without edge_dim: make it with their number of channels")
         attributes = check_attributes(attributes, graph.gather, self.edge_dim)
+        check_input("RGATConv", "edge_attr", attributes, self.e, None)
         return torch.nn.functional.linear(attributes, self.e.t() @ self.lin_edge.weight)
 
     def extra_repr(self) -> str:
