@@ -47,6 +47,8 @@ def plain_edges(edges: Any, taker: int = PLAIN, name: str = "edge_index") -> tup
         raise _C.UserError(f"{name} has shape {tuple(edges.shape)}: give [2, edges], sources and targets{remedy}")
     if edges.dtype not in (torch.int32, torch.int64):
         raise _C.UserError(f"{name} is {edges.dtype}: give int32 or int64, as {name}.long() makes")
+    if edges.is_meta:
+        raise _C.UserError(f"{name} has no memory: give a tensor on the CPU or on a CUDA device, not on meta")
     return edges, known
 
 

@@ -309,6 +309,32 @@ def test_graphs_of_the_other_kind_are_named(taker):
     assert ("it is made of" if taker in TYPED else of_others) in sentence
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_edges_of_a_type_lead_to_no_node_of_another(device):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no CUDA device here: the same test runs on the CPU")
+    layer = nn.graph.HGTConv(6, 6, (["a", "b"], [("a", "to", "b"), ("b", "to", "a")]), heads=2).to(device)
+    x = {"a": torch.ones(4, 6, device=device), "b": torch.ones(3, 6, device=device)}
+    edge_index = torch.tensor([[0, 3], [0, 2]], device=device)
+    of_others = torch.tensor([[2, 0], [3, 0]], device=device)
+    for row, by in ((0, 1), (0, -1), (1, 1), (1, -1)):
+        wrong = edge_index.clone()
+        wrong[row] += by
+        for edges_of_both in ({("a", "to", "b"): wrong}, {("b", "to", "a"): of_others, ("a", "to", "b"): wrong}):
+            sentence = said(lambda given=edges_of_both: layer(x, given))
+            assert f"edge_index_dict[('a', 'to', 'b')] has row {row} from {int(wrong[row].min())} to" in sentence
+        wrong[row] -= by  # written into, and looked at again
+        assert layer(x, {("a", "to", "b"): wrong})["b"].shape == (3, 6)
+        wrong[row] += by
+        assert "has row" in said(lambda of=wrong: layer(x, {("a", "to", "b"): of}))
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_edges_without_memory_are_named(name):
+    sentence = said(lambda: call(MAKE[name](nn.graph).double(), X, EDGES.to("meta")))
+    assert sentence == f"{edges_of(name)} has no memory: give a tensor on the CPU or on a CUDA device, not on meta"
+
+
 def test_a_matrix_and_its_values_are_weights_of_gcn():
     theirs, ours = both(lambda l: l.GCNConv(6, 5))
     row, column = DENSE.nonzero().t()

@@ -139,6 +139,8 @@ class HGTConv(torch.nn.Module):
         given = list(edge_index_dict.values())
 
         def make() -> Graph:
+            for kind, edges in edge_index_dict.items():
+                _check_numbers(kind, edges, (x_dict[kind[0]].shape[0], x_dict[kind[2]].shape[0]))
             parts = [
                 torch.stack([edges[0] + source, edges[1] + target])
                 for edges, source, target in zip(map(Tensor.long, given), sources, begins)
@@ -166,7 +168,8 @@ class HGTConv(torch.nn.Module):
             for name in (kind[0], kind[2]):
                 if name not in x_dict:
                     raise _C.UserError(f"edge_index_dict has {kind!r}, and x_dict no {name!r}: give their features")
-            checked[kind] = _checked_edges(kind, edges, x_dict[kind[0]].shape[0], x_dict[kind[2]].shape[0])
+            sizes = (x_dict[kind[0]].shape[0], x_dict[kind[2]].shape[0])
+            checked[kind] = checked_edges(edges, *sizes, BY_TYPE, _name_of(kind))
         return checked
 
     def extra_repr(self) -> str:
@@ -183,16 +186,24 @@ class _LinearByType(torch.nn.Module):
         )
 
 
-def _checked_edges(kind: EdgeType, edges: Any, sources: int, targets: int) -> Tensor:
-    """[2, E]. Raises UserError for edges that in a graph of all nodes would lead to nodes of another type."""
-    name = f"edge_index_dict[{kind!r}]"
-    edges = checked_edges(edges, sources, targets, BY_TYPE, name)
-    if torch.compiler.is_compiling() or edges.device.type != "cpu" or edges.shape[1] == 0:
-        return edges
-    for row, (least, most), limit in zip((0, 1), zip(edges.amin(1).tolist(), edges.amax(1).tolist()), (sources, targets)):
+def _name_of(kind: EdgeType) -> str:
+    return f"edge_index_dict[{kind!r}]"
+
+
+def _check_numbers(kind: EdgeType, edges: Tensor, sizes: tuple[int, int]) -> None:
+    """Raises UserError for edges that in a graph of all nodes would lead to nodes of another type; in a compiled function,
+    and while a CUDA graph is recorded, PyTorch raises when it runs."""
+    if not torch.compiler.is_compiling() and edges.shape[1] == 0:
+        return
+    for row, limit in enumerate(sizes):
+        numbers = edges[row]
+        if torch.compiler.is_compiling() or (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
+            are_inside = ((numbers >= 0) & (numbers < limit)).all()
+            torch._assert_async(are_inside, f"{_name_of(kind)}[{row}] has numbers that are none of its nodes")
+            continue
+        least, most = torch.stack(torch.aminmax(numbers)).tolist()
         if least < 0 or most >= limit:
-            raise _C.UserError(f"{name} has row {row} from {least} to {most} where there are {limit} nodes")
-    return edges
+            raise _C.UserError(f"{_name_of(kind)} has row {row} from {least} to {most} where there are {limit} nodes")
 
 
 def _checked(metadata: Any) -> tuple[list[str], list[EdgeType]]:
