@@ -32,7 +32,7 @@ using Sort = RadixSort<std::uint32_t>;
 
 /// Of keys below `limit`.
 SortRoom room_for(std::int64_t entries, std::int64_t limit) {
-  return {entries, std::bit_width(static_cast<std::uint64_t>(limit))};
+  return {entries, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(limit)))};
 }
 
 /// What is in `sort` becomes rows; `list` enqueues what lists their entries by the sorted places.
