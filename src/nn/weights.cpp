@@ -62,7 +62,8 @@ std::string differences(const std::vector<NamedParameter>& parameters, const Saf
 
 }   // namespace
 
-void load_weights(ParameterTree& network, const std::filesystem::path& path, const LoadOptions& options) {
+void load_weights(ParameterTree& network, const std::filesystem::path& path,
+                  const LoadOptions& options) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::vector<NamedParameter> parameters = network.parameters();
   const std::string differing = differences(parameters, file, options);

@@ -1,5 +1,6 @@
 // Layers of graphs on a device beside their dense references in float64.
-// Covers nn/graph_convolution, nn/sage_convolution, nn/relational_convolution, nn/relational_network.
+// Covers nn/graph_convolution, nn/sage_convolution, nn/relational_convolution,
+// nn/relational_network.
 #include <gtest/gtest.h>
 
 #include <pumice/core/copy.hpp>

@@ -1,6 +1,7 @@
 // Layers of graphs beside dense references in float64, and their gradients beside central
 // differences.
-// Covers nn/graph_convolution, nn/sage_convolution, nn/relational_convolution, nn/relational_network.
+// Covers nn/graph_convolution, nn/sage_convolution, nn/relational_convolution,
+// nn/relational_network.
 #include <functional>
 
 #include <gtest/gtest.h>
