@@ -63,7 +63,7 @@ def of_each_edge(kind, count, dtype=torch.float32, device="cpu"):
     if kind is False:
         return []
     shape = (count,) if kind is True else (count, kind)
-    return [torch.rand(shape, dtype=dtype, device=device)]
+    return [torch.rand(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64).to(device, dtype)]
 
 
 @pytest.mark.parametrize("name", LAYERS)

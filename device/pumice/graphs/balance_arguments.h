@@ -14,9 +14,11 @@ struct BalanceArguments {
   int64_t units = 0;
   // Long rows; counts null: none are listed.
   int32_t part_entries = 0;
-  RowPart* part = nullptr;     // [2 · entries / part_entries]
-  LongRow* row = nullptr;      // [entries / part_entries]
-  int32_t* counts = nullptr;   // [2] zeroed: parts, rows
+  RowPart* part = nullptr;      // [2 · entries / part_entries]
+  LongRow* row = nullptr;       // [entries / part_entries]
+  int32_t* counts = nullptr;    // [2] parts, rows
+  uint64_t* states = nullptr;   // [tiles of kBalanceThreads rows] zeroed; grid/look_back.h
+  uint32_t* ticket = nullptr;   // zeroed
 };
 
 }   // namespace pumice

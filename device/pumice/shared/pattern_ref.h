@@ -32,7 +32,7 @@ struct LongRow {
   int32_t parts = 0;
 };
 
-/// Rows of more than part_entries entries, in any order.
+/// Rows of more than part_entries entries, in their order.
 struct LongRowsRef {
   const RowPart* part = nullptr;
   const LongRow* row = nullptr;

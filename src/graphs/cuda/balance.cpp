@@ -21,15 +21,20 @@ void add_balance(PatternLists& lists, std::int64_t rows, StreamView stream, std:
                              .unit_row = lists.unit_row.data(),
                              .units = units,
                              .part_entries = part_entries(entries)};
+  const std::int64_t tiles = (rows + kBalanceThreads - 1) / kBalanceThreads;
+  Buffer<std::uint64_t> states;   // and the ticket
   const bool may_be_long = longest == kUnknownLength || longest > arguments.part_entries;
   if (may_be_long && most_long_rows(entries) > 0) {
     lists.part = runner.make<RowPart>(most_row_parts(entries));
     lists.long_row = runner.make<LongRow>(most_long_rows(entries));
     lists.long_counts = runner.make<std::int32_t>(2);
-    fill_bytes_async(lists.long_counts.data(), std::byte{0}, lists.long_counts.bytes(), stream);
     arguments.part = lists.part.data();
     arguments.row = lists.long_row.data();
     arguments.counts = lists.long_counts.data();
+    states = runner.make<std::uint64_t>(tiles + 1);
+    fill_bytes_async(states.data(), std::byte{0}, states.bytes(), stream);
+    arguments.states = states.data();
+    arguments.ticket = reinterpret_cast<std::uint32_t*>(states.data() + tiles);
   }
   const std::int64_t items = std::max(rows, units + 1);
   runner.run(
