@@ -13,7 +13,6 @@
 #include <pumice/coords/set_operations.hpp>
 #include <pumice/core/atomic_file.hpp>
 #include <pumice/core/parallel.hpp>
-#include <pumice/core/random.hpp>
 #include <pumice/maps/build.hpp>
 #include <pumice/nn/networks.hpp>
 #include <pumice/ops/convolution.hpp>
@@ -22,8 +21,8 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "measure.hpp"
 #include "outputs.hpp"
-#include "statistics.hpp"
 #include "streets.hpp"
 #include "terminal.hpp"
 
@@ -58,28 +57,11 @@ struct Measurement {
   double gflop = 0;
 };
 
-void time_into(Measurement& measurement, int repeat, const std::function<void()>& body) {
-  body();
-  std::vector<double> samples;
-  for (int i = 0; i < repeat; ++i) {
-    const nn::Stopwatch watch;
-    body();
-    samples.push_back(watch.ms());
-  }
-  measurement.median_ms = median(samples);
-  measurement.min_ms = *std::min_element(samples.begin(), samples.end());
-  measurement.max_ms = *std::max_element(samples.begin(), samples.end());
-}
-
-Tensor random_tensor(Shape shape, DType dtype, std::uint64_t seed) {
-  Tensor values(shape, DType::f32);
-  float* data = values.data<float>();
-  parallel_for(shape.elements(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    Random random(seed, static_cast<std::uint64_t>(begin));
-    for (std::int64_t i = begin; i < end; ++i)
-      data[i] = static_cast<float>(random.uniform(-1, 1));
-  });
-  return values.to(dtype);
+void time_into(Measurement& measurement, int repeat, const std::function<void()>& call) {
+  const Spread ms = measure(repeat, {}, call);
+  measurement.median_ms = ms.median;
+  measurement.min_ms = ms.min;
+  measurement.max_ms = ms.max;
 }
 
 /// The scan named, or a simulated one.
@@ -315,7 +297,9 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--csv", arguments->csv, "Also write the table here");
   add_threads(*command);
   add_json(*command, arguments->json);
+  add_bench_sparse_command(*command);
   command->callback([arguments, command] {
+    if (!command->get_subcommands().empty()) return;   // which has measured
     check_used(*command, arguments->what);
     bench(*arguments);
   });

@@ -170,8 +170,9 @@ std::size_t words_of(const CLI::App& command, std::span<const std::string> words
 }   // namespace
 
 void expect_known_command(const CLI::App& app, std::span<const std::string> words) {
-  if (app.get_require_subcommand_min() == 0) return expect_known_options(app, words);
   const std::string given = words.empty() ? "" : words[0];
+  const bool is_whole = app.get_require_subcommand_min() == 0;   // without one of its commands
+  if (is_whole && &chosen_command(app, words) == &app) return expect_known_options(app, words);
   if (app.get_option_no_throw(given) != nullptr) return;   // --help, --version
   std::vector<std::string> names;
   std::string known;
@@ -253,6 +254,8 @@ std::string as_typed(const CLI::App& command, const std::string& text) {
       Name{"dilation[", "--dilation", ": dilation["},
       Name{"spatial_shape[", "--spatial-shape", ": spatial_shape["},
       Name{"network = ", "NETWORK", ""},
+      Name{"power_law_edges: nodes = ", "--nodes", ""},
+      Name{"power_law_edges: edges = ", "--edges", ""},
   };
   for (const Name& name : kNames) {
     if (!text.starts_with(name.argument) || command.get_option_no_throw(name.option) == nullptr)

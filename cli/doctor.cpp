@@ -1,5 +1,4 @@
 // `pumice doctor`: what this machine offers, in words.
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -18,22 +17,11 @@
 #include "commands.hpp"
 #include "core/memory.hpp"
 #include "core/printable.hpp"
+#include "measure.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
 namespace {
-
-/// The value of the first line of /proc/cpuinfo or /proc/meminfo that begins with `key`.
-std::string proc_value(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t colon = line.find(':');
-    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? std::string() : line.substr(begin);
-  }
-  return "unknown";
-}
 
 /// Highway's name for what the kernels run with, as processors' makers call it.
 std::string instruction_set() {

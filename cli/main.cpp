@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   cli::add_voxelize_command(app);
   cli::add_view_command(app);
   cli::add_bench_command(app);
+  cli::add_inspect_command(app);
   cli::add_plans_command(app);
   cli::add_kernels_command(app);
   cli::add_doctor_command(app);

@@ -19,10 +19,6 @@
 namespace pumice::cli {
 namespace {
 
-constexpr Colour kBackground{0.043f, 0.055f, 0.078f};
-constexpr Colour kRing{0.30f, 0.38f, 0.48f};
-constexpr Colour kText{0.86f, 0.90f, 0.95f};
-constexpr Colour kDim{0.52f, 0.60f, 0.70f};
 constexpr Colour kSensor{1.0f, 1.0f, 1.0f};
 
 /// The point as it is shown: where on the canvas, how large, how far from the eye.
@@ -84,7 +80,7 @@ class Picture {
         rows_(finite_points(cloud)),
         scope_(find_scope(cloud, rows_)),
         paint_(colour_points(cloud, classes, options.by, options.styles)),
-        canvas_(options.width, options.height, kBackground),
+        canvas_(options.width, options.height, kPictureBackground),
         text_scale_(std::clamp(options.height / 450, 1, 8)),
         font_(10 * text_scale_) {
     const int top = 14 * text_scale_;
@@ -96,7 +92,8 @@ class Picture {
   Image draw() {
     draw_perspective();
     draw_birds_eye();
-    canvas_.fill({birds_eye_.left - 2, perspective_.top, 2, perspective_.height}, kRing, 0.6f);
+    canvas_.fill({birds_eye_.left - 2, perspective_.top, 2, perspective_.height}, kPictureLine,
+                 0.6f);
     draw_caption();
     if (!paint_.classes.empty()) draw_classes();
     if (!paint_.quantity.empty() && !rows_.empty()) draw_scale();
@@ -158,7 +155,7 @@ class Picture {
     std::ranges::stable_sort(spots, std::ranges::greater{}, &Spot::depth);
     for (const Spot& spot : spots) {
       const auto far = static_cast<float>(std::clamp(spot.depth / (3 * scope_.reach), 0.0, 1.0));
-      const Colour colour = mix(paint_.colours[spot.point], kBackground, fog * far);
+      const Colour colour = mix(paint_.colours[spot.point], kPictureBackground, fog * far);
       canvas_.disc(panel, spot.x, spot.y, spot.radius, colour, static_cast<float>(spot.depth));
     }
   }
@@ -176,7 +173,7 @@ class Picture {
                      scope_.centre[1] + radius * std::sin(to), x1, y1)) {
           continue;
         }
-        canvas_.line(panel, x0, y0, x1, y1, kRing, 0.55f);
+        canvas_.line(panel, x0, y0, x1, y1, kPictureLine, 0.55f);
       }
     }
   }
@@ -191,7 +188,7 @@ class Picture {
       const int right = left + font_.width(text);
       if (right > options_.width || top + 8 * text_scale_ > options_.height) break;
       plate(left, top, right - left, 7 * text_scale_, 0.55f);
-      canvas_.text(left, top, text, kDim, font_);
+      canvas_.text(left, top, text, kPictureDim, font_);
     }
   }
 
@@ -209,13 +206,14 @@ class Picture {
   void draw_caption() {
     const int margin = 4 * text_scale_;
     const std::string caption = font_.fitted(options_.caption, options_.width - 2 * margin);
-    canvas_.text(margin, margin - text_scale_ / 2, caption, kText, font_);
+    canvas_.text(margin, margin - text_scale_ / 2, caption, kPictureText, font_);
   }
 
   /// A dark plate under text, so that it reads over points.
   void plate(int left, int top, int width, int height, float opacity) {
     const int rim = 2 * text_scale_;
-    canvas_.fill({left - rim, top - rim, width + 2 * rim, height + 2 * rim}, kBackground, opacity);
+    canvas_.fill({left - rim, top - rim, width + 2 * rim, height + 2 * rim}, kPictureBackground,
+                 opacity);
   }
 
   void draw_classes() {
@@ -235,7 +233,7 @@ class Picture {
     for (std::size_t i = 0; i < shown; ++i) {
       const int y = top + static_cast<int>(i) * line;
       canvas_.fill({left, y, 7 * text_scale_, 7 * text_scale_}, paint_.classes[i].colour, 1);
-      canvas_.text(left + line, y, names[i], kText, font_);
+      canvas_.text(left + line, y, names[i], kPictureText, font_);
     }
   }
 
@@ -245,14 +243,16 @@ class Picture {
     const int bar = 6 * text_scale_;
     const int top = options_.height - 30 * text_scale_;
     plate(left, top, width, 27 * text_scale_, 0.72f);
-    canvas_.text(left, top, paint_.quantity, kText, font_);
+    canvas_.text(left, top, paint_.quantity, kPictureText, font_);
     for (int x = 0; x < width; ++x) {
       const Colour colour = scale_colour(options_.by, static_cast<double>(x) / (width - 1));
       canvas_.fill({left + x, top + 10 * text_scale_, 1, bar}, colour, 1);
     }
     const std::string high = fmt::format("{:.2f}", paint_.high);
-    canvas_.text(left, top + 19 * text_scale_, fmt::format("{:.2f}", paint_.low), kDim, font_);
-    canvas_.text(left + width - font_.width(high), top + 19 * text_scale_, high, kDim, font_);
+    canvas_.text(left, top + 19 * text_scale_, fmt::format("{:.2f}", paint_.low), kPictureDim,
+                 font_);
+    canvas_.text(left + width - font_.width(high), top + 19 * text_scale_, high, kPictureDim,
+                 font_);
   }
 
   const PointCloud& cloud_;
@@ -269,12 +269,16 @@ class Picture {
 
 }   // namespace
 
-Image render(const PointCloud& cloud, std::span<const std::int32_t> classes,
-             const PictureOptions& options) {
+void check_picture_size(const PictureOptions& options) {
   PUMICE_EXPECTS(options.width >= 320 && options.width <= 16384, "picture width = ", options.width,
                  ": ask for 320 to 16384 pixels");
   PUMICE_EXPECTS(options.height >= 240 && options.height <= 16384,
                  "picture height = ", options.height, ": ask for 240 to 16384 pixels");
+}
+
+Image render(const PointCloud& cloud, std::span<const std::int32_t> classes,
+             const PictureOptions& options) {
+  check_picture_size(options);
   return Picture(cloud, classes, options).draw();
 }
 

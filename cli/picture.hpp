@@ -44,6 +44,9 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
+/// UserError for a width or a height that a picture cannot have.
+void check_picture_size(const PictureOptions& options);
+
 /// Draws `cloud`. Colours come from `classes` (one a point, any numbers: a network's answer) where
 /// it is not empty (as `options.styles` shows them; one outside of these is no class), else from
 /// what `options.by` names: labels as SemanticKITTI's classes, with a legend of those that occur.

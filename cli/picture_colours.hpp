@@ -1,4 +1,4 @@
-// Which colour a point gets, and what the legend says about it.
+// The colours of pictures: which one a point gets, and what the legend says about it.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,12 @@
 #include "picture_canvas.hpp"
 
 namespace pumice::cli {
+
+// Of all pictures.
+inline constexpr Colour kPictureBackground{0.043f, 0.055f, 0.078f};
+inline constexpr Colour kPictureLine{0.30f, 0.38f, 0.48f};
+inline constexpr Colour kPictureText{0.86f, 0.90f, 0.95f};
+inline constexpr Colour kPictureDim{0.52f, 0.60f, 0.70f};
 
 struct LegendEntry {
   std::int32_t number = 0;

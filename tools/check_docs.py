@@ -158,7 +158,7 @@ class Documents:
                     self.error(page, f"`{command}`: the Makefile has no target {word}")
         if words[:1] != ["pumice"] or self.program is None or words[1:2] == ["convert"]:
             return
-        named = tuple(word for word in words[1 : 3 if words[1:2] == ["kernels"] else 2] if re.fullmatch("[a-z]+", word))
+        named = tuple(word for word in words[1 : 3 if words[1:2] in (["kernels"], ["bench"]) else 2] if re.fullmatch("[a-z]+", word))
         if not named:
             return
         text = self.help_of(named)

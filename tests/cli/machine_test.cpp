@@ -14,7 +14,7 @@ class MachineTest : public ProgramTest {
 TEST_F(MachineTest, EverySubcommandHasHelp) {
   const Outcome all = run_well({"--help"});
   for (const char* command :
-       {"info", "run", "conv", "simulate", "voxelize", "view", "bench", "doctor"}) {
+       {"info", "run", "conv", "simulate", "voxelize", "view", "inspect", "bench", "doctor"}) {
     EXPECT_NE(all.out.find(command), std::string::npos) << command;
     const Outcome help = run_well({command, "--help"});
     EXPECT_NE(help.out.find("--json"), std::string::npos) << command;
