@@ -63,6 +63,20 @@ template <class S> void sum_row(const EntryRow& row, double scale, void* output)
   }
 }
 
+template <class S>
+void sum_rows(const HeadRows& rows, std::int64_t first, std::int64_t last, bool averages,
+              void* output) {
+  const std::int64_t heads = rows.heads();
+  auto* to = static_cast<S*>(output) + first * heads * rows.channels();
+  for (std::int64_t row = first; row < last; ++row) {
+    for (std::int64_t head = 0; head < heads; ++head, to += rows.channels()) {
+      const EntryRow entries = rows.of(row, head);
+      const bool divides = averages && entries.entries > 1;
+      sum_row<S>(entries, divides ? 1.0 / static_cast<double>(entries.entries) : 1.0, to);
+    }
+  }
+}
+
 /// Whether a candidate goes before what was found so far.
 template <class T> bool goes_before(T candidate, T found) {
   return candidate > found || (candidate != candidate && found == found);
@@ -116,7 +130,7 @@ void dot_row(const EntryRow& row, const void* left, void* output, std::int64_t o
 void make_entry_kernels(EntryKernels& table, DType storage) {
   dispatch_floating(storage, "entries of a sparse matrix", [&](auto zero) {
     using S = decltype(zero);
-    table = {.sum = sum_row<S>, .most = most_row<S>, .dot = dot_row<S>};
+    table = {.sum_rows = sum_rows<S>, .sum = sum_row<S>, .most = most_row<S>, .dot = dot_row<S>};
   });
 }
 

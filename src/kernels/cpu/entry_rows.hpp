@@ -29,6 +29,7 @@ struct EntryRow {
   const std::int64_t* number;   // of the row's entries; null: `first` and on
   std::int64_t first;
   std::int64_t entries;
+  std::int64_t listed;        // columns from `column` on, those of the rows behind it too
   const void* values;         // of the head; null: ones
   std::int64_t value_pitch;   // from one number to the next
   const void* features;       // of the head, row 0
@@ -50,17 +51,34 @@ class HeadRows {
   std::int64_t heads() const { return heads_; }
   /// Of a head.
   std::int64_t channels() const { return channels_; }
-  EntryRow of(std::int64_t row, std::int64_t head) const;
+  /// In the header, since loops over rows of a few entries call it for each.
+  EntryRow of(std::int64_t row, std::int64_t head) const {
+    const std::int64_t begin = pattern_.begin_of(row);
+    return {.column = pattern_.column.data() + begin,
+            .number = pattern_.entry.empty() ? nullptr : pattern_.entry.data() + begin,
+            .first = begin,
+            .entries = pattern_.end_of(row) - begin,
+            .listed = pattern_.entries() - begin,
+            .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
+            .value_pitch = heads_,
+            .features = features_ + head * channels_ * bytes_,
+            .pitch = heads_ * channels_,
+            .channels = channels_};
+  }
 
  private:
   CsrView pattern_;
-  ConstTensorView features_;
-  ConstTensorView values_;
+  const std::byte* features_;
+  const std::byte* values_;   // null: ones
+  std::int64_t bytes_;        // of an element
   std::int64_t heads_;
   std::int64_t channels_;
 };
 
 struct EntryKernels {
+  /// Rows [first, last) of `output`: the sums of their entries, or the means.
+  void (*sum_rows)(const HeadRows& rows, std::int64_t first, std::int64_t last, bool averages,
+                   void* output);
   /// output[c] = scale · Σ of the entries.
   void (*sum)(const EntryRow& row, double scale, void* output);
   /// output[c], and the number of its entry in source[c]; `sign` 1 for the largest, -1 for the

@@ -19,7 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Rows of features are read at random: they are asked for so many entries ahead.
+/// Rows of features are read at random: they are asked for so many entries ahead, across the ends
+/// of rows, most of which have fewer.
 constexpr std::int64_t kAhead = 8;
 
 template <class S> struct Entries {
@@ -35,7 +36,7 @@ template <class S> struct Entries {
     return static_cast<const S*>(row.features) + row.column[place] * row.pitch;
   }
   void prefetch(std::int64_t place, std::int64_t from, std::int64_t channels) const {
-    if (place + kAhead >= row.entries) return;
+    if (place + kAhead >= row.listed) return;
     const S* next = features(place + kAhead) + from;
     constexpr auto line = static_cast<std::int64_t>(64 / sizeof(S));
     for (std::int64_t c = 0; c < channels; c += line)

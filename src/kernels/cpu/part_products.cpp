@@ -20,6 +20,7 @@ cpu::EntryRow over_channels(ConstTensorView features, ConstTensorView values, st
           .number = nullptr,
           .first = 0,
           .entries = 0,
+          .listed = 0,
           .values = values.defined() ? values.raw() : nullptr,
           .value_pitch = heads,
           .features = features.raw(),

@@ -49,7 +49,7 @@ void PartRows::find(std::int64_t row, EntryRow& to) {
     to.column = part.column.data() + range.slots.begin;
     to.number = part.entry.empty() ? nullptr : part.entry.data() + range.slots.begin;
     to.first = range.slots.begin;
-    to.entries = range.slots.end - range.slots.begin;
+    to.entries = to.listed = range.slots.end - range.slots.begin;
     if (!in_order_ || to.number == nullptr || std::is_sorted(to.number, to.number + to.entries))
       return;
   }
@@ -61,7 +61,7 @@ void PartRows::find(std::int64_t row, EntryRow& to) {
   to.column = column_.data();
   to.number = number_.data();
   to.first = 0;
-  to.entries = static_cast<std::int64_t>(column_.size());
+  to.entries = to.listed = static_cast<std::int64_t>(column_.size());
 }
 
 void PartRows::append(const PartLine& line) {

@@ -25,19 +25,25 @@ inline std::vector<std::int64_t> row_ranges(const CsrView& pattern, std::int64_t
   return begins;
 }
 
-/// Calls body(row) for all rows, on all threads. `channels`: of what each entry moves.
-template <class Body> void for_rows(const CsrView& pattern, std::int64_t channels, Body&& body) {
+/// Calls body(first, last) for ranges of rows, on all threads. `channels`: of what each entry
+/// moves.
+template <class Body>
+void for_row_ranges(const CsrView& pattern, std::int64_t channels, Body&& body) {
   constexpr std::int64_t kWork = std::int64_t{1} << 16;   // channels of entries: some 10 us
   const auto ranges =
       row_ranges(pattern, std::max<std::int64_t>(kWork / std::max<std::int64_t>(channels, 1), 1));
-  parallel_for(static_cast<std::int64_t>(ranges.size()) - 1, 1,
-               [&](std::int64_t first, std::int64_t last) {
-                 for (std::int64_t range = first; range < last; ++range) {
-                   const auto at = static_cast<std::size_t>(range);
-                   for (std::int64_t row = ranges[at]; row < ranges[at + 1]; ++row)
-                     body(row);
-                 }
-               });
+  parallel_for(
+      static_cast<std::int64_t>(ranges.size()) - 1, 1, [&](std::int64_t first, std::int64_t last) {
+        body(ranges[static_cast<std::size_t>(first)], ranges[static_cast<std::size_t>(last)]);
+      });
+}
+
+/// Calls body(row) for all rows, likewise.
+template <class Body> void for_rows(const CsrView& pattern, std::int64_t channels, Body&& body) {
+  for_row_ranges(pattern, channels, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t row = first; row < last; ++row)
+      body(row);
+  });
 }
 
 }   // namespace pumice::cpu
