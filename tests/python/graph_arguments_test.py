@@ -73,6 +73,18 @@ def said(function):
     return str(error.value)
 
 
+def test_types_that_there_are_not_are_named_as_the_layer_names_them():
+    layer = nn.graph.HeteroLinear(8, 4, 3)
+    for wrong in (3, -1):
+        with pytest.raises(pumice.UserError, match=rf"type_vec\[2\] = {wrong} where the layer has 3 types"):
+            layer(torch.randn(3, 8), torch.tensor([0, 1, wrong]))
+
+
+def test_features_that_are_none_are_no_pair():
+    with pytest.raises(pumice.UserError, match="x is None: give a tensor"):
+        nn.graph.GATv2Conv(8, 4)(None, torch.tensor([[0], [0]]))
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_every_layer_stands_in_these_tests(name):
     theirs, ours = both(MAKE[name])

@@ -90,7 +90,7 @@ class GATv2Conv(AttentionConv):
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
-        if pair_of(x)[1] is None:
+        if isinstance(x, tuple) and pair_of(x)[1] is None:
             raise _C.UserError("features of targets are None: scores are made of those of both sides")
         graph, sources, targets = messages_of(x, edge_index, None)
         try:

@@ -12,6 +12,7 @@ from ..._checks import kind_of, true_or_false, whole_number
 from ..._edges import plain
 from ...typed_graph import TypedGraph
 from .edges import check_features, kept
+from .node_numbers import check_numbers
 from .parameters import check_input
 
 
@@ -68,6 +69,7 @@ class HeteroLinear(torch.nn.Module):
         return output if self.bias is None else output + self.bias[type_vec].to(output.dtype)
 
     def _loops(self, type_vec: Tensor) -> TypedGraph:
+        check_numbers("type_vec", type_vec, self.num_types, "types", "types")
         rows = torch.arange(type_vec.shape[0], device=type_vec.device).expand(2, -1)
         return TypedGraph(rows, type_vec, type_vec.shape[0], self.num_types)
 

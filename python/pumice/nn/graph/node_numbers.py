@@ -19,16 +19,16 @@ def is_numbers(x: Any) -> bool:
     return isinstance(x, Tensor) and x.dtype in (torch.int32, torch.int64)
 
 
-def check_numbers(name: str, numbers: Tensor, limit: int) -> None:
+def check_numbers(name: str, numbers: Tensor, limit: int, has: str = "rows", of: str = "nodes") -> None:
     """Raises UserError unless `numbers` are [nodes], from 0 on and below `limit`. In a compiled function, and while a
-    CUDA graph is recorded, PyTorch raises when it runs."""
+    CUDA graph is recorded, PyTorch raises when it runs. `has`, `of`: what the layer has, and what is numbered."""
     if numbers.dim() != 1:
         raise _C.UserError(f"{name} has shape {tuple(numbers.shape)}: give [nodes] numbers, or floats [nodes, channels]")
     if numbers.shape[0] == 0:
         return
     if torch.compiler.is_compiling() or (numbers.is_cuda and torch.cuda.is_current_stream_capturing()):
         are_inside = ((numbers >= 0) & (numbers < limit)).all()
-        torch._assert_async(are_inside, f"{name} has numbers of nodes that are not from 0 to below {limit}")
+        torch._assert_async(are_inside, f"{name} has numbers of {of} that are not from 0 to below {limit}")
         return
     keeps = numbers.is_cuda and type(numbers) is Tensor and not numbers.is_inference()
     version, most = _looked_at.get(numbers, (None, 0)) if keeps else (None, 0)
@@ -38,7 +38,7 @@ def check_numbers(name: str, numbers: Tensor, limit: int) -> None:
     if least < 0 or most >= limit:
         at = int(((numbers < 0) | (numbers >= limit)).nonzero()[0])
         raise _C.UserError(
-            f"{name}[{at}] = {int(numbers[at])} where the layer has {limit} rows: give numbers of nodes from 0 to {limit - 1}"
+            f"{name}[{at}] = {int(numbers[at])} where the layer has {limit} {has}: give numbers of {of} from 0 to {limit - 1}"
         )
     if keeps:
         _looked_at[numbers] = (numbers._version, most)
