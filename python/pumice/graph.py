@@ -191,7 +191,8 @@ class Graph:
         if key not in self._derived:
             if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
                 return make(self)
-            self._derived[key] = make(self)
+            with torch.inference_mode(False):  # whose tensors a later training step could not keep for its way back
+                self._derived[key] = make(self)
         return self._derived[key]
 
     def __copy__(self) -> Graph:

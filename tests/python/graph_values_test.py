@@ -325,3 +325,29 @@ def test_a_typed_graph_goes_to_a_device_and_back(device):
     assert torch.equal(ops.rgms(back, x, weight), expected)
     assert torch.equal(back.kind_of_segment(), graph.kind_of_segment())
     assert there.device.type == device.type and (there.rows, there.columns, there.entries, there.relations) == (4, 4, 5, 3)
+
+
+@pytest.mark.parametrize("make", [lambda: nn.graph.GCNConv(8, 5), lambda: nn.graph.GATConv(8, 5), lambda: nn.graph.SAGEConv(8, 5),
+                                  lambda: nn.graph.GATv2Conv(8, 5), lambda: nn.graph.GINConv(torch.nn.Linear(8, 5))])
+@pytest.mark.parametrize("of", ["edges", "a graph"])
+def test_a_look_in_inference_mode_leaves_nothing_that_training_cannot_use(make, of):
+    edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    given = edge_index if of == "edges" else pumice.Graph(edge_index, num_nodes=3)
+    x, layer = torch.randn(3, 8), make()
+    with torch.inference_mode():
+        looked = layer(x, given)
+    output = layer(x, given)
+    output.sum().backward()
+    torch.testing.assert_close(output.detach(), looked.clone())
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("make", [lambda: nn.graph.RGCNConv(8, 5, 2), lambda: nn.graph.RGATConv(8, 5, 2)])
+def test_the_same_of_typed_edges(make):
+    edge_index, edge_type = torch.tensor([[0, 1, 2], [1, 2, 0]]), torch.tensor([0, 1, 1])
+    x, layer = torch.randn(3, 8), make()
+    with torch.inference_mode():
+        looked = layer(x, edge_index, edge_type)
+    output = layer(x, edge_index, edge_type)
+    output.sum().backward()
+    torch.testing.assert_close(output.detach(), looked.clone())

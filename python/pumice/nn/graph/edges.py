@@ -87,8 +87,10 @@ def kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types:
     if kept is not None and kept.state == state and all(map(torch.equal, given[: len(kept.copies)], kept.copies)):
         return kept.made
     # NumPy, and whoever has the memory, can write into it without a word to PyTorch: on the CPU edges are compared.
-    copies = () if edges.is_cuda else tuple(tensor.clone() for tensor in given)
-    kept = _Kept(make(), types, state, copies)
+    # Out of inference mode, whose tensors a later training step could not keep for its way back.
+    with torch.inference_mode(False):
+        copies = () if edges.is_cuda else tuple(tensor.clone() for tensor in given)
+        kept = _Kept(make(), types, state, copies)
     if not (edges.is_cuda and torch.cuda.is_current_stream_capturing()):
         all_kept[sizes] = kept
     return kept.made
