@@ -39,7 +39,7 @@ enum class EdgeOperation : int32_t {
 /// How channels are shared out to a team.
 struct EntrySchedule {
   int32_t team = 32;     // threads, a power of 2 up to 32
-  int32_t chunks = 1;    // of a thread, `team` chunks apart: 1 or 2, more would spill registers
+  int32_t chunks = 1;    // of a thread, `team` chunks apart: 2 in products of rows at the most
   int32_t access = 16;   // bytes that all rows are a multiple of, 2 to 16
   int32_t ahead = 4;     // entries whose rows are on their way at a time, 1 to 8
 };
@@ -76,10 +76,11 @@ struct ScoreGradientSpec {
 
 /// Blocks of a multiprocessor at least, which is how many registers a thread may have: 64 for sums
 /// of f32, whose time is how many rows are on their way, 80 for those of 8 channels a thread, 128
-/// for others. Without a number the compiler takes 80 and spills the 81st.
+/// for others and where the latter divide, which spilled 20 bytes in bf16.
 PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   if (spec.operation != EntryOperation::sum || spec.headed) return 8;
-  return element_bytes(spec.type) == 4 ? 16 : 12;
+  if (element_bytes(spec.type) == 4) return 16;
+  return spec.shared ? 8 : 12;
 }
 PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec&) {
   return 8;
@@ -106,6 +107,7 @@ PUMICE_SHARED constexpr const char* why_invalid(ElementType type, const EntrySch
 PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   if (spec.headed && !spec.weighted) return "heads without values";
   if (spec.whole_heads && !spec.headed) return "whole heads without heads";
+  if (spec.schedule.chunks > 1) return "rows gathered by more than a chunk";
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {

@@ -10,31 +10,23 @@
 
 namespace pumice {
 
-/// The channels of one thread: `kChunks` chunks.
+/// The chunk of channels of one thread.
 template <GatherReduceSpec kSpec> struct EntryChannels {
   static constexpr int32_t kChunk = entry_chunk(kSpec.type);
-  static constexpr int32_t kChunks = kSpec.schedule.chunks;
-  static constexpr int32_t kTile = kSpec.schedule.team * kChunks * kChunk;   // of a team
   static constexpr int32_t kAhead = kSpec.schedule.ahead;
 
-  int32_t channel[kChunks];   // the first one of each chunk
-  int32_t count[kChunks];     // how many there are; 0 and less: none
-  int32_t head[kChunks];      // of whole heads
+  int32_t channel;    // the first one
+  int32_t count;      // how many there are; 0 and less: none
+  int32_t head = 0;   // of whole heads
 
-  /// Whether there are none at all. Where the first chunk is there and another is not, the first
-  /// one is read in its place, and it is not stored.
-  PUMICE_DEVICE bool is_idle() const { return count[0] <= 0; }
+  PUMICE_DEVICE bool is_idle() const { return count <= 0; }
 
   PUMICE_DEVICE EntryChannels(int32_t tile, int32_t channels, int32_t heads) {
-    const int32_t lane = thread_index() % kSpec.schedule.team;
-    PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      channel[j] = tile * kTile + (j * kSpec.schedule.team + lane) * kChunk;
-      const int32_t left = channels - channel[j];
-      count[j] = left < kChunk ? left : kChunk;
-      if (left <= 0) channel[j] = channel[0];
-      head[j] = kSpec.whole_heads ? channel[j] / (channels / heads) : 0;
-    }
+    const int32_t team = kSpec.schedule.team;
+    channel = (tile * team + thread_index() % team) * kChunk;
+    const int32_t left = channels - channel;
+    count = left < kChunk ? left : kChunk;
+    if constexpr (kSpec.whole_heads) head = channel / (channels / heads);
   }
 };
 
@@ -45,14 +37,13 @@ template <class T> PUMICE_DEVICE bool goes_before(T candidate, T found) {
 template <GatherReduceSpec kSpec> struct GatherReduce {
   using Channels = EntryChannels<kSpec>;
   static constexpr int32_t kChunk = Channels::kChunk;
-  static constexpr int32_t kChunks = Channels::kChunks;
   static constexpr bool kMost = kSpec.operation == EntryOperation::most;
   static constexpr bool kPicked = kSpec.operation == EntryOperation::picked;
 
   const GatherArguments& a;
   const Channels& of;
-  float value[kChunks][kChunk];
-  int32_t best[kMost ? kChunks : 1][kChunk];   // place of the entry in the run, of `most`
+  float value[kChunk];
+  int32_t best[kChunk];   // place of the entry in the run, of `most`
 
   PUMICE_DEVICE GatherReduce(const GatherArguments& arguments, const Channels& channels)
       : a(arguments), of(channels) {
@@ -60,14 +51,11 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
   }
 
   PUMICE_DEVICE void clear() {
-    PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      fill(value[j], 0.0f);
-      if constexpr (kMost) {
-        PUMICE_UNROLL
-        for (int32_t i = 0; i < kChunk; ++i)
-          best[j][i] = -1;
-      }
+    fill(value, 0.0f);
+    if constexpr (kMost) {
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kChunk; ++i)
+        best[i] = -1;
     }
   }
 
@@ -90,29 +78,29 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     return load_element(kSpec.type, a.values, number * a.heads + channel / (a.channels / a.heads));
   }
 
-  /// Whether channel i of chunk j is there: accesses of 16 bytes move all of a chunk.
-  PUMICE_DEVICE bool is_there(int32_t j, int32_t i) const {
-    return kSpec.schedule.access == 16 || i < of.count[j];
+  /// Whether channel i of the chunk is there: accesses of 16 bytes move all of it.
+  PUMICE_DEVICE bool is_there(int32_t i) const {
+    return kSpec.schedule.access == 16 || i < of.count;
   }
 
-  PUMICE_DEVICE void take(int32_t j, float weight, int64_t number, int32_t column,
-                          const float (&x)[kChunk], int32_t place) {
+  PUMICE_DEVICE void take(float weight, int64_t number, int32_t column, const float (&x)[kChunk],
+                          int32_t place) {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
-      if (!is_there(j, i)) continue;
+      if (!is_there(i)) continue;
       float w = weight;
-      if constexpr (kSpec.headed && !kSpec.whole_heads) w *= head_weight(number, of.channel[j] + i);
+      if constexpr (kSpec.headed && !kSpec.whole_heads) w *= head_weight(number, of.channel + i);
       if constexpr (kMost) {
         const float candidate = w * x[i];
-        if (best[j][i] < 0 || goes_before(candidate, value[j][i])) {
-          value[j][i] = candidate;
-          best[j][i] = place;
+        if (best[i] < 0 || goes_before(candidate, value[i])) {
+          value[i] = candidate;
+          best[i] = place;
         }
       } else if constexpr (kPicked) {
-        const int64_t at = int64_t{column} * a.channels + of.channel[j] + i;
-        if (a.picked[at] == number) value[j][i] += w * x[i];
+        const int64_t at = int64_t{column} * a.channels + of.channel + i;
+        if (a.picked[at] == number) value[i] += w * x[i];
       } else {
-        value[j][i] += w * x[i];
+        value[i] += w * x[i];
       }
     }
   }
@@ -122,7 +110,7 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     int32_t column[Channels::kAhead];
     int64_t number[Channels::kAhead];
     float weight[Channels::kAhead];
-    RawChunk<kSpec.type> x[Channels::kAhead][kChunks];
+    RawChunk<kSpec.type> x[Channels::kAhead];
   };
 
   /// `count` entries from `place` on, and the last of them over again: without branches, all of
@@ -138,11 +126,9 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e) {
       const uint64_t row = uint64_t{static_cast<uint32_t>(batch.column[e])} * stride;
-      PUMICE_UNROLL
-      for (int32_t j = 0; j < kChunks; ++j)
-        batch.x[e][j].template load<kSpec.schedule.access>(
-            static_cast<const char*>(a.features) + of.channel[j] * element_bytes(kSpec.type) + row,
-            of.count[j]);
+      batch.x[e].template load<kSpec.schedule.access>(
+          static_cast<const char*>(a.features) + of.channel * element_bytes(kSpec.type) + row,
+          of.count);
     }
     PUMICE_UNROLL
     for (int32_t e = 0; e < Channels::kAhead; ++e)
@@ -150,15 +136,12 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
   }
 
   PUMICE_DEVICE void take_entry(const Batch& batch, int32_t e, int32_t place) {
-    PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      float weight = batch.weight[e];
-      if constexpr (kSpec.whole_heads)
-        weight *= load_element(kSpec.type, a.values, batch.number[e] * a.heads + of.head[j]);
-      float x[kChunk];
-      batch.x[e][j].widen(x);
-      take(j, weight, batch.number[e], batch.column[e], x, place);
-    }
+    float weight = batch.weight[e];
+    if constexpr (kSpec.whole_heads)
+      weight *= load_element(kSpec.type, a.values, batch.number[e] * a.heads + of.head);
+    float x[kChunk];
+    batch.x[e].widen(x);
+    take(weight, batch.number[e], batch.column[e], x, place);
   }
 
   PUMICE_DEVICE void finish_row(EntryCursor& cursor) {
@@ -206,11 +189,11 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
       finish_row(cursor);
   }
 
-  PUMICE_DEVICE void store_sources(int64_t* to, int64_t element, int32_t j, int64_t begin) const {
+  PUMICE_DEVICE void store_sources(int64_t* to, int64_t element, int64_t begin) const {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
-      if (i >= of.count[j]) continue;
-      to[element + i] = best[j][i] < 0 ? -1 : number_of(begin + best[j][i]);
+      if (i >= of.count) continue;
+      to[element + i] = best[i] < 0 ? -1 : number_of(begin + best[i]);
     }
   }
 
@@ -219,29 +202,22 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     const float scale = kMost                       ? a.sign
                         : a.averages && entries > 0 ? 1.0f / static_cast<float>(entries)
                                                     : 1.0f;
+    const int64_t at = int64_t{cursor.row} * a.channels + of.channel;
     PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      if (of.count[j] <= 0) continue;
-      const int64_t at = int64_t{cursor.row} * a.channels + of.channel[j];
-      PUMICE_UNROLL
-      for (int32_t i = 0; i < kChunk; ++i)
-        value[j][i] *= scale;
-      store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value[j], of.count[j]);
-      if constexpr (kMost) store_sources(a.source, at, j, cursor.base);
-    }
+    for (int32_t i = 0; i < kChunk; ++i)
+      value[i] *= scale;
+    store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value, of.count);
+    if constexpr (kMost) store_sources(a.source, at, cursor.base);
   }
 
   /// What a part has found, which finish_long_rows takes up.
   PUMICE_DEVICE void store_part(const EntryRun& run) const {
+    const int64_t at = run.part * a.channels + of.channel;
     PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      const int64_t at = run.part * a.channels + of.channel[j];
-      PUMICE_UNROLL
-      for (int32_t i = 0; i < kChunk; ++i) {
-        if (i < of.count[j]) a.partial.value[at + i] = kMost ? value[j][i] * a.sign : value[j][i];
-      }
-      if constexpr (kMost) store_sources(a.partial.source, at, j, run.place);
+    for (int32_t i = 0; i < kChunk; ++i) {
+      if (i < of.count) a.partial.value[at + i] = kMost ? value[i] * a.sign : value[i];
     }
+    if constexpr (kMost) store_sources(a.partial.source, at, run.place);
   }
 };
 

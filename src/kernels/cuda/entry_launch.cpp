@@ -153,8 +153,7 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
   Buffer<std::int64_t> sources =
       runner.make<std::int64_t>(spec.operation == EntryOperation::most ? partial : 0);
   arguments.partial = {.value = values.data(), .source = sources.data()};
-  const std::int64_t tile =
-      std::int64_t{spec.schedule.team} * spec.schedule.chunks * entry_chunk(spec.type);
+  const std::int64_t tile = std::int64_t{spec.schedule.team} * entry_chunk(spec.type);
   const std::int64_t layers = rounded_up(channels, tile);
   const std::int64_t multiprocessors = multiprocessors_of(runner.stream());
   arguments.units = units_of_run(launch.pattern, multiprocessors);
