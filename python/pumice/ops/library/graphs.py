@@ -3,6 +3,7 @@ None where there are none, and `source`, the entries that were picked, is empty 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -147,6 +148,11 @@ differentiate("spmm_features_gradient", _keep_features_gradient, _of_features_gr
 differentiate("spmm_values_gradient", _keep_values_gradient, _of_values_gradient)
 
 
+def without_none(like: Tensor, made: Iterable[Tensor | None]) -> tuple[Tensor, ...]:
+    """What an operator returns, which are tensors: an empty one for each that there is not."""
+    return tuple(like.new_empty((0, 0)) if of is None else of for of in made)
+
+
 # Attention. `target`, `source` and `scores` are [.., heads], or None.
 
 
@@ -195,7 +201,7 @@ def _edge_softmax_gradient(
     grad: Tensor,
 ) -> tuple[Tensor, ...]:
     made = _C.edge_softmax_gradient(_C.graph_of(graph), target, source, scores, negative_slope, output, grad)
-    return tuple(grad.new_empty((0, 0)) if of is None else of for of in made)
+    return without_none(grad, made)
 
 
 def _fake_edge_softmax_gradient(
@@ -207,10 +213,7 @@ def _fake_edge_softmax_gradient(
     output: Tensor,
     grad: Tensor,
 ) -> tuple[Tensor, ...]:
-    return tuple(
-        grad.new_empty((0, 0)) if tensor is None else tensor.new_empty(tensor.shape)
-        for tensor in (target, source, scores)
-    )
+    return without_none(grad, [None if of is None else of.new_empty(of.shape) for of in (target, source, scores)])
 
 
 def _no_second_attention(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ... import _C
 from ..._registry import define, differentiate
+from .graphs import without_none
 
 _ops = torch.ops.pumice
 
@@ -48,7 +49,7 @@ def _gradients(
     grad: Tensor,
 ) -> tuple[Tensor, ...]:
     made = _C.edge_scores_gradient(_C.graph_of(graph), target, source, attention, entry, negative_slope, grad)
-    return tuple(grad.new_empty((0, 0)) if of is None else of for of in made)
+    return without_none(grad, made)
 
 
 def _fake_gradients(
@@ -60,10 +61,8 @@ def _fake_gradients(
     negative_slope: float,
     grad: Tensor,
 ) -> tuple[Tensor, ...]:
-    return tuple(
-        grad.new_empty((0, 0)) if tensor is None else tensor.new_empty(tensor.shape)
-        for tensor in (target, source, attention, entry)
-    )
+    given = (target, source, attention, entry)
+    return without_none(grad, [None if of is None else of.new_empty(of.shape) for of in given])
 
 
 def _no_second(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
