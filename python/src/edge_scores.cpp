@@ -34,7 +34,7 @@ nb::tuple score_gradients(const GraphHandle& graph, nb::handle target, nb::handl
   const ConstTensorView g = call.view(grad_output, "grad_output");
   FrameworkResults& results = call.results();
   const AdditiveScoreGradients made = call.run([&] {
-    const std::shared_ptr<const Csr> back = graph.backwards(!call.on_cpu());
+    const std::shared_ptr<const Csr> back = graph.backwards(call.stream());
     return edge_scores_gradient(
         graph.view(), back->view(), scores, g,
         {.target = results, .source = results, .attention = results, .entry = results});

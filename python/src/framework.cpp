@@ -150,6 +150,7 @@ Call::Call(Device device) : results_(nb::handle()) {
 
 void Call::run_on(StreamView home) {
   if (on_cpu() || home.device != stream_.device || home.native == stream_.native) return;
+  if (is_capturing(stream_) && !is_capturing(home)) return;
   order_after(home, stream_);
   caller_ = std::exchange(stream_, home);
 }

@@ -71,7 +71,10 @@ class Call {
   explicit Call(Device device);
   /// The same with sites or a map, whose memory belongs to the stream `home`: where that is not the
   /// framework's current stream, the call runs there, after what the current one holds, and the
-  /// current one goes on after it.
+  /// current one goes on after it. While the current one is being recorded into a CUDA graph that
+  /// `home` is no part of, the call stays where it is: what was made before the recording is
+  /// finished, as torch.cuda.graph waits for it, and a recording cannot be joined by another
+  /// stream.
   Call(nb::handle like, StreamView home) : Call(like) { run_on(home); }
   Call(Device device, StreamView home) : Call(device) { run_on(home); }
   Call(const Call&) = delete;

@@ -17,7 +17,8 @@ using namespace nanobind::literals;
 
 namespace pumice::python {
 
-std::shared_ptr<const Csr> GraphHandle::backwards(bool holds_gil) const {
+std::shared_ptr<const Csr> GraphHandle::backwards(StreamView stream) const {
+  const bool holds_gil = stream.device.kind != DeviceKind::cpu;   // as Call::run has it
   std::unique_lock lock(shared->mutex, std::try_to_lock);
   if (!lock.owns_lock() && holds_gil) {
     const nb::gil_scoped_release released;
@@ -25,7 +26,7 @@ std::shared_ptr<const Csr> GraphHandle::backwards(bool holds_gil) const {
   } else if (!lock.owns_lock()) {
     lock.lock();
   }
-  return shared->graph.backwards();
+  return shared->graph.backwards(stream);
 }
 
 EntryReduction reduction_of(const std::string& name) {
@@ -108,7 +109,7 @@ nb::object features_gradient(const GraphHandle& graph, nb::handle values, nb::ha
   const ConstTensorView picked = call.view(source, "source");
   const EntryReduction reduction = reduction_of(reduce);
   return call.give(call.run([&] {
-    const std::shared_ptr<const Csr> back = graph.backwards(!call.on_cpu());
+    const std::shared_ptr<const Csr> back = graph.backwards(call.stream());
     return spmm_features_gradient(graph.view(), back->view(), weights, g, picked, reduction,
                                   call.results());
   }));
@@ -162,7 +163,7 @@ nb::tuple attend_gradient(const GraphHandle& graph, nb::handle target, nb::handl
   FrameworkResults& results = call.results();
   const EdgeScoreGradients made = call.run([&] {
     const std::shared_ptr<const Csr> back =
-        scores.source.defined() ? graph.backwards(!call.on_cpu()) : nullptr;
+        scores.source.defined() ? graph.backwards(call.stream()) : nullptr;
     return edge_softmax_gradient(graph.view(), back == nullptr ? CsrView() : back->view(), scores,
                                  shares, g,
                                  {.target = results, .source = results, .entry = results});

@@ -23,9 +23,9 @@ struct GraphHandle {
   std::shared_ptr<SharedGraph> shared;
 
   CsrView view() const { return shared->graph.view(); }
-  /// Who has to wait gives the GIL away where it has it, since the one it waits for may need it to
-  /// allocate.
-  std::shared_ptr<const Csr> backwards(bool holds_gil) const;
+  /// For a call on `stream`. A call that has to wait gives the GIL away where it has it, since the
+  /// one that it waits for may need it to allocate.
+  std::shared_ptr<const Csr> backwards(StreamView stream) const;
 };
 
 /// The stream that its memory belongs to.

@@ -95,8 +95,8 @@ nb::tuple relational_gradients(const GraphHandle& gather, const TypedRowsHandle&
   const EntryReduction reduction = reduction_of(reduce);
   FrameworkResults& results = call.results();
   const RgmsGradients made = call.run([&] {
-    const auto gather_back = of_features ? gather.backwards(!call.on_cpu()) : nullptr;
-    const auto scatter_back = scatter.backwards(!call.on_cpu());
+    const auto gather_back = of_features ? gather.backwards(call.stream()) : nullptr;
+    const auto scatter_back = scatter.backwards(call.stream());
     return rgms_gradients(
         {.gather = gather.view(),
          .segments = types.rows.get(),

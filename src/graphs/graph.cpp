@@ -13,10 +13,10 @@ Graph::Graph(Csr pattern, StreamView stream) : pattern_(std::move(pattern)), str
                  ": give a stream of the pattern's device");
 }
 
-std::shared_ptr<const Csr> Graph::backwards() {
+std::shared_ptr<const Csr> Graph::backwards(StreamView stream) {
   if (backwards_ != nullptr) return backwards_;
-  auto made = std::make_shared<const Csr>(transposed(view(), stream_));
-  if (!is_capturing(stream_)) backwards_ = made;
+  auto made = std::make_shared<const Csr>(transposed(view(), stream));
+  if (!is_capturing(stream)) backwards_ = made;
   return made;
 }
 

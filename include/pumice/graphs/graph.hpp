@@ -18,8 +18,10 @@ class Graph {
   StreamView stream() const { return stream_; }
   /// The transpose, which gradients of features go over. Made when it is first asked for, and kept,
   /// except while a CUDA graph is being recorded: what is recorded exists after the graph has run.
-  /// For one thread at a time.
-  std::shared_ptr<const Csr> backwards();
+  /// For one thread at a time. On `stream`, for a call that is recorded on another stream than the
+  /// graph's own.
+  std::shared_ptr<const Csr> backwards(StreamView stream);
+  std::shared_ptr<const Csr> backwards() { return backwards(stream_); }
 
  private:
   Csr pattern_;
