@@ -277,13 +277,18 @@ def product_gradients(
     return of_values, of_features
 
 
+def _factors(ctx: Any, first: Tensor, second: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Of two factors each that the other one's gradient is made of; rows of features are too large to be kept for nothing."""
+    return first if ctx.needs_input_grad[1] else None, second if ctx.needs_input_grad[0] else None
+
+
 class _Product(torch.autograd.Function):
     """The gradient of maxima and minima goes to the entries that were picked."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
         output, source = _C.spmm(graph, values, features, reduce)
-        ctx.save_for_backward(values, features, source)
+        ctx.save_for_backward(values, features if ctx.needs_input_grad[0] else None, source)
         ctx.call = (graph, reduce)
         return output
 
@@ -297,7 +302,7 @@ class _Product(torch.autograd.Function):
 class _FeaturesGradient(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor | None, grad: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
-        ctx.save_for_backward(values, grad)
+        ctx.save_for_backward(values, grad if ctx.needs_input_grad[0] else None)
         ctx.call = (graph, reduce)
         return _C.spmm_features_gradient(graph, values, grad, None, reduce)
 
@@ -320,7 +325,7 @@ class _EntryProducts(torch.autograd.Function):
     def forward(
         ctx: Any, features: Tensor, grad: Tensor, graph: _C.Graph, heads: int, reduce: str
     ) -> Tensor:
-        ctx.save_for_backward(features, grad)
+        ctx.save_for_backward(*_factors(ctx, features, grad))
         ctx.call = (graph, reduce)
         return _C.spmm_values_gradient(graph, features, grad, heads, None, reduce)
 
@@ -344,7 +349,7 @@ class _PartProduct(torch.autograd.Function):
         ctx: Any, values: Tensor | None, features: Tensor, parts: _C.Decomposed, graph: _C.Graph, reduce: str
     ) -> Tensor:
         output, source = _C.part_spmm(parts, values, features, reduce)
-        ctx.save_for_backward(values, features, source)
+        ctx.save_for_backward(values, features if ctx.needs_input_grad[0] else None, source)
         ctx.call = (graph, reduce)
         return output
 
@@ -362,7 +367,7 @@ class _PartProducts(torch.autograd.Function):
     def forward(
         ctx: Any, left: Tensor, right: Tensor, parts: _C.Decomposed, graph: _C.Graph, heads: int
     ) -> Tensor:
-        ctx.save_for_backward(left, right)
+        ctx.save_for_backward(*_factors(ctx, left, right))
         ctx.graph = graph
         return _C.part_sddmm(parts, left, right, heads)
 

@@ -44,6 +44,12 @@ def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
         raise _C.UserError(f"{name} = {value!r}: choose {', '.join(known)}")
 
 
+def is_plain(layer: torch.nn.Module) -> bool:
+    """Whether a call of the layer is its product with `weight` and nothing else: no class of a user's, no hook, which a layer
+    that reads the weight would pass by."""
+    return type(layer) is torch.nn.Linear and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+
+
 def check_blocks(num_bases: Any, num_blocks: Any, in_channels: int, out_channels: int) -> None:
     """Raises UserError unless matrices can be made of so many bases or blocks."""
     if num_bases is not None:

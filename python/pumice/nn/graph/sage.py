@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from ... import ops
 from ..._checks import true_or_false, whole_number
 from ...graph import Graph
 from .edges import messages_of
-from .parameters import channel_pair, check_aggr, check_inputs
+from .parameters import channel_pair, check_aggr, check_inputs, is_plain
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
+_LINEAR = ("mean", "sum", "add")
 
 
 class SAGEConv(torch.nn.Module):
@@ -90,19 +92,21 @@ class SAGEConv(torch.nn.Module):
         """What neighbours bring, and the node itself."""
         if self.project:
             sources = self.lin(sources).relu()
-        output = self._aggregated(graph, sources)
-        if self.root_weight and targets is not None:
-            output = output + self.lin_r(targets)
-        return output
-
-    def _aggregated(self, graph: Graph, sources: Tensor) -> Tensor:
-        """lin_l of what comes together. Sums and means are linear: the narrower side goes over the edges."""
-        reduce = _REDUCTIONS[self.aggr]
-        if reduce in ("sum", "mean") and self.out_channels < sources.shape[1]:
-            narrow = torch.nn.functional.linear(sources, self.lin_l.weight)
-            output = ops.spmm(graph, narrow, reduce=reduce)
+        with_root = self.root_weight and targets is not None
+        if self._weighs_first(sources):
+            output = ops.spmm(graph, linear(sources, self.lin_l.weight), reduce=_REDUCTIONS[self.aggr])
+            if with_root and is_plain(self.lin_r):
+                output = torch.addmm(output, targets, self.lin_r.weight.t())  # without a tensor of what the node brings
+            elif with_root:
+                output = output + self.lin_r(targets)
             return output if self.lin_l.bias is None else output + self.lin_l.bias.to(output.dtype)
-        return self.lin_l(ops.spmm(graph, sources, reduce=reduce))
+        output = self.lin_l(ops.spmm(graph, sources, reduce=_REDUCTIONS[self.aggr]))
+        return output + self.lin_r(targets) if with_root else output
+
+    def _weighs_first(self, sources: Tensor) -> bool:
+        """Whether lin_l goes before the sum. Sums and means are linear: the narrower side goes over the edges, and of equal
+        sides what is summed last is not kept for the way back."""
+        return self.aggr in _LINEAR and self.out_channels <= sources.shape[1] and is_plain(self.lin_l)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, aggr={self.aggr}"
