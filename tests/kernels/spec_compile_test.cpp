@@ -42,10 +42,7 @@ constexpr NamedArchitecture kArchitectures[] = {{"sm_80", kSm80},   {"sm_86", kS
 /// Kernels of additive attention.
 void add_scores(ElementType type, std::int64_t channels, std::vector<jit::Source>& sources) {
   for (const bool entries : {false, true}) {
-    const EdgeMapSpec spec{.type = type,
-                           .operation = EdgeOperation::leaky,
-                           .entries = entries,
-                           .schedule = cuda::score_schedule(type, channels, entries)};
+    const EdgeMapSpec spec = cuda::edge_scores_spec(type, channels, entries);
     sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
     for (const bool attention : {false, true}) {
       for (const bool whole_heads : {false, true}) {
@@ -97,8 +94,7 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
         }
       }
       for (const bool picked : {false, true}) {
-        const EdgeMapSpec spec{
-            .type = type, .picked = picked, .schedule = cuda::edge_schedule(type, channels)};
+        const EdgeMapSpec spec = cuda::edge_dot_spec(type, channels, picked);
         sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
       }
       add_scores(type, channels, sources);

@@ -39,6 +39,7 @@ struct EdgeArguments {
   void* output = nullptr;            // [entries, heads], by the entries' numbers
   int32_t channels = 0;
   int32_t heads = 1;
+  int32_t head_channels = 0;
   bool averages = false;   // divided by the number of entries of the row
   float slope = 1;         // of leaky
 };

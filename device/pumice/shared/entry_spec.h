@@ -58,8 +58,13 @@ struct GatherReduceSpec {
 struct EdgeMapSpec {
   ElementType type = ElementType::f32;
   EdgeOperation operation = EdgeOperation::dot;
-  bool picked = false;    // of dot: left counts where its row has picked the entry
-  bool entries = false;   // of leaky: a row of the entry itself is added too
+  bool picked = false;      // of dot: left counts where its row has picked the entry
+  bool entries = false;     // of leaky: a row of the entry itself is added too
+  bool wide = false;        // a head has more channels than a team takes at a time
+  bool left_once = false;   // a row on the left is not read again for the entry after
+  int32_t block_warps = 4;
+  int32_t warps = 40;   // of a multiprocessor at least, which is how many registers a thread may
+                        // have: 48 with 40 warps
   EntrySchedule schedule{};
 };
 
@@ -82,8 +87,8 @@ PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   if (element_bytes(spec.type) == 4) return 16;
   return spec.shared ? 8 : 12;
 }
-PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec&) {
-  return 8;
+PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec& spec) {
+  return spec.warps / spec.block_warps;
 }
 PUMICE_SHARED constexpr int entry_blocks(const ScoreGradientSpec&) {
   return 8;
@@ -115,6 +120,12 @@ PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
   if (leaky && spec.picked) return "a leaky sum of what was picked";
   if (!leaky && spec.entries) return "a product with rows of entries";
   if (leaky && spec.schedule.chunks > 1) return "a leaky sum of more than a chunk";
+  const int32_t ahead = spec.schedule.ahead;
+  if ((ahead & (ahead - 1)) != 0 || ahead > spec.schedule.team)
+    return "ahead is no power of 2 up to the team";
+  if (spec.block_warps < 1 || spec.block_warps > 32) return "block_warps are not 1 to 32";
+  if (spec.warps < spec.block_warps || spec.warps > 64)
+    return "warps are less than a block, or more than 64";
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const ScoreGradientSpec& spec) {
@@ -151,6 +162,10 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
                             static_cast<int32_t>(spec.operation),
                             spec.picked ? 1 : 0,
                             spec.entries ? 1 : 0,
+                            spec.wide ? 1 : 0,
+                            spec.left_once ? 1 : 0,
+                            spec.block_warps,
+                            spec.warps,
                             spec.schedule.team,
                             spec.schedule.chunks,
                             spec.schedule.access,
@@ -179,7 +194,8 @@ PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherR
 }
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.picked == b.picked &&
-         a.entries == b.entries && a.schedule == b.schedule;
+         a.entries == b.entries && a.wide == b.wide && a.left_once == b.left_once &&
+         a.block_warps == b.block_warps && a.warps == b.warps && a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const ScoreGradientSpec& a, const ScoreGradientSpec& b) {
   return a.type == b.type && a.entries == b.entries && a.attention == b.attention &&

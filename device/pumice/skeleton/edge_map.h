@@ -1,6 +1,13 @@
-// EdgeMap on a device: see entry_spec.h. A team takes a row, or a part of one, and a head; its sums
-// over channels meet in a shuffle, so that all teams of a warp go on together. What is added up, a
-// product or a leaky sum, is the specification's.
+// EdgeMap on a device: see entry_spec.h. A warp takes a window of entries, each lane the numbers of
+// one of them. Teams of the warp go over the window together, an entry a team at a time:
+//
+//   lanes of a team            entries of the window, and who reads their rows (two teams)
+//   ▬▬▬▬▬▬▬▬ ▬▬▬▬▬▬▬▬          0: team 0   1: team 1   2: team 0   3: team 1   …
+//   chunks of channels         └────────── ahead entries a team on their way ──────────┘
+//
+// Sums over channels meet in shuffles that halve the number of values a lane has and of lanes that
+// a value is in, so that lane l of a team ends up with the l-th entry of the team, and a warp
+// writes its entries at once. What is added up, a product or a leaky sum, is the specification's.
 #pragma once
 
 #include <pumice/shared/entry_arguments.h>
@@ -10,145 +17,200 @@
 
 namespace pumice {
 
-/// The sum over the team, in every thread of it.
-template <int32_t kTeam> PUMICE_DEVICE float sum_over_team(float value) {
+/// The sums over a team of each of kCount values, powers of 2: in lane l that of value l % kCount.
+/// With the whole warp.
+template <int32_t kTeam, int32_t kCount> PUMICE_DEVICE float sum_over_team(float (&value)[kCount]) {
   PUMICE_UNROLL
-  for (int32_t mask = kTeam / 2; mask > 0; mask /= 2)
-    value += warp_shuffle_xor(value, mask);
-  return value;
+  for (int32_t mask = 1; mask < kCount; mask *= 2) {
+    const bool is_odd = (lane_index() & mask) != 0;
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kCount / (2 * mask); ++i) {
+      const float kept = is_odd ? value[2 * i + 1] : value[2 * i];
+      const float given = is_odd ? value[2 * i] : value[2 * i + 1];
+      value[i] = kept + warp_shuffle_xor(given, mask);
+    }
+  }
+  float sum = value[0];
+  PUMICE_UNROLL
+  for (int32_t mask = kCount; mask < kTeam; mask *= 2)
+    sum += warp_shuffle_xor(sum, mask);
+  return sum;
 }
 
 template <EdgeMapSpec kSpec> struct EdgeMap {
   static constexpr int32_t kChunk = entry_chunk(kSpec.type);
+  static constexpr int32_t kBytes = element_bytes(kSpec.type);
   static constexpr int32_t kChunks = kSpec.schedule.chunks;
   static constexpr int32_t kTeam = kSpec.schedule.team;
+  static constexpr int32_t kTeams = kWarpThreads / kTeam;
   static constexpr int32_t kTile = kTeam * kChunks * kChunk;
-  static constexpr int32_t kAhead = kSpec.schedule.ahead;   // entries at a time
+  static constexpr int32_t kAhead = kSpec.schedule.ahead;   // entries of a team at a time
   static constexpr bool kLeaky = kSpec.operation == EdgeOperation::leaky;
+  static constexpr bool kNumbers = kSpec.picked || kSpec.entries;
+
+  using Raw = RawChunk<kSpec.type>;
 
   const EdgeArguments& a;
-  int64_t row;
-  int32_t first;   // channel of the head
-  int32_t head_channels;
+  const EntryWindow& window;
+  int32_t column;   // of the entry of this lane
+  int32_t first;    // channel of the head
+
+  PUMICE_DEVICE static int32_t lane() { return lane_index() % kTeam; }
+  /// The place in the window of entry `step` of this team.
+  PUMICE_DEVICE static int32_t place_of(int32_t step) {
+    return step * kTeams + lane_index() / kTeam;
+  }
 
   PUMICE_DEVICE int32_t channel_of(int32_t tile, int32_t j) const {
-    const int32_t lane = thread_index() % kTeam;
-    return tile + (j * kTeam + lane) * kChunk;
+    return tile + (j * kTeam + lane()) * kChunk;
   }
+  /// Of channels of a chunk, none and less where there are none.
   PUMICE_DEVICE int32_t count_of(int32_t channel) const {
-    const int32_t left = head_channels - channel;
+    const int32_t left = a.head_channels - channel;
     return left < kChunk ? left : kChunk;
   }
 
-  /// `from`: the first channel of this head.
-  PUMICE_DEVICE void load(const void* data, int64_t from, int32_t tile,
-                          float (&value)[kChunks][kChunk]) const {
-    PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      const int32_t channel = channel_of(tile, j);
-      load_chunk<kSpec.type, kSpec.schedule.access, true>(data, from + channel, value[j],
-                                                          count_of(channel));
-    }
+  /// Row `row` of `data` of the channels from `channel` of the head on. A chunk of 16 bytes that is
+  /// not there is that of channel 0: without branches, all reads are on their way at a time.
+  PUMICE_DEVICE void load(const void* data, uint64_t row, int32_t channel, Raw& chunk) const {
+    const int32_t count = count_of(channel);
+    const int32_t from = kSpec.schedule.access < 16 || count > 0 ? channel : 0;
+    const uint64_t stride = static_cast<uint32_t>(a.channels) * static_cast<uint32_t>(kBytes);
+    chunk.template load<kSpec.schedule.access>(
+        static_cast<const char*>(data) + int64_t{first + from} * kBytes + row * stride, count);
   }
 
-  /// What stays while entries pass by.
-  struct Row {
-    float left[kChunks][kChunk];
-    float attention[kLeaky ? kChunks : 1][kChunk];
+  /// Entries of the team at a time.
+  struct Batch {
+    int32_t row[kAhead];
+    int32_t column[kAhead];
+    int64_t number[kNumbers ? kAhead : 1];
   };
-  PUMICE_DEVICE void load_row(int32_t tile, Row& of) const {
+  /// Past the end of the window its last entry is taken again, and what comes of it left.
+  PUMICE_DEVICE void read(Batch& batch, int32_t step) const {
     PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j)
-      fill(of.left[j], 0.0f);
-    load(a.left, row * a.channels + first, tile, of.left);
-    if constexpr (kLeaky) {
-      fill(of.attention[0], 0.0f);
-      load(a.attention, first, tile, of.attention);
+    for (int32_t e = 0; e < kAhead; ++e) {
+      const int32_t wanted = place_of(step + e);
+      const int32_t at = wanted < window.count ? wanted : window.count - 1;
+      batch.row[e] = warp_shuffle(window.row, at);
+      batch.column[e] = warp_shuffle(column, at);
+      if constexpr (kNumbers) batch.number[e] = number_of_entry(a.pattern, window.place + at);
     }
   }
 
-  /// This thread's share of one product of rows, or of one leaky sum. `entry`: rows of entries.
-  PUMICE_DEVICE float share(const Row& of, const float (&right)[kChunks][kChunk],
-                            const float (&entry)[kSpec.entries ? kChunks : 1][kChunk], int32_t tile,
-                            int64_t number) const {
+  /// Chunk j of the rows of a batch, in one tile of channels.
+  struct Rows {
+    Raw left[kAhead];
+    Raw right[kAhead];
+    Raw entry[kSpec.entries ? kAhead : 1];
+    Raw attention;
+  };
+  PUMICE_DEVICE static bool is_new_row(const Batch& batch, int32_t e) {
+    return !kSpec.left_once || e == 0 || batch.row[e] != batch.row[e == 0 ? 0 : e - 1];
+  }
+  PUMICE_DEVICE void load(Rows& rows, const Batch& batch, int32_t channel) const {
+    if constexpr (kLeaky) load(a.attention, 0, channel, rows.attention);
+    PUMICE_UNROLL
+    for (int32_t e = 0; e < kAhead; ++e) {
+      load(a.right, static_cast<uint32_t>(batch.column[e]), channel, rows.right[e]);
+      if (is_new_row(batch, e))
+        load(a.left, static_cast<uint32_t>(batch.row[e]), channel, rows.left[e]);
+      if constexpr (kSpec.entries)
+        load(a.entry, static_cast<uint64_t>(batch.number[e]), channel, rows.entry[e]);
+    }
+  }
+
+  /// This thread's share of one product of rows, or of one leaky sum.
+  PUMICE_DEVICE float share(const Raw& left, const Rows& rows, const Batch& batch, int32_t e,
+                            int32_t channel) const {
+    const int32_t count = count_of(channel);
+    float l[kChunk], r[kChunk], of_entry[kChunk], attention[kChunk];
+    left.widen(l);
+    rows.right[e].widen(r);
+    if constexpr (kSpec.entries) rows.entry[e].widen(of_entry);
+    if constexpr (kLeaky) rows.attention.widen(attention);
     float sum = 0;
     PUMICE_UNROLL
-    for (int32_t j = 0; j < kChunks; ++j) {
-      const int32_t channel = channel_of(tile, j), count = count_of(channel);
-      PUMICE_UNROLL
-      for (int32_t i = 0; i < kChunk; ++i) {
-        if (i >= count) continue;
-        if constexpr (kSpec.picked) {
-          if (a.picked[row * a.channels + first + channel + i] != number) continue;
-        }
-        if constexpr (kLeaky) {
-          float z = of.left[j][i] + right[j][i];
-          if constexpr (kSpec.entries) z += entry[j][i];
-          sum += of.attention[j][i] * leaky(z, a.slope);
-        } else {
-          sum += of.left[j][i] * right[j][i];
-        }
+    for (int32_t i = 0; i < kChunk; ++i) {
+      if ((kSpec.schedule.access < 16 || kSpec.picked) && i >= count) continue;
+      if constexpr (kSpec.picked) {
+        const int64_t at = int64_t{batch.row[e]} * a.channels + first + channel + i;
+        if (a.picked[at] != batch.number[e]) continue;
+      }
+      if constexpr (kLeaky) {
+        float z = l[i] + r[i];
+        if constexpr (kSpec.entries) z += of_entry[i];
+        sum += attention[i] * leaky(z, a.slope);
+      } else {
+        sum += l[i] * r[i];
       }
     }
-    return sum;
+    return count > 0 ? sum : 0;
   }
 
-  /// `sum[e]` += the share of the entries from `place` on, of which `count` are there.
-  PUMICE_DEVICE void add_tile(int64_t place, int64_t count, int32_t tile,
-                              float (&sum)[kAhead]) const {
-    Row of;
-    load_row(tile, of);
-    float right[kAhead][kChunks][kChunk];
-    float entry[kSpec.entries ? kAhead : 1][kSpec.entries ? kChunks : 1][kChunk];
-    int64_t number[kAhead];
+  /// `sum[e]` += this thread's share of entry e in the channels from `tile` of the head on.
+  PUMICE_DEVICE void add_tile(const Batch& batch, int32_t tile, float (&sum)[kAhead]) const {
+    Rows rows[kChunks];
     PUMICE_UNROLL
-    for (int32_t e = 0; e < kAhead; ++e) {
-      if (e >= count) continue;
-      number[e] = number_of_entry(a.pattern, place + e);
-      load(a.right, int64_t{a.pattern.column[place + e]} * a.channels + first, tile, right[e]);
-      if constexpr (kSpec.entries) load(a.entry, number[e] * a.channels + first, tile, entry[e]);
-    }
+    for (int32_t j = 0; j < kChunks; ++j)
+      load(rows[j], batch, channel_of(tile, j));
     PUMICE_UNROLL
-    for (int32_t e = 0; e < kAhead; ++e) {
-      if (e >= count) continue;
-      sum[e] += share(of, right[e], entry[kSpec.entries ? e : 0], tile, number[e]);
+    for (int32_t j = 0; j < kChunks; ++j) {
+      Raw left = rows[j].left[0];
+      PUMICE_UNROLL
+      for (int32_t e = 0; e < kAhead; ++e) {
+        if (is_new_row(batch, e)) left = rows[j].left[e];
+        sum[e] += share(left, rows[j], batch, e, channel_of(tile, j));
+      }
     }
+  }
+
+  /// In lane l of the team, the sum of entry step + l % kAhead of the team.
+  PUMICE_DEVICE float sum_of_batch(int32_t step) const {
+    Batch batch;
+    read(batch, step);
+    float sum[kAhead];
+    fill(sum, 0.0f);
+    if constexpr (!kSpec.wide) {
+      add_tile(batch, 0, sum);
+    } else {
+      PUMICE_ROLLED
+      for (int32_t tile = 0; tile < a.head_channels; tile += kTile)
+        add_tile(batch, tile, sum);
+    }
+    return sum_over_team<kTeam>(sum);
+  }
+
+  /// The sum of entry lane() of the team.
+  PUMICE_DEVICE float sum_of_entry() const {
+    float mine = 0;
+    PUMICE_ROLLED
+    for (int32_t step = 0; step * kTeams < window.count; step += kAhead) {
+      const float sum = sum_of_batch(step);
+      if (lane() - lane() % kAhead == step) mine = sum;
+    }
+    return mine;
+  }
+
+  PUMICE_DEVICE float scale_of(int32_t row) const {
+    if (!a.averages) return 1;
+    return 1.0f / static_cast<float>(a.pattern.row_begin[row + 1] - a.pattern.row_begin[row]);
   }
 };
 
 template <EdgeMapSpec kSpec> PUMICE_DEVICE void edge_map(const EdgeArguments& a) {
   using Map = EdgeMap<kSpec>;
-  const int64_t items = entry_items(a.pattern);
-  const int32_t head_channels = a.channels / a.heads, head = block_index_y();
-  const int64_t step = int64_t{grid_size()} * block_size() / Map::kTeam;
-  const bool writes = thread_index() % Map::kTeam == 0;
-  int64_t at = global_thread_index() / Map::kTeam;
-  PUMICE_ROLLED
-  for (; warp_any(at < items); at += step) {
-    EntryRange range;
-    if (at < items) range = range_of_item(a.pattern, at);
-    if (range.is_left_out) range.end = range.begin;
-    const Map map{a, range.row, head * head_channels, head_channels};
-    const float scale =
-        a.averages && range.entries > 0 ? 1.0f / static_cast<float>(range.entries) : 1;
-    int64_t place = range.begin;
-    PUMICE_ROLLED
-    for (; warp_any(place < range.end); place += Map::kAhead) {
-      const int64_t count = range.end - place;   // negative where this team is done
-      float sum[Map::kAhead];
-      fill(sum, 0.0f);
-      PUMICE_ROLLED
-      for (int32_t tile = 0; tile < head_channels; tile += Map::kTile)
-        map.add_tile(place, count, tile, sum);
-      PUMICE_UNROLL
-      for (int32_t e = 0; e < Map::kAhead; ++e) {
-        const float total = sum_over_team<Map::kTeam>(sum[e]);
-        if (!writes || e >= count) continue;
-        const int64_t number = number_of_entry(a.pattern, place + e);
-        store_element(kSpec.type, a.output, number * a.heads + head, total * scale);
-      }
-    }
-  }
+  const int32_t head = block_index_y();
+  const EntryWindow window(a.pattern, block_index() * kSpec.block_warps + warp_index());
+  if (window.count <= 0) return;   // rows without entries
+  const int32_t own = lane_index() < window.count ? lane_index() : window.count - 1;
+  const Map map{a, window, a.pattern.column[window.place + own], head * a.head_channels};
+  const float sum = map.sum_of_entry();
+  const int32_t at = Map::place_of(Map::lane());   // of the entry whose sum the lane has
+  const int32_t row = warp_shuffle(window.row, at);
+  if (at >= window.count) return;
+  const int64_t entry = number_of_entry(a.pattern, window.place + at);
+  store_element(kSpec.type, a.output, entry * a.heads + head, sum * map.scale_of(row));
 }
 
 }   // namespace pumice

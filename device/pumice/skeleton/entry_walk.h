@@ -3,11 +3,13 @@
 //   ranges: items 0 … rows − 1 are rows, but for long ones; the others are parts of long rows
 //   runs:   rows beside each other that have about as many entries as those of other runs, long
 //           ones passed over; or a part of a long row
+//   windows: as many rows and entries as a warp has threads; rows begin and end anywhere
 #pragma once
 
 #include <pumice/platform.h>
 #include <pumice/shared/entry_spec.h>
 #include <pumice/shared/pattern_ref.h>
+#include <pumice/thread/search.h>
 
 namespace pumice {
 
@@ -151,6 +153,50 @@ struct EntryCursor {
     end = near(bound);
     row_end = near(pattern.row_begin[row < end_row ? row + 1 : end_row]);
     read_next();
+  }
+};
+
+/// The first row with row_begin[row] + row >= work, a multiple of kUnitWork, or the number of rows.
+PUMICE_DEVICE int64_t row_of_work(const PatternRef& pattern, int64_t work) {
+  if (pattern.unit_row != nullptr) {
+    const int64_t unit = work / kUnitWork;
+    return pattern.unit_row[unit < pattern.units ? unit : pattern.units];
+  }
+  return first_not_below([&](int64_t row) { return pattern.row_begin[row] + row; }, pattern.rows,
+                         work);
+}
+
+/// Entries beside each other, up to one for each lane of a warp. If rows and entries are put into
+/// one list, each row before its entries, a window is 32 elements of it: windows take as long as
+/// each other whatever rows are like, and which rows begin in one is read from the units of work.
+struct EntryWindow {
+  int64_t place = 0;   // of the first entry
+  int32_t count = 0;   // of entries
+  int32_t row = 0;     // of the entry of this lane; beyond `count`, of the last one
+
+  EntryWindow() = default;
+  /// With the whole warp.
+  PUMICE_DEVICE EntryWindow(const PatternRef& pattern, int32_t number) {
+    const int64_t work = int64_t{number} * kWarpThreads;
+    const int64_t begun = row_of_work(pattern, work);   // rows before the window, of which the
+                                                        // last one may go on in it
+    const int64_t until = row_of_work(pattern, work + kWarpThreads);
+    const int64_t all = pattern.rows + pattern.row_begin[pattern.rows];
+    const int64_t end = work + kWarpThreads < all ? work + kWarpThreads : all;
+    place = work - begun;
+    count = static_cast<int32_t>(end - until - place);
+    // Lane j has where row begun + j begins; the lane's entry is of the last row that begins with
+    // it or before it. Where there is an entry, at most 31 rows begin.
+    const auto begin = static_cast<int32_t>(lane_index() < until - begun
+                                                ? pattern.row_begin[begun + lane_index()] - place
+                                                : kWarpThreads);
+    const int32_t at = lane_index() < count ? lane_index() : count - 1;
+    int32_t rows = 0;   // that begin up to `at`
+    PUMICE_UNROLL
+    for (int32_t step = kWarpThreads / 2; step > 0; step /= 2) {
+      if (warp_shuffle(begin, rows + step - 1) <= at) rows += step;
+    }
+    row = static_cast<int32_t>(begun) - 1 + rows;
   }
 };
 

@@ -32,6 +32,7 @@ constexpr std::int64_t kMostUnits = 64;
 constexpr std::int64_t kShareBlocks = std::int64_t{4} * entry_blocks(ScoreGradientSpec{});
 /// Entries of an average row for each team that shares it.
 constexpr std::int64_t kEntriesOfWay = 2;
+constexpr std::int32_t kWarpLanes = 32;
 
 template <class Spec> const jit::Source& source_of(const Spec& spec) {
   static SourceTable<Spec, SpecHash<Spec>> sources;
@@ -88,6 +89,26 @@ std::int32_t units_of_run(const CsrView& pattern, std::int64_t multiprocessors) 
       std::clamp<std::int64_t>(static_cast<std::int64_t>(best), 1, kMostUnits));
 }
 
+/// The spec with what follows from its schedule, for heads of so many channels.
+EdgeMapSpec registers_for(EdgeMapSpec spec, std::int64_t channels) {
+  const EntrySchedule& schedule = spec.schedule;
+  spec.schedule.ahead = std::min(schedule.ahead, schedule.team);
+  spec.wide = channels > std::int64_t{schedule.team} * schedule.chunks * entry_chunk(spec.type);
+  const bool is_dot = spec.operation == EdgeOperation::dot;
+  const bool is_heavy = spec.picked || schedule.ahead > 4 || (spec.wide && !is_dot);
+  spec.warps = is_heavy ? 24 : is_dot && schedule.chunks == 1 && !spec.wide ? 40 : 32;
+  return spec;
+}
+
+/// One warp for each window of entries.
+jit::LaunchShape warp_each_window(const CsrView& pattern, std::int64_t heads,
+                                  const EdgeMapSpec& spec) {
+  const std::int64_t windows = rounded_up(pattern.rows + pattern.entries(), kWarpLanes);
+  return {.blocks = rounded_up(windows, spec.block_warps),
+          .blocks_y = static_cast<std::int32_t>(heads),
+          .threads = kWarpLanes * spec.block_warps};
+}
+
 }   // namespace
 
 EntrySchedule entry_schedule(ElementType type, std::int64_t channels) {
@@ -102,17 +123,20 @@ EntrySchedule entry_schedule(ElementType type, std::int64_t channels) {
           .ahead = access < 16 ? 2 : 4};
 }
 
-EntrySchedule edge_schedule(ElementType type, std::int64_t channels) {
-  EntrySchedule schedule = entry_schedule(type, channels);
-  schedule.chunks = channels > 32 * entry_chunk(type) ? 2 : 1;
-  if (schedule.chunks * entry_chunk(type) > 8) schedule.ahead = 2;
-  return schedule;
+EdgeMapSpec edge_dot_spec(ElementType type, std::int64_t channels, bool picked) {
+  EdgeMapSpec spec{.type = type, .picked = picked, .schedule = entry_schedule(type, channels)};
+  EntrySchedule& schedule = spec.schedule;
+  if (channels > kWarpLanes * entry_chunk(type)) schedule.chunks = schedule.ahead = 2;
+  return registers_for(spec, channels);
 }
 
-EntrySchedule score_schedule(ElementType type, std::int64_t channels, bool has_entries) {
-  EntrySchedule schedule = entry_schedule(type, channels);
-  if (has_entries && 2 * entry_chunk(type) > 8) schedule.ahead = 2;
-  return schedule;
+EdgeMapSpec edge_scores_spec(ElementType type, std::int64_t channels, bool has_entries) {
+  EdgeMapSpec spec{.type = type,
+                   .operation = EdgeOperation::leaky,
+                   .entries = has_entries,
+                   .schedule = entry_schedule(type, channels)};
+  if (has_entries) spec.schedule.ahead = 2;
+  return registers_for(spec, channels);
 }
 
 EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries) {
@@ -179,12 +203,15 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
   if (launch.output.elements() == 0) return;
   PUMICE_ENSURES(channels % heads == 0, channels, " channels of ", heads, " heads");
   if (channels == 0) return fill_async(launch.output, 0, runner.stream());
-  const ElementType type = storage_element(launch.left.dtype());
-  const EdgeMapSpec spec{.type = type,
-                         .picked = launch.picked.defined(),
-                         .schedule = edge_schedule(type, channels / heads)};
-  runner.run({&source_of(spec), kEdgeMapKernel},
-             team_each(most_items(launch.pattern), heads, spec.schedule),
+  launch_edge_dot(runner, launch,
+                  edge_dot_spec(storage_element(launch.left.dtype()), channels / heads,
+                                launch.picked.defined()));
+}
+
+void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
+                     const EdgeMapSpec& spec) {
+  const std::int64_t channels = launch.left.extent(1), heads = launch.output.extent(1);
+  runner.run({&source_of(spec), kEdgeMapKernel}, warp_each_window(launch.pattern, heads, spec),
              EdgeArguments{.pattern = pattern_ref(launch.pattern),
                            .left = launch.left.raw(),
                            .right = launch.right.raw(),
@@ -192,6 +219,7 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
                            .output = launch.output.raw(),
                            .channels = static_cast<std::int32_t>(channels),
                            .heads = static_cast<std::int32_t>(heads),
+                           .head_channels = static_cast<std::int32_t>(channels / heads),
                            .averages = launch.averages});
 }
 
@@ -199,14 +227,9 @@ void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& argum
   const std::int64_t channels = arguments.left.extent(1), heads = arguments.output.extent(1);
   if (arguments.output.elements() == 0) return;
   if (channels == 0) return fill_async(arguments.output, 0, runner.stream());
-  const ElementType type = storage_element(arguments.left.dtype());
-  const bool has_entries = arguments.entry.defined();
-  const EdgeMapSpec spec{.type = type,
-                         .operation = EdgeOperation::leaky,
-                         .entries = has_entries,
-                         .schedule = score_schedule(type, channels / heads, has_entries)};
-  runner.run({&source_of(spec), kEdgeMapKernel},
-             team_each(most_items(arguments.pattern), heads, spec.schedule),
+  const EdgeMapSpec spec = edge_scores_spec(storage_element(arguments.left.dtype()),
+                                            channels / heads, arguments.entry.defined());
+  runner.run({&source_of(spec), kEdgeMapKernel}, warp_each_window(arguments.pattern, heads, spec),
              EdgeArguments{.pattern = pattern_ref(arguments.pattern),
                            .left = arguments.left.raw(),
                            .right = arguments.right.raw(),
@@ -215,6 +238,7 @@ void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& argum
                            .output = arguments.output.raw(),
                            .channels = static_cast<std::int32_t>(channels),
                            .heads = static_cast<std::int32_t>(heads),
+                           .head_channels = static_cast<std::int32_t>(channels / heads),
                            .slope = static_cast<float>(arguments.negative_slope)});
 }
 

@@ -16,10 +16,11 @@ namespace pumice::cuda {
 
 /// How `channels` of a head are shared out: threads enough for one chunk each, up to a warp's.
 EntrySchedule entry_schedule(ElementType type, std::int64_t channels);
-/// The same for products of rows, of which two are read at a time.
-EntrySchedule edge_schedule(ElementType type, std::int64_t channels);
+/// How products of rows are computed whose heads have so many channels, of which two rows are read
+/// for an entry.
+EdgeMapSpec edge_dot_spec(ElementType type, std::int64_t channels, bool picked);
 /// Of additive attention and of what comes back through it; has_entries: rows of entries are added.
-EntrySchedule score_schedule(ElementType type, std::int64_t channels, bool has_entries);
+EdgeMapSpec edge_scores_spec(ElementType type, std::int64_t channels, bool has_entries);
 EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries);
 
 struct GatherReduceLaunch {
@@ -48,6 +49,9 @@ struct EdgeDotLaunch {
   bool averages = false;      // divided by the number of entries of the row
 };
 void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch);
+/// The same by another specification than edge_dot_spec gives, of a product that is not empty.
+void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
+                     const EdgeMapSpec& spec);
 
 /// Leaky sums, of arguments with `attention`.
 void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments);

@@ -56,9 +56,10 @@ std::string entry_name(const GatherReduceSpec& spec) {
 }
 
 std::string entry_name(const EdgeMapSpec& spec) {
-  return fmt::format("edge_{}_{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
+  return fmt::format("edge_{}_{}{}{}{}{}_{}b{}w{}", name_of(spec.operation), name_of(spec.type),
                      spec.picked ? "_picked" : "", spec.entries ? "_entries" : "",
-                     name_of(spec.schedule));
+                     spec.wide ? "_wide" : "", spec.left_once ? "_left_once" : "",
+                     name_of(spec.schedule), spec.block_warps, spec.warps);
 }
 
 std::string entry_name(const ScoreGradientSpec& spec) {
@@ -97,7 +98,9 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "#include <pumice/skeleton/edge_map.h>\n"
       "inline constexpr pumice::EdgeMapSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EdgeOperation::{8},\n"
-      "    .picked = {1}, .entries = {9}, .schedule = {2}}};\n"
+      "    .picked = {1}, .entries = {9},\n"
+      "    .wide = {10}, .left_once = {11},\n"
+      "    .block_warps = {12}, .warps = {13}, .schedule = {2}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
       "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
       "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
@@ -105,8 +108,9 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "  pumice::edge_map<kSpec>(arguments);\n"
       "}}\n",
       name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
-      sizeof(EdgeArguments), kEntryThreads, kEdgeMapKernel, entry_blocks(spec),
-      name_of(spec.operation), spec.entries);
+      sizeof(EdgeArguments), 32 * spec.block_warps, kEdgeMapKernel, entry_blocks(spec),
+      name_of(spec.operation), spec.entries, spec.wide, spec.left_once, spec.block_warps,
+      spec.warps);
 }
 
 std::string entry_source(const ScoreGradientSpec& spec) {
