@@ -15,6 +15,7 @@
 #include <pumice/core/safetensors.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/graphs/matrix_market.hpp>
 
 namespace pumice::benchmarks {
 
@@ -52,18 +53,28 @@ inline Tensor random_rows(std::int64_t rows, std::int64_t channels, DType type) 
   return values.to(type);
 }
 
-/// The pattern in `path`, on the device of `stream`, with a line about it.
-inline Csr pattern_in(const std::string& path, const Stream& stream) {
+/// GRAPH.safetensors holds `row` and `column`, i64 [entries], and `nodes`, i64 [1]; or MATRIX.mtx.
+inline Csr read_pattern(const std::string& path) {
+  if (path.ends_with(".mtx")) {
+    const MatrixLines lines = read_matrix_market(path);
+    const MatrixEntries entries = entries_of(lines);
+    return Csr(lines.rows, lines.columns, entries.row, entries.column);
+  }
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::int64_t nodes = file.get("nodes").span<std::int64_t>()[0];
-  const Csr here(nodes, nodes, file.get("row"), file.get("column"));
+  return Csr(nodes, nodes, file.get("row"), file.get("column"));
+}
+
+/// The pattern in `path`, on the device of `stream`, with a line about it.
+inline Csr pattern_in(const std::string& path, const Stream& stream) {
+  const Csr here = read_pattern(path);
   const auto start = std::chrono::steady_clock::now();
   Csr pattern = copy_to(stream, here.view());
   stream.wait();
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-  std::printf("%s: %lld nodes, %lld entries, copied in %.2f ms\n", path.c_str(),
-              static_cast<long long>(nodes), static_cast<long long>(here.view().entries()),
-              took.count());
+  std::printf("%s: %lld rows, %lld entries, copied in %.2f ms\n", path.c_str(),
+              static_cast<long long>(here.view().rows),
+              static_cast<long long>(here.view().entries()), took.count());
   return pattern;
 }
 

@@ -1,7 +1,8 @@
 // Ways to compute sddmm on a GPU: milliseconds of each specification of EdgeMap beside that which
 // is chosen.
 //
-//   pumice_sddmm_benchmark GRAPH.safetensors [CHANNELS ...]       by default 32 64 128 256 512
+//   pumice_sddmm_benchmark GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]
+//                                                  by default 32 64 128 256 512
 //
 // GRAPH holds `row` and `column`, i64 [entries], and `nodes`, i64 [1]. A line for each type, number
 // of channels and specification: milliseconds as spmm_benchmark measures them, queued first, bytes
@@ -32,7 +33,17 @@ struct Way {
   EdgeMapSpec spec;
 };
 
-/// The chosen specification, and it with one thing after the other changed.
+/// What is tried beside each other, with as many warps of a multiprocessor as leave registers
+/// enough on sm_90 for heads of one tile.
+struct Candidate {
+  int windows, ahead, chunks, warps;
+};
+constexpr Candidate kCandidates[] = {
+    {1, 2, 1, 40}, {1, 2, 1, 48}, {1, 4, 1, 32}, {1, 4, 1, 40}, {1, 8, 1, 20},
+    {1, 2, 2, 32}, {1, 4, 2, 16}, {2, 2, 1, 40}, {2, 4, 1, 32}, {4, 2, 1, 40},
+    {4, 4, 1, 32}, {4, 8, 1, 16}, {8, 4, 1, 32}, {4, 2, 2, 32}, {8, 2, 2, 32},
+};
+
 std::vector<Way> ways_for(ElementType type, std::int64_t channels) {
   const EdgeMapSpec chosen = cuda::edge_dot_spec(type, channels, false);
   std::vector<Way> ways{{"chosen", chosen}};
@@ -41,29 +52,28 @@ std::vector<Way> ways_for(ElementType type, std::int64_t channels) {
         channels > std::int64_t{spec.schedule.team} * spec.schedule.chunks * entry_chunk(spec.type);
     if (why_invalid(spec) == nullptr && !(spec == chosen)) ways.push_back({name, spec});
   };
-  for (const int chunks : {1, 2}) {
-    for (const int ahead : {2, 4, 8}) {
-      for (const bool once : {false, true}) {
-        for (const int warps : {24, 32, 40, 48}) {
-          if (chunks == 2 && channels <= std::int64_t{32} * entry_chunk(type)) continue;
-          if (chunks * ahead > 8 || (ahead == 8 && warps > 32) || (ahead < 8 && warps < 32))
-            continue;
-          EdgeMapSpec spec = chosen;
-          spec.schedule.chunks = chunks;
-          spec.schedule.ahead = ahead;
-          spec.left_once = once;
-          spec.warps = warps;
-          add("ahead " + std::to_string(ahead) + ", chunks " + std::to_string(chunks) +
-                  (once ? ", left once" : "") + ", " + std::to_string(warps) + " warps",
-              spec);
-        }
-      }
+  const bool is_of_chunks = channels > std::int64_t{32} * entry_chunk(type);
+  for (const Candidate& one : kCandidates) {
+    if (is_of_chunks ? one.ahead == 8 : one.chunks > 1) continue;
+    for (const bool once : {false, true}) {
+      if (once && one.ahead == 8) continue;
+      EdgeMapSpec spec = chosen;
+      spec.windows = one.windows;
+      spec.schedule.ahead = one.ahead;
+      spec.schedule.chunks = one.chunks;
+      spec.left_once = once;
+      spec.warps = is_of_chunks && one.chunks == 1 ? std::min(one.warps, 24) : one.warps;
+      if (once && one.windows > 1) spec.warps -= 4;
+      add(std::to_string(one.windows) + " windows, ahead " + std::to_string(one.ahead) +
+              ", chunks " + std::to_string(one.chunks) + (once ? ", left once" : "") + ", " +
+              std::to_string(spec.warps) + " warps",
+          spec);
     }
   }
   for (const int block : {1, 2, 8}) {
     EdgeMapSpec spec = chosen;
     spec.block_warps = block;
-    add("blocks of " + std::to_string(block) + " warps", spec);
+    add("chosen, in blocks of " + std::to_string(block) + " warps", spec);
   }
   return ways;
 }
@@ -96,7 +106,7 @@ void measure(const Csr& pattern, DType type, std::int64_t channels, const Stream
         milliseconds(stream, [&] { cuda::launch_edge_dot(runner, launch, way.spec); });
     const Tensor found = copy_to_host(output, stream);
     if (!expected.defined()) expected = found;
-    std::printf("  %-4s F %4lld %-42s %8.4f ms (alone %.4f), %5.2f TB/s, off by %.2g  %s\n",
+    std::printf("  %-4s F %4lld %-46s %8.4f ms (alone %.4f), %5.2f TB/s, off by %.2g  %s\n",
                 std::string(name_of(type)).c_str(), static_cast<long long>(channels),
                 way.name.c_str(), times.queued, times.alone, gathered / times.queued,
                 largest_difference(found, expected), cuda::entry_name(way.spec).c_str());
@@ -110,7 +120,7 @@ void measure(const Csr& pattern, DType type, std::int64_t channels, const Stream
 }   // namespace
 
 int main(int count, char** arguments) try {
-  PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors [CHANNELS ...]");
+  PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]");
   const Stream stream(Device{DeviceKind::cuda, 0});   // says first where there is no device
   const Csr pattern = pattern_in(arguments[1], stream);
   for (const DType type : {DType::f32, DType::f16})

@@ -1,8 +1,8 @@
 // Products of a sparse matrix on a GPU: milliseconds of spmm and sddmm.
 //
-//   pumice_spmm_benchmark GRAPH.safetensors [CHANNELS ...]       by default 32 128 512
+//   pumice_spmm_benchmark GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]   by default 32 128 512
 //
-// GRAPH holds `row` and `column`, i64 [entries], sorted by row, and `nodes`, i64 [1]. A line for
+// GRAPH holds `row` and `column`, i64 [entries], and `nodes`, i64 [1]. A line for
 // each type and number of channels: the median of 30 calls after 10, each between two events, with
 // what the host takes for it; in parentheses that of 20 calls enqueued one behind the other; bytes
 // that are gathered over that; the pattern's time to be copied there.
@@ -39,7 +39,7 @@ void measure(const Csr& pattern, DType type, std::int64_t channels, const Stream
 }   // namespace
 
 int main(int count, char** arguments) try {
-  PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors [CHANNELS ...]");
+  PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]");
   const Stream stream(Device{DeviceKind::cuda, 0});   // says first where there is no device
   const Csr pattern = pattern_in(arguments[1], stream);
   for (const DType type : {DType::f32, DType::f16})

@@ -81,6 +81,8 @@ AdditiveScoreGradients edge_scores_gradient(const CsrView& pattern, const CsrVie
                                             ConstTensorView grad_output,
                                             const AdditiveScorePlaces& places) {
   const char* const op = "edge_scores_gradient";
+  checks::whole_rows(pattern, op);
+  checks::whole_rows(backwards, op);
   check(scores, pattern, op);
   checks::is_transpose(backwards, pattern, op);
   checks::rows_of(grad_output, pattern, pattern.entries(), op, "grad_output", "entries");

@@ -25,6 +25,16 @@ inline void pattern_size(const CsrView& pattern, const char* op) {
                  " numbers: give the view of a Csr");
 }
 
+/// Of patterns on a device, of which the host knows no row: long ones are listed, but in a pattern
+/// that was not made by a Csr.
+inline void whole_rows(const CsrView& pattern, const char* op) {
+  const bool is_listed = pattern.long_rows.counts != nullptr || !pattern.unit_row.empty();
+  PUMICE_EXPECTS(!is_on_device(pattern) || is_listed || pattern.entries() <= kMostWholeRow, op,
+                 ": a pattern of ", pattern.entries(),
+                 " entries on a device has no list of long rows: give at most ", kMostWholeRow,
+                 ", or the view of a Csr that copy_to, transposed or a list of entries made");
+}
+
 inline void lies_with(ConstTensorView tensor, const CsrView& pattern, const char* op,
                       const char* name) {
   PUMICE_EXPECTS(tensor.device() == pattern.device, op, ": ", name, " is on ",

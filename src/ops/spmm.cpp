@@ -56,6 +56,7 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
                 EntryReduction reduction, const SpmmPlaces& places) {
   const char* const op = "spmm";
   checks::pattern_size(pattern, op);
+  checks::whole_rows(pattern, op);
   checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
   const ConstTensorView weights =
       checks::entry_values(values, pattern, pattern.entries(), features, op);
@@ -81,6 +82,7 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               const Place& place) {
   const char* const op = "spmm_features_gradient";
   checks::pattern_size(pattern, op);
+  checks::whole_rows(backwards, op);
   checks::is_transpose(backwards, pattern, op);
   checks::rows_of(grad_output, pattern, pattern.rows, op, "grad_output", "rows");
   const ConstTensorView weights =

@@ -12,7 +12,10 @@
 #include <pumice/ops/spmm.hpp>
 
 #include "graphs/random_pattern.hpp"
+#include "kernels/cuda/entry_launch.hpp"
+#include "kernels/cuda/entry_source.hpp"
 #include "kernels/problem.hpp"
+#include "ops/cuda/sources.hpp"
 #include "ops/spmm_reference.hpp"
 #include "support/gpu.hpp"
 #include "support/message_of.hpp"
@@ -236,6 +239,76 @@ TEST(SddmmGpu, is_the_dot_product_of_the_rows_of_each_entry) {
         expect_near(copy_to_host(sddmm(pattern.view(), l, r, heads), stream),
                     dots(one, left.to(DType::f64), right.to(DType::f64), heads), 3 * kind.tolerance,
                     "values");
+      }
+    }
+  }
+}
+
+// Windows of 32 rows and entries begin and end anywhere, in rows and among empty ones, and at the
+// end of all.
+TEST(SddmmGpu, takes_rows_in_windows) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const std::int64_t lengths[] = {0,  3, 1, 0, 0, 0, 7, 65, 2, 64, 0, 130, 8,   1, 0, 0,
+                                  12, 0, 0, 0, 0, 0, 0, 0,  0, 0,  0, 0,   300, 4, 5, 0};
+  for (const std::int64_t rows : {1, 2, 8, 31, 32, 33, 64, 700, 60'000}) {
+    if (on_emulator() && rows > 100) continue;
+    const PatternCase one = rows_of("windows", rows, lengths);
+    const Csr csr = one.csr();
+    const Csr pattern = copy_to(stream, csr.view());
+    CsrView without_units = pattern.view();
+    without_units.unit_row = {};
+    without_units.long_rows = {};
+    const Tensor left = random_tensor({rows, 12}, DType::f32, 1);
+    const Tensor right = random_tensor({one.columns, 12}, DType::f32, 2);
+    const Tensor l = there(left, stream), r = there(right, stream);
+    const Tensor found = copy_to_host(sddmm(pattern.view(), l, r), stream);
+    SCOPED_TRACE(rows);
+    expect_near(found, dots(one, left.to(DType::f64), right.to(DType::f64), 1), 1e-5, "values");
+    EXPECT_TRUE(same_bits(copy_to_host(sddmm(without_units, l, r), stream), found));
+  }
+}
+
+TEST(SddmmGpu, is_the_same_by_any_specification) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = rows_around_a_part();
+  const Csr csr = one.csr();
+  const Csr pattern = copy_to(stream, csr.view());
+  for (const DType type : {DType::f32, DType::f16}) {
+    if (on_emulator() && type == DType::f16) continue;
+    for (const std::int64_t channels : {32, 260}) {
+      const Tensor left = random_tensor({one.rows, channels}, type, 1);
+      const Tensor right = random_tensor({one.columns, channels}, type, 2);
+      const Tensor expected = dots(one, left.to(DType::f64), right.to(DType::f64), 1);
+      const Tensor l = there(left, stream), r = there(right, stream);
+      const auto check_spec = [&](EdgeMapSpec spec) {
+        spec.wide = channels > std::int64_t{spec.schedule.team} * spec.schedule.chunks *
+                                   entry_chunk(spec.type);
+        SCOPED_TRACE(cuda::entry_name(spec));
+        ASSERT_EQ(why_invalid(spec), nullptr);
+        Tensor output = there(Tensor::full({one.entries(), 1}, type, 7), stream);
+        jit::DeviceRunner runner = cuda::runner_for(l);
+        cuda::launch_edge_dot(
+            runner, {.pattern = pattern.view(), .left = l, .right = r, .output = output.view()},
+            spec);
+        expect_near(copy_to_host(output, stream), expected, type == DType::f32 ? 1e-4 : 8e-3,
+                    "values");
+      };
+      const EdgeMapSpec chosen = cuda::edge_dot_spec(
+          type == DType::f32 ? ElementType::f32 : ElementType::f16, channels, false);
+      for (const int ahead : {1, 2, 4, 8}) {
+        for (const bool left_once : {false, true}) {
+          EdgeMapSpec spec = chosen;
+          if (ahead > spec.schedule.team) continue;
+          spec.schedule.ahead = ahead;
+          spec.schedule.chunks = ahead == 4 ? 2 : 1;
+          spec.left_once = left_once;
+          spec.windows = ahead == 2 ? 3 : ahead == 8 ? 31 : 1;
+          spec.block_warps = ahead;
+          spec.warps = 24;
+          check_spec(spec);
+        }
       }
     }
   }

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <pumice/core/parallel.hpp>
+#include <pumice/ops/edge_scores.hpp>
 
 #include "graphs/random_pattern.hpp"
 #include "kernels/problem.hpp"
@@ -129,6 +130,27 @@ TEST(Sddmm, IsTheDotProductOfTheRowsOfEachEntry) {
       }
     }
   }
+}
+
+// Places in a row are counted in 32 bits on a device. The lists are not looked at.
+TEST(Spmm, RefusesAPatternOnADeviceWhoseRowsMayBeTooLong) {
+  const std::int64_t begin[] = {0, kMostWholeRow + 1};
+  const std::int32_t column[] = {0};
+  CsrView pattern{.rows = 1,
+                  .columns = 1,
+                  .row_begin = begin,
+                  .column = {column, static_cast<std::size_t>(kMostWholeRow + 1)},
+                  .device = {DeviceKind::cuda, 0}};
+  const std::string says =
+      ": a pattern of 1073741825 entries on a device has no list of long rows: give at most "
+      "1073741824, or the view of a Csr that copy_to, transposed or a list of entries made";
+  EXPECT_EQ(message_of([&] { spmm(pattern, {}, {}); }), "spmm" + says);
+  EXPECT_EQ(message_of([&] { spmm_features_gradient(pattern, pattern, {}, {}); }),
+            "spmm_features_gradient" + says);
+  EXPECT_EQ(message_of([&] { edge_scores_gradient(pattern, pattern, {}, {}); }),
+            "edge_scores_gradient" + says);
+  pattern.column = {column, static_cast<std::size_t>(kMostWholeRow)};
+  EXPECT_NE(message_of([&] { spmm(pattern, {}, {}); }), "spmm" + says);
 }
 
 TEST(Spmm, RefusesWhatDoesNotFit) {

@@ -10,9 +10,9 @@
 //         └─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┘
 //                                └┘ chunk: what one access moves
 //
-//   EdgeMap: a team takes a row, multiplies the one on the left with each of those and adds up over
-//   channels, a number for each entry; or it adds the two and weighs what a leaky unit makes of the
-//   sum.
+//   EdgeMap: a warp takes 32 rows and entries beside each other, a team of it an entry at a time,
+//   multiplies the row on the left with that on the right and adds up over channels, a number for
+//   each entry; or it adds the two and weighs what a leaky unit makes of the sum.
 //
 //   ScoreGradient: the way back of the latter, which computes those sums once more.
 #pragma once
@@ -62,6 +62,7 @@ struct EdgeMapSpec {
   bool entries = false;     // of leaky: a row of the entry itself is added too
   bool wide = false;        // a head has more channels than a team takes at a time
   bool left_once = false;   // a row on the left is not read again for the entry after
+  int32_t windows = 1;      // of entries that a warp takes one after the other
   int32_t block_warps = 4;
   int32_t warps = 40;   // of a multiprocessor at least, which is how many registers a thread may
                         // have: 48 with 40 warps
@@ -123,6 +124,7 @@ PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
   const int32_t ahead = spec.schedule.ahead;
   if ((ahead & (ahead - 1)) != 0 || ahead > spec.schedule.team)
     return "ahead is no power of 2 up to the team";
+  if (spec.windows < 1 || spec.windows > 31) return "windows are not 1 to 31";
   if (spec.block_warps < 1 || spec.block_warps > 32) return "block_warps are not 1 to 32";
   if (spec.warps < spec.block_warps || spec.warps > 64)
     return "warps are less than a block, or more than 64";
@@ -164,6 +166,7 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
                             spec.entries ? 1 : 0,
                             spec.wide ? 1 : 0,
                             spec.left_once ? 1 : 0,
+                            spec.windows,
                             spec.block_warps,
                             spec.warps,
                             spec.schedule.team,
@@ -195,7 +198,8 @@ PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherR
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.picked == b.picked &&
          a.entries == b.entries && a.wide == b.wide && a.left_once == b.left_once &&
-         a.block_warps == b.block_warps && a.warps == b.warps && a.schedule == b.schedule;
+         a.windows == b.windows && a.block_warps == b.block_warps && a.warps == b.warps &&
+         a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const ScoreGradientSpec& a, const ScoreGradientSpec& b) {
   return a.type == b.type && a.entries == b.entries && a.attention == b.attention &&

@@ -13,6 +13,9 @@ PUMICE_SHARED constexpr int32_t part_entries(int64_t entries) {
   return entries < (int64_t{1} << 20) ? 64 : 256;
 }
 
+/// Entries of a row that is summed as a whole, at most: their places in it are counted in 32 bits.
+inline constexpr int64_t kMostWholeRow = int64_t{1} << 30;
+
 /// Rows and entries of a unit of work.
 inline constexpr int64_t kUnitWork = 8;
 
@@ -45,6 +48,7 @@ struct PatternRef {
   const int32_t* column = nullptr;      // [entries]
   const int64_t* number = nullptr;      // [entries]; null: its place
   int64_t rows = 0;
+  int64_t entries = 0;
   LongRowsRef long_rows{};
   /// [units + 1] the first row of each unit of work: those with row_begin[row] + row from
   /// kUnitWork · unit on; null: rows are taken one by one.

@@ -1,5 +1,5 @@
-// EdgeMap on a device: see entry_spec.h. A warp takes a window of entries, each lane the numbers of
-// one of them. Teams of the warp go over the window together, an entry a team at a time:
+// EdgeMap on a device: see entry_spec.h. A warp takes windows of entries, each lane the row and the
+// column of one of them. Teams of the warp go over the window together, an entry a team at a time:
 //
 //   lanes of a team            entries of the window, and who reads their rows (two teams)
 //   ▬▬▬▬▬▬▬▬ ▬▬▬▬▬▬▬▬          0: team 0   1: team 1   2: team 0   3: team 1   …
@@ -52,8 +52,7 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
 
   const EdgeArguments& a;
   const EntryWindow& window;
-  int32_t column;   // of the entry of this lane
-  int32_t first;    // channel of the head
+  int32_t first;   // channel of the head
 
   PUMICE_DEVICE static int32_t lane() { return lane_index() % kTeam; }
   /// The place in the window of entry `step` of this team.
@@ -93,7 +92,7 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
       const int32_t wanted = place_of(step + e);
       const int32_t at = wanted < window.count ? wanted : window.count - 1;
       batch.row[e] = warp_shuffle(window.row, at);
-      batch.column[e] = warp_shuffle(column, at);
+      batch.column[e] = warp_shuffle(window.column, at);
       if constexpr (kNumbers) batch.number[e] = number_of_entry(a.pattern, window.place + at);
     }
   }
@@ -198,19 +197,33 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
   }
 };
 
-template <EdgeMapSpec kSpec> PUMICE_DEVICE void edge_map(const EdgeArguments& a) {
+/// The entries of a window, of which there are some.
+template <EdgeMapSpec kSpec>
+PUMICE_DEVICE void map_window(const EdgeArguments& a, const EntryWindow& window) {
   using Map = EdgeMap<kSpec>;
   const int32_t head = block_index_y();
-  const EntryWindow window(a.pattern, block_index() * kSpec.block_warps + warp_index());
-  if (window.count <= 0) return;   // rows without entries
-  const int32_t own = lane_index() < window.count ? lane_index() : window.count - 1;
-  const Map map{a, window, a.pattern.column[window.place + own], head * a.head_channels};
+  const Map map{a, window, head * a.head_channels};
+  const int32_t at = Map::place_of(Map::lane());   // of the entry whose sum the lane will have
+  const int32_t last = window.count - 1;
+  const int64_t entry = number_of_entry(a.pattern, window.place + (at < last ? at : last));
   const float sum = map.sum_of_entry();
-  const int32_t at = Map::place_of(Map::lane());   // of the entry whose sum the lane has
   const int32_t row = warp_shuffle(window.row, at);
-  if (at >= window.count) return;
-  const int64_t entry = number_of_entry(a.pattern, window.place + at);
+  if (at > last) return;
   store_element(kSpec.type, a.output, entry * a.heads + head, sum * map.scale_of(row));
+}
+
+/// The lists of the next window are on their way while rows of one are read.
+template <EdgeMapSpec kSpec> PUMICE_DEVICE void edge_map(const EdgeArguments& a) {
+  constexpr int32_t kWindows = kSpec.windows;
+  WindowWalk<kWindows> walk(a.pattern,
+                            (block_index() * kSpec.block_warps + warp_index()) * kWindows);
+  walk.read(0);
+  PUMICE_ROLLED
+  for (int32_t w = 0; w < kWindows; ++w) {
+    const EntryWindow window = walk.window(w);
+    if (w + 1 < kWindows) walk.read(w + 1);
+    if (window.count > 0) map_window<kSpec>(a, window);
+  }
 }
 
 }   // namespace pumice

@@ -102,7 +102,7 @@ PUMICE_DEVICE EntryRun part_of_item(const PatternRef& pattern, int64_t item) {
 /// Where a run is: at which entry, of which row. Counted from `base` on, which fits 32 bits since
 /// long rows are passed over; half of the registers that places would take.
 struct EntryCursor {
-  static constexpr int32_t kFar = 1 << 30;   // beyond all that is summed from one base
+  static constexpr int32_t kFar = kMostWholeRow;   // beyond all that is summed from one base
 
   const PatternRef& pattern;
   int64_t base;
@@ -170,33 +170,66 @@ PUMICE_DEVICE int64_t row_of_work(const PatternRef& pattern, int64_t work) {
 /// one list, each row before its entries, a window is 32 elements of it: windows take as long as
 /// each other whatever rows are like, and which rows begin in one is read from the units of work.
 struct EntryWindow {
-  int64_t place = 0;   // of the first entry
-  int32_t count = 0;   // of entries
-  int32_t row = 0;     // of the entry of this lane; beyond `count`, of the last one
+  int64_t place = 0;    // of the first entry
+  int32_t count = 0;    // of entries; 0 and less: none
+  int32_t row = 0;      // of the entry of this lane; beyond `count`, of the last one
+  int32_t column = 0;   // the same
+};
 
-  EntryWindow() = default;
-  /// With the whole warp.
-  PUMICE_DEVICE EntryWindow(const PatternRef& pattern, int32_t number) {
-    const int64_t work = int64_t{number} * kWarpThreads;
-    const int64_t begun = row_of_work(pattern, work);   // rows before the window, of which the
-                                                        // last one may go on in it
-    const int64_t until = row_of_work(pattern, work + kWarpThreads);
-    const int64_t all = pattern.rows + pattern.row_begin[pattern.rows];
-    const int64_t end = work + kWarpThreads < all ? work + kWarpThreads : all;
-    place = work - begun;
-    count = static_cast<int32_t>(end - until - place);
-    // Lane j has where row begun + j begins; the lane's entry is of the last row that begins with
-    // it or before it. Where there is an entry, at most 31 rows begin.
-    const auto begin = static_cast<int32_t>(lane_index() < until - begun
-                                                ? pattern.row_begin[begun + lane_index()] - place
-                                                : kWarpThreads);
-    const int32_t at = lane_index() < count ? lane_index() : count - 1;
-    int32_t rows = 0;   // that begin up to `at`
+/// Windows beside each other, from number `first` on, with what says where one begins read for all
+/// of them at once. The whole warp calls.
+template <int32_t kWindows> struct WindowWalk {
+  static_assert(kWindows < kWarpThreads, "a lane has where a window begins");
+
+  const PatternRef& pattern;
+  int32_t first;
+  int32_t bound;   // of lane w: rows before window w, the last of which may go on in it
+  // On their way, of one window:
+  int32_t begun;    // rows before it
+  int32_t begins;   // rows that begin in it
+  int32_t count;
+  int32_t column;
+  uint32_t begin;   // of lane j: where row begun + j begins, the lower half
+
+  PUMICE_DEVICE WindowWalk(const PatternRef& of, int32_t number) : pattern(of), first(number) {
+    const int32_t own = lane_index() < kWindows ? lane_index() : kWindows;
+    bound = static_cast<int32_t>(row_of_work(pattern, int64_t{first + own} * kWarpThreads));
+  }
+
+  /// Where the entries of window w begin.
+  PUMICE_DEVICE int64_t place_of(int32_t w) const {
+    return int64_t{first + w} * kWarpThreads - begun;
+  }
+  PUMICE_DEVICE int32_t own_entry() const {
+    return lane_index() < count ? lane_index() : count - 1;
+  }
+
+  /// Has the lists of window w read.
+  PUMICE_DEVICE void read(int32_t w) {
+    begun = warp_shuffle(bound, w);
+    begins = warp_shuffle(bound, w + 1) - begun;
+    const int64_t left = pattern.rows + pattern.entries - int64_t{first + w} * kWarpThreads;
+    count = static_cast<int32_t>(left < kWarpThreads ? left : kWarpThreads) - begins;
+    begin =
+        lane_index() < begins ? static_cast<uint32_t>(pattern.row_begin[begun + lane_index()]) : 0;
+    column = count > 0 ? pattern.column[place_of(w) + own_entry()] : 0;
+  }
+
+  /// Window w, which was read. The lane's entry is of the last row that begins with it or before
+  /// it; where there is an entry, at most 31 rows begin. No column is below 0: it is asked so that
+  /// the compiler does not read columns only after it has waited for rows.
+  PUMICE_DEVICE EntryWindow window(int32_t w) const {
+    EntryWindow made{place_of(w), count, begun - 1, column};
+    const int32_t at = lane_index() < begins && column >= 0
+                           ? static_cast<int32_t>(begin - static_cast<uint32_t>(made.place))
+                           : kWarpThreads;
+    int32_t rows = 0;   // that begin up to the lane's entry
     PUMICE_UNROLL
     for (int32_t step = kWarpThreads / 2; step > 0; step /= 2) {
-      if (warp_shuffle(begin, rows + step - 1) <= at) rows += step;
+      if (warp_shuffle(at, rows + step - 1) <= own_entry()) rows += step;
     }
-    row = static_cast<int32_t>(begun) - 1 + rows;
+    made.row += rows;
+    return made;
   }
 };
 

@@ -51,6 +51,7 @@ PatternRef pattern_ref(const CsrView& pattern) {
           .column = pattern.column.data(),
           .number = pattern.entry.empty() ? nullptr : pattern.entry.data(),
           .rows = pattern.rows,
+          .entries = pattern.entries(),
           .long_rows = pattern.long_rows,
           .unit_row = has_units ? pattern.unit_row.data() : nullptr,
           .units = has_units ? static_cast<std::int64_t>(pattern.unit_row.size()) - 1 : 0};

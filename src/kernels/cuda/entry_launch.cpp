@@ -96,15 +96,16 @@ EdgeMapSpec registers_for(EdgeMapSpec spec, std::int64_t channels) {
   spec.wide = channels > std::int64_t{schedule.team} * schedule.chunks * entry_chunk(spec.type);
   const bool is_dot = spec.operation == EdgeOperation::dot;
   const bool is_heavy = spec.picked || schedule.ahead > 4 || (spec.wide && !is_dot);
-  spec.warps = is_heavy ? 24 : is_dot && schedule.chunks == 1 && !spec.wide ? 40 : 32;
+  const bool is_light = is_dot && schedule.chunks == 1 && !spec.wide && spec.windows == 1;
+  spec.warps = is_heavy ? 24 : is_light ? 40 : 32;
   return spec;
 }
 
-/// One warp for each window of entries.
-jit::LaunchShape warp_each_window(const CsrView& pattern, std::int64_t heads,
+/// A warp for each spec.windows windows of entries.
+jit::LaunchShape warps_of_windows(const CsrView& pattern, std::int64_t heads,
                                   const EdgeMapSpec& spec) {
   const std::int64_t windows = rounded_up(pattern.rows + pattern.entries(), kWarpLanes);
-  return {.blocks = rounded_up(windows, spec.block_warps),
+  return {.blocks = rounded_up(windows, std::int64_t{spec.windows} * spec.block_warps),
           .blocks_y = static_cast<std::int32_t>(heads),
           .threads = kWarpLanes * spec.block_warps};
 }
@@ -211,7 +212,7 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
 void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
                      const EdgeMapSpec& spec) {
   const std::int64_t channels = launch.left.extent(1), heads = launch.output.extent(1);
-  runner.run({&source_of(spec), kEdgeMapKernel}, warp_each_window(launch.pattern, heads, spec),
+  runner.run({&source_of(spec), kEdgeMapKernel}, warps_of_windows(launch.pattern, heads, spec),
              EdgeArguments{.pattern = pattern_ref(launch.pattern),
                            .left = launch.left.raw(),
                            .right = launch.right.raw(),
@@ -229,7 +230,7 @@ void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& argum
   if (channels == 0) return fill_async(arguments.output, 0, runner.stream());
   const EdgeMapSpec spec = edge_scores_spec(storage_element(arguments.left.dtype()),
                                             channels / heads, arguments.entry.defined());
-  runner.run({&source_of(spec), kEdgeMapKernel}, warp_each_window(arguments.pattern, heads, spec),
+  runner.run({&source_of(spec), kEdgeMapKernel}, warps_of_windows(arguments.pattern, heads, spec),
              EdgeArguments{.pattern = pattern_ref(arguments.pattern),
                            .left = arguments.left.raw(),
                            .right = arguments.right.raw(),

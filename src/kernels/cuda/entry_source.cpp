@@ -56,10 +56,10 @@ std::string entry_name(const GatherReduceSpec& spec) {
 }
 
 std::string entry_name(const EdgeMapSpec& spec) {
-  return fmt::format("edge_{}_{}{}{}{}{}_{}b{}w{}", name_of(spec.operation), name_of(spec.type),
+  return fmt::format("edge_{}_{}{}{}{}{}_{}s{}b{}w{}", name_of(spec.operation), name_of(spec.type),
                      spec.picked ? "_picked" : "", spec.entries ? "_entries" : "",
                      spec.wide ? "_wide" : "", spec.left_once ? "_left_once" : "",
-                     name_of(spec.schedule), spec.block_warps, spec.warps);
+                     name_of(spec.schedule), spec.windows, spec.block_warps, spec.warps);
 }
 
 std::string entry_name(const ScoreGradientSpec& spec) {
@@ -100,7 +100,7 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "    .type = pumice::ElementType::{0}, .operation = pumice::EdgeOperation::{8},\n"
       "    .picked = {1}, .entries = {9},\n"
       "    .wide = {10}, .left_once = {11},\n"
-      "    .block_warps = {12}, .warps = {13}, .schedule = {2}}};\n"
+      "    .windows = {14}, .block_warps = {12}, .warps = {13}, .schedule = {2}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
       "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
       "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
@@ -110,7 +110,7 @@ std::string entry_source(const EdgeMapSpec& spec) {
       name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
       sizeof(EdgeArguments), 32 * spec.block_warps, kEdgeMapKernel, entry_blocks(spec),
       name_of(spec.operation), spec.entries, spec.wide, spec.left_once, spec.block_warps,
-      spec.warps);
+      spec.warps, spec.windows);
 }
 
 std::string entry_source(const ScoreGradientSpec& spec) {
