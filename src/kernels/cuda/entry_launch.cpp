@@ -95,9 +95,11 @@ EdgeMapSpec registers_for(EdgeMapSpec spec, std::int64_t channels) {
   spec.schedule.ahead = std::min(schedule.ahead, schedule.team);
   spec.wide = channels > std::int64_t{schedule.team} * schedule.chunks * entry_chunk(spec.type);
   const bool is_dot = spec.operation == EdgeOperation::dot;
-  const bool is_heavy = spec.picked || schedule.ahead > 4 || (spec.wide && !is_dot);
   const bool is_light = is_dot && schedule.chunks == 1 && !spec.wide && spec.windows == 1;
-  spec.warps = is_heavy ? 24 : is_light ? 40 : 32;
+  spec.warps = spec.picked                                    ? 20
+               : schedule.ahead > 4 || (spec.wide && !is_dot) ? 24
+               : is_light                                     ? 40
+                                                              : 32;
   return spec;
 }
 
