@@ -15,10 +15,10 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-nb::dict read(const std::filesystem::path& folder, bool inverses) {
+nb::dict read(const std::filesystem::path& folder, bool inverses, const std::string& part) {
   const TypedEdges edges = [&] {
     const nb::gil_scoped_release released;
-    const TypedEdges read = read_typed_edges(folder);
+    const TypedEdges read = read_typed_edges(folder, part);
     return inverses ? with_inverses(read) : read;
   }();
   nb::dict result;
@@ -41,7 +41,7 @@ nb::dict read(const std::filesystem::path& folder, bool inverses) {
 }   // namespace
 
 void bind_typed_edges(nb::module_& module) {
-  define(module, "read_typed_edges", &read, "folder"_a, "inverses"_a,
+  define(module, "read_typed_edges", &read, "folder"_a, "inverses"_a, "part"_a = "train",
          "Edges, their numbers and names, by name; with `inverses` each backwards too.");
 }
 

@@ -18,6 +18,7 @@ using std::filesystem::path;
 using Reader = TypedEdges (*)(std::span<const std::byte>, std::string_view);
 
 constexpr const char* kTrain = "train2id.txt";
+constexpr std::array<std::string_view, 3> kParts{"train", "valid", "test"};
 
 TypedEdges read(const path& file, Reader reader) {
   const Buffer<std::byte> bytes = detail::read_file(file);
@@ -74,13 +75,20 @@ void take_names(const path& file, const char* what, std::vector<std::string>& na
   count = named;
 }
 
-TypedEdges read_openke(const path& folder) {
-  TypedEdges edges = read(folder / kTrain, read_openke_from);
-  for (const char* other : {"valid2id.txt", "test2id.txt"}) {
-    if (!is_there(folder / other)) continue;
-    const TypedEdges more = read(folder / other, read_openke_from);
-    edges.nodes = std::max(edges.nodes, more.nodes);
-    edges.relations = std::max(edges.relations, more.relations);
+TypedEdges read_openke(const path& folder, std::string_view part) {
+  TypedEdges edges;
+  for (const std::string_view name : kParts) {
+    const path file = folder / (std::string(name) + "2id.txt");
+    if (name != part && !is_there(file)) continue;
+    TypedEdges more = read(file, read_openke_from);
+    more.nodes = std::max(edges.nodes, more.nodes);
+    more.relations = std::max(edges.relations, more.relations);
+    if (name == part) {
+      edges = std::move(more);
+    } else {
+      edges.nodes = more.nodes;
+      edges.relations = more.relations;
+    }
   }
   take_names(folder / "entity2id.txt", "nodes", edges.node_names, edges.nodes);
   take_names(folder / "relation2id.txt", "relations", edges.relation_names, edges.relations);
@@ -98,13 +106,17 @@ constexpr std::array<Ending, 4> kEndings{{{".nt", read_triples_from},
 
 }   // namespace
 
-TypedEdges read_typed_edges(const std::filesystem::path& folder) {
+TypedEdges read_typed_edges(const std::filesystem::path& folder, std::string_view part) {
+  PUMICE_EXPECTS(std::ranges::find(kParts, part) != kParts.end(), "part = ", detail::excerpt(part),
+                 ": give train, valid or test");
   std::error_code failure;
   const std::string name = printable_path(folder);
   PUMICE_EXPECTS(std::filesystem::is_directory(folder, failure), name,
                  ": there is no such folder; give one with ", kTrain,
                  ", or with one file .nt, .nt.gz, .csv or .csv.gz");
-  if (is_there(folder / kTrain)) return read_openke(folder);
+  if (is_there(folder / kTrain)) return read_openke(folder, part);
+  PUMICE_EXPECTS(part == "train", name, ": has no ", kTrain, ", beside which ", part,
+                 "2id.txt would be; other folders have one part, train");
   std::vector<std::pair<path, Reader>> found;
   for (std::filesystem::directory_iterator entry(folder, failure), end; !failure && entry != end;
        entry.increment(failure)) {

@@ -133,11 +133,16 @@ TEST(EdgeFolder, is_told_by_its_files) {
   const auto said = [&](const std::filesystem::path& path) {
     return message_of([&] { read_typed_edges(path); });
   };
+  const auto said_of = [&](const char* part) {
+    return message_of([&] { read_typed_edges(folder / "", part); });
+  };
   EXPECT_NE(said(folder / "none").find("there is no such folder"), std::string::npos);
   EXPECT_NE(said(folder / "").find("holds 0 files .nt"), std::string::npos);
   write(folder / "a.nt.gz", test::gzipped(kTriples));
   write(folder / "labels.tsv", "whatever");
   EXPECT_EQ(read_typed_edges(folder / "").nodes, 5);
+  EXPECT_NE(said_of("test").find("has no train2id.txt, beside which test2id.txt"),
+            std::string::npos);
   write(folder / "b.csv", "0,1,2\n");
   EXPECT_NE(said(folder / "").find("holds 2 files .nt"), std::string::npos);
   write(folder / "train2id.txt", "1\n0 2 0\n");
@@ -146,6 +151,13 @@ TEST(EdgeFolder, is_told_by_its_files) {
   EXPECT_EQ(edges.edge_type.rows(), 1);
   EXPECT_EQ(edges.nodes, 8);
   EXPECT_EQ(edges.relations, 2);
+  const TypedEdges tested = read_typed_edges(folder / "", "test");
+  EXPECT_EQ(numbers(tested.edge_index), (Numbers{7, 2}));
+  EXPECT_EQ(numbers(tested.edge_type), (Numbers{1}));
+  EXPECT_EQ(tested.nodes, 8);
+  EXPECT_EQ(tested.relations, 2);
+  EXPECT_NE(said_of("valid").find("valid2id.txt"), std::string::npos);
+  EXPECT_NE(said_of("first").find("part = first: give train, valid or test"), std::string::npos);
   write(folder / "relation2id.txt", "3\nis part of 1\nis\t0\n is not 2\n");
   EXPECT_EQ(read_typed_edges(folder / "").relation_names,
             (std::vector<std::string>{"is", "is part of", " is not"}));

@@ -29,8 +29,9 @@ struct TypedEdges {
 /// What the folder holds: train2id.txt as OpenKE writes it, with valid2id.txt and test2id.txt,
 /// whose nodes count and whose edges do not, entity2id.txt and relation2id.txt where they are; or
 /// one file of N-Triples (.nt) or of numbers (.csv), which gzip may have compressed (.gz).
+/// `part` "valid" and "test" are the edges of OpenKE's other files instead of those of "train".
 /// UserError, naming file and line, for anything else.
-TypedEdges read_typed_edges(const std::filesystem::path& folder);
+TypedEdges read_typed_edges(const std::filesystem::path& folder, std::string_view part = "train");
 
 /// The same of bytes; `name` is who is named.
 ///

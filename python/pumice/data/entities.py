@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
-from .._checks import check_file, check_path, true_or_false
+from .._checks import check_file, check_path, shown, true_or_false
 from ..typed_graph import TypedGraph
 from .folders import Folder
 
@@ -77,7 +77,7 @@ class EntityClasses:
     names: list[str]
 
 
-def typed_edges(folder: Folder, inverses: bool = False) -> TypedEdges:
+def typed_edges(folder: Folder, inverses: bool = False, part: str = "train") -> TypedEdges:
     """The edges of a folder, numbered as `pumice rgcn` numbers them.
 
     Args:
@@ -85,6 +85,7 @@ def typed_edges(folder: Folder, inverses: bool = False) -> TypedEdges:
             edges do not; or one file of N-Triples (.nt) or of `source, relation, target` in numbers (.csv), which gzip
             may have compressed (.gz). Nodes and relations of N-Triples are numbered as they first appear.
         inverses: whether each edge is taken backwards too: those of relation r become 2r, and backwards 2r + 1.
+        part: "train", or "valid" or "test" for the edges of OpenKE's other files, of as many nodes and relations.
     Returns:
         The edges in the order of the file, inverses behind them.
     Raises:
@@ -100,7 +101,9 @@ def typed_edges(folder: Folder, inverses: bool = False) -> TypedEdges:
     """
     check_path("folder", folder)
     true_or_false("inverses", inverses)
-    read = _C.read_typed_edges(folder, inverses)
+    if not isinstance(part, str) or part not in ("train", "valid", "test"):
+        raise _C.UserError(f"part {shown(part)}: give train, valid or test")
+    read = _C.read_typed_edges(folder, inverses, part)
     return TypedEdges(**{**read, **{key: torch.from_numpy(read[key]) for key in ("edge_index", "edge_type")}})
 
 
