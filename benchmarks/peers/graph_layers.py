@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Two layers of a graph network of PyG, and the same layers of Pumice with the same weights, in one process on a GPU.
 
-    python benchmarks/peers/graph_layers.py [--channels 128] [--rounds 5] [--passes 10] [--graphs NAME ...]
+    python benchmarks/peers/graph_layers.py [--channels 128] [--rounds 5] [--passes 10] [--graphs NAME ...] [--layers NAME ...]
+        [--compile] [--cudnn]
 
 Each round times `passes` training steps over the whole graph (forward, sum of squares, backward) and inference passes of
 both, one library after the other; the table has medians over rounds, lowest and highest, ratios, and the most memory
 that a step took beside the inputs. Pumice keeps what it made of the edges, PyG what it keeps of itself (nothing: its
 layers are as a user writes them, and GCNConv is given cached=True). First both are checked against each other.
-Then: products alone, calls that only the host is busy with, and how long a graph takes to be made.
+--compile measures PyG's layers under torch.compile too, --cudnn the same layers of cudnn.gnn (cudnn_layers.py), each in a
+line of its own; what compiling takes is said and does not count. Then: products alone, calls that only the host is busy
+with, and how long a graph takes to be made.
 """
 
 import argparse
@@ -22,6 +25,8 @@ if not torch.cuda.is_available():
     sys.exit("graph_layers.py needs a CUDA device, and PyTorch finds none")
 
 import pumice
+from cudnn_layers import Net as OfCudnn
+from cudnn_layers import why_not
 from power_law import SIZES, power_law_graphs
 
 warnings.simplefilter("ignore")   # of PyG's imports
@@ -85,44 +90,76 @@ def host_us(work, calls=300):
     return least * 1e6
 
 
-def compare(name, kind, edge_index, nodes, options):
-    channels = options.channels
-    torch.manual_seed(0)
-    theirs = Net(*(LAYERS[kind](pyg, channels) for _ in range(2))).cuda()
-    ours = Net(*(LAYERS[kind](pumice.nn.graph, channels) for _ in range(2))).cuda()
-    ours.load_state_dict(theirs.state_dict())
-    x = torch.randn(nodes, channels, device="cuda", requires_grad=True)
-    row = {}
-    outputs = {}
-    for library, net in (("PyG", theirs), ("Pumice", ours)):
+def passes_of(net, x, edge_index):
+    """(a training step, an inference pass)."""
 
-        def step(net=net):
-            net.zero_grad(set_to_none=True)
-            net(x, edge_index).square().mean().backward()
+    def step():
+        net.zero_grad(set_to_none=True)
+        net(x, edge_index).square().mean().backward()
 
-        def infer(net=net):
-            with torch.no_grad():
-                net(x, edge_index)
-
+    def infer():
         with torch.no_grad():
-            outputs[library] = net(x, edge_index)
-        for _ in range(3):
-            step(), infer()
-        row[library] = {"memory": memory_mib(step), "step": [], "infer": [], "work": (step, infer)}
-    error = float((outputs["PyG"] - outputs["Pumice"]).abs().max() / outputs["PyG"].abs().max())
-    assert error < 1e-4, f"{name}, {kind}: they differ by {error}"
+            return net(x, edge_index)
+
+    return step, infer
+
+
+def networks(kind, edge_index, nodes, options):
+    """{name: network} with the same weights, Pumice's last."""
+    torch.manual_seed(0)
+    theirs = Net(*(LAYERS[kind](pyg, options.channels) for _ in range(2))).cuda()
+    ours = Net(*(LAYERS[kind](pumice.nn.graph, options.channels) for _ in range(2))).cuda()
+    ours.load_state_dict(theirs.state_dict())
+    nets = {"PyG": theirs}
+    if options.compile:
+        torch.compiler.reset()
+        nets["torch.compile"] = torch.compile(theirs)
+    if options.cudnn:
+        nets["cuDNN"] = OfCudnn(kind, (theirs.first, theirs.second), edge_index, nodes)
+    return nets | {"Pumice": ours}
+
+
+def compare(name, kind, edge_index, nodes, options):
+    x = torch.randn(nodes, options.channels, device="cuda", requires_grad=True)
+    rows = {}
+    outputs = {}
+    for library, net in networks(kind, edge_index, nodes, options).items():
+        step, infer = passes_of(net, x, edge_index)
+        try:
+            begun = time.perf_counter()
+            outputs[library] = infer()
+            step()
+            torch.cuda.synchronize()
+            first = time.perf_counter() - begun
+            for _ in range(3):
+                step(), infer()
+            rows[library] = {"memory": memory_mib(step), "step": [], "infer": [], "work": (step, infer), "first": first}
+        except torch.OutOfMemoryError as error:
+            print(f"{name:14s} {kind:14s} {library}: {str(error)[:80]}", flush=True)
+        x.grad = None
+        net.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()
+    if "Pumice" not in rows:
+        return
+    for library in rows:
+        error = float((outputs[library] - outputs["Pumice"]).abs().max() / outputs["Pumice"].abs().max())
+        assert error < 1e-4, f"{name}, {kind}: {library} and Pumice differ by {error}"
+    outputs.clear()
     for _ in range(options.rounds):
-        for library in row:
-            step, infer = row[library]["work"]
-            row[library]["step"].append(median_ms(step, options.passes))
-            row[library]["infer"].append(median_ms(infer, options.passes))
-    shown = []
-    for what in ("infer", "step"):
-        a, b = (statistics.median(row[library][what]) for library in ("PyG", "Pumice"))
-        spread = f"{min(row['Pumice'][what]):.3f}-{max(row['Pumice'][what]):.3f}"
-        shown.append(f"{a:8.3f} {b:8.3f} ({spread}) {a / b:5.2f}x")
-    memory = (row["PyG"]["memory"], row["Pumice"]["memory"])
-    print(f"{name:14s} {kind:14s} {shown[0]:36s} {shown[1]:36s} {memory[0]:7.0f} {memory[1]:7.0f} MiB", flush=True)
+        for row in rows.values():
+            step, infer = row["work"]
+            row["step"].append(median_ms(step, options.passes))
+            row["infer"].append(median_ms(infer, options.passes))
+    ours = rows.pop("Pumice")
+    for place, (library, row) in enumerate(rows.items()):
+        shown = []
+        for what in ("infer", "step"):
+            a, b = (statistics.median(figures[what]) for figures in (row, ours))
+            shown.append(f"{a:8.3f} {b:8.3f} ({min(ours[what]):.3f}-{max(ours[what]):.3f}) {a / b:5.2f}x")
+        more = f", compiled in {row['first']:.1f} s" if library == "torch.compile" else ""
+        label = f"{name:14s} {kind:14s}" if place == 0 else f"{'':14s} {'':14s}"
+        memory = f"{row['memory']:7.0f} {ours['memory']:7.0f} MiB"
+        print(f"{label} {library:13s} {shown[0]:36s} {shown[1]:36s} {memory}{more}", flush=True)
 
 
 def main():
@@ -131,18 +168,21 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--passes", type=int, default=10)
     parser.add_argument("--graphs", nargs="*", default=[name for name, _, _ in SIZES])
+    parser.add_argument("--layers", nargs="*", default=list(LAYERS), choices=list(LAYERS))
+    parser.add_argument("--compile", action="store_true", help="PyG's layers under torch.compile too")
+    parser.add_argument("--cudnn", action="store_true", help="the same layers of cudnn.gnn too")
     options = parser.parse_args()
+    if options.cudnn and (reason := why_not()):
+        options.cudnn = False
+        print(reason)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, fp32, {options.channels} channels, milliseconds")
-    print(f"{'graph':14s} {'layers':14s} {'inference: PyG, Pumice':36s} {'training step: PyG, Pumice':36s} memory of a step")
+    print(f"{'graph':14s} {'layers':14s} {'peer':13s} {'inference: peer, Pumice':36s} {'training step: peer, Pumice':36s} memory of a step")
     for name, (row, column, nodes) in power_law_graphs().items():
         if name not in options.graphs:
             continue
         edge_index = torch.stack([torch.from_numpy(column), torch.from_numpy(row)]).cuda()
-        for kind in LAYERS:
-            try:
-                compare(name, kind, edge_index, nodes, options)
-            except torch.OutOfMemoryError as error:
-                print(f"{name:14s} {kind:14s} {str(error)[:80]}")
+        for kind in options.layers:
+            compare(name, kind, edge_index, nodes, options)
             torch.cuda.empty_cache()
         x = torch.randn(nodes, 128, device="cuda")
         graph = pumice.Graph(edge_index, nodes)
