@@ -337,20 +337,24 @@ def example():  # noqa: ANN201
 
 
 needs_example = pytest.mark.skipif(not EXAMPLE.exists(), reason="the examples are not here")
+needs_two_gpus = pytest.mark.skipif(
+    torch.cuda.device_count() < 2, reason="fewer than two CUDA devices are here, and NCCL takes one for each process"
+)
 TINY = ["--nodes", "300", "--edges", "3000", "--classes", "4", "--batch", "20", "--fan-outs", "-1", "-1", "--device", "cpu"]
 
 
-def trained(rank: int, world_size: int, batch: int) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
-    """(gradients after each of three steps, weights, counted seeds of an epoch)."""
+def trained(rank: int, world_size: int, batch: int, device: str) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
+    """(gradients after each of three steps, weights, counted seeds of an epoch): float64 on the CPU, which devices do not have."""
+    dtype = torch.float64 if device == "cpu" else torch.float32
     module = example()
     options = module.parse([*TINY, "--batch", str(batch)])
     nodes = module.generate(options)
     torch.manual_seed(0)
-    network = module.Network(options.channels, 8, 4, 2).double()
-    nodes.features = nodes.features.double()
+    network = module.Network(options.channels, 8, 4, 2).to(device, dtype)
+    nodes.features = nodes.features.to(dtype)
     model: torch.nn.Module = network
     if world_size > 1:
-        model = torch.nn.parallel.DistributedDataParallel(network)
+        model = torch.nn.parallel.DistributedDataParallel(network, device_ids=None if device == "cpu" else [device])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader = module.loader_of(nodes, nodes.train, options, shuffle=True)
     assert (loader._shares.rank, loader._shares.world_size) == (rank, world_size)
@@ -359,37 +363,43 @@ def trained(rank: int, world_size: int, batch: int) -> tuple[list[torch.Tensor],
         if step == 3:
             break
         optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(batch_.x, batch_.blocks), batch_.y).backward()
-        gradients.append(torch.cat([parameter.grad.flatten() for parameter in network.parameters()]))
+        moved = batch_.to(device)
+        torch.nn.functional.cross_entropy(model(moved.x, moved.blocks), moved.y).backward()
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in network.parameters()]).cpu())
         optimizer.step()
     loader.set_epoch(1)
     seeds = [node for batch_ in loader for node in batch_.seeds[: batch_.counted].tolist()]
-    return gradients, [p.detach() for p in network.parameters()], seeds
+    return gradients, [p.detach().cpu() for p in network.parameters()], seeds
 
 
-def one_of_two(rank: int, port: int, out: str) -> None:
+def one_of_two(rank: int, port: int, out: str, device: str) -> None:
     torch.set_num_threads(1)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    dist.init_process_group("gloo", rank=rank, world_size=2)
-    torch.save(trained(rank, 2, 20), f"{out}/{rank}.pt")
+    if device == "cuda":
+        device = f"cuda:{rank}"
+        torch.cuda.set_device(device)
+    dist.init_process_group("gloo" if device == "cpu" else "nccl", rank=rank, world_size=2)
+    torch.save(trained(rank, 2, 20, device), f"{out}/{rank}.pt")
     dist.destroy_process_group()
 
 
 @needs_example
 @pytest.mark.skipif(not dist.is_available(), reason="this PyTorch has no torch.distributed")
-def test_two_processes_make_the_steps_of_one_with_the_joint_batches(tmp_path: pathlib.Path) -> None:
-    """With all neighbours, so that both sample the same edges."""
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=needs_two_gpus)])
+def test_two_processes_make_the_steps_of_one_with_the_joint_batches(tmp_path: pathlib.Path, device: str) -> None:
+    """With all neighbours, so that both sample the same edges; gloo on the CPU, NCCL on two GPUs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(one_of_two, (port, str(tmp_path)), nprocs=2)
+    torch.multiprocessing.spawn(one_of_two, (port, str(tmp_path), device), nprocs=2)
     (g0, w0, s0), (g1, w1, s1) = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
     for a, b in zip([*g0, *w0], [*g1, *w1], strict=True):
         assert torch.equal(a, b)
-    gradients, weights, seeds = trained(0, 1, 40)
+    gradients, weights, seeds = trained(0, 1, 40, device)
     assert sorted(s0 + s1) == sorted(seeds) and len(set(seeds)) == len(seeds) == 240
+    near = {} if device == "cpu" else {"rtol": 1e-4, "atol": 1e-6}  # sums of 40 rows in another order, in float32
     for a, b in zip([*g0, *w0], [*gradients, *weights], strict=True):
-        torch.testing.assert_close(a, b)
+        torch.testing.assert_close(a, b, **near)
 
 
 @needs_example
