@@ -69,6 +69,19 @@ TEST(Spmm, TakesAnyNumberOfChannels) {
   }
 }
 
+TEST(Spmm, TakesRowsOfManyEntriesAndOfFewInEveryType) {
+  // With four entries a row and more, gradients of max and min read numbers of 32 bits.
+  for (const PatternCase& one :
+       {random_pattern(40, 30, 300, 7), random_pattern(300, 200, 250, 8)}) {
+    for (const Kind& kind : kKinds) {
+      for (const EntryReduction reduction : kReductions) {
+        check(one, kind, 33, 1, true, reduction);
+        check(one, kind, 66, 2, true, reduction);
+      }
+    }
+  }
+}
+
 TEST(Spmm, GivesTheSameBitsForAnyNumberOfThreads) {
   const PatternCase one = random_pattern(3000, 2000, 90'000, 6);
   const Tensor x = random_tensor({2000, 24}, DType::f32, 1);

@@ -1,8 +1,7 @@
-// Channels in vectors, as many sums at once as there are registers for; entry after entry, so that
-// the bits of a sum do not depend on how channels are cut.
+// Channels in vectors, entry after entry.
 #include "kernels/cpu/entry_rows.hpp"
 
-#include <algorithm>
+#include <limits>
 
 #include "kernels/cpu/storage_tables.hpp"
 
@@ -12,6 +11,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/entry_sums.hpp"
 #include "kernels/cpu/entry_walk.hpp"
 #include "kernels/cpu/storage_vectors.hpp"
 
@@ -19,95 +19,106 @@ HWY_BEFORE_NAMESPACE();
 namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The sums of `kVectors` vectors of channels from `from` on.
-template <class S, std::size_t kVectors>
-void sum_channels(const Entries<S>& entries, std::int64_t from, compute_t<S> scale, S* output) {
+/// What a row's largest or smallest are, and where they stand.
+template <class S> class Most {
+ public:
   using T = compute_t<S>;
-  const hn::ScalableTag<T> d;
-  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
-  Vector<T> sums[kVectors];
-  for (std::size_t v = 0; v < kVectors; ++v)
-    sums[v] = hn::Zero(d);
-  for (std::int64_t e = 0; e < entries.row.entries; ++e) {
-    const auto weight = hn::Set(d, entries.weight(e));
-    const S* x = entries.features(e) + from;
-    entries.prefetch(e, from, kVectors * kLanes);
-    for (std::size_t v = 0; v < kVectors; ++v)
-      sums[v] = hn::MulAdd(weight, load(d, x + v * kLanes), sums[v]);
-  }
-  const auto scales = hn::Set(d, scale);
-  for (std::size_t v = 0; v < kVectors; ++v)
-    store(d, hn::Mul(sums[v], scales), output + from + v * kLanes);
-}
+  static constexpr auto kLanes =
+      static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<compute_t<S>>()));
 
-template <class S> void sum_row(const EntryRow& row, double scale, void* output) {
-  using T = compute_t<S>;
-  constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
-  const Entries<S> entries(row);
-  const auto factor = static_cast<T>(scale);
-  auto* out = static_cast<S*>(output);
-  std::int64_t c = 0;
-  for (; c + 8 * kLanes <= row.channels; c += 8 * kLanes)
-    sum_channels<S, 8>(entries, c, factor, out);
-  for (; c + 4 * kLanes <= row.channels; c += 4 * kLanes)
-    sum_channels<S, 4>(entries, c, factor, out);
-  for (; c + 2 * kLanes <= row.channels; c += 2 * kLanes)
-    sum_channels<S, 2>(entries, c, factor, out);
-  for (; c + kLanes <= row.channels; c += kLanes)
-    sum_channels<S, 1>(entries, c, factor, out);
-  for (; c < row.channels; ++c) {
-    T sum{};
-    for (std::int64_t e = 0; e < row.entries; ++e)
-      sum += entries.weight(e) * widen(entries.features(e)[c]);
-    out[c] = narrow<S>(sum * factor);
-  }
-}
+  Most(const EntryRow& row, double sign, S* output, std::int64_t* source)
+      : entries_(row), direction_(static_cast<T>(sign)), output_(output), source_(source) {}
 
-template <class S>
-void sum_rows(const HeadRows& rows, std::int64_t first, std::int64_t last, bool averages,
-              void* output) {
-  const std::int64_t heads = rows.heads();
-  auto* to = static_cast<S*>(output) + first * heads * rows.channels();
-  for (std::int64_t row = first; row < last; ++row) {
-    for (std::int64_t head = 0; head < heads; ++head, to += rows.channels()) {
-      const EntryRow entries = rows.of(row, head);
-      const bool divides = averages && entries.entries > 1;
-      sum_row<S>(entries, divides ? 1.0 / static_cast<double>(entries.entries) : 1.0, to);
+  void run() const {
+    const std::int64_t channels = entries_.row.channels;
+    std::int64_t from = 0;
+    if (entries_.row.entries <= std::int64_t{std::numeric_limits<Place>::max()}) {
+      for (; from + 4 * kLanes <= channels; from += 4 * kLanes)
+        vectors<4>(from);
+      for (; from + 2 * kLanes <= channels; from += 2 * kLanes)
+        vectors<2>(from);
+      for (; from + kLanes <= channels; from += kLanes)
+        vectors<1>(from);
+      if (from < channels && channels > kLanes) {   // some twice, to the same result
+        vectors<1>(channels - kLanes);
+        return;
+      }
+    }
+    for (; from < channels; ++from)
+      one(from);
+  }
+
+ private:
+  using Place = hwy::MakeSigned<T>;   // in a row, of as many lanes as channels
+
+  /// Of `kVectors` vectors of channels from `from` on.
+  template <int kVectors> void vectors(std::int64_t from) const {
+    const hn::ScalableTag<T> d;
+    const hn::ScalableTag<Place> places;
+    Vector<T> best[kVectors];
+    Vector<Place> place[kVectors];
+    const auto first = hn::Set(d, entries_.weight(0) * direction_);
+    for (int v = 0; v < kVectors; ++v) {
+      best[v] = hn::Mul(first, load(d, entries_.features(0) + from + v * kLanes));
+      place[v] = hn::Zero(places);
+    }
+    for (std::int64_t e = 1; e < entries_.row.entries; ++e) {
+      const auto weight = hn::Set(d, entries_.weight(e) * direction_);
+      const auto here = hn::Set(places, static_cast<Place>(e));
+      const S* const x = entries_.features(e) + from;
+      entries_.prefetch(e, from, kVectors * kLanes);
+      for (int v = 0; v < kVectors; ++v) {
+        const auto candidate = hn::Mul(weight, load(d, x + v * kLanes));
+        // Larger, or no number where one stood.
+        const auto better = hn::AndNot(hn::Le(candidate, best[v]), hn::Eq(best[v], best[v]));
+        best[v] = hn::IfThenElse(better, candidate, best[v]);
+        place[v] = hn::IfThenElse(hn::RebindMask(places, better), here, place[v]);
+      }
+    }
+    const auto direction = hn::Set(d, direction_);
+    for (int v = 0; v < kVectors; ++v) {
+      store(d, hn::Mul(best[v], direction), output_ + from + v * kLanes);
+      name(place[v], source_ + from + v * kLanes);
     }
   }
-}
 
-/// Whether a candidate goes before what was found so far.
-template <class T> bool goes_before(T candidate, T found) {
-  return candidate > found || (candidate != candidate && found == found);
-}
+  /// Writes the numbers of the entries at these places of the row.
+  void name(Vector<std::int64_t> place, std::int64_t* to) const {
+    const hn::ScalableTag<std::int64_t> d;
+    const std::int64_t* const number = entries_.row.number;
+    hn::StoreU(number == nullptr ? hn::Add(place, hn::Set(d, entries_.row.first))
+                                 : hn::GatherIndex(d, number, place),
+               d, to);
+  }
+  void name(Vector<std::int32_t> place, std::int64_t* to) const {
+    const hn::ScalableTag<std::int64_t> d;
+    const hn::Half<hn::ScalableTag<std::int32_t>> half;
+    name(hn::PromoteTo(d, hn::LowerHalf(half, place)), to);
+    name(hn::PromoteTo(d, hn::UpperHalf(half, place)), to + hn::Lanes(d));
+  }
+
+  void one(std::int64_t channel) const {
+    T best{};
+    std::int64_t place = 0;
+    for (std::int64_t e = 0; e < entries_.row.entries; ++e) {
+      const T candidate = entries_.weight(e) * direction_ * widen(entries_.features(e)[channel]);
+      if (e > 0 && (candidate <= best || best != best)) continue;
+      best = candidate;
+      place = e;
+    }
+    output_[channel] = narrow<S>(best * direction_);
+    source_[channel] = entries_.row.number_of(place);
+  }
+
+  Entries<S> entries_;
+  T direction_;
+  S* output_;
+  std::int64_t* source_;
+};
 
 template <class S>
 void most_row(const EntryRow& row, double sign, void* output, std::int64_t* source) {
-  using T = compute_t<S>;
-  const Entries<S> entries(row);
-  const auto direction = static_cast<T>(sign);
-  auto* out = static_cast<S*>(output);
-  constexpr std::int64_t kBlock = 64;   // channels whose best stay in the first-level cache
-  T best[kBlock];
-  for (std::int64_t from = 0; from < row.channels; from += kBlock) {
-    const std::int64_t channels = std::min(kBlock, row.channels - from);
-    for (std::int64_t e = 0; e < row.entries; ++e) {
-      const T weight = entries.weight(e) * direction;
-      const S* x = entries.features(e) + from;
-      entries.prefetch(e, from, channels);
-      for (std::int64_t c = 0; c < channels; ++c) {
-        const T candidate = weight * widen(x[c]);
-        if (e > 0 && !goes_before(candidate, best[c])) continue;
-        best[c] = candidate;
-        source[from + c] = e;
-      }
-    }
-    for (std::int64_t c = 0; c < channels; ++c) {
-      out[from + c] = narrow<S>(best[c] * direction);
-      source[from + c] = row.number_of(source[from + c]);
-    }
-  }
+  Most<S>(row, sign, static_cast<S*>(output), source).run();
 }
 
 /// left · right.
@@ -130,7 +141,7 @@ void dot_row(const EntryRow& row, const void* left, void* output, std::int64_t o
 void make_entry_kernels(EntryKernels& table, DType storage) {
   dispatch_floating(storage, "entries of a sparse matrix", [&](auto zero) {
     using S = decltype(zero);
-    table = {.sum_rows = sum_rows<S>, .sum = sum_row<S>, .most = most_row<S>, .dot = dot_row<S>};
+    table = {.sum_rows = sum_rows<S>, .most = most_row<S>, .dot = dot_row<S>};
   });
 }
 

@@ -65,6 +65,19 @@ class HeadRows {
             .pitch = heads_ * channels_,
             .channels = channels_};
   }
+  /// The entries of all rows, one after the other.
+  EntryRow all(std::int64_t head) const {
+    return {.column = pattern_.column.data(),
+            .number = pattern_.entry.empty() ? nullptr : pattern_.entry.data(),
+            .first = 0,
+            .entries = pattern_.entries(),
+            .listed = pattern_.entries(),
+            .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
+            .value_pitch = heads_,
+            .features = features_ + head * channels_ * bytes_,
+            .pitch = heads_ * channels_,
+            .channels = channels_};
+  }
 
  private:
   CsrView pattern_;
@@ -76,11 +89,10 @@ class HeadRows {
 };
 
 struct EntryKernels {
-  /// Rows [first, last) of `output`: the sums of their entries, or the means.
-  void (*sum_rows)(const HeadRows& rows, std::int64_t first, std::int64_t last, bool averages,
-                   void* output);
-  /// output[c] = scale · Σ of the entries.
-  void (*sum)(const EntryRow& row, double scale, void* output);
+  /// The same for rows [first, last), whose places among `entries` begin at begin[row]: output[row
+  /// · pitch + c] = Σ of a row's entries, or their mean, in the order of the entries.
+  void (*sum_rows)(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
+                   std::int64_t last, bool averages, void* output);
   /// output[c], and the number of its entry in source[c]; `sign` 1 for the largest, -1 for the
   /// smallest. The row has an entry.
   void (*most)(const EntryRow& row, double sign, void* output, std::int64_t* source);

@@ -36,10 +36,16 @@ template <class S> struct Entries {
     return static_cast<const S*>(row.features) + row.column[place] * row.pitch;
   }
   void prefetch(std::int64_t place, std::int64_t from, std::int64_t channels) const {
+    prefetch_of(static_cast<const S*>(row.features), place, from, channels);
+  }
+  /// Of other rows, which lie as those of features do.
+  template <class Element>
+  void prefetch_of(const Element* rows, std::int64_t place, std::int64_t from,
+                   std::int64_t channels) const {
     if (place + kAhead >= row.listed) return;
-    const S* next = features(place + kAhead) + from;
-    constexpr auto line = static_cast<std::int64_t>(64 / sizeof(S));
-    for (std::int64_t c = 0; c < channels; c += line)
+    const Element* const next = rows + row.column[place + kAhead] * row.pitch + from;
+    constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(Element));
+    for (std::int64_t c = 0; c < channels; c += kLine)
       hwy::Prefetch(next + c);
   }
 

@@ -41,11 +41,14 @@ void gather_reduce(const GatherReduceArguments& arguments, EntryReduction reduct
                            arguments.values.defined() ? arguments.values.extent(1) : 1);
   if (picks) return pick_most(arguments, rows, reduction == EntryReduction::max ? 1 : -1);
   const cpu::EntryKernels& kernels = cpu::entry_kernels(arguments.features.dtype());
-  cpu::for_row_ranges(arguments.pattern, arguments.features.extent(1),
-                      [&](std::int64_t first, std::int64_t last) {
-                        kernels.sum_rows(rows, first, last, reduction == EntryReduction::mean,
-                                         arguments.output.raw());
-                      });
+  cpu::for_row_ranges(
+      arguments.pattern, arguments.features.extent(1), [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t head = 0; head < rows.heads(); ++head) {
+          kernels.sum_rows(rows.all(head), arguments.pattern.row_begin.data(), first, last,
+                           reduction == EntryReduction::mean,
+                           cpu::element_at(arguments.output, head * rows.channels()));
+        }
+      });
 }
 
 }   // namespace pumice

@@ -55,14 +55,13 @@ void gather_reduce(const PartReduceArguments& arguments, EntryReduction reductio
       if (picks) std::fill_n(source, channels, -1);
       return;
     }
-    const double scale =
-        reduction == EntryReduction::mean ? 1.0 / static_cast<double>(found.entries) : 1.0;
+    const std::int64_t begin[] = {0, found.entries};
     for (std::int64_t head = 0; head < heads; ++head) {
       if (picks) {
         kernels.most(found, reduction == EntryReduction::max ? 1 : -1, output, source);
         source += found.channels;
       } else {
-        kernels.sum(found, scale, output);
+        kernels.sum_rows(found, begin, 0, 1, reduction == EntryReduction::mean, output);
       }
       output += found.channels * bytes;
       to_next_head(found, bytes);

@@ -44,18 +44,15 @@ class PartRows {
 /// of what each entry moves.
 template <class Body>
 void for_part_rows(const Decomposed& parts, std::int64_t channels, bool in_order, Body&& body) {
-  constexpr std::int64_t kWork = std::int64_t{1} << 16;   // channels of entries: some 10 us
-  const CsrView bounds{.rows = parts.rows(), .row_begin = parts.row_begin()};
-  const auto ranges =
-      row_ranges(bounds, std::max<std::int64_t>(kWork / std::max<std::int64_t>(channels, 1), 1));
+  const RowRanges ranges =
+      ranges_of_tasks({.rows = parts.rows(), .row_begin = parts.row_begin()}, channels);
   constexpr std::int64_t kRangesOfTask = 8;   // share the lists of one PartRows
-  parallel_for(static_cast<std::int64_t>(ranges.size()) - 1, kRangesOfTask,
-               [&](std::int64_t first, std::int64_t last) {
-                 PartRows rows(parts, in_order);
-                 for (std::int64_t row = ranges[static_cast<std::size_t>(first)];
-                      row < ranges[static_cast<std::size_t>(last)]; ++row)
-                   body(row, rows);
-               });
+  parallel_for(ranges.count(), kRangesOfTask, [&](std::int64_t first, std::int64_t last) {
+    PartRows rows(parts, in_order);
+    const std::int64_t end = ranges.begin_of(last);
+    for (std::int64_t row = ranges.begin_of(first); row < end; ++row)
+      body(row, rows);
+  });
 }
 
 }   // namespace pumice::cpu

@@ -51,19 +51,20 @@ void score_gradient(const ScoreGradientArguments& arguments) {
   const cpu::HeadRows rows(arguments.pattern, arguments.other, arguments.grad,
                            arguments.grad.extent(1));
   const auto channels = static_cast<std::size_t>(arguments.own.extent(1));
-  const std::vector<std::int64_t> ranges =
-      cpu::row_ranges(arguments.pattern, work_of_range(arguments.pattern, arguments.own.extent(1)));
+  const cpu::RowRanges ranges(arguments.pattern,
+                              work_of_range(arguments.pattern, arguments.own.extent(1)));
   dispatch_floating(arguments.own.dtype(), "score_gradient", [&](auto zero) {
     using S = decltype(zero);
     using T = compute_t<S>;
     const bool shared = arguments.grad_attention.defined();
-    const std::size_t count = ranges.size() - 1;
+    const auto count = static_cast<std::size_t>(ranges.count());
     std::vector<T> shares(shared ? count * channels : 0);
     parallel_for(static_cast<std::int64_t>(count), 1, [&](std::int64_t first, std::int64_t last) {
-      for (auto range = static_cast<std::size_t>(first); range < static_cast<std::size_t>(last);
-           ++range) {
-        T* const share = shared ? shares.data() + range * channels : nullptr;
-        for (std::int64_t row = ranges[range]; row < ranges[range + 1]; ++row)
+      for (std::int64_t range = first; range < last; ++range) {
+        T* const share =
+            shared ? shares.data() + static_cast<std::size_t>(range) * channels : nullptr;
+        const std::int64_t end = ranges.begin_of(range + 1);
+        for (std::int64_t row = ranges.begin_of(range); row < end; ++row)
           gradient_of_row(arguments, rows, row, share, sizeof(T));
       }
     });

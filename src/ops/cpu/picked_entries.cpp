@@ -1,66 +1,74 @@
 // Goes over all entries, and takes of each the channels that name it.
 #include "ops/cpu/picked_entries.hpp"
 
-#include <vector>
+#include <limits>
 
+#include <pumice/core/buffer.hpp>
+#include <pumice/core/parallel.hpp>
+
+#include "kernels/cpu/picked_rows.hpp"
 #include "kernels/cpu/row_ranges.hpp"
 
 namespace pumice::cpu {
 
+namespace {
+
+/// Numbers of entries in 32 bits, which are read once for each entry of their row; those that are
+/// none become -1, which is none either.
+Buffer<std::int32_t> narrowed(ConstTensorView source, std::int64_t entries) {
+  constexpr std::int64_t kGrain = 1 << 15;
+  Buffer<std::int32_t> result(source.elements());
+  const std::int64_t* const from = source.data<std::int64_t>();
+  parallel_for(source.elements(), kGrain, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      result[i] = from[i] >= 0 && from[i] < entries ? static_cast<std::int32_t>(from[i]) : -1;
+  });
+  return result;
+}
+
+/// Calls `sum` for each column and head with what was picked of the head's channels.
+template <class Number, class Sum>
+void sum_columns(const CsrView& backwards, const HeadRows& rows, const Number* picked, Sum sum,
+                 TensorView output) {
+  const std::int64_t channels = output.extent(1);
+  for_rows(backwards, channels, [&](std::int64_t column) {
+    for (std::int64_t head = 0; head < rows.heads(); ++head) {
+      const std::int64_t from = head * rows.channels();
+      sum(rows.of(column, head), picked + from, element_at(output, column * channels + from));
+    }
+  });
+}
+
+}   // namespace
+
 void picked_features_gradient(const CsrView& backwards, ConstTensorView values,
                               ConstTensorView grad_output, ConstTensorView source,
                               TensorView output) {
-  const std::int64_t channels = grad_output.extent(1);
-  const std::int64_t heads = values.defined() ? values.extent(1) : 1;
-  dispatch_floating(grad_output.dtype(), "spmm_features_gradient", [&](auto zero) {
-    using S = decltype(zero);
-    using T = compute_t<S>;
-    for_rows(backwards, channels, [&](std::int64_t column) {
-      std::vector<T> sums(static_cast<std::size_t>(channels));
-      for (std::int64_t place = backwards.begin_of(column); place < backwards.end_of(column);
-           ++place) {
-        const std::int64_t row = backwards.column[static_cast<std::size_t>(place)];
-        const std::int64_t number = backwards.number_of(place);
-        const std::int64_t* picked = source.data<std::int64_t>() + row * channels;
-        const S* gradient = grad_output.data<S>() + row * channels;
-        for (std::int64_t c = 0; c < channels; ++c) {
-          if (picked[c] != number) continue;
-          const T weight = values.defined()
-                               ? widen(values.data<S>()[number * heads + c * heads / channels])
-                               : T{1};
-          sums[static_cast<std::size_t>(c)] += weight * widen(gradient[c]);
-        }
-      }
-      for (std::int64_t c = 0; c < channels; ++c)
-        output.data<S>()[column * channels + c] = narrow<S>(sums[static_cast<std::size_t>(c)]);
-    });
-  });
+  constexpr std::int64_t kOften = 4;   // reads of a number that narrowing it pays for
+  const HeadRows rows(backwards, grad_output, values, values.defined() ? values.extent(1) : 1);
+  const PickedKernels& kernels = picked_kernels(grad_output.dtype());
+  const std::int64_t entries = backwards.entries();
+  const bool fits = entries <= std::int64_t{std::numeric_limits<std::int32_t>::max()};
+  if (fits && entries >= kOften * source.extent(0)) {
+    const Buffer<std::int32_t> picked = narrowed(source, entries);
+    sum_columns(backwards, rows, picked.data(), kernels.sum_narrow, output);
+  } else {
+    sum_columns(backwards, rows, source.data<std::int64_t>(), kernels.sum, output);
+  }
 }
 
 void picked_values_gradient(const CsrView& pattern, ConstTensorView features,
                             ConstTensorView grad_output, ConstTensorView source,
                             TensorView output) {
-  const std::int64_t channels = features.extent(1), heads = output.extent(1);
-  const std::int64_t of_head = channels / heads;
-  dispatch_floating(features.dtype(), "spmm_values_gradient", [&](auto zero) {
-    using S = decltype(zero);
-    using T = compute_t<S>;
-    for_rows(pattern, channels, [&](std::int64_t row) {
-      const std::int64_t* picked = source.data<std::int64_t>() + row * channels;
-      const S* gradient = grad_output.data<S>() + row * channels;
-      for (std::int64_t place = pattern.begin_of(row); place < pattern.end_of(row); ++place) {
-        const S* x =
-            features.data<S>() + pattern.column[static_cast<std::size_t>(place)] * channels;
-        const std::int64_t number = pattern.number_of(place);
-        for (std::int64_t head = 0; head < heads; ++head) {
-          T sum{};
-          for (std::int64_t c = head * of_head; c < (head + 1) * of_head; ++c) {
-            if (picked[c] == number) sum += widen(gradient[c]) * widen(x[c]);
-          }
-          output.data<S>()[number * heads + head] = narrow<S>(sum);
-        }
-      }
-    });
+  const HeadRows rows(pattern, features, {}, output.extent(1));
+  const PickedKernels& kernels = picked_kernels(features.dtype());
+  const std::int64_t channels = features.extent(1);
+  for_rows(pattern, channels, [&](std::int64_t row) {
+    for (std::int64_t head = 0; head < rows.heads(); ++head) {
+      const std::int64_t from = row * channels + head * rows.channels();
+      kernels.dot(rows.of(row, head), element_at(grad_output, from),
+                  source.data<std::int64_t>() + from, element_at(output, head), rows.heads());
+    }
   });
 }
 
