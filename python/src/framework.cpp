@@ -6,6 +6,7 @@
 
 #include <nanobind/ndarray.h>
 #include <pumice/core/error.hpp>
+#include <pumice/core/huge_pages.hpp>
 #include <pumice/core/stream.hpp>
 
 #include "framework_allocator.hpp"
@@ -173,7 +174,10 @@ Call::~Call() {
 Tensor FrameworkResults::make(const Shape& shape, DType dtype, StreamView stream) {
   PUMICE_ENSURES(like_.is_valid(), "a call without a tensor has results");
   const nb::gil_scoped_acquire gil;
-  return hold(new_empty(like_, shape, dtype), shape, dtype, stream);
+  Tensor made = hold(new_empty(like_, shape, dtype), shape, dtype, stream);
+  if (stream.device.kind == DeviceKind::cpu)
+    prefer_huge_pages(made.raw(), static_cast<std::size_t>(shape.elements()) * size_of(dtype));
+  return made;
 }
 
 nb::object Call::give(const Tensor& result) const {

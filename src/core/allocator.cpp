@@ -6,9 +6,8 @@
 #include <limits>
 #include <mutex>
 
-#include <sys/mman.h>
-
 #include <pumice/core/error.hpp>
+#include <pumice/core/huge_pages.hpp>
 
 #include "core/block_heap.hpp"
 
@@ -99,7 +98,7 @@ class CpuAllocator final : public Allocator {
     while (heap_.region_bytes() + size > most && drop_region()) {
     }
     void* region = from_system(kHugePage, size);
-    madvise(region, size, MADV_HUGEPAGE);   // advice: nothing to do about a refusal
+    prefer_huge_pages(region, size);
     heap_.add_region(static_cast<std::byte*>(region), size);
   }
   /// Gives one unused region back to the system.

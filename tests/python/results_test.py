@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 
 import pytest
 import torch
@@ -117,3 +118,27 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
     for name, found in made.items():
         for index, one in enumerate(found if isinstance(found, tuple) else (found,)):
             assert one.untyped_storage().resizable(), f"{name}, result {index}, is a view"
+
+
+def has_huge_pages(address: int) -> bool:
+    """Whether the mapping that holds `address` is to have huge pages, as the system says."""
+    inside = False
+    for line in pathlib.Path("/proc/self/smaps").read_text().splitlines():
+        first, _, _ = line.partition(" ")
+        if "-" in first and not first.endswith(":"):
+            begin, end = (int(bound, 16) for bound in first.split("-"))
+            inside = begin <= address < end
+        elif inside and first == "VmFlags:":
+            return "hg" in line.split()
+    return False
+
+
+@pytest.mark.skipif(
+    not pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").exists(), reason="this system has no huge pages"
+)
+def test_large_results_on_the_cpu_lie_in_huge_pages() -> None:
+    graph = pumice.Graph(torch.tensor([[0], [0]]), num_nodes=40_000)
+    page = 2**21
+    for result in (ops.spmm(graph, torch.ones(40_000, 64)), ops.spmm(graph, torch.ones(40_000, 64), reduce="max")):
+        assert has_huge_pages((result.data_ptr() + page - 1) // page * page)
+    assert ops.spmm(graph, torch.ones(40_000, 0)).shape == (40_000, 0)
