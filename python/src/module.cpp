@@ -5,6 +5,7 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <pumice/coords/voxel_sites.hpp>
 #include <pumice/core/cuda.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
@@ -93,7 +94,8 @@ void bind_errors(nb::module_& module) {
   // Registered last is asked first: the most general one comes first.
   nb::exception<Error>(module, "Error", PyExc_RuntimeError);
   nb::exception<InternalError>(module, "InternalError", PyExc_RuntimeError);
-  nb::exception<UserError>(module, "UserError", PyExc_ValueError);
+  const nb::object user_error = nb::exception<UserError>(module, "UserError", PyExc_ValueError);
+  nb::exception<NoCellError>(module, "NoCellError", user_error);
 }
 
 }   // namespace

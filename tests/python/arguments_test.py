@@ -252,6 +252,21 @@ def test_a_dense_grid_without_memory_for_it_says_its_size() -> None:
     assert x.dense(shape=[2, 2, 2], low=[0, 0, 0], crop=True).sum() == 4
 
 
+def test_memory_that_there_is_not_is_known_by_the_class_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's sentence is not looked at; errors of classes of their own are no memory of the host."""
+    x = pumice.SparseTensor(torch.tensor([[0, 0, 0, 0]], dtype=torch.int32), torch.ones(1, 4))
+    failure: list[Exception] = [RuntimeError("cannot get any")]
+
+    def fail(*_: Any) -> None:
+        raise failure[0]
+
+    monkeypatch.setattr(pumice._C, "to_dense", fail)
+    refused(x.dense, "a dense grid [1, 4, 1, 1, 1] of torch.float32", "for which there is no memory")
+    for failure[0] in (torch.OutOfMemoryError("can't allocate memory"), pumice._C.InternalError("can't allocate memory")):
+        with pytest.raises(type(failure[0])):
+            x.dense()
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [

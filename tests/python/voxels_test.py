@@ -8,6 +8,7 @@ import torch
 from conftest import working_type
 
 import pumice
+from pumice import _C
 
 SIZE = [0.5, 0.25, 1.0]
 RANGE = [-1.5, -2.0, -1.0, 2.0, 1.5, 1.5]
@@ -146,6 +147,18 @@ def test_voxels_go_into_a_compiled_network(device: torch.device) -> None:
 def test_what_is_refused(arguments: dict, said: str) -> None:
     with pytest.raises(pumice.UserError, match=said):
         pumice.voxelize(**({"points": torch.zeros(3, 3), "size": 1.0} | arguments))
+
+
+def test_points_without_a_cell_are_known_by_the_class_of_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise _C.NoCellError("too far")
+
+    far = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1e20, 0.0]])
+    with pytest.raises(_C.NoCellError, match="no cell in 32 bits"):
+        _C.voxel_sites(far, None, [1.0] * 3, None, None, 1, None)
+    monkeypatch.setattr(_C, "voxel_sites", refuse)
+    with pytest.raises(pumice.UserError, match="point 1 has y = 1e\\+20 m"):
+        pumice.voxelize(far, size=1.0)
 
 
 def test_a_batch_is_for_tensors() -> None:

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include <pumice/coords/coordinate_set.hpp>
+#include <pumice/core/error.hpp>
 #include <pumice/core/results.hpp>
 
 namespace pumice {
@@ -25,6 +26,12 @@ struct VoxelSiteOptions {
   std::optional<std::array<float, 6>> bounds{};
 };
 
+/// A point that is kept has no cell in 32 bits, or is not finite.
+class NoCellError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 struct VoxelSites {
   CoordinateSetPtr set;   // rows in key order
   Tensor row_of;          // i32 [P]: row of each point's voxel, -1 for a point that is left out
@@ -33,8 +40,8 @@ struct VoxelSites {
 /// points: f32 [P, 3 or more], x, y, z first; batch: i32 [P], the batch item of each point, in any
 /// order; undefined: all are of item 0. Cells are those of `voxelize` (pumice/points/voxelize.hpp):
 /// floor((position − origin) / size) in float32. UserError for a size that is not positive and
-/// finite, an empty range, a batch item that there is not, and for a point that is not finite or,
-/// being kept, has no cell in 32 bits. On a device, waits for how many voxels there are.
+/// finite, an empty range and a batch item that there is not, NoCellError for a point that is not
+/// finite or, being kept, has no cell in 32 bits. On a device, waits for how many voxels there are.
 /// `row_of`: where that goes.
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
                        const VoxelSiteOptions& options, const Place& row_of = {});

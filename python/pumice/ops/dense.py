@@ -177,8 +177,11 @@ def _in_memory(
     try:
         return make()
     except RuntimeError as error:
-        if "allocate memory" not in str(error):  # of the host; that of a GPU has a class of its own, which users catch
+        # PyTorch has no class of its own for memory of the host that there is not: that of a GPU, which users catch,
+        # and those of Pumice are derived from this one.
+        if type(error) is not RuntimeError or features.is_cuda:
             raise
+        none = error
     shape = box[1] or coords.spatial_shape
     if shape is None:
         cells = coords.indices[:, 1:]
@@ -188,7 +191,7 @@ def _in_memory(
     raise _C.UserError(
         f"a dense grid {grid} of {features.dtype} takes {size:.4g} GiB, for which there is no memory: give shape and low, "
         "with crop=True for sites outside, or the tensor a smaller spatial_shape"
-    )
+    ) from none
 
 
 class _Linear(torch.autograd.Function):

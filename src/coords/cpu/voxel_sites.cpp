@@ -56,9 +56,10 @@ class Cells {
     PUMICE_EXPECTS(batch_ == nullptr || (batch_[point] >= 0 && batch_[point] < options_.batch_size),
                    "point ", point, " is of batch item ", batch_[point], " in a batch of ",
                    options_.batch_size);
-    detail::raise_user("point ", point, " is at (", at[0], ", ", at[1], ", ", at[2],
-                       "), which has no cell in 32 bits; drop such points before voxelising, or "
-                       "give a range");
+    throw NoCellError(
+        detail::concatenate("point ", point, " is at (", at[0], ", ", at[1], ", ", at[2],
+                            "), which has no cell in 32 bits; drop such points before voxelising, "
+                            "or give a range"));
   }
 
  private:

@@ -20,10 +20,10 @@ namespace {
 /// The cell of a position, in the arithmetic of kernels: rising positions have rising cells.
 std::int32_t cell_at(float position, float origin, float size, std::size_t axis) {
   const float cell = std::floor((position - origin) / size);
-  PUMICE_EXPECTS(cell >= -0x1p31f && cell < 0x1p31f, "a point at ", "xyz"[axis], " = ", position,
-                 " m is in cell ", cell, " at ", size,
-                 " m a voxel; cells are numbers of 32 bits, so drop such points or give a range");
-  return static_cast<std::int32_t>(cell);
+  if (cell >= -0x1p31f && cell < 0x1p31f) return static_cast<std::int32_t>(cell);
+  throw NoCellError(pumice::detail::concatenate(
+      "a point at ", "xyz"[axis], " = ", position, " m is in cell ", cell, " at ", size,
+      " m a voxel; cells are numbers of 32 bits, so drop such points or give a range"));
 }
 
 /// A box of the cells of all points that are kept.

@@ -59,8 +59,8 @@ def find_voxels(
         return _C.voxel_sites(
             positions, batch, size, range, spatial_shape, batch_size, bounds
         )
-    except _C.UserError as error:
-        too_far = _too_far(positions, size, range) if "32 bits" in str(error) else ""
+    except _C.NoCellError:
+        too_far = _too_far(positions, size, range)
         if not too_far:
             raise
         raise _C.UserError(too_far) from None
