@@ -211,8 +211,8 @@ void add_precision(CLI::App& command, std::string& precision, const std::string&
 
 Precision parse_precision(const std::string& name, Device device) {
   PUMICE_EXPECTS(name != "f64" || device.kind == DeviceKind::cpu,
-                 "--precision f64 is for the CPU, and not for ", to_string(device),
-                 "; choose f32, tf32, f16 or bf16, or --device cpu");
+                 "--precision f64 runs on the CPU alone: ", to_string(device),
+                 " takes f32, f16 and bf16; add --device cpu");
   if (name != "tf32") return {.dtype = parse_dtype(name)};
   PUMICE_EXPECTS(device.kind == DeviceKind::cuda,
                  "--precision tf32 is how CUDA devices multiply f32, and ", to_string(device),

@@ -19,6 +19,7 @@
 #include "edges_input.hpp"
 #include "outputs.hpp"
 #include "picture_pattern.hpp"
+#include "picture_size.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -27,8 +28,7 @@ namespace {
 struct InspectArguments {
   std::string input;
   std::string picture;
-  std::vector<int> size{1600, 900};
-  bool sized = false;   // --size was given
+  PictureSize size;
   bool json = false;
 };
 
@@ -115,15 +115,13 @@ nlohmann::ordered_json to_json(const EdgesInput& edges, const std::vector<std::i
 
 void inspect(const InspectArguments& arguments) {
   check_outputs({arguments.input}, {{"--picture", arguments.picture, Format::picture}});
-  PUMICE_EXPECTS(!arguments.sized || !arguments.picture.empty(),
-                 "--size is that of a --picture, and none is asked for; leave it out");
+  arguments.size.check(arguments.picture);
   const EdgesInput edges = read_edges(arguments.input);
   const std::vector<std::int64_t> lengths = row_lengths(edges);
   const std::vector<LengthClass> classes = length_classes(lengths);
   if (!arguments.picture.empty()) {
     PictureOptions options;
-    options.width = arguments.size[0];
-    options.height = arguments.size[1];
+    arguments.size.set(options);
     options.caption =
         fmt::format("{}: {} x {}, {}", edges.name, with_commas(edges.rows),
                     with_commas(edges.columns), counted(edges.entries(), "entry", "entries"));
@@ -152,17 +150,9 @@ void add_inspect_command(CLI::App& app) {
       ->required();
   command->add_option("--picture", arguments->picture,
                       "The PNG to write: the pattern, and rows by their entries");
-  const CLI::Option* size =
-      take_numbers(command->add_option("--size", arguments->size,
-                                       "Width and height of the picture in pixels"),
-                   "--size 1600 900")
-          ->expected(2)
-          ->capture_default_str();
+  arguments->size.add_to(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments, size] {
-    arguments->sized = size->count() > 0;
-    inspect(*arguments);
-  });
+  command->callback([arguments] { inspect(*arguments); });
 }
 
 }   // namespace pumice::cli

@@ -121,17 +121,11 @@ void add_run_command(CLI::App& app) {
   command->add_option("--html", results.html,
                       "A page that shows the same in a browser, as `pumice view --html` makes it, "
                       "and beside labels the truth and the errors");
-  const CLI::Option* size =
-      take_numbers(command->add_option("--size", arguments->size,
-                                       "Width and height of the picture in pixels"),
-                   "--size 1600 900")
-          ->expected(2)
-          ->capture_default_str();
+  arguments->size.add_to(*command);
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments, network, size] {
+  command->callback([arguments, network] {
     network.finish(*arguments);
-    arguments->sized = size->count() > 0;
     run(*arguments);
   });
 }

@@ -68,8 +68,7 @@ std::string RunArguments::where() const {
 }
 
 void check_options(const RunArguments& arguments) {
-  PUMICE_EXPECTS(!arguments.sized || !arguments.results.picture.empty(),
-                 "--size is that of a --picture, and none is asked for; leave it out");
+  arguments.size.check(arguments.results.picture);
   PUMICE_EXPECTS(arguments.repeat >= 1, "--repeat = ", arguments.repeat, ": ask for at least 1");
   PUMICE_EXPECTS(!arguments.trained() || arguments.seed == 0, "--seed = ", arguments.seed,
                  ": it chooses random weights, and --weights gives trained ones; leave one out");

@@ -11,6 +11,7 @@
 #include <pumice/plan/convolution_plan.hpp>
 
 #include "arguments.hpp"
+#include "picture_size.hpp"
 
 namespace pumice::cli {
 
@@ -43,8 +44,7 @@ struct RunArguments {
   std::string plans;   // a table
   int repeat = 1;
   RunResults results;
-  std::vector<int> size{1600, 900};   // of the picture
-  bool sized = false;                 // --size was given
+  PictureSize size;
   bool json = false;
 
   Precision stored() const { return parse_precision(precision, parse_device(device)); }

@@ -54,8 +54,7 @@ Image picture_of(const RunArguments& arguments, const std::string& name, const B
                  const nn::ModelCard& card) {
   const PointCloud& cloud = batch.clouds[0];
   PictureOptions options;
-  options.width = arguments.size[0];
-  options.height = arguments.size[1];
+  arguments.size.set(options);
   options.by = classes.empty() ? ColourBy::height : ColourBy::label;
   options.styles = class_styles(card);
   options.caption =

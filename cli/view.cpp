@@ -11,6 +11,7 @@
 #include "outputs.hpp"
 #include "page.hpp"
 #include "picture.hpp"
+#include "picture_size.hpp"
 #include "terminal.hpp"
 
 namespace pumice::cli {
@@ -22,9 +23,8 @@ struct ViewArguments {
   std::string html;
   std::string colour = "height";
   std::string labels;
-  std::vector<int> size{1600, 900};
+  PictureSize size;
   ScanArguments reading;
-  bool sized = false;   // --size was given
   bool json = false;
 };
 
@@ -39,16 +39,14 @@ void view(const ViewArguments& arguments) {
   check_outputs({arguments.scan, arguments.labels},
                 {{"--picture", arguments.picture, Format::picture},
                  {"--html", arguments.html, Format::page}});
-  PUMICE_EXPECTS(!arguments.sized || !arguments.picture.empty(),
-                 "--size is that of a --picture, and none is asked for; leave it out");
+  arguments.size.check(arguments.picture);
   PUMICE_EXPECTS(arguments.labels.empty() || arguments.colour == "label", "--colour ",
                  arguments.colour, " shows none of --labels ", printable_path(arguments.labels),
                  "; leave one of them out");
   PointCloud cloud = arguments.reading.read(arguments.scan);
   if (!arguments.labels.empty()) replace_labels(cloud, arguments.labels, arguments.scan);
   PictureOptions options;
-  options.width = arguments.size[0];
-  options.height = arguments.size[1];
+  arguments.size.set(options);
   options.by = parse_colour(arguments.colour);
   PUMICE_EXPECTS(options.by != ColourBy::intensity || cloud.intensity.defined(),
                  "--colour intensity: ", printable_path(arguments.scan),
@@ -92,16 +90,10 @@ void add_view_command(CLI::App& app) {
                                   ->check(CLI::IsMember({"height", "intensity", "label"}))
                                   ->capture_default_str();
   command->add_option("--labels", arguments->labels, "A SemanticKITTI .label file to colour by");
-  const CLI::Option* size =
-      take_numbers(command->add_option("--size", arguments->size,
-                                       "Width and height of the picture in pixels"),
-                   "--size 1600 900")
-          ->expected(2)
-          ->capture_default_str();
+  arguments->size.add_to(*command);
   arguments->reading.add_to(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments, colour, size] {
-    arguments->sized = size->count() > 0;
+  command->callback([arguments, colour] {
     if (colour->count() == 0 && !arguments->labels.empty()) arguments->colour = "label";
     view(*arguments);
   });

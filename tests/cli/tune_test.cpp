@@ -1,6 +1,10 @@
 // `pumice tune` and `pumice explain`: what they print, store and refuse.
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
 
 #include "program.hpp"
 
@@ -40,6 +44,27 @@ TEST_F(TuneTest, StoresPlansThatLaterRunsTake) {
     EXPECT_EQ((*same)["plan"], layer["plan"]);
     EXPECT_TRUE(layer["is_stored"]);
   }
+}
+
+/// Adds the keys of objects in `json`, but not of plans, which are read back as they are.
+void add_keys(const nlohmann::json& json, std::set<std::string>& keys) {
+  for (const auto& [key, value] : json.items()) {
+    if (json.is_object()) keys.insert(key);
+    if (value.is_structured() && key != "plan" && key != "untuned") add_keys(value, keys);
+  }
+}
+
+TEST_F(TuneTest, PrintsNoKeyThatIsNotDocumented) {
+  std::set<std::string> keys;
+  add_keys(run_json(with("tune", {"--budget-s", "5", "--no-store"})), keys);
+  ASSERT_GT(keys.size(), 20u);
+  std::ifstream file(PUMICE_SOURCE_DIR "/docs/command_line.md");
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = all.find("### JSON of a tuning");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string section = all.substr(begin, all.find("<!-- help", begin) - begin);
+  for (const std::string& key : keys)
+    EXPECT_NE(section.find("`" + key + "`"), std::string::npos) << key;
 }
 
 TEST_F(TuneTest, SaysAtCtrlCThatNothingIsKept) {
