@@ -6,6 +6,7 @@ import torch
 import pumice
 from pumice import nn, ops
 from sparse_products_test import edges
+from typed_graph_layers_test import HETERO, of_types
 
 
 MISTAKES = {

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import pumice
+from graph_layers_test import with_awkward_edges
 from pumice import nn, ops
 from sparse_products_test import edges
 
