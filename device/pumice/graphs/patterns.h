@@ -15,7 +15,7 @@
 namespace pumice {
 
 /// The number of an entry's row or column; 0 for a mistake, which is reported. There is one row.
-PUMICE_DEVICE int32_t entry_number(const EntryNumbers& numbers, int64_t entry) {
+PUMICE_DEVICE int32_t entry_number(const NumberList& numbers, int64_t entry) {
   const int64_t number = numbers.is_wide != 0
                              ? static_cast<const int64_t*>(numbers.number)[entry]
                              : int64_t{static_cast<const int32_t*>(numbers.number)[entry]};

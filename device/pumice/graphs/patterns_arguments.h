@@ -8,8 +8,10 @@ namespace pumice {
 
 inline constexpr int kPatternThreads = 256;
 
-/// Numbers of rows or columns as a caller gives them, which may hold mistakes.
-struct EntryNumbers {
+/// Numbers of rows or columns as a caller gives them. A mistake is reported and stands for 0, since
+/// every entry is kept; a RowList (ops/row_list_arguments.h) has rows that may be none, and NaN for
+/// mistakes.
+struct NumberList {
   const void* number = nullptr;   // [entries] int64_t or int32_t
   int64_t limit = 0;
   StatusRecord* status = nullptr;
@@ -18,13 +20,13 @@ struct EntryNumbers {
 };
 
 struct EntryKeyArguments {
-  EntryNumbers row;
+  NumberList row;
   int64_t entries = 0;
   uint32_t* key = nullptr;   // [entries]
 };
 
 struct ListEntryArguments {
-  EntryNumbers column;
+  NumberList column;
   const uint32_t* sorted = nullptr;   // [entries] entries, row by row
   int64_t entries = 0;
   int32_t* column_of = nullptr;   // [entries] by place

@@ -19,8 +19,8 @@ jit::LaunchShape thread_each(std::int64_t items) {
   return {.blocks = (items + kPatternThreads - 1) / kPatternThreads, .threads = kPatternThreads};
 }
 
-EntryNumbers numbers_of(jit::KernelRunner& runner, ConstTensorView list, std::int64_t limit,
-                        const char* op, const char* name) {
+NumberList numbers_of(jit::KernelRunner& runner, ConstTensorView list, std::int64_t limit,
+                      const char* op, const char* name) {
   return {.number = list.raw(),
           .limit = limit,
           .status = runner.status(),
