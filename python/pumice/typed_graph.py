@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -84,6 +85,10 @@ class TypedRows:
         return f"TypedRows({self.rows} rows, {self.types} types)"
 
 
+Parts = tuple[Graph, TypedRows, Graph]
+Tokens = tuple[Tensor, Tensor, Tensor]
+
+
 class TypedGraph:
     """Edges of several relations. Those of one relation that lead to one target are a *segment*: what they bring is
     added up first (`gather`), then multiplied with the matrix of the relation (`segments`), then added up for each
@@ -106,12 +111,16 @@ class TypedGraph:
         (2, 3)
     """
 
-    __slots__ = ("_begin", "columns", "entries", "gather", "relations", "rows", "scatter", "segments")
+    __slots__ = ("_begin", "_edges", "_parts", "_tokens", "columns", "entries", "relations", "rows")
 
-    gather: Graph
-    segments: TypedRows
-    scatter: Graph
+    rows: int
+    columns: int
+    entries: int
+    relations: int
     _begin: Tensor
+    _edges: tuple[Tensor, Tensor] | None
+    _parts: Parts | None
+    _tokens: Tokens | None
 
     def __init__(
         self,
@@ -124,32 +133,85 @@ class TypedGraph:
         edge_type = plain(edge_type)
         sources, targets = _sizes(edge_index, num_nodes, known)
         relations = _relations(edge_index, edge_type, num_relations)
-        self.rows, self.columns, self.entries = targets, sources, edge_index.shape[1]
-        self.relations = relations
+        self._set(targets, sources, edge_index.shape[1], relations)
         if torch.compiler.is_compiling():
-            gather, types, scatter, self._begin, of_edge, size = torch.ops.pumice.create_typed_graph(
-                edge_index, edge_type, targets, sources, relations
-            )
-            count = size.shape[0]
-            self.gather = Graph._of_token(gather, count, sources, self.entries)
-            self.gather._edges = torch.stack([edge_index[0].long(), of_edge])
-            self.segments = TypedRows._of_token(types, count, relations)
-            self.scatter = Graph._of_token(scatter, targets, count, count)
-            target = edge_index.new_zeros(count, dtype=torch.int64).scatter(0, of_edge, edge_index[1].long())
-            self.scatter._edges = torch.stack([torch.arange(count, device=target.device), target])
-            return
-        self.gather, self.segments, self.scatter, self._begin = _cut(edge_index, edge_type, targets, sources, relations)
+            *tokens, self._begin = torch.ops.pumice.create_typed_graph(edge_index, edge_type, targets, sources, relations)
+            self._tokens = (tokens[0], tokens[1], tokens[2])
+            self._edges = edge_index.long(), edge_type.long()
+        else:
+            self._parts, self._begin = _cut(edge_index, edge_type, targets, sources, relations)
+
+    def _set(self, rows: int, columns: int, entries: int, relations: int) -> None:
+        self.rows, self.columns, self.entries, self.relations = rows, columns, entries, relations
+        self._edges = self._parts = self._tokens = None
+
+    @property
+    def parts(self) -> Parts:
+        """(gather, segments, scatter). In a function that is compiled, of a graph that was made there, it asks how many
+        segments there are: PyTorch compiles that into one graph with `fullgraph=True`, and else into two."""
+        if self._parts is None:
+            assert self._edges is not None and self._tokens is not None
+            edge_index, _ = self._edges
+            of_edge, target = torch.ops.pumice.segments_of(self._tokens[0], self._tokens[2], edge_index)
+            count = target.shape[0]
+            gather = Graph._of_token(self._tokens[0], count, self.columns, self.entries)
+            gather._edges = torch.stack([edge_index[0], of_edge])
+            segments = TypedRows._of_token(self._tokens[1], count, self.relations)
+            scatter = Graph._of_token(self._tokens[2], self.rows, count, count)
+            scatter._edges = torch.stack([torch.arange(count, device=target.device), target])
+            self._parts = gather, segments, scatter
+        return self._parts
+
+    @property
+    def gather(self) -> Graph:
+        """From sources to segments, whose entries are the edges."""
+        return self.parts[0]
+
+    @property
+    def segments(self) -> TypedRows:
+        """Their relations."""
+        return self.parts[1]
+
+    @property
+    def scatter(self) -> Graph:
+        """From segments to targets."""
+        return self.parts[2]
+
+    @property
+    def tokens(self) -> Tokens:
+        """What stands for the parts in operators of torch.library."""
+        if self._tokens is None:
+            gather, segments, scatter = self.parts
+            self._tokens = gather.token, segments.token, scatter.token
+        return self._tokens
+
+    @property
+    def edge_index(self) -> Tensor:
+        """int64 [2, E], sources and targets in the order they were given in; made anew each time."""
+        if self._edges is not None:
+            return self._edges[0]
+        source, segment = self.gather.edge_index
+        return torch.stack([source, self.scatter.edge_index[1][segment]])
+
+    @property
+    def edge_type(self) -> Tensor:
+        """int64 [E], the relation of each edge; made anew each time."""
+        return self._edges[1] if self._edges is not None else self.kind_of_segment()[self.gather.edge_index[1]]
 
     def kind_of_segment(self) -> Tensor:
         """int64 [segments], the relation of each."""
         kinds = torch.arange(self.relations, device=self._begin.device)
         return torch.repeat_interleave(kinds, self._begin.diff(), output_size=self.segments.rows)
 
+    def derived(self, key: Any, make: Callable[[TypedGraph], Any]) -> Any:
+        """What `make(self)` returns, kept with the graph as `Graph.derived` keeps it."""
+        return make(self) if torch.compiler.is_compiling() else self.gather.derived(key, lambda _: make(self))
+
     def traceable(self) -> TypedGraph:
         """Makes what a compiled function can take but not make; returns the graph."""
         self.gather.traceable()
-        _ = self.segments.token
         self.scatter.traceable()
+        _ = self.tokens
         return self
 
     @property
@@ -163,10 +225,10 @@ class TypedGraph:
         if device == self.device:
             return self
         made = TypedGraph.__new__(TypedGraph)
-        made.rows, made.columns, made.entries, made.relations = self.rows, self.columns, self.entries, self.relations
-        made.gather, made.scatter = self.gather.to(device), self.scatter.to(device)
+        made._set(self.rows, self.columns, self.entries, self.relations)
         begin = self._begin.cpu()
-        made.segments, made._begin = TypedRows(begin, device), begin.to(device)
+        made._parts = self.gather.to(device), TypedRows(begin, device), self.scatter.to(device)
+        made._begin = begin.to(device)
         return made
 
     def __copy__(self) -> TypedGraph:
@@ -176,16 +238,58 @@ class TypedGraph:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        source, segment = self.gather.edge_index
-        target = self.scatter.edge_index[1]
-        edges = torch.stack([source, target[segment]])
-        return TypedGraph, (edges, self.kind_of_segment()[segment], (self.columns, self.rows), self.relations)
+        return TypedGraph, (self.edge_index, self.edge_type, (self.columns, self.rows), self.relations)
 
     def __repr__(self) -> str:
         return (
             f"TypedGraph({self.columns} sources, {self.rows} targets, {self.entries} entries of {self.relations} "
             f"relations, device={self.gather.device})"
         )
+
+
+class Segmented:
+    """What a relational product goes over where it is no graph of typed edges: rows are gathered to segments, which have
+    types, and are scattered to rows. It has `parts`, or in a compiled function the `tokens` of such."""
+
+    __slots__ = ("parts", "rows", "tokens")
+
+    def __init__(self, rows: int, parts: Parts | None, tokens: Tokens | None) -> None:
+        self.rows = rows
+        if parts is not None:
+            self.parts = parts
+        if tokens is not None:
+            self.tokens = tokens
+
+
+def over_edges(graph: TypedGraph) -> Segmented:
+    """From targets by way of segments to edges: a product over it gives each edge what its relation makes of its target,
+    which is computed once for a segment."""
+    if torch.compiler.is_compiling():
+        gather, segments, scatter = graph.tokens
+        pick, expand = torch.ops.pumice.create_over_edges(gather, scatter)
+        return Segmented(graph.entries, None, (pick, segments, expand))
+    pick, expand = _over_edges(graph.gather, graph.scatter)
+    return Segmented(graph.entries, (pick, graph.segments, expand), None)
+
+
+def from_matrices(graph: TypedGraph) -> Segmented:
+    """The segments of `graph`, gathered from rows of matrices [relations · sources] instead of from features."""
+    size = graph.relations * graph.columns
+    if torch.compiler.is_compiling():  # which would not know how many segments there are
+        (source, target), kind = graph.edge_index, graph.edge_type
+        edges = torch.stack([kind * graph.columns + source, target])
+        return Segmented(graph.rows, None, TypedGraph(edges, kind, (size, graph.rows), graph.relations).tokens)
+    source, segment = graph.gather.edge_index
+    row = graph.kind_of_segment()[segment] * graph.columns + source
+    gather = Graph(torch.stack([row, segment]), (size, graph.segments.rows))
+    return Segmented(graph.rows, (gather, graph.segments, graph.scatter), None)
+
+
+def _over_edges(gather: Graph, scatter: Graph) -> tuple[Graph, Graph]:
+    """(from targets to segments, from segments to edges)"""
+    of_edge = gather.edge_index[1]
+    own = torch.arange(gather.entries, device=of_edge.device)
+    return scatter.transposed(), Graph(torch.stack([of_edge, own]), (gather.rows, gather.entries))
 
 
 def check_typed_rows(types: Any) -> None:
@@ -216,16 +320,14 @@ def _relations(edge_index: Tensor, edge_type: Any, num_relations: Any) -> int:
     return int(edge_type.max()) + 1 if edge_type.shape[0] > 0 else 0
 
 
-def _cut(
-    edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int
-) -> tuple[Graph, TypedRows, Graph, Tensor]:
-    """(gather, segments, scatter, where each relation's segments begin). Segments are in the order of their relations, then of their targets."""
+def _cut(edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int) -> tuple[Parts, Tensor]:
+    """(parts, where each relation's segments begin). Segments are in the order of their relations, then of their targets."""
     source, target = edge_index.long()
     kind = edge_type.long()
     if kind.shape[0] > 0:
         ranges = torch.stack([*torch.aminmax(kind), *torch.aminmax(target)]).tolist()
-        _check_range("edge_type", kind, ranges[:2], relations)
-        _check_range("edge_index[1]", target, ranges[2:], rows)
+        check_range("edge_type", kind, ranges[:2], relations)
+        check_range("edge_index[1]", target, ranges[2:], rows)
     segment, of_edge = torch.unique(kind * max(rows, 1) + target, return_inverse=True)
     count = segment.shape[0]
     bounds = torch.arange(relations + 1, device=segment.device) * max(rows, 1)
@@ -233,10 +335,10 @@ def _cut(
     gather = Graph(torch.stack([source, of_edge]), (columns, count))
     own = torch.arange(count, device=segment.device)
     scatter = Graph(torch.stack([own, segment % max(rows, 1)]), (count, rows))
-    return gather, TypedRows(begin, edge_index.device), scatter, begin
+    return (gather, TypedRows(begin, edge_index.device), scatter), begin
 
 
-def _check_range(name: str, numbers: Tensor, range: list[int], limit: int) -> None:
+def check_range(name: str, numbers: Tensor, range: list[int], limit: int) -> None:
     """Raises UserError, naming the first of them, unless numbers from range[0] to range[1] are below `limit`."""
     if range[0] >= 0 and range[1] < limit:
         return
@@ -247,26 +349,43 @@ def _check_range(name: str, numbers: Tensor, range: list[int], limit: int) -> No
 def _create_typed_graph(
     edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int
 ) -> tuple[Tensor, ...]:
-    gather, segments, scatter, begin = _cut(edge_index, edge_type, rows, columns, relations)
-    size = edge_index.new_empty((segments.rows,), dtype=torch.uint8, device="cpu")
-    return gather.token, segments.token, scatter.token, begin, gather.edge_index[1].clone(), size
+    (gather, segments, scatter), begin = _cut(edge_index, edge_type, rows, columns, relations)
+    return gather.token, segments.token, scatter.token, begin
 
 
 def _fake_create_typed_graph(
     edge_index: Tensor, edge_type: Tensor, rows: Any, columns: Any, relations: Any
 ) -> tuple[Tensor, ...]:
-    tokens = (fake_token(edge_index), fake_token(edge_index), fake_token(edge_index))
     begin = edge_index.new_empty((relations + 1,), dtype=torch.int64)
+    return fake_token(edge_index), fake_token(edge_index), fake_token(edge_index), begin
+
+
+def _segments_of(gather: Tensor, scatter: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+    of_edge, target = (Graph._of(_C.graph_of(token)).edge_index[1] for token in (gather, scatter))
+    return of_edge.clone(), target.clone()
+
+
+def _fake_segments_of(gather: Tensor, scatter: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
     of_edge = edge_index.new_empty((edge_index.shape[1],), dtype=torch.int64)
-    size = edge_index.new_empty((unknown_size(),), dtype=torch.uint8, device="cpu")
-    return *tokens, begin, of_edge, size
+    return of_edge, edge_index.new_empty((unknown_size(),), dtype=torch.int64)
+
+
+def _create_over_edges(gather: Tensor, scatter: Tensor) -> tuple[Tensor, Tensor]:
+    pick, expand = _over_edges(Graph._of(_C.graph_of(gather)), Graph._of(_C.graph_of(scatter)))
+    return pick.token, expand.token
 
 
 define(
     "create_typed_graph(Tensor edge_index, Tensor edge_type, SymInt rows, SymInt columns, SymInt relations) -> "
-    "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "(Tensor, Tensor, Tensor, Tensor)",
     _create_typed_graph,
     _fake_create_typed_graph,
+)
+define("segments_of(Tensor gather, Tensor scatter, Tensor edge_index) -> (Tensor, Tensor)", _segments_of, _fake_segments_of)
+define(
+    "create_over_edges(Tensor gather, Tensor scatter) -> (Tensor, Tensor)",
+    _create_over_edges,
+    lambda gather, scatter: (fake_token(gather), fake_token(gather)),
 )
 
 # torch.load reads graphs that torch.save wrote without `weights_only=False`.

@@ -12,6 +12,7 @@
 #include <pumice/core/error.hpp>
 
 #include "arguments.hpp"
+#include "framework_allocator.hpp"
 #include "graphs.hpp"
 #include "sites.hpp"
 #include "tokens.hpp"
@@ -21,8 +22,28 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
+/// Tensors of the framework, or None, whose extents nobody knows before an operator has run: inside
+/// a graph they go from a product to its gradient as one token, which has its shape in any case.
+class KeptTensors {
+ public:
+  explicit KeptTensors(nb::tuple tensors) : tensors_(tensors.release()) {}
+  ~KeptTensors() {
+    if (framework_is_closed()) return;
+    const nb::gil_scoped_acquire gil;
+    tensors_.dec_ref();
+  }
+  KeptTensors(const KeptTensors&) = delete;
+  KeptTensors& operator=(const KeptTensors&) = delete;
+
+  nb::tuple tensors() const { return nb::borrow<nb::tuple>(tensors_); }
+
+ private:
+  nb::handle tensors_;
+};
+
 using Object =
-    std::variant<Sites, Map, GraphHandle, TypedRowsHandle, std::shared_ptr<const nn::ChainRecord>>;
+    std::variant<Sites, Map, GraphHandle, TypedRowsHandle, std::shared_ptr<const nn::ChainRecord>,
+                 std::shared_ptr<const KeptTensors>>;
 
 class Registry {
  public:
@@ -116,6 +137,18 @@ void bind_tokens(nb::module_& module) {
   define(
       module, "typed_rows_of",
       [](nb::handle token) { return find_as<TypedRowsHandle>(token, "types of rows"); }, "token"_a);
+  define(
+      module, "tensors_token",
+      [](nb::tuple tensors) {
+        return make_token(std::make_shared<const KeptTensors>(std::move(tensors)));
+      },
+      "tensors"_a, "Keeps tensors, or None, for as long as the token lives.");
+  define(
+      module, "tensors_of",
+      [](nb::handle token) {
+        return find_as<std::shared_ptr<const KeptTensors>>(token, "kept tensors")->tensors();
+      },
+      "token"_a);
   define(
       module, "sites_of", [](nb::handle token) { return find_as<Sites>(token, "sites"); },
       "token"_a);

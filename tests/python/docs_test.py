@@ -79,3 +79,17 @@ def test_the_options_of_convert_exist(capsys: pytest.CaptureFixture[str]) -> Non
     page = TOOLS.parent / "docs/how_to/convert_checkpoints.md"
     named = set(re.findall(r"`(--[a-z0-9-]+)", page.read_text()))
     assert len(named) > 8 and named <= offered, named - offered
+
+
+def test_every_layer_of_graphs_is_named_where_they_are_listed() -> None:
+    pytest.importorskip("torch")
+    from pumice.nn import graph
+
+    pages = {"README.md": r"^\| graphs \|.*$", "docs/how_to/come_from_pyg.md": r"^\| `\w+` \|.*$"}
+    for page, rows in pages.items():
+        text = (TOOLS.parent / page).read_text(encoding="utf-8")
+        listed = set(re.findall(r"`(\w+)`", "\n".join(re.findall(rows, text, re.MULTILINE))))
+        # RGCN is a network of them, which PyG does not have.
+        assert set(graph.__all__) - ({"RGCN"} if page != "README.md" else set()) <= listed, page
+    absent = re.findall(r"^\| \*\*not yet\*\* \|.*$", (TOOLS.parent / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert absent and not any(name.removesuffix("Conv") in absent[0] for name in graph.__all__)

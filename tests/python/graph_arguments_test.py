@@ -334,11 +334,14 @@ def test_edges_of_a_type_lead_to_no_node_of_another(device):
         wrong[row] += by
         for edges_of_both in ({("a", "to", "b"): wrong}, {("b", "to", "a"): of_others, ("a", "to", "b"): wrong}):
             sentence = said(lambda given=edges_of_both: layer(x, given))
-            assert f"edge_index_dict[('a', 'to', 'b')] has row {row} from {int(wrong[row].min())} to" in sentence
+            limit = 4 - row
+            at = int(((wrong[row] < 0) | (wrong[row] >= limit)).nonzero()[0])
+            place = f"edge_index_dict[('a', 'to', 'b')][{row}][{at}] = {int(wrong[row, at])}"
+            assert f"{place} where there are {limit}: give numbers from 0 on" in sentence
         wrong[row] -= by  # written into, and looked at again
         assert layer(x, {("a", "to", "b"): wrong})["b"].shape == (3, 6)
         wrong[row] += by
-        assert "has row" in said(lambda of=wrong: layer(x, {("a", "to", "b"): of}))
+        assert f"[{row}][{at}] = " in said(lambda of=wrong: layer(x, {("a", "to", "b"): of}))
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -360,3 +363,45 @@ def test_types_beside_a_typed_graph_are_refused(name):
     layer = MAKE[name](nn.graph).double()
     assert "edge_type is given beside a TypedGraph" in said(lambda: layer(X, typed, TYPES))
     same(layer(X, typed), layer(X, EDGES, TYPES))
+
+
+# What a layer has in PyG beside its own arguments: (a value that says what is the case here too, another one).
+OF_PYG = {"flow": ("source_to_target", "target_to_source"), "node_dim": (-2, 1), "aggr": ("add", "mul"), "decomposed_layers": (1, 2)}
+
+
+@pytest.mark.parametrize("name", [*LAYERS, "HeteroLinear"])
+def test_keywords_of_pygs_layers_are_understood(name):
+    kind = getattr(nn.graph, name)
+    taken = {"in_channels": 6, "out_channels": 6, "num_relations": 2, "num_types": 2, "nn": torch.nn.Linear(6, 5), "metadata": (["a"], [KIND])}
+    wanted = inspect.signature(kind).parameters
+    given = {key: value for key, value in taken.items() if key in wanted}
+    for word, (same, other) in OF_PYG.items():
+        if word in wanted:
+            continue
+        assert isinstance(kind(**given, **{word: same}), kind)
+        assert f"{word} = {other!r} is not there for {name}: " in said(lambda w=word, o=other: kind(**given, **{w: o}))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        kind(**given, colour=1)
+
+
+@pytest.mark.parametrize("name", ["GATConv", "GATv2Conv", "RGATConv"])
+@pytest.mark.parametrize("value", [True, False])
+def test_weights_of_attention_are_not_returned(name, value):
+    layer = MAKE[name](nn.graph).double()
+    call(layer, X, EDGES, return_attention_weights=None)
+    assert f"return_attention_weights = {value} is not there for {name}: " in said(
+        lambda: call(layer, X, EDGES, return_attention_weights=value)
+    )
+
+
+def test_keywords_of_pygs_loader_are_understood():
+    signature = inspect.signature(pytest.importorskip("torch_geometric.loader").NeighborLoader)
+    ours = inspect.signature(pumice.data.NeighbourLoader).parameters
+    for name, parameter in signature.parameters.items():
+        if name in ours or name == "kwargs":
+            continue
+        sentence = said(lambda n=name: pumice.data.NeighbourLoader(EDGES, num_neighbors=[2], **{n: object()}))
+        assert sentence.startswith(f"{name} is not there for NeighbourLoader: "), sentence
+        if parameter.default is not inspect.Parameter.empty and name != "transform":
+            pumice.data.NeighbourLoader(EDGES, num_neighbors=[2], **{name: parameter.default})
+    assert "give workers" in said(lambda: pumice.data.NeighbourLoader(EDGES, num_neighbors=[2], num_workers=4))

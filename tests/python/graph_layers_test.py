@@ -1,6 +1,5 @@
 """Layers of graph networks load PyG's state dicts by name and give PyG's numbers and gradients."""
 
-import copy
 import warnings
 
 import pytest
@@ -79,9 +78,6 @@ def test_layers_give_the_numbers_and_gradients_of_pyg(name, device):
     theirs = make(pyg).double()
     ours = make(nn.graph).double()
     ours.load_state_dict(theirs.state_dict())
-    assert [n for n, _ in ours.named_parameters()] == [n for n, _ in theirs.named_parameters()] or {
-        n for n, _ in ours.named_parameters()
-    } == {n for n, _ in theirs.named_parameters()}
     dtype = torch.float64 if device.type == "cpu" else torch.float32
     tolerance = 1e-10 if device.type == "cpu" else 1e-4
     theirs, ours = theirs.to(device, dtype), ours.to(device, dtype)
@@ -142,17 +138,6 @@ def test_pairs_without_features_of_targets_are_those_of_pyg(name):
     torch.testing.assert_close(ours(x, edge_index, size=(9, 7)), expected)
     torch.testing.assert_close(ours(x, pumice.Graph(edge_index, (9, 7))), expected)
     torch.testing.assert_close(ours(x, edge_index), theirs(x, edge_index))
-
-
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_compile_without_a_break(name):
-    make, weighted = LAYERS[name]
-    layer = make(nn.graph)
-    edge_index = with_awkward_edges(17, 60)
-    weight = of_each_edge(weighted, edge_index.shape[1])
-    x = torch.randn(17, 6)
-    compiled = torch.compile(copy.deepcopy(layer), fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x, edge_index, *weight), layer(x, edge_index, *weight))
 
 
 def test_a_compiled_layer_takes_edges_that_it_was_not_traced_with():

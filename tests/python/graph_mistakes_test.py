@@ -85,7 +85,7 @@ MISTAKES = {
     ),
     "edges that lead to another type": (
         lambda: nn.graph.HGTConv(6, 4, HETERO)(of_types()[0], {HETERO[1][2]: torch.tensor([[0], [7]])}),
-        "has row 1 from 7 to 7 where there are 5 nodes",
+        r"edge_index_dict\[\(.paper., .written by., .author.\)\]\[1\]\[0\] = 7 where there are 5: give numbers from 0 on",
     ),
     "types of no nodes": (lambda: nn.graph.HGTConv(6, 4, (["a"], [("a", "to", "b")])), r"metadata\[1\] has .'a', 'to', 'b'."),
     "heads that do not divide": (lambda: nn.graph.HGTConv(6, 4, HETERO, heads=3), "3 heads of 4 channels"),

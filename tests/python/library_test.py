@@ -70,6 +70,17 @@ class Case:
             self.kept_graph = pumice.Graph(self.edges(), (5, 7))
         return self.kept_graph.token
 
+    def typed(self) -> pumice.TypedGraph:
+        if not hasattr(self, "kept_typed"):
+            self.kept_typed = pumice.TypedGraph(self.edges(), torch.arange(20, device=self.device) % 3, (5, 7), 3)
+        return self.kept_typed
+
+    def of_rgms(self, weight: torch.Tensor | None, channels: int, wanted: tuple[bool, ...]) -> Arguments:
+        """What the gradients of a product are made of."""
+        given = (*self.typed().tokens, self.rows(20, 1, False) if wanted[0] else None, self.rows(5, gradient=False), weight)
+        kept = _ops.rgms(*given, 7, "max")[1]
+        return *given, kept, self.rows(7, channels, False), "max", *wanted
+
     def types(self) -> torch.Tensor:
         """Of 9 rows, of 3 types."""
         if not hasattr(self, "kept_types"):
@@ -187,6 +198,14 @@ def making() -> dict[str, Callable[[Case], Arguments]]:
         ),
         "create_graph": lambda c: (c.edges(), 7, 5),
         "create_typed_graph": lambda c: (c.edges(), torch.arange(20, device=c.device) % 3, 7, 5, 3),
+        "segments_of": lambda c: (*c.typed().tokens[::2], c.edges()),
+        "create_over_edges": lambda c: c.typed().tokens[::2],
+        "rgms": lambda c: (
+            *c.typed().tokens, c.rows(20, 1), c.rows(5), c.rows(36, 2).reshape(3, 3, 8).detach().requires_grad_(), 7, "mean",
+        ),
+        "rgms without matrices": lambda c: (*c.typed().tokens, None, c.rows(5), None, 7, "max"),
+        "rgms_gradients": lambda c: c.of_rgms(c.rows(36, 2, False).reshape(3, 3, 8), 8, (True, True, True)),
+        "rgms_gradients without matrices": lambda c: c.of_rgms(None, 3, (False, True, False)),
         "create_sites": lambda c: (c.indices, None, None, None),
         "create_sites of a grid": lambda c: (c.indices.long(), [9, 9, 9], 2, [1, 1, 1]),
         "voxel_sites": lambda c: (c.indices.float(), None, [2, 2, 1], None, None, None),

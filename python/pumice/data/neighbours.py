@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import _C
 from .._checks import kind_of, true_or_false, whole_number
+from .._keywords import Keywords, understands
 from ..graph import Graph
 from ..typed_graph import TypedGraph
 from .ahead import made_ahead
@@ -83,6 +84,30 @@ def _typed(edges: Tensor, types: Tensor | None, like: Any, relations: int | None
     return TypedGraph(edges[:, :count], types[:count], (like.columns, like.rows), relations)
 
 
+# What PyG's NeighborLoader takes, and the DataLoader that it is.
+_OF_PYG: Keywords = {
+    "data": ((), "give edge_index, as data.edge_index, and pick features by batch.n_id"),
+    "num_workers": ((0,), "give workers, which are threads"),
+    "prefetch_factor": ((None,), "give prefetch"),
+    "persistent_workers": ((False,), "leave it out: workers are threads, which start at once"),
+    "pin_memory": ((False,), "leave it out: batch.to(device) moves a batch"),
+    "filter_per_worker": ((None, False), "give transform, which workers call: it picks features"),
+    "subgraph_type": (("directional",), "edges lead to the nodes that they were sampled for"),
+    "directed": ((True,), "edges lead to the nodes that they were sampled for"),
+    "disjoint": ((False,), "a node is sampled for once in a batch"),
+    "input_time": ((None,), "edges have no times"),
+    "time_attr": ((None,), "edges have no times"),
+    "temporal_strategy": (("uniform",), "edges have no times"),
+    "weight_attr": ((None,), "each edge of a node is as likely"),
+    "is_sorted": ((False, True), "leave it out: edges may come in any order"),
+    "neighbor_sampler": ((None,), "leave it out: the loader samples"),
+    "transform_sampler_output": ((None,), "give transform, which is called with each batch"),
+    "collate_fn": ((None,), "give transform, which is called with each batch"),
+    "generator": ((None,), "give seed"),
+    "worker_init_fn": ((None,), "leave it out: what is drawn depends on seed, the epoch, the batch and the node"),
+}
+
+
 class NeighbourLoader:
     """Batches of a graph's nodes, each with edges that lead to it, sampled on the CPU: for each seed some of the edges
     that lead there, for the nodes where these come from some of theirs, and so on. Each node is sampled for once in a
@@ -116,6 +141,7 @@ class NeighbourLoader:
         (9, 100)
     """
 
+    @understands(_OF_PYG)
     def __init__(
         self,
         graph: Graph | Tensor,

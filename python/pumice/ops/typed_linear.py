@@ -9,9 +9,9 @@ from torch import Tensor
 
 from .. import _C
 from .._tensors import check_floating
-from ..typed_graph import TypedGraph, TypedRows, check_typed_graph, check_typed_rows
+from ..typed_graph import Segmented, TypedGraph, TypedRows, check_typed_graph, check_typed_rows
 from . import modes
-from .graphs import features_gradient, product_gradients, reduction_of, spmm
+from .graphs import edge_softmax, features_gradient, product_gradients, reduction_of, spmm
 from .library import typed_linear as _run
 
 _ops = torch.ops.pumice
@@ -79,18 +79,45 @@ def rgms(
     check_floating(features)
     modes.look("weight", weight)
     modes.look("edge_weight", edge_weight, optional=True)
-    reduce = reduction_of(reduce)
-    if features.dim() == 2 and not modes.traced(features) and modes.autocast_dtype(features) is None:
+    return through_segments(graph, features, weight, edge_weight, reduction_of(reduce))
+
+
+def through_segments(
+    graph: TypedGraph | Segmented,
+    features: Tensor,
+    weight: Tensor | None,
+    edge_weight: Tensor | None = None,
+    reduce: str = "sum",
+) -> Tensor:
+    """`rgms` of arguments that were looked at; without a `weight` segments are added up as they are."""
+    dtype = modes.autocast_dtype(features)
+    if dtype is not None:
+        features = features.to(dtype)
+        weight, edge_weight = (None if of is None else of.to(dtype) for of in (weight, edge_weight))
+    if torch.compiler.is_compiling():  # which would not know how many segments there are
+        return _ops.rgms(*graph.tokens, edge_weight, features, weight, graph.rows, reduce)[0]
+    if weight is not None and features.dim() == 2 and not modes.traced(features):
         if modes.wants_gradient(edge_weight, features, weight):
             return _relational(edge_weight, features, weight, graph, reduce)
         return _C.rgms(*_parts(graph), edge_weight, features, weight, reduce, modes.of(features)[1])[0]
-    gathered = spmm(graph.gather, features, edge_weight, reduce)
-    return spmm(graph.scatter, typed_linear(gathered, weight, graph.segments))
+    gather, segments, scatter = graph.parts
+    gathered = spmm(gather, features, edge_weight, reduce)
+    return spmm(scatter, gathered if weight is None else typed_linear(gathered, weight, segments))
 
 
-def _parts(graph: TypedGraph) -> tuple[_C.Graph, _C.TypedRows, _C.Graph]:
+def softmax_in_segments(graph: TypedGraph, scores: Tensor) -> Tensor:
+    """`edge_softmax` over the edges of one relation that lead to one target, of scores [E, heads]."""
+    if torch.compiler.is_compiling():  # which would not know how many segments there are
+        dtype = modes.autocast_dtype(scores)
+        scores = scores if dtype is None else scores.to(dtype)
+        return _ops.edge_softmax(graph.tokens[0], None, None, scores, graph.entries, 1.0)
+    return edge_softmax(graph.gather, scores)
+
+
+def _parts(graph: TypedGraph | Segmented) -> tuple[_C.Graph, _C.TypedRows, _C.Graph]:
     """What the extension goes over."""
-    return graph.gather.graph, graph.segments.typed_rows, graph.scatter.graph
+    gather, segments, scatter = graph.parts
+    return gather.graph, segments.typed_rows, scatter.graph
 
 
 class _Relational(torch.autograd.Function):
@@ -98,7 +125,12 @@ class _Relational(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, edge_weight: Tensor | None, features: Tensor, weight: Tensor, graph: TypedGraph, reduce: str
+        ctx: Any,
+        edge_weight: Tensor | None,
+        features: Tensor,
+        weight: Tensor,
+        graph: TypedGraph | Segmented,
+        reduce: str,
     ) -> Tensor:
         tf32 = modes.of(features)[1]
         output, gathered, source = _C.rgms(*_parts(graph), edge_weight, features, weight, reduce, tf32)
@@ -128,7 +160,7 @@ def _by_products(
     features: Tensor,
     weight: Tensor,
     source: Tensor | None,
-    graph: TypedGraph,
+    graph: TypedGraph | Segmented,
     reduce: str,
     grad: Tensor,
     wanted: tuple[bool, ...],
@@ -139,7 +171,7 @@ def _by_products(
     of_multiplied = features_gradient(None, grad, scatter, "sum")
     of_weight = None
     if wanted[2]:
-        gathered = spmm(graph.gather, features, edge_weight, reduce)
+        gathered = spmm(graph.parts[0], features, edge_weight, reduce)
         of_weight = _weight_gradient(gathered, of_multiplied, types)
     if not (wanted[0] or wanted[1]):
         return None, None, of_weight

@@ -120,7 +120,7 @@ def _with_loops(graph: Graph) -> WithLoops:
     return WithLoops(extended, both[0], both[1], edge_index[0] == edge_index[1])
 
 
-def check_attributes(attributes: Any, graph: Graph, channels: int | None) -> Tensor:
+def check_attributes(attributes: Any, graph: Graph | TypedGraph, channels: int | None) -> Tensor:
     """[E, channels]; a number for each edge is one channel. Raises UserError for other shapes."""
     if isinstance(attributes, Tensor) and attributes.dim() == 1:
         attributes = attributes.unsqueeze(1)

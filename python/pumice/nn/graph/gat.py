@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from ... import ops
+from ..._keywords import understands
 from ...graph import Graph
 from .attention import AttentionConv
 from .edges import messages_of
-from .parameters import check_inputs
+from .parameters import PYG, check_inputs, refuse_attention_weights
 
 
 class GATConv(AttentionConv):
@@ -42,6 +43,7 @@ class GATConv(AttentionConv):
         torch.Size([3, 8])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int | tuple[int, int],
@@ -85,8 +87,11 @@ class GATConv(AttentionConv):
         edge_index: Graph | Tensor,
         edge_attr: Tensor | None = None,
         size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
     ) -> Tensor:
-        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
+        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]; without PyG's return_attention_weights."""
+        if return_attention_weights is not None:
+            refuse_attention_weights("GATConv", return_attention_weights)
         graph, sources, targets = messages_of(x, edge_index, size)
         try:
             features, of_sources, of_targets = self._scores(sources, targets)

@@ -7,10 +7,11 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import true_or_false
+from ..._keywords import understands
 from ...graph import Graph
 from .attention import AttentionConv
 from .edges import messages_of, pair_of
-from .parameters import check_inputs
+from .parameters import PYG, check_inputs, refuse_attention_weights
 
 
 class GATv2Conv(AttentionConv):
@@ -45,6 +46,7 @@ class GATv2Conv(AttentionConv):
         torch.Size([3, 8])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int | tuple[int, int],
@@ -88,8 +90,11 @@ class GATv2Conv(AttentionConv):
         x: Tensor | tuple[Tensor, Tensor],
         edge_index: Graph | Tensor,
         edge_attr: Tensor | None = None,
+        return_attention_weights: bool | None = None,
     ) -> Tensor:
-        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
+        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]; without PyG's return_attention_weights."""
+        if return_attention_weights is not None:
+            refuse_attention_weights("GATv2Conv", return_attention_weights)
         if isinstance(x, tuple) and pair_of(x)[1] is None:
             raise _C.UserError("features of targets are None: scores are made of those of both sides")
         graph, sources, targets = messages_of(x, edge_index, None)

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
+from ..._keywords import understands
 from ...graph import Graph
 from ...ops import modes
 from .edges import as_graph, check_features, with_loops
-from .parameters import check_inputs, glorot_, weights_of_edges
+from .parameters import PYG, check_inputs, glorot_, weights_of_edges
 
 
 class GCNConv(torch.nn.Module):
@@ -38,6 +39,7 @@ class GCNConv(torch.nn.Module):
         torch.Size([3, 4])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int,

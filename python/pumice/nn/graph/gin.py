@@ -10,9 +10,10 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import kind_of, number_from, true_or_false
+from ..._keywords import understands
 from ...graph import Graph
 from .edges import messages_of
-from .parameters import check_inputs
+from .parameters import PYG, check_inputs
 
 
 class GINConv(torch.nn.Module):
@@ -37,6 +38,7 @@ class GINConv(torch.nn.Module):
 
     eps: Tensor
 
+    @understands(PYG)
     def __init__(self, nn: Callable[[Tensor], Tensor], eps: float = 0.0, train_eps: bool = False) -> None:
         """The arguments are those of the class."""
         super().__init__()

@@ -10,10 +10,11 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import kind_of, true_or_false, whole_number
 from ..._edges import plain
+from ..._keywords import understands
 from ...typed_graph import TypedGraph
 from .edges import check_features, kept
 from .node_numbers import check_numbers
-from .parameters import check_input
+from .parameters import PYG, check_input
 
 
 class HeteroLinear(torch.nn.Module):
@@ -37,6 +38,7 @@ class HeteroLinear(torch.nn.Module):
         torch.Size([3, 4])
     """
 
+    @understands(PYG)
     def __init__(
         self, in_channels: int, out_channels: int, num_types: int, is_sorted: bool = False, bias: bool = True
     ) -> None:

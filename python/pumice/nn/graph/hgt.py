@@ -11,10 +11,12 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import kind_of, whole_number
 from ..._edges import BY_TYPE
+from ..._keywords import understands
 from ...graph import Graph
+from ...typed_graph import check_range
 from .edges import check_features, checked_edges, kept
 from .hetero_linear import HeteroLinear
-from .parameters import check_input
+from .parameters import PYG, check_input
 
 EdgeType = tuple[str, str, str]
 
@@ -43,6 +45,7 @@ class HGTConv(torch.nn.Module):
         torch.Size([3, 4])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int | dict[str, int],
@@ -67,10 +70,12 @@ class HGTConv(torch.nn.Module):
         self.out_lin = _LinearByType(dict.fromkeys(self.node_types, out_channels), out_channels)
         self.k_rel = HeteroLinear(width, width, heads * len(self.edge_types), bias=False)
         self.v_rel = HeteroLinear(width, width, heads * len(self.edge_types), bias=False)
+        # Optimizers keep what they know of parameters by their places, which are those of PyG: a ParameterDict sorts what
+        # it is given as a dict, and keeps the order of what is put into it.
         self.skip = torch.nn.ParameterDict({name: torch.nn.Parameter(torch.ones(1)) for name in self.node_types})
-        self.p_rel = torch.nn.ParameterDict(
-            {"__".join(kind): torch.nn.Parameter(torch.ones(1, heads)) for kind in self.edge_types}
-        )
+        self.p_rel = torch.nn.ParameterDict()
+        for kind in self.edge_types:
+            self.p_rel["__".join(kind)] = torch.nn.Parameter(torch.ones(1, heads))
 
     def reset_parameters(self) -> None:
         """Draws new weights, and sets shares and factors back."""
@@ -201,9 +206,7 @@ def _check_numbers(kind: EdgeType, edges: Tensor, sizes: tuple[int, int]) -> Non
             are_inside = ((numbers >= 0) & (numbers < limit)).all()
             torch._assert_async(are_inside, f"{_name_of(kind)}[{row}] has numbers that are none of its nodes")
             continue
-        least, most = torch.stack(torch.aminmax(numbers)).tolist()
-        if least < 0 or most >= limit:
-            raise _C.UserError(f"{_name_of(kind)} has row {row} from {least} to {most} where there are {limit} nodes")
+        check_range(f"{_name_of(kind)}[{row}]", numbers, torch.stack(torch.aminmax(numbers)).tolist(), limit)
 
 
 def _checked(metadata: Any) -> tuple[list[str], list[EdgeType]]:

@@ -9,8 +9,30 @@ from torch import Tensor
 
 from ... import _C
 from ..._checks import whole_number
+from ..._keywords import Keywords, expect_default
 from ..._tensors import check_real
 from ...ops import modes
+
+
+# What PyG's layers take beside the arguments that are here.
+PYG: Keywords = {
+    "flow": (
+        ("source_to_target",),
+        "messages go from edge_index[0] to edge_index[1]; give edge_index.flip(0) for the other way",
+    ),
+    "node_dim": ((-2, 0), "rows of features are nodes; give features [nodes, channels]"),
+    "aggr": (("add", "sum"), "it adds up; SAGEConv and ops.spmm(graph, x, reduce='max') take others"),
+    "aggr_kwargs": ((None,), "there are mean, max, min and sum, which take no arguments"),
+    "decomposed_layers": ((1,), "leave it out: no row of features is made for an edge"),
+    "weight_initializer": ((None,), "leave it out, and write into layer.weight with torch.nn.init"),
+    "bias_initializer": ((None,), "leave it out, and write into layer.bias with torch.nn.init"),
+}
+_WEIGHTS = "ops.edge_softmax gives the shares of edges, of scores that ops.edge_scores and ops.sddmm give"
+
+
+def refuse_attention_weights(layer: str, value: Any) -> None:
+    """Raises UserError unless PyG's `return_attention_weights` is None: any other value asks for them there."""
+    expect_default(layer, "return_attention_weights", value, (None,), _WEIGHTS)
 
 
 def channel_pair(in_channels: Any) -> tuple[int, int]:

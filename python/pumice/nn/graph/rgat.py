@@ -9,10 +9,12 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
+from ..._keywords import understands
 from ...graph import Graph
-from ...typed_graph import TypedGraph, TypedRows
+from ...ops.typed_linear import softmax_in_segments, through_segments
+from ...typed_graph import Segmented, TypedGraph, over_edges
 from .edges import as_typed_graph, check_attributes, check_features, check_size_of
-from .parameters import block_diagonal, check_blocks, check_choice, check_input, glorot_
+from .parameters import PYG, block_diagonal, check_blocks, check_choice, check_input, glorot_, refuse_attention_weights
 
 _MECHANISMS = ("across-relation", "within-relation")
 
@@ -51,6 +53,7 @@ class RGATConv(torch.nn.Module):
         torch.Size([3, 8])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int,
@@ -138,29 +141,33 @@ class RGATConv(torch.nn.Module):
         edge_type: Tensor | None = None,
         edge_attr: Tensor | None = None,
         size: tuple[int, int] | None = None,
+        return_attention_weights: bool | None = None,
     ) -> Tensor:
-        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]."""
+        """[N, in_channels] to [N, heads · out_channels] or [N, out_channels]; without PyG's return_attention_weights."""
+        if return_attention_weights is not None:
+            refuse_attention_weights("RGATConv", return_attention_weights)
         check_features("x", x)
         check_input("RGATConv", "x", x, self.q, self.in_channels)
         check_size_of(size, x.shape[0])
         graph = as_typed_graph(edge_index, edge_type, x.shape[0], x.shape[0], self.num_relations)
-        sides = graph.gather.derived("sides", lambda _: _sides(graph))
+        sides = graph.derived("sides", _sides)
         matrices = self.matrices()
         # q · (W x) is (W q) · x: rows of nodes become one number for each head.
-        of_targets = ops.typed_linear(x[sides.target], matrices @ self.q, graph.segments)
-        of_sources = ops.typed_linear(x[sides.source], matrices @ self.k, sides.by_source)
-        scores = of_targets[sides.segment] + of_sources[sides.segment_by_source]
+        of_targets = through_segments(sides.targets, x, matrices @ self.q)
+        of_sources = through_segments(sides.sources, x, matrices @ self.k)
+        scores = of_targets + of_sources
         of_edges = self._edge_scores(edge_attr, graph)
         if of_edges is not None:
             scores = scores + of_edges
         scores = torch.nn.functional.leaky_relu(scores, self.negative_slope)
-        rows = graph.gather if self.attention_mechanism == "within-relation" else sides.edges
-        shares = torch.nn.functional.dropout(ops.edge_softmax(rows, scores), self.dropout, self.training)
-        messages = []
-        for head, matrix in enumerate(matrices.split(self.out_channels, 2)):
-            gathered = ops.spmm(graph.gather, x, shares[:, head])
-            messages.append(ops.typed_linear(gathered, matrix, graph.segments))
-        output = ops.spmm(graph.scatter, torch.stack(messages, 1))
+        within = self.attention_mechanism == "within-relation"
+        shares = softmax_in_segments(graph, scores) if within else ops.edge_softmax(sides.edges, scores)
+        shares = torch.nn.functional.dropout(shares, self.dropout, self.training)
+        of_heads = [
+            ops.rgms(graph, x, matrix, shares[:, head])
+            for head, matrix in enumerate(matrices.split(self.out_channels, 2))
+        ]
+        output = torch.stack(of_heads, 1)
         output = output.flatten(1) if self.concat else output.mean(1)
         return output if self.bias is None else output + self.bias.to(output.dtype)
 
@@ -170,7 +177,7 @@ class RGATConv(torch.nn.Module):
             return None
         if self.lin_edge is None or self.e is None:
             raise _C.UserError("edge_attr is given to a layer without edge_dim: make it with their number of channels")
-        attributes = check_attributes(attributes, graph.gather, self.edge_dim)
+        attributes = check_attributes(attributes, graph, self.edge_dim)
         check_input("RGATConv", "edge_attr", attributes, self.e, None)
         return torch.nn.functional.linear(attributes, self.e.t() @ self.lin_edge.weight)
 
@@ -179,23 +186,14 @@ class RGATConv(torch.nn.Module):
 
 
 class _Sides(NamedTuple):
-    """Pairs of a relation and a target are the segments of a typed graph; those of a relation and a source are numbered
-    in the same way, so that what a node brings to scores is computed once for each."""
+    """What gives each edge the numbers of its two nodes, computed once for each pair of a relation and a node."""
 
-    target: Tensor  # int64 [segments]
-    segment: Tensor  # int64 [E]
-    source: Tensor  # int64 [segments by source]
-    segment_by_source: Tensor  # int64 [E]
-    by_source: TypedRows
+    targets: Segmented
+    sources: Segmented
     edges: Graph  # of all relations, in the order they were given in
 
 
 def _sides(graph: TypedGraph) -> _Sides:
-    source, segment = graph.gather.edge_index
-    target = graph.scatter.edge_index[1]
-    to = target[segment]
-    kind = graph.kind_of_segment()[segment]
-    back = TypedGraph(torch.stack([to, source]), kind, (graph.rows, graph.columns), graph.relations)
-    edges = Graph(torch.stack([source, to]), (graph.columns, graph.rows))
-    by_source = back.gather.edge_index[1]
-    return _Sides(target, segment, back.scatter.edge_index[1], by_source, back.segments, edges)
+    edge_index = graph.edge_index
+    back = TypedGraph(edge_index.flip(0), graph.edge_type, (graph.rows, graph.columns), graph.relations)
+    return _Sides(over_edges(graph), over_edges(back), Graph(edge_index, (graph.columns, graph.rows)))

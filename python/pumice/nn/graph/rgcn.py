@@ -9,11 +9,12 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
-from ...graph import Graph
-from ...typed_graph import TypedGraph
+from ..._keywords import understands
+from ...ops.typed_linear import through_segments
+from ...typed_graph import TypedGraph, from_matrices
 from .edges import as_typed_graph, check_features, pair_of
 from .node_numbers import check_numbers, is_numbers
-from .parameters import block_diagonal, channel_pair, check_aggr, check_blocks, check_input, glorot_
+from .parameters import PYG, block_diagonal, channel_pair, check_aggr, check_blocks, check_input, glorot_
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "sum": "sum", "add": "sum"}
 
@@ -44,6 +45,7 @@ class RGCNConv(torch.nn.Module):
         torch.Size([3, 4])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int | tuple[int, int],
@@ -144,16 +146,8 @@ class RGCNConv(torch.nn.Module):
         """Rows of the matrices are what sources bring."""
         if self.num_blocks is not None:
             raise _C.UserError("block-diagonal weights take features, and x is numbers of nodes: give num_bases")
-        of_sources = self.matrices()[:, numbers.long()]
-        gather = graph.gather.derived("from rows of matrices", lambda _: _from_matrices(graph))
-        return ops.spmm(graph.scatter, ops.spmm(gather, of_sources.flatten(0, 1), reduce=reduce))
+        of_sources = self.matrices()[:, numbers.long()].flatten(0, 1)
+        return through_segments(graph.derived("from rows of matrices", from_matrices), of_sources, None, None, reduce)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, num_relations={self.num_relations}"
-
-
-def _from_matrices(graph: TypedGraph) -> Graph:
-    """What gathers from rows of matrices [relations · sources] instead of from features."""
-    source, segment = graph.gather.edge_index
-    row = graph.kind_of_segment()[segment] * graph.columns + source
-    return Graph(torch.stack([row, segment]), (graph.relations * graph.columns, graph.segments.rows))

@@ -8,9 +8,10 @@ from torch.nn.functional import linear
 
 from ... import ops
 from ..._checks import true_or_false, whole_number
+from ..._keywords import understands
 from ...graph import Graph
 from .edges import messages_of
-from .parameters import channel_pair, check_aggr, check_inputs, is_plain
+from .parameters import PYG, channel_pair, check_aggr, check_inputs, is_plain
 
 _REDUCTIONS = {"mean": "mean", "max": "max", "min": "min", "sum": "sum", "add": "sum"}
 _LINEAR = ("mean", "sum", "add")
@@ -40,6 +41,7 @@ class SAGEConv(torch.nn.Module):
         torch.Size([3, 4])
     """
 
+    @understands(PYG)
     def __init__(
         self,
         in_channels: int | tuple[int, int],

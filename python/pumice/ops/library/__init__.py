@@ -17,6 +17,7 @@ from . import (  # noqa: F401  (registers the operators)
     normalization,
     pooling,
     processes,
+    rgms,
     rows,
     scores,
     sites,
