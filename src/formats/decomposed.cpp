@@ -11,8 +11,10 @@
 namespace pumice {
 namespace {
 
+/// On a device too, where nobody reads it here.
 template <class T> std::span<const T> list_of(const Tensor& tensor) {
-  return tensor.defined() ? tensor.span<T>() : std::span<const T>();
+  if (!tensor.defined()) return {};
+  return {tensor.data<T>(), static_cast<std::size_t>(tensor.elements())};
 }
 
 /// As errors name a part.
@@ -95,6 +97,20 @@ Decomposed::Decomposed(DecomposedLists lists) : lists_(std::move(lists)) {
   list_lines();
 }
 
+Decomposed::Decomposed(DecomposedLists lists, PartTable table)
+    : lists_(std::move(lists)), table_(std::move(table)) {
+  PUMICE_ENSURES(device().kind == DeviceKind::cuda, "a table of parts on ", to_string(device()));
+  for (const Part& part : lists_.parts)
+    views_.push_back(part.view());
+}
+
+PartTableRef Decomposed::table() const {
+  PartTableRef table = table_.ref;
+  table.row_begin = lists_.row_begin.data();
+  table.place = lists_.place.size() > 0 ? lists_.place.data() : nullptr;
+  return table;
+}
+
 void Decomposed::list_lines() {
   const auto for_lines = [&](auto&& body) {
     for (std::size_t part = 0; part < views_.size(); ++part) {
@@ -120,6 +136,10 @@ void Decomposed::list_lines() {
 }
 
 Csr csr(const Decomposed& decomposed) {
+  if (decomposed.device().kind != DeviceKind::cpu) {
+    const Csr here = csr(copy_to_host(decomposed, decomposed.stream()));
+    return copy_to(decomposed.stream(), here.view());
+  }
   const std::span<const std::int64_t> place = decomposed.place();
   Tensor row({decomposed.entries()}, DType::i32), column({decomposed.entries()}, DType::i32);
   const auto rows = row.span<std::int32_t>(), columns = column.span<std::int32_t>();

@@ -69,10 +69,19 @@ void check_entries(const Decomposed& decomposed, const char* op, Check&& check) 
 }   // namespace
 
 void validate(const Decomposed& decomposed, const char* op) {
+  if (decomposed.device().kind != DeviceKind::cpu)
+    return validate(copy_to_host(decomposed, decomposed.stream()), op);
   check_entries(decomposed, op, [](auto...) {});
 }
 
 void validate(const Decomposed& decomposed, const CsrView& pattern, const char* op) {
+  PUMICE_EXPECTS(decomposed.device() == pattern.device, op, ": the parts are on ",
+                 to_string(decomposed.device()), " and the pattern on ", to_string(pattern.device),
+                 ": give both of one device");
+  if (decomposed.device().kind != DeviceKind::cpu) {
+    const Csr here = copy_to_host(pattern, decomposed.stream());
+    return validate(copy_to_host(decomposed, decomposed.stream()), here.view(), op);
+  }
   check_pattern(pattern, op);
   PUMICE_EXPECTS(decomposed.rows() == pattern.rows && decomposed.columns() == pattern.columns &&
                      decomposed.entries() == pattern.entries(),

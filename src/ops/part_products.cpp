@@ -4,6 +4,7 @@
 #include <pumice/core/error.hpp>
 #include <pumice/kernels/part_products.hpp>
 
+#include "ops/cuda/part_products.hpp"
 #include "ops/pattern_checks.hpp"
 
 namespace pumice {
@@ -13,7 +14,10 @@ namespace {
 CsrView size_of_pattern(const Decomposed& parts, const char* op) {
   PUMICE_EXPECTS(static_cast<std::int64_t>(parts.row_begin().size()) == parts.rows() + 1, op,
                  ": this Decomposed is empty: give what formats:: functions return");
-  return {.rows = parts.rows(), .columns = parts.columns(), .row_begin = parts.row_begin()};
+  return {.rows = parts.rows(),
+          .columns = parts.columns(),
+          .row_begin = parts.row_begin(),
+          .device = parts.device()};
 }
 
 }   // namespace
@@ -29,13 +33,14 @@ SpmmResult spmm(const Decomposed& parts, ConstTensorView values, ConstTensorView
   result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
   if (checks::picks(reduction))
     result.source = places.source.make(shape, DType::i64, features.stream(), "places.source");
-  gather_reduce(
-      PartReduceArguments{.parts = parts,
-                          .values = weights,
-                          .features = features,
-                          .output = result.output.view(),
-                          .source = result.source.defined() ? result.source.view() : TensorView{}},
-      reduction);
+  const PartReduceArguments arguments{
+      .parts = parts,
+      .values = weights,
+      .features = features,
+      .output = result.output.view(),
+      .source = result.source.defined() ? result.source.view() : TensorView{}};
+  checks::is_on_device(size) ? cuda::spmm(arguments, reduction)
+                             : gather_reduce(arguments, reduction);
   return result;
 }
 
@@ -49,7 +54,9 @@ Tensor sddmm(const Decomposed& parts, ConstTensorView left, ConstTensorView righ
   checks::extent(right, 1, left.extent(1), op, "right", "as left has");
   checks::head_count(heads, left.extent(1), op);
   Tensor result = place.make({parts.entries(), heads}, left.dtype(), left.stream());
-  edge_dot(PartDotArguments{.parts = parts, .left = left, .right = right, .output = result.view()});
+  const PartDotArguments arguments{
+      .parts = parts, .left = left, .right = right, .output = result.view()};
+  checks::is_on_device(size) ? cuda::sddmm(arguments) : edge_dot(arguments);
   return result;
 }
 

@@ -14,6 +14,7 @@
 
 #include <pumice/core/buffer.hpp>
 #include <pumice/core/tensor.hpp>
+#include <pumice/formats/part_table.hpp>
 #include <pumice/graphs/csr.hpp>
 
 namespace pumice {
@@ -32,7 +33,7 @@ struct PartShape {
   friend bool operator==(const PartShape&, const PartShape&) = default;
 };
 
-/// Looks at a part on the CPU.
+/// Looks at a part; of one on a device only its sizes are for the host.
 struct PartView {
   PartShape shape{};
   std::span<const std::int32_t> row{};          // [lines] line l: rows row[l] · block_rows and on
@@ -89,47 +90,67 @@ struct DecomposedLists {
   Buffer<std::int64_t> place;
 };
 
-/// Owns what a pattern was cut into, on the CPU.
+/// Owns what a pattern was cut into.
 class Decomposed {
  public:
   Decomposed() = default;
   /// UserError where lists of a part do not fit each other, or a line is of no row; `validate`
   /// looks at the entries too. O(lines · block_rows + rows).
   explicit Decomposed(DecomposedLists lists);
+  /// Of lists that fit each other, on a device; `table`: of parts whose slots are single entries.
+  Decomposed(DecomposedLists lists, PartTable table);
 
+  Device device() const { return stream().device; }
+  /// The stream its memory is ordered by.
+  StreamView stream() const { return lists_.row_begin.stream(); }
   std::int64_t rows() const { return lists_.rows; }
   std::int64_t columns() const { return lists_.columns; }
   std::int64_t entries() const { return lists_.entries; }
   const std::vector<Part>& parts() const { return lists_.parts; }
   /// Valid as long as this, as all that follows.
   std::span<const PartView> views() const { return views_; }
-  std::span<const std::int64_t> row_begin() const { return lists_.row_begin.span(); }
-  std::span<const std::int64_t> place() const { return lists_.place.span(); }
-  /// The lines that hold entries of a row, in the order of parts.
+  std::span<const std::int64_t> row_begin() const { return list_of(lists_.row_begin); }
+  std::span<const std::int64_t> place() const { return list_of(lists_.place); }
+  /// What products on a device go over; without ranges on the CPU and for blocks of several
+  /// positions.
+  PartTableRef table() const;
+  /// The lines that hold entries of a row, in the order of parts. On the CPU.
   std::span<const PartLine> lines_of(std::int64_t row) const {
     const std::int64_t begin = line_begin_[row];
     return {lines_.data() + begin, static_cast<std::size_t>(line_begin_[row + 1] - begin)};
   }
 
  private:
+  /// On a device too, where nobody reads it here.
+  static std::span<const std::int64_t> list_of(const Buffer<std::int64_t>& buffer) {
+    return {buffer.data(), static_cast<std::size_t>(buffer.size())};
+  }
   void list_lines();
 
   DecomposedLists lists_;
   std::vector<PartView> views_;
   Buffer<std::int64_t> line_begin_;   // [rows + 1]
   Buffer<PartLine> lines_;
+  PartTable table_;
 };
+
+/// A copy of parts on the CPU where `stream` runs. Waits for it, and raises what went wrong there.
+Decomposed copy_to(StreamView stream, const Decomposed& decomposed);
+
+/// A copy on the CPU of parts on the device of `stream`. Waits for it, and raises what went wrong
+/// there.
+Decomposed copy_to_host(const Decomposed& decomposed, StreamView stream);
 
 /// UserError, in the name of `op` and naming part, place and value, unless every entry stands in
 /// just one position, in range, padding holds none and comes last in a line, and lines ascend by
-/// row. O(positions).
+/// row. O(positions). Of parts on a device a copy is looked at, which waits.
 void validate(const Decomposed& decomposed, const char* op = "validate");
 
 /// The same, and that every entry is where the pattern has it.
 void validate(const Decomposed& decomposed, const CsrView& pattern, const char* op = "validate");
 
-/// The pattern again; entries keep their numbers, and their order within a row. O(positions +
-/// rows).
+/// The pattern again, where the parts are; entries keep their numbers, and their order within a
+/// row. O(positions + rows). On a device it waits, since it is made on the CPU.
 Csr csr(const Decomposed& decomposed);
 
 }   // namespace pumice

@@ -15,6 +15,11 @@ std::span<const jit::KernelGroup> formats_kernels() {
         .text = "#include <pumice/formats/identity_pairs.h>\n"
                 "#include <pumice/formats/pair_lists.h>\n"},
        {"count_pairs", "identity_pairs", "sum_pairs", "write_pairs"}},
+      {{.name = "part tables",
+        .text = "#include <pumice/formats/part_table.h>\n"
+                "#include <pumice/grid/scan.h>\n"},
+       {"bound_parts", "count_pieces", "list_bare_rows", "list_pieces", "scan_counts",
+        "share_rows"}},
   };
   return groups;
 }
