@@ -5,17 +5,31 @@
 #include <limits>
 #include <utility>
 
+#include <pumice/core/allocator.hpp>
 #include <pumice/core/error.hpp>
 
 #include "formats/cpu/cut_parts.hpp"
+#include "formats/cuda/part_cut.hpp"
+#include "formats/cut_checks.hpp"
 #include "graphs/entry_numbers.hpp"
 
 namespace pumice::formats {
 namespace {
 
-Decomposed one_part(const CsrView& pattern, const PartShape& shape, const char* op,
-                    const EdgeTypes& types = {}) {
-  cpu::check_cuttable(pattern, op);
+jit::DeviceRunner runner_on(StreamView stream) {
+  return {stream, default_allocator(stream.device)};
+}
+
+Decomposed one_part(const CsrView& pattern, const PartShape& shape, StreamView stream,
+                    const char* op, const EdgeTypes& types = {}) {
+  check_cuttable(pattern, stream, op);
+  if (stream.device.kind != DeviceKind::cpu) {
+    jit::DeviceRunner runner = runner_on(stream);
+    return cuda::cut(runner, pattern, std::span(&shape, 1),
+                     {.type = cuda::types_by_place(runner, pattern, types, op),
+                      .types = types.type.defined() ? types.count : 0},
+                     op);
+  }
   return cpu::cut(pattern, std::span(&shape, 1),
                   {.type = cpu::types_by_place(pattern, types, op),
                    .types = types.type.defined() ? types.count : 0},
@@ -82,42 +96,53 @@ Decomposed whole(std::int64_t rows, std::int64_t columns, Part part, const char*
 
 }   // namespace
 
-Decomposed identity(const CsrView& pattern) {
-  return one_part(pattern, {.all_rows = true}, "identity");
+Decomposed identity(const CsrView& pattern, StreamView stream) {
+  return one_part(pattern, {.all_rows = true}, stream, "identity");
 }
 
-Decomposed dcsr(const CsrView& pattern) {
-  return one_part(pattern, {}, "dcsr");
+Decomposed dcsr(const CsrView& pattern, StreamView stream) {
+  return one_part(pattern, {}, stream, "dcsr");
 }
 
-Decomposed padded_csr(const CsrView& pattern, std::int64_t multiple) {
-  return one_part(pattern, {.multiple = multiple, .all_rows = true}, "padded_csr");
+Decomposed padded_csr(const CsrView& pattern, std::int64_t multiple, StreamView stream) {
+  return one_part(pattern, {.multiple = multiple, .all_rows = true}, stream, "padded_csr");
 }
 
-Decomposed ell(const CsrView& pattern, std::int64_t width) {
-  cpu::check_cuttable(pattern, "ell");
+Decomposed ell(const CsrView& pattern, std::int64_t width, StreamView stream) {
+  check_cuttable(pattern, stream, "ell");
   std::int64_t longest = 1;
-  for (std::int64_t row = 0; row < pattern.rows; ++row)
-    longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
-  return one_part(pattern, {.width = width == 0 ? longest : width}, "ell");
+  if (width == 0 && stream.device.kind != DeviceKind::cpu) {
+    jit::DeviceRunner runner = runner_on(stream);
+    longest = std::max(longest, cuda::measure_rows(runner, pattern).longest);
+  } else if (width == 0) {
+    for (std::int64_t row = 0; row < pattern.rows; ++row)
+      longest = std::max(longest, pattern.end_of(row) - pattern.begin_of(row));
+  }
+  return one_part(pattern, {.width = width == 0 ? longest : width}, stream, "ell");
 }
 
-Decomposed bsr(const CsrView& pattern, std::int64_t block_rows, std::int64_t block_columns) {
-  return one_part(
-      pattern, {.block_rows = block_rows, .block_columns = block_columns, .all_rows = true}, "bsr");
+Decomposed bsr(const CsrView& pattern, std::int64_t block_rows, std::int64_t block_columns,
+               StreamView stream) {
+  return one_part(pattern,
+                  {.block_rows = block_rows, .block_columns = block_columns, .all_rows = true},
+                  stream, "bsr");
 }
 
-Decomposed dbsr(const CsrView& pattern, std::int64_t block_rows, std::int64_t block_columns) {
-  return one_part(pattern, {.block_rows = block_rows, .block_columns = block_columns}, "dbsr");
+Decomposed dbsr(const CsrView& pattern, std::int64_t block_rows, std::int64_t block_columns,
+                StreamView stream) {
+  return one_part(pattern, {.block_rows = block_rows, .block_columns = block_columns}, stream,
+                  "dbsr");
 }
 
-Decomposed sr_bcrs(const CsrView& pattern, std::int64_t rows, std::int64_t group) {
-  return one_part(pattern, {.block_rows = rows, .multiple = group, .all_rows = true}, "sr_bcrs");
+Decomposed sr_bcrs(const CsrView& pattern, std::int64_t rows, std::int64_t group,
+                   StreamView stream) {
+  return one_part(pattern, {.block_rows = rows, .multiple = group, .all_rows = true}, stream,
+                  "sr_bcrs");
 }
 
-Decomposed csf(const CsrView& pattern, const EdgeTypes& types) {
+Decomposed csf(const CsrView& pattern, const EdgeTypes& types, StreamView stream) {
   PUMICE_EXPECTS(types.type.defined(), "csf: no types: give the type of each entry");
-  return one_part(pattern, {}, "csf", types);
+  return one_part(pattern, {}, stream, "csf", types);
 }
 
 Decomposed blocks(std::int64_t rows, std::int64_t columns, std::int64_t block_rows,
@@ -176,7 +201,7 @@ Decomposed decompose(const CsrView& pattern, std::span<const PartShape> shapes,
                      const std::function<std::int64_t(const Entry&)>& part_of,
                      const EdgeTypes& types) {
   constexpr const char* kOp = "decompose";
-  cpu::check_cuttable(pattern, kOp);
+  check_cuttable(pattern, {}, kOp);
   cpu::Assignment assignment{.part = Buffer<std::int32_t>(pattern.entries()),
                              .type = cpu::types_by_place(pattern, types, kOp),
                              .types = types.type.defined() ? types.count : 0};
@@ -195,9 +220,33 @@ Decomposed decompose(const CsrView& pattern, std::span<const PartShape> shapes,
   return cpu::cut(pattern, shapes, assignment, kOp);
 }
 
+Decomposed decompose(const CsrView& pattern, std::span<const PartShape> shapes,
+                     ConstTensorView part_of, const EdgeTypes& types, StreamView stream) {
+  constexpr const char* kOp = "decompose";
+  check_cuttable(pattern, stream, kOp);
+  PUMICE_EXPECTS(part_of.dtype() == DType::i64 && part_of.rank() == 1 &&
+                     part_of.rows() == pattern.entries() && part_of.device() == pattern.device,
+                 kOp, ": parts are ", name_of(part_of.dtype()), ' ', to_string(part_of.shape()),
+                 " on ", to_string(part_of.device()), ": give i64 [", pattern.entries(),
+                 "], one for each entry, where the pattern is");
+  if (stream.device.kind == DeviceKind::cpu) {
+    const std::span<const std::int64_t> part = part_of.span<std::int64_t>();
+    return decompose(
+        pattern, shapes,
+        [&](const Entry& entry) { return part[static_cast<std::size_t>(entry.place)]; }, types);
+  }
+  jit::DeviceRunner runner = runner_on(stream);
+  return cuda::cut(runner, pattern, shapes,
+                   {.part = cuda::parts_by_place(runner, pattern, part_of,
+                                                 static_cast<std::int64_t>(shapes.size()), kOp),
+                    .type = cuda::types_by_place(runner, pattern, types, kOp),
+                    .types = types.type.defined() ? types.count : 0},
+                   kOp);
+}
+
 Decomposed decompose(const CsrView& pattern, std::vector<Part> parts) {
   constexpr const char* kOp = "decompose";
-  cpu::check_cuttable(pattern, kOp);
+  check_cuttable(pattern, {}, kOp);
   Decomposed made(cpu::lists_of(pattern, std::move(parts)));
   validate(made, pattern, kOp);
   return made;

@@ -195,10 +195,9 @@ TEST(Decompositions, RefuseWhatDoesNotFit) {
             "blocks: block_column[0] = 3 where there are 3: give numbers from 0 on");
   CsrView elsewhere = view;
   elsewhere.device = {DeviceKind::cuda, 0};
-  EXPECT_EQ(
-      message_of([&] { formats::dcsr(elsewhere); }),
-      "dcsr: the pattern is on cuda:0: patterns are cut on the CPU, where copy_to_host brings "
-      "it");
+  EXPECT_EQ(message_of([&] { formats::dcsr(elsewhere); }),
+            "dcsr: the pattern is on cuda:0 and the stream on cpu: give a stream of the pattern's "
+            "device");
 }
 
 TEST(Decompositions, WhatWouldBeNearlyAllPaddingIsRefused) {

@@ -4,7 +4,7 @@
 //   PUMICE_ALL_SPECS=1 pumice_kernels_test --gtest_filter='*SpecCompile*'
 //
 // or those whose names begin with "gather_reduce" with PUMICE_ALL_SPECS=gather_reduce.
-// Covers tile_source, gradient_source and entry_source of src/kernels/cuda.
+// Covers tile_source, gradient_source, entry_source and part_source of src/kernels/cuda.
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
@@ -20,6 +20,7 @@
 #include "kernels/cuda/entry_launch.hpp"
 #include "kernels/cuda/entry_source.hpp"
 #include "kernels/cuda/gradient_source.hpp"
+#include "kernels/cuda/part_source.hpp"
 #include "kernels/cuda/tile_source.hpp"
 #include "plan/space/gradient_table.hpp"
 #include "plan/space/tile_table.hpp"
@@ -56,6 +57,27 @@ void add_scores(ElementType type, std::int64_t channels, std::vector<jit::Source
       }
     }
   }
+}
+
+/// Kernels over the parts of a pattern.
+void add_parts(ElementType type, std::int64_t channels, std::vector<jit::Source>& sources) {
+  const EntrySchedule schedule = cuda::entry_schedule(type, channels);
+  for (const auto operation : {EntryOperation::sum, EntryOperation::most}) {
+    for (const int values : {0, 1, 2, 3}) {   // none, one an entry, by head, by whole heads
+      for (const bool numbered : {false, true}) {
+        const GatherPartsSpec spec{.reduce = {.type = type,
+                                              .operation = operation,
+                                              .weighted = values > 0,
+                                              .headed = values > 1,
+                                              .whole_heads = values > 2,
+                                              .numbered = numbered,
+                                              .schedule = schedule}};
+        sources.push_back({cuda::part_name(spec), cuda::part_source(spec)});
+      }
+    }
+  }
+  const DotPartsSpec spec{.type = type, .schedule = schedule};
+  sources.push_back({cuda::part_name(spec), cuda::part_source(spec)});
 }
 
 std::vector<jit::Source> sources_for(std::uint32_t architecture) {
@@ -98,6 +120,7 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
         sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
       }
       add_scores(type, channels, sources);
+      add_parts(type, channels, sources);
     }
   }
   return sources;

@@ -11,15 +11,12 @@
 #include <pumice/core/error.hpp>
 
 #include "formats/cpu/sorted_places.hpp"
+#include "formats/cut_checks.hpp"
 #include "formats/part_positions.hpp"
 #include "graphs/entry_numbers.hpp"
 
 namespace pumice::cpu {
 namespace {
-
-/// A format that takes more positions for an entry is refused, above so many (half a gigabyte).
-constexpr std::int64_t kMostPositionsOfEntry = 64;
-constexpr std::int64_t kFewPositions = std::int64_t{1} << 26;
 
 constexpr std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
@@ -55,7 +52,7 @@ class PartCut {
       const std::int64_t own = lines_of(needed);
       lines += own;
       slots += shape_.width > 0 ? own * shape_.width : needed;
-      expect_not_all_padding(slots);
+      check_padding(slots, shape_, source_.pattern.entries(), source_.op);
     });
     Part part{.shape = shape_,
               .row = Tensor({lines}, DType::i32),
@@ -78,15 +75,6 @@ class PartCut {
   }
   std::int64_t block_column(std::int64_t place) const {
     return source_.column_of(place) / shape_.block_columns;
-  }
-
-  void expect_not_all_padding(std::int64_t slots) const {
-    const std::int64_t entries = std::max<std::int64_t>(source_.pattern.entries(), 1);
-    const std::int64_t most = std::max(kFewPositions, kMostPositionsOfEntry * entries);
-    PUMICE_EXPECTS(slots <= most / shape_.positions(), source_.op, ": more than ", most,
-                   " positions for ", source_.pattern.entries(),
-                   " entries, nearly all of them padding: give a smaller width or smaller blocks, "
-                   "or take hyb or dcsr");
   }
 
   /// body(type, row of blocks, places) for each run that has lines.
@@ -197,26 +185,10 @@ Buffer<std::int64_t> places_by_number(const CsrView& pattern) {
 
 }   // namespace
 
-void check_cuttable(const CsrView& pattern, const char* op) {
-  PUMICE_EXPECTS(pattern.device.kind == DeviceKind::cpu, op, ": the pattern is on ",
-                 to_string(pattern.device),
-                 ": patterns are cut on the CPU, where copy_to_host brings it");
-  PUMICE_EXPECTS(static_cast<std::int64_t>(pattern.row_begin.size()) == pattern.rows + 1 &&
-                     pattern.row_begin.back() == pattern.entries(),
-                 op, ": a pattern of ", pattern.rows, " rows has ", pattern.row_begin.size(),
-                 " bounds and ", pattern.entries(), " columns: give the view of a Csr");
-}
-
 Buffer<std::int32_t> types_by_place(const CsrView& pattern, const formats::EdgeTypes& types,
                                     const char* op) {
+  check_types(pattern, types, op);
   if (!types.type.defined()) return {};
-  PUMICE_EXPECTS(types.type.rank() == 1 && types.type.rows() == pattern.entries() &&
-                     (types.type.dtype() == DType::i32 || types.type.dtype() == DType::i64),
-                 op, ": types are ", name_of(types.type.dtype()), ' ',
-                 to_string(types.type.shape()), ": give i32 or i64 [", pattern.entries(),
-                 "], one for each entry");
-  PUMICE_EXPECTS(types.count >= 0 && types.count <= std::numeric_limits<std::int32_t>::max(), op,
-                 ": ", types.count, " types: give 0 to 2147483647");
   Buffer<std::int32_t> made(pattern.entries());
   with_numbers(types.type, [&](auto type) {
     check_numbers(type, types.count, op, "types");

@@ -17,9 +17,6 @@ struct Assignment {
   std::int64_t types = 0;
 };
 
-/// UserError, in the name of `op`, unless the pattern is on the CPU and its lists fit.
-void check_cuttable(const CsrView& pattern, const char* op);
-
 /// [entries] by place, checked; empty without types.
 Buffer<std::int32_t> types_by_place(const CsrView& pattern, const formats::EdgeTypes& types,
                                     const char* op);

@@ -15,6 +15,10 @@ std::span<const jit::KernelGroup> formats_kernels() {
         .text = "#include <pumice/formats/identity_pairs.h>\n"
                 "#include <pumice/formats/pair_lists.h>\n"},
        {"count_pairs", "identity_pairs", "sum_pairs", "write_pairs"}},
+      {{.name = "part cuts", .text = "#include <pumice/formats/part_cut.h>\n"},
+       {"bound_cut", "bound_lists", "bucket_entries", "check_given", "count_slots", "fill_lines",
+        "fill_slots", "key_blocks", "key_lines", "key_shares", "list_places", "list_rows",
+        "list_runs", "measure_rows", "size_runs"}},
       {{.name = "part tables",
         .text = "#include <pumice/formats/part_table.h>\n"
                 "#include <pumice/grid/scan.h>\n"},

@@ -5,11 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include <pumice/core/allocator.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/formats/decompositions.hpp>
 
 #include "formats/cpu/cut_parts.hpp"
 #include "formats/cpu/sorted_places.hpp"
+#include "formats/cuda/part_cut.hpp"
+#include "formats/cut_checks.hpp"
 
 namespace pumice::formats {
 namespace {
@@ -17,11 +20,20 @@ namespace {
 constexpr const char* kOp = "hyb";
 constexpr std::int64_t kMostParts = std::int64_t{1} << 20;
 
-/// 1, 2, 4, … up to the first that is at least the mean of rows that have entries.
-std::vector<std::int64_t> widths_for(const CsrView& pattern) {
+std::int64_t rows_with_entries(const CsrView& pattern, StreamView stream) {
+  if (stream.device.kind != DeviceKind::cpu) {
+    jit::DeviceRunner runner(stream, default_allocator(stream.device));
+    return cuda::measure_rows(runner, pattern).filled;
+  }
   std::int64_t rows = 0;
   for (std::int64_t row = 0; row < pattern.rows; ++row)
     rows += pattern.end_of(row) > pattern.begin_of(row) ? 1 : 0;
+  return rows;
+}
+
+/// 1, 2, 4, … up to the first that is at least the mean of rows that have entries.
+std::vector<std::int64_t> widths_for(const CsrView& pattern, StreamView stream) {
+  const std::int64_t rows = rows_with_entries(pattern, stream);
   std::vector<std::int64_t> widths{1};
   while (widths.back() * rows < pattern.entries())
     widths.push_back(2 * widths.back());
@@ -78,18 +90,26 @@ Buffer<std::int32_t> parts_by_place(const CsrView& pattern, const HybOptions& op
 
 }   // namespace
 
-Decomposed hyb(const CsrView& pattern, const HybOptions& options, const EdgeTypes& types) {
-  cpu::check_cuttable(pattern, kOp);
+Decomposed hyb(const CsrView& pattern, const HybOptions& options, const EdgeTypes& types,
+               StreamView stream) {
+  check_cuttable(pattern, stream, kOp);
   HybOptions used = options;
-  if (used.widths.empty()) used.widths = widths_for(pattern);
+  if (used.widths.empty()) used.widths = widths_for(pattern, stream);
   check_options(used);
-  cpu::Assignment assignment{.type = cpu::types_by_place(pattern, types, kOp)};
-  if (types.type.defined()) assignment.types = types.count;
-  assignment.part = parts_by_place(pattern, used, assignment.type, assignment.types);
   std::vector<PartShape> shapes;
   for (std::int64_t share = 0; share < used.column_parts; ++share)
     for (const std::int64_t width : used.widths)
       shapes.push_back({.width = width});
+  if (stream.device.kind != DeviceKind::cpu) {
+    jit::DeviceRunner runner(stream, default_allocator(stream.device));
+    cuda::PartAssignment assignment{.type = cuda::types_by_place(runner, pattern, types, kOp),
+                                    .types = types.type.defined() ? types.count : 0};
+    assignment.part = cuda::hyb_parts(runner, pattern, used, assignment.type, assignment.types);
+    return cuda::cut(runner, pattern, shapes, assignment, kOp);
+  }
+  cpu::Assignment assignment{.type = cpu::types_by_place(pattern, types, kOp)};
+  if (types.type.defined()) assignment.types = types.count;
+  assignment.part = parts_by_place(pattern, used, assignment.type, assignment.types);
   return cpu::cut(pattern, shapes, assignment, kOp);
 }
 
