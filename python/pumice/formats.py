@@ -12,7 +12,7 @@ from torch import Tensor
 
 from . import _C
 from ._checks import kind_of, whole_number
-from ._tensors import check_tensor
+from ._tensors import check_tensor, numbered_device
 from .graph import Graph, check_graph
 
 __all__ = ["Decomposition", "Part", "Shape", "block_mask", "blocks_of", "decompose"]
@@ -93,9 +93,10 @@ class Part:
 
 
 class Decomposition:
-    """A graph cut into parts, which `decompose` makes; `ops.spmm` and `ops.sddmm` take it in place of the graph, on the
-    CPU. Entries have the numbers that they have in the graph, so values and gradients are the same tensors for both,
-    and gradients go over the graph.
+    """A graph cut into parts, which `decompose` makes; `ops.spmm` and `ops.sddmm` take it in place of the graph. On a
+    GPU they take parts of single entries, in one launch, and one more where rows are in several lines; parts of blocks
+    are converted and checked there. Entries have the numbers that they have in the graph, so values and gradients are
+    the same tensors for both, and gradients go over the graph.
 
     Raises:
         UserError: where it is called itself.
@@ -147,8 +148,28 @@ class Decomposition:
             made.append(Part(shape, row, column, entry, begin, types))
         return made
 
+    @property
+    def device(self) -> torch.device:
+        """Where its parts lie, and features and values have to."""
+        return torch.device(self._parts.device)
+
+    def to(self, device: torch.device | str) -> Decomposition:
+        """The same parts of the same graph on another device; itself where it is there already. Waits for a GPU, where
+        it goes to one or comes from one."""
+        device = numbered_device(device)
+        if device == self.device:
+            return self
+        return Decomposition._of(self._parts.copy_to(str(device)), None if self._graph is None else self._graph.to(device))
+
+    def validate(self) -> None:
+        """Raises UserError, naming part, place and value, unless every entry is in just one position, in range, padding
+        holds none and comes last in a line, and lines ascend by row. Of parts on a GPU a copy is looked at, which
+        waits."""
+        self._parts.validate()
+
     def to_graph(self) -> Graph:
-        """A graph made of the parts alone: its entries have the same numbers and the same order within a row."""
+        """A graph made of the parts alone: its entries have the same numbers and the same order within a row. Waits for
+        a GPU where the parts are on one."""
         return Graph._of(self._parts.graph())
 
     def to_torch_bsr(self, values: Tensor | None = None) -> Tensor:
@@ -161,8 +182,8 @@ class Decomposition:
         """The same as a BSR array of SciPy."""
         from scipy.sparse import bsr_array
 
-        begin, column, blocks = self._as_bsr(values)
-        return bsr_array((blocks.numpy(), column.numpy(), begin.numpy()), shape=self._padded_size())
+        begin, column, blocks = (of.cpu().numpy() for of in self._as_bsr(values))
+        return bsr_array((blocks, column, begin), shape=self._padded_size())
 
     def _padded_size(self) -> tuple[int, int]:
         """Whole blocks, as other libraries have them."""
@@ -179,15 +200,16 @@ class Decomposition:
             )
         part = parts[0]
         high, wide = part.shape.block
-        counts = torch.zeros(-(-self.rows // high), dtype=torch.int64)
+        counts = part.column.new_zeros(-(-self.rows // high), dtype=torch.int64)
         counts[part.row.long()] = part.slot_begin.diff()
         begin = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        if (torch.repeat_interleave(torch.arange(len(counts)), counts).diff() == 0).logical_and(
+        rows = torch.arange(len(counts), device=self.device)
+        if (torch.repeat_interleave(rows, counts).diff() == 0).logical_and(
             part.column.diff() == 0
         ).any():
             raise _C.UserError("an entry repeats, which has two blocks of one place here: BSR has one for each place")
         if values is None:
-            values = torch.ones(self.entries)
+            values = torch.ones(self.entries, device=self.device)
         check_tensor("values", values)
         if values.shape != (self.entries,):
             raise _C.UserError(f"values have shape {tuple(values.shape)}: give [{self.entries}], one for each entry")
@@ -218,12 +240,12 @@ def decompose(
     """Cuts a graph into parts; every entry is in just one position of one of them.
 
     Args:
-        graph: on the CPU.
+        graph: on the CPU or on a GPU, where it is cut then.
         format: the name of a format, with its `parameters`: "identity"; "dcsr", only rows that have entries;
             "padded_csr" (multiple=8); "ell" (width=0: that of the longest row); "hyb" (column_parts=1, widths=():
             powers of two up to the mean row); "bsr" and "dbsr" (block=(16, 16)); "sr_bcrs" (rows=8, group=16); "csf".
             Or a function of the rows, columns and numbers of all entries, int64 [entries] each in the order of the
-            rows, that returns the part of each. Or parts, which are checked.
+            rows, that returns the part of each, where they are. Or parts, which are checked, on the CPU.
         shapes: with a function, that of each part.
         types: int32 or int64 [entries], of each edge, in the order of `edge_index`: with "hyb", "csf" and a function.
             Lines are then of one type each.
@@ -232,10 +254,10 @@ def decompose(
     Returns:
         A `Decomposition`. To keep it with the graph: graph.derived("hyb", lambda g: formats.decompose(g, "hyb")).
     Raises:
-        UserError: for a graph on a GPU, another format, a number out of range, parts that do not hold each entry once,
-            and a format that would be nearly all padding.
+        UserError: for another format, a number out of range, parts that do not hold each entry once, and a format that
+            would be nearly all padding.
     Waits:
-        Never.
+        For a GPU, where the graph is on one, for the sizes of parts.
     Example:
         >>> graph = pumice.Graph(torch.tensor([[0, 1, 2, 0], [1, 2, 0, 2]]))
         >>> near = lambda row, column, number: ((row - column).abs() > 1).long()
@@ -245,11 +267,6 @@ def decompose(
     check_graph(graph)
     if torch.compiler.is_compiling():
         raise _C.UserError("a graph is not cut inside a compiled function: call pumice.formats.decompose outside of it")
-    if graph.device.type != "cpu":
-        raise _C.UserError(
-            f"graph is on {graph.device}, and graphs are cut on the CPU: give graph.to('cpu'); ops.spmm and ops.sddmm "
-            "take a graph on a GPU as it is"
-        )
     types, count = _types(graph, types, num_types)
     if isinstance(format, str):
         numbers = _parameters(format, parameters)
@@ -277,12 +294,18 @@ def _decompose_by(
     if not isinstance(shapes, (list, tuple)) or not all(isinstance(shape, Shape) for shape in shapes):
         raise _C.UserError(f"shapes are {kind_of(shapes)}: give a list with a pumice.formats.Shape for each part")
     row_begin, column, number = graph.graph.lists()
-    row = torch.repeat_interleave(torch.arange(graph.rows), row_begin.diff())
-    part = part_of(row, column.long(), torch.arange(graph.entries) if number is None else number)
+    row = torch.repeat_interleave(
+        torch.arange(graph.rows, device=graph.device), row_begin.diff(), output_size=graph.entries
+    )
+    part = part_of(row, column.long(), torch.arange(graph.entries, device=graph.device) if number is None else number)
     check_tensor("what the function returned", part)
     if part.shape != (graph.entries,) or part.dtype not in (torch.int32, torch.int64):
         raise _C.UserError(
             f"the function returned {part.dtype} {tuple(part.shape)}: give int64 [{graph.entries}], the part of each entry"
+        )
+    if part.device != graph.device:
+        raise _C.UserError(
+            f"the function returned a tensor on {part.device}, and the graph is on {graph.device}: give one there"
         )
     numbers = [number for shape in shapes for number in shape._numbers()]
     return Decomposition._of(_C.cut_by(graph.graph, numbers, part.long().contiguous(), types, count), graph)
@@ -292,20 +315,25 @@ def _take(graph: Graph, parts: Any) -> Decomposition:
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, Part) for part in parts):
         raise _C.UserError(f"format is {kind_of(parts)}: give a name, a function, or a list of pumice.formats.Part")
     numbers = [number for part in parts for number in part.shape._numbers()]
-    return Decomposition._of(_C.take_parts(graph.graph, numbers, [part._lists() for part in parts]), graph)
+    lists = [part._lists() for part in parts]
+    if graph.device.type == "cpu":
+        return Decomposition._of(_C.take_parts(graph.graph, numbers, lists), graph)
+    here = [tuple(None if of is None else of.cpu() for of in part) for part in lists]
+    taken = _C.take_parts(graph.graph.copy_to("cpu"), numbers, here)  # which checks them
+    return Decomposition._of(taken.copy_to(str(graph.device)), graph)
 
 
 def blocks_of(matrix: Any) -> tuple[Decomposition, Tensor]:
     """Takes the blocks of a BSR matrix as they are: every element is an entry, numbered as it lies.
 
     Args:
-        matrix: a sparse BSR tensor of PyTorch on the CPU, or a BSR matrix or array of SciPy.
+        matrix: a sparse BSR tensor of PyTorch, or a BSR matrix or array of SciPy.
     Returns:
-        (decomposition, values [entries]); the values are shared with the matrix.
+        (decomposition, values [entries]), where the matrix is; the values are shared with it.
     Raises:
         UserError: for anything else.
     Waits:
-        Never.
+        For a GPU, where the matrix is on one: which blocks it has is read on the CPU.
     Example:
         >>> dense = torch.tensor([[1.0, 2.0, 0.0, 0.0], [0.0, 3.0, 0.0, 0.0]])
         >>> cut, values = pumice.formats.blocks_of(dense.to_sparse_bsr((2, 2)))
@@ -313,8 +341,6 @@ def blocks_of(matrix: Any) -> tuple[Decomposition, Tensor]:
         tensor([[3., 3.]])
     """
     if isinstance(matrix, Tensor) and matrix.layout is torch.sparse_bsr and matrix.dim() == 2 and matrix.dense_dim() == 0:
-        if matrix.device.type != "cpu":
-            raise _C.UserError(f"matrix is on {matrix.device}, and blocks are taken on the CPU: give matrix.cpu()")
         begin, column, values = matrix.crow_indices(), matrix.col_indices(), matrix.values()
     elif getattr(matrix, "format", None) == "bsr":
         begin, column, values = (
@@ -325,8 +351,8 @@ def blocks_of(matrix: Any) -> tuple[Decomposition, Tensor]:
             f"matrix is {kind_of(matrix)}, which is no BSR of two axes: give matrix.to_sparse_bsr((16, 16)), or a BSR "
             "array of SciPy; others become graphs by pumice.Graph.of(matrix)"
         )
-    parts = _C.take_blocks(*matrix.shape, *values.shape[1:], begin, column)
-    return Decomposition._of(parts), values.reshape(-1)
+    parts = Decomposition._of(_C.take_blocks(*matrix.shape, *values.shape[1:], begin.cpu(), column.cpu()))
+    return parts.to(values.device), values.reshape(-1)
 
 
 def block_mask(mask: Tensor, block: tuple[int, int] | int) -> Decomposition:
@@ -334,14 +360,14 @@ def block_mask(mask: Tensor, block: tuple[int, int] | int) -> Decomposition:
     its place in [blocks, *block].
 
     Args:
-        mask: bool [block rows, block columns], on the CPU.
+        mask: bool [block rows, block columns].
         block: rows and columns of a block, or one number for both.
     Returns:
-        A `Decomposition` without a graph; its `graph` is made when it is asked for.
+        A `Decomposition` without a graph, where the mask is; its `graph` is made when it is asked for.
     Raises:
-        UserError: for other shapes, types and devices.
+        UserError: for other shapes and types.
     Waits:
-        Never.
+        For a GPU, where the mask is on one: it is read on the CPU.
     Example:
         >>> pumice.formats.block_mask(torch.eye(3, dtype=torch.bool), 4)
         Decomposition(12 rows, 12 columns, 48 entries in 1 parts)
@@ -349,11 +375,10 @@ def block_mask(mask: Tensor, block: tuple[int, int] | int) -> Decomposition:
     if not isinstance(mask, Tensor):
         raise _C.UserError(f"mask is {kind_of(mask)}: give a tensor of bool [block rows, block columns]")
     check_tensor("mask", mask)
-    if mask.dtype != torch.bool or mask.dim() != 2 or mask.device.type != "cpu":
-        raise _C.UserError(
-            f"mask is {mask.dtype} {tuple(mask.shape)} on {mask.device}: give bool [block rows, block columns] on the CPU"
-        )
-    return Decomposition._of(_C.take_mask(mask.to(torch.uint8), *_block("block", block)))
+    if mask.dtype != torch.bool or mask.dim() != 2:
+        raise _C.UserError(f"mask is {mask.dtype} {tuple(mask.shape)}: give bool [block rows, block columns]")
+    parts = Decomposition._of(_C.take_mask(mask.cpu().to(torch.uint8), *_block("block", block)))
+    return parts.to(mask.device)
 
 
 def _block(name: str, block: Any) -> tuple[int, int]:
@@ -381,6 +406,8 @@ def _types(graph: Graph, types: Any, num_types: Any) -> tuple[Tensor | None, int
             raise _C.UserError(f"num_types = {num_types!r} without types: give types, or neither")
         return None, 0
     checked = _list("types", types, torch.int64)
+    if checked.device != graph.device:
+        raise _C.UserError(f"types is on {checked.device} and the graph on {graph.device}: give types.to('{graph.device}')")
     largest = int(checked.max()) + 1 if checked.numel() else 0
     return checked, max(largest, 0) if num_types is None else whole_number("num_types", num_types, 0, _MOST)
 

@@ -26,6 +26,11 @@ struct DecomposedHandle {
   std::shared_ptr<const Decomposed> parts;
 };
 
+/// The stream that its memory belongs to.
+StreamView home_of(const DecomposedHandle& decomposed) {
+  return decomposed.parts->stream();
+}
+
 DecomposedHandle share_parts(Decomposed made) {
   return {std::make_shared<const Decomposed>(std::move(made))};
 }
@@ -37,31 +42,36 @@ EdgeTypes types_of(const Call& call, nb::handle types, std::int64_t count) {
 /// `numbers`: the parameters of a format in the order of its function in C++.
 DecomposedHandle cut(const GraphHandle& graph, const std::string& format, const Numbers& numbers,
                      nb::handle types, std::int64_t count) {
-  using Make = Decomposed (*)(const CsrView&, const Numbers&, const EdgeTypes&);
+  using Make = Decomposed (*)(const CsrView&, const Numbers&, const EdgeTypes&, StreamView);
   static const std::map<std::string, Make> makers{
-      {"identity", [](auto& of, auto&, auto&) { return formats::identity(of); }},
-      {"dcsr", [](auto& of, auto&, auto&) { return formats::dcsr(of); }},
-      {"padded_csr",
-       [](auto& of, auto& with, auto&) { return formats::padded_csr(of, with.at(0)); }},
-      {"ell", [](auto& of, auto& with, auto&) { return formats::ell(of, with.at(0)); }},
+      {"identity",
+       [](auto& of, auto&, auto&, auto stream) { return formats::identity(of, stream); }},
+      {"dcsr", [](auto& of, auto&, auto&, auto stream) { return formats::dcsr(of, stream); }},
+      {"padded_csr", [](auto& of, auto& with, auto&,
+                        auto stream) { return formats::padded_csr(of, with.at(0), stream); }},
+      {"ell", [](auto& of, auto& with, auto&,
+                 auto stream) { return formats::ell(of, with.at(0), stream); }},
       {"hyb",
-       [](auto& of, auto& with, auto& types) {
+       [](auto& of, auto& with, auto& types, auto stream) {
          return formats::hyb(
              of, {.column_parts = with.at(0), .widths = Numbers(with.begin() + 1, with.end())},
-             types);
+             types, stream);
        }},
-      {"bsr", [](auto& of, auto& with, auto&) { return formats::bsr(of, with.at(0), with.at(1)); }},
-      {"dbsr",
-       [](auto& of, auto& with, auto&) { return formats::dbsr(of, with.at(0), with.at(1)); }},
-      {"sr_bcrs",
-       [](auto& of, auto& with, auto&) { return formats::sr_bcrs(of, with.at(0), with.at(1)); }},
-      {"csf", [](auto& of, auto&, auto& types) { return formats::csf(of, types); }},
+      {"bsr", [](auto& of, auto& with, auto&,
+                 auto stream) { return formats::bsr(of, with.at(0), with.at(1), stream); }},
+      {"dbsr", [](auto& of, auto& with, auto&,
+                  auto stream) { return formats::dbsr(of, with.at(0), with.at(1), stream); }},
+      {"sr_bcrs", [](auto& of, auto& with, auto&,
+                     auto stream) { return formats::sr_bcrs(of, with.at(0), with.at(1), stream); }},
+      {"csf",
+       [](auto& of, auto&, auto& types, auto stream) { return formats::csf(of, types, stream); }},
   };
   const auto maker = makers.find(format);
   PUMICE_ENSURES(maker != makers.end(), "format ", format);
-  const Call call(home_of(graph).device);
+  const Call call(home_of(graph).device, home_of(graph));
   const EdgeTypes of = types_of(call, types, count);
-  return share_parts(call.run([&] { return maker->second(graph.view(), numbers, of); }));
+  return share_parts(
+      call.run([&] { return maker->second(graph.view(), numbers, of, call.stream()); }));
 }
 
 /// Five numbers for each part.
@@ -79,18 +89,11 @@ std::vector<PartShape> shapes_of(const Numbers& numbers) {
 /// `part`: int64 [entries] by the entries' places.
 DecomposedHandle cut_by(const GraphHandle& graph, const Numbers& shapes, nb::handle part,
                         nb::handle types, std::int64_t count) {
-  const Call call(home_of(graph).device);
+  const Call call(home_of(graph).device, home_of(graph));
   const ConstTensorView of = call.view(part, "parts");
-  PUMICE_EXPECTS(of.dtype() == DType::i64 && of.rank() == 1 && of.rows() == graph.view().entries(),
-                 "parts are ", name_of(of.dtype()), ' ', to_string(of.shape()), ": give int64 [",
-                 graph.view().entries(), "], one for each entry");
   const EdgeTypes kinds = types_of(call, types, count);
-  const std::span<const std::int64_t> parts = of.span<std::int64_t>();
   return share_parts(call.run([&] {
-    return formats::decompose(
-        graph.view(), shapes_of(shapes),
-        [&](const formats::Entry& entry) { return parts[static_cast<std::size_t>(entry.place)]; },
-        kinds);
+    return formats::decompose(graph.view(), shapes_of(shapes), of, kinds, call.stream());
   }));
 }
 
@@ -152,14 +155,34 @@ nb::list parts_of(const DecomposedHandle& decomposed) {
 }
 
 GraphHandle graph_again(const DecomposedHandle& decomposed) {
-  const Call call{Device{}};
-  return {std::make_shared<SharedGraph>(
-      Graph(call.run([&] { return csr(*decomposed.parts); }), StreamView{}))};
+  const StreamView home = home_of(decomposed);
+  const Call call(home.device, home);
+  return {
+      std::make_shared<SharedGraph>(Graph(call.run([&] { return csr(*decomposed.parts); }), home))};
+}
+
+/// From one GPU to another by the host.
+DecomposedHandle copied(const DecomposedHandle& decomposed, const std::string& device) {
+  const Device target = parse_device(device);
+  const StreamView home = home_of(decomposed);
+  if (home.device.kind == DeviceKind::cpu) {
+    const Call call(target);
+    return share_parts(call.run([&] { return copy_to(call.stream(), *decomposed.parts); }));
+  }
+  const Call call(home.device, home);
+  const DecomposedHandle here =
+      share_parts(call.run([&] { return copy_to_host(*decomposed.parts, home); }));
+  return target.kind == DeviceKind::cpu ? here : copied(here, device);
+}
+
+void check(const DecomposedHandle& decomposed) {
+  const Call call(home_of(decomposed).device, home_of(decomposed));
+  call.run([&] { validate(*decomposed.parts); });
 }
 
 nb::tuple multiply(const DecomposedHandle& decomposed, nb::handle values, nb::handle features,
                    const std::string& reduce) {
-  const Call call(features);
+  const Call call(features, home_of(decomposed));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView weights = call.view(values, "values");
   const EntryReduction reduction = reduction_of(reduce);
@@ -173,7 +196,7 @@ nb::tuple multiply(const DecomposedHandle& decomposed, nb::handle values, nb::ha
 
 nb::object multiply_dense(const DecomposedHandle& decomposed, nb::handle left, nb::handle right,
                           std::int64_t heads) {
-  const Call call(left);
+  const Call call(left, home_of(decomposed));
   const ConstTensorView l = call.view(left, "left");
   const ConstTensorView r = call.view(right, "right");
   return call.give(call.run([&] { return sddmm(*decomposed.parts, l, r, heads, call.results()); }));
@@ -188,7 +211,11 @@ void bind_formats(nb::module_& module) {
       .def_prop_ro("entries", [](const DecomposedHandle& of) { return of.parts->entries(); })
       .def("parts", &parts_of,
            "Five numbers and five lists of each part; the lists are its memory.")
-      .def("graph", &graph_again, "The pattern again.");
+      .def("graph", &graph_again, "The pattern again.")
+      .def_prop_ro("device",
+                   [](const DecomposedHandle& of) { return to_string(home_of(of).device); })
+      .def("validate", &check, "Raises UserError unless each entry has just one position.")
+      .def("copy_to", by_name(&copied, {Argument{"self"}, Argument{"device"}}), "device"_a.none());
   define(module, "cut", &cut, "graph"_a, "format"_a, "numbers"_a, "types"_a.none(), "count"_a);
   define(module, "cut_by", &cut_by, "graph"_a, "shapes"_a, "parts"_a, "types"_a.none(), "count"_a);
   define(module, "take_parts", &take, "graph"_a, "shapes"_a, "lists"_a);

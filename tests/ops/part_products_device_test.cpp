@@ -138,6 +138,24 @@ TEST(PartProductsGpu, are_what_their_definition_says) {
   }
 }
 
+TEST(PartProductsGpu, take_parts_that_were_cut_there) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = random_pattern(50, 40, 400, 8);
+  const Csr here = one.csr();
+  const Csr there = copy_to(stream, here.view());
+  const Problem problem{one, {DType::f32, 2e-5}, 6, 1, true};
+  const Tensor x = problem.x.to(DType::f64), left = problem.left.to(DType::f64);
+  for (const NamedFormat& format : every_format(here.view(), 9, {there.view(), stream})) {
+    if (!is_of_single_entries(format.parts)) continue;
+    SCOPED_TRACE(format.name);
+    for (const EntryReduction reduction : kReductions)
+      check_products(problem, format.parts,
+                     {one, problem.values.to(DType::f64), x, left, 1, reduction}, reduction,
+                     stream);
+  }
+}
+
 TEST(PartProductsGpu, cut_long_lines) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

@@ -6,8 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include <pumice/formats/decompositions.hpp>
 #include <pumice/ops/edge_scores.hpp>
 #include <pumice/ops/edge_softmax.hpp>
+#include <pumice/ops/part_products.hpp>
 #include <pumice/ops/rgms.hpp>
 #include <pumice/ops/spmm.hpp>
 #include <pumice/ops/typed_linear.hpp>
@@ -32,6 +34,7 @@ struct RecordedGraph {
     column = copy_to(stream, from);
     forward = Csr(nodes, nodes, row, column);
     back = transposed(forward.view(), stream);
+    parts = formats::hyb(forward.view(), {.column_parts = 2, .widths = {1, 2}}, {}, stream);
     values = copy_to(stream, chance_tensor({entries, kHeads}, type, 21));
     grad_values = copy_to(stream, chance_tensor({entries, kHeads}, type, 22));
     scores = copy_to(stream, chance_tensor({nodes, kHeads}, type, 23));
@@ -46,6 +49,7 @@ struct RecordedGraph {
 
   Tensor row, column;   // i64 [entries]
   Csr forward, back;
+  Decomposed parts;
   Tensor values, grad_values;   // [entries, heads]
   Tensor scores;                // [nodes, heads]
   std::optional<TypedRows> types;

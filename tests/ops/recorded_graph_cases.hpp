@@ -27,6 +27,13 @@ inline void add_graph_cases(std::vector<RecordedCase>& cases) {
          }
          out.push_back(sddmm(view, in.x, in.y, RecordedGraph::kHeads));
        }});
+  cases.push_back(
+      {"products over parts", {}, [](RecordedInputs& in, Outputs& out) {
+         const RecordedGraph& graph = in.graph;
+         for (const EntryReduction reduction : {EntryReduction::mean, EntryReduction::max})
+           out.push_back(spmm(graph.parts, graph.values, in.x, reduction).output);
+         out.push_back(sddmm(graph.parts, in.x, in.y, RecordedGraph::kHeads));
+       }});
   cases.push_back({"patterns", {}, [](RecordedInputs& in, Outputs& out) {
                      const RecordedGraph& graph = in.graph;
                      const Csr made(in.x.rows(), in.x.rows(), graph.row, graph.column);

@@ -331,6 +331,46 @@ def points() -> None:
     )
 
 
+def parts() -> None:
+    """A graph is cut on the device as on the host, in every format; products over it are the host's."""
+    rows, columns, entries = 40, 33, 300
+    row, column = torch.randint(0, rows, (entries,)) // 3 * 3, torch.randint(0, columns, (entries,))
+    kinds, part = torch.arange(entries) % 5, torch.arange(entries) % 2
+    here = _C.create_graph(row, column, rows, columns)
+    there = _C.create_graph(OnDevice.of(row), OnDevice.of(column), rows, columns)
+    x, left, values = torch.randn(columns, 8), torch.randn(rows, 8), torch.randn(entries, 2)
+    calls = [("identity", []), ("dcsr", []), ("padded_csr", [4]), ("ell", [0]), ("ell", [3]),
+             ("hyb", [1]), ("hyb", [2, 1, 2, 4]), ("bsr", [4, 4]), ("csf", [])]  # fmt: skip
+    cuts = []
+    for name, numbers in calls:
+        types = kinds if name == "csf" or numbers == [1] else None
+        on_device = None if types is None else OnDevice.of(types)
+        count = 0 if types is None else 5
+        cuts.append((name, *(_C.cut(graph, name, numbers, of, count)
+                             for graph, of in ((here, types), (there, on_device)))))  # fmt: skip
+    own = [1, 1, 2, 1, 0, 1, 1, 0, 1, 0]
+    cuts.append(("own", _C.cut_by(here, own, part, None, 0), _C.cut_by(there, own, OnDevice.of(part), None, 0)))
+    for name, mine, other in cuts:
+        assert other.device == "cuda:0"
+        other.validate()
+        for one, two in zip(mine.parts(), other.copy_to("cpu").parts(), strict=True):
+            for a, b in zip(one, two, strict=True):
+                assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b, name
+        moved = mine.copy_to("cuda:0")
+        assert torch.equal(moved.graph().copy_to("cpu").lists()[1], here.lists()[1])
+        if name == "bsr":
+            continue
+        for reduce in ("sum", "mean", "max", "min"):
+            expected = _C.part_spmm(mine, values, x, reduce)
+            for of in (other, moved):
+                all_same(
+                    _C.part_spmm(of, OnDevice.of(values), OnDevice.of(x), reduce), expected, f"{reduce} over {name}"
+                )
+        same(
+            _C.part_sddmm(other, OnDevice.of(left), OnDevice.of(x), 2), _C.part_sddmm(mine, left, x, 2), f"sddmm, {name}"
+        )
+
+
 def main() -> None:
     torch.manual_seed(0)
     cells = random_sites(3, 8, 120)
@@ -378,6 +418,7 @@ def main() -> None:
     chains(cells)
     threads(cells)
     points()
+    parts()
     window = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
     down, coords = pumice.ops.strided_map(x.coords, window, False)
     down_there = _C.strided_map(sites, window.c, False)

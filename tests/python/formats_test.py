@@ -114,6 +114,17 @@ def test_parts_are_taken_back_and_are_no_copies(cut: formats.Decomposition) -> N
     assert torch.equal(ops.spmm(cut, x), ops.spmm(again, x))
 
 
+def test_parts_are_checked(cut: formats.Decomposition) -> None:
+    cut.validate()
+    assert cut.device == torch.device("cpu") and cut.to("cpu") is cut
+    spoiled = next(part for part in cut.parts if part.entry is not None and part.entry.numel())
+    before = int(spoiled.entry.view(-1)[0])
+    spoiled.entry.view(-1)[0] = EDGES
+    with pytest.raises(pumice.UserError, match="validate: part"):
+        cut.validate()
+    spoiled.entry.view(-1)[0] = before
+
+
 def test_parts_outlive_what_they_are_of() -> None:
     part = formats.decompose(_graph(), "ell", width=2).parts[0]
     torch.randn(1000)
@@ -247,9 +258,77 @@ def test_compiled_functions_take_the_graph() -> None:
         torch.compile(lambda x: ops.spmm(cut, x), backend="eager", fullgraph=True)(torch.ones(COLUMNS, 1))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_cuda_device_there_is_a_sentence() -> None:
-    graph = _graph()
-    assert "graphs are cut on the CPU: give graph.to('cpu')" in _refused(graph.to("cuda"), "ell")
+_DEVICE = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@_DEVICE
+@pytest.mark.parametrize("name", CUTS)
+def test_a_cuda_device_cuts_as_the_cpu_does(name: str) -> None:
+    here = CUTS[name](_graph())
+    there = here.to("cuda")
+    there.validate()
+    for one, other in zip(here.parts, there.to("cpu").parts):
+        for list_of in ("row", "column", "entry", "slot_begin", "type_begin"):
+            mine, theirs = getattr(one, list_of), getattr(other, list_of)
+            assert (mine is None) == (theirs is None) and (mine is None or torch.equal(mine, theirs))
+    assert torch.equal(there.to_graph().edge_index.cpu(), _edges())
+
+
+@_DEVICE
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+@pytest.mark.parametrize("name", ["identity", "dcsr", "padded_csr", "ell", "ell of a width", "hyb", "hyb(2, 2)"])
+def test_products_over_parts_on_a_cuda_device(name: str, reduce: str) -> None:
+    graph = _graph().to("cuda")
+    cut = CUTS[name](graph)
+    assert cut.device == graph.device and cut.graph is graph
+    x = torch.randn(COLUMNS, 4, device="cuda", requires_grad=True)
+    values = torch.randn(EDGES, 2, device="cuda", requires_grad=True)
+    outputs = [ops.spmm(of, x, values, reduce) for of in (cut, graph)]
+    torch.testing.assert_close(*outputs)
+    weight = torch.randn_like(outputs[0])
+    for ours, theirs in zip(*(torch.autograd.grad(out, (x, values), weight) for out in outputs)):
+        torch.testing.assert_close(ours, theirs)
+    left = torch.randn(ROWS, 4, device="cuda")
+    torch.testing.assert_close(ops.sddmm(cut, left, x), ops.sddmm(graph, left, x))
+
+
+@_DEVICE
+def test_types_and_functions_on_a_cuda_device() -> None:
+    graph = _graph().to("cuda")
+    x = torch.randn(COLUMNS, 4, device="cuda")
+    types = TYPES.to("cuda")
+    near = lambda row, column, number: (row + column) % 2  # noqa: E731
+    for cut in (
+        formats.decompose(graph, "csf", types=types),
+        formats.decompose(graph, "hyb", types=types, widths=[1, 2]),
+        formats.decompose(graph, near, shapes=[Shape(width=2), Shape()], types=types),
+    ):
+        cut.validate()
+        torch.testing.assert_close(ops.spmm(cut, x), ops.spmm(graph, x))
+    again = formats.decompose(graph, formats.decompose(graph, "hyb").parts)
+    torch.testing.assert_close(ops.spmm(again, x), ops.spmm(graph, x))
+
+
+@_DEVICE
+def test_what_does_not_fit_on_a_cuda_device_is_said() -> None:
+    graph = _graph().to("cuda")
+    assert "types is on cpu and the graph on cuda:0" in _refused(graph, "csf", types=TYPES)
+    x = torch.ones(COLUMNS, 1, device="cuda")
     with pytest.raises(pumice.UserError, match="and the pattern on cpu"):
-        ops.spmm(formats.decompose(graph, "ell"), torch.ones(COLUMNS, 1, device="cuda"))
+        ops.spmm(formats.decompose(_graph(), "ell"), x)
+    with pytest.raises(pumice.UserError, match="has blocks of 16 x 16, over which products run on the CPU"):
+        ops.spmm(formats.decompose(graph, "bsr"), x)
+
+
+@_DEVICE
+def test_blocks_on_a_cuda_device_are_converted() -> None:
+    graph = pumice.Graph(torch.unique(_edges(), dim=1), (COLUMNS, ROWS))
+    values = torch.randn(graph.entries)
+    cut = formats.decompose(graph.to("cuda"), "bsr", block=(4, 8))
+    matrix = cut.to_torch_bsr(values.cuda())
+    assert torch.equal(matrix.to_dense().cpu(), formats.decompose(graph, "bsr", block=(4, 8)).to_torch_bsr(values).to_dense())
+    blocks, elements = formats.blocks_of(matrix)
+    blocks.validate()
+    assert blocks.device == elements.device == matrix.device
+    mask = formats.block_mask(torch.eye(3, dtype=torch.bool, device="cuda"), 4)
+    assert mask.device.type == "cuda" and mask.entries == 48
