@@ -1,5 +1,5 @@
-// Parts on a device and back are the parts that went, list by list. Covers formats/copy_parts.cpp
-// and flat_parts.
+// Parts on a device and back are the parts that went, list by list.
+// Covers formats/copy_parts and flat_parts.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Patterns that are cut on a device are those that the CPU cuts, list by list. Covers
-// formats/cuda/part_cut.
+// Patterns that are cut on a device are those that the CPU cuts, list by list.
+// Covers formats/cuda/part_cut and cut_checks.
 #include <string>
 #include <vector>
 

@@ -1,6 +1,5 @@
-// Products over parts on a device beside loops over a list of entries in float64, and what is
-// copied there and back. Covers ops/cuda/part_products, kernels/cuda/part_launch and part_source,
-// formats/cuda/part_table.
+// Products over parts on a device beside loops over a list of entries in float64.
+// Covers ops/cuda/part_products, kernels/cuda/part_launch and part_source, formats/cuda/part_table.
 #include <algorithm>
 #include <limits>
 #include <string>

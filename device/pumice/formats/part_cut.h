@@ -255,7 +255,8 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void fill_lines(PUMICE_ARGUMENT(CutAr
         a.padded_before[run] - shape.first_slot;
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void fill_slots(PUMICE_ARGUMENT(CutArguments) a) {
+PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
+                             kPartBlocks) void fill_slots(PUMICE_ARGUMENT(CutArguments) a) {
   const int64_t at = global_thread_index();
   if (at >= items_of(a)) return;
   const CutItem item = cut_item(a, item_at(a, at));

@@ -66,7 +66,8 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_pieces(PUMICE_ARGUMENT(Piec
   if (part.first_bound >= 0) begin[pieces] = slots.begin + slots.count;
 }
 
-PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void share_rows(PUMICE_ARGUMENT(ShareArguments) a) {
+PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
+                             kPartBlocks) void share_rows(PUMICE_ARGUMENT(ShareArguments) a) {
   constexpr int kBits = 31;
   const int32_t tile = take_tile(a.tickets);
   const int64_t at = int64_t{tile} * kPartThreads + thread_index();

@@ -6,6 +6,8 @@
 namespace pumice {
 
 inline constexpr int kPartThreads = 256;
+/// Of a multiprocessor at least, as kScanBlocks of grid/scan_arguments.h.
+inline constexpr int kPartBlocks = 4;
 
 /// A part as its lines are: in lists of all parts.
 struct PartLines {

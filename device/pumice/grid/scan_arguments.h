@@ -7,6 +7,9 @@ namespace pumice {
 
 inline constexpr int kScanThreads = 256;
 inline constexpr int kScanItems = 4;
+/// Of a multiprocessor at least, which are 64 registers a thread: left to itself the compiler takes
+/// 40 for more blocks, and spills.
+inline constexpr int kScanBlocks = 4;
 inline constexpr int kScanTile = kScanThreads * kScanItems;
 
 struct ScanArguments {
