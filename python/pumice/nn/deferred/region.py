@@ -17,6 +17,8 @@ import torch
 
 _MOST_WAITING = 200  # links: more than a network has, fewer than Python calls that may be inside of each other
 _CALLS = torch.nn.Module._call_impl.__code__
+_frame_at = sys._getframe
+_reference_to = weakref.ref
 
 
 class Waiting(Protocol):
@@ -36,13 +38,14 @@ class Waiting(Protocol):
 
 
 class _Region(threading.local):
-    """The state of one thread. `frame`: the frame of the outermost call, None outside of one. `waiting`: the links made
-    in it. `training`: those whose norms update running statistics, which have to be computed even if nothing reads
+    """The state of one thread. `frame`: the frame of the outermost call, None outside of one. `depth`: how many frames
+    above `is_open` it was found last. `waiting`: the links made in it. `training`: those whose norms update running statistics, which have to be computed even if nothing reads
     them. `norms`: the last of these by the running mean that it updates. `held`: links whose convolution may have to
     be computed again."""
 
     def __init__(self) -> None:
         self.frame: FrameType | None = None
+        self.depth = 0
         self.clear()
 
     def clear(self) -> None:
@@ -57,8 +60,17 @@ _region = _Region()
 
 def is_open() -> bool:
     """Whether a layer that is called now may wait."""
-    if _region.frame is not None:
-        if _runs(_region.frame):
+    frame = _region.frame
+    if frame is not None:
+        # Layers of one loop are called at one depth, which takes a tenth of the time of looking at all frames.
+        try:
+            if _frame_at(_region.depth) is frame:
+                return True
+        except ValueError:  # there are not as many now
+            pass
+        depth = _depth_of(frame)
+        if depth is not None:
+            _region.depth = depth
             return True
         _region.frame = None  # the hooks do not run after a KeyboardInterrupt
         _region.clear()
@@ -68,12 +80,14 @@ def is_open() -> bool:
 
 def add(link: Waiting) -> None:
     """Adds a link that waits."""
-    if len(_region.waiting) >= _MOST_WAITING:
-        alive = [(reference, reference()) for reference in _region.waiting]
+    waiting = _region.waiting
+    if len(waiting) >= _MOST_WAITING:
+        alive = [(reference, reference()) for reference in waiting]
         _region.waiting = [reference for reference, link in alive if link is not None and not link.is_done]
         if len(_region.waiting) >= _MOST_WAITING // 2:
             settle()
-    _region.waiting.append(weakref.ref(link))
+        waiting = _region.waiting
+    waiting.append(_reference_to(link))
 
 
 def moves_statistics(link: Waiting) -> None:
@@ -120,7 +134,7 @@ def settle() -> None:
 
 
 def _begin(module: torch.nn.Module, args: Any) -> None:
-    if torch.compiler.is_compiling() or (_region.frame is not None and _runs(_region.frame)):
+    if torch.compiler.is_compiling() or (_region.frame is not None and _depth_of(_region.frame) is not None):
         return
     _region.clear()  # links of a call that was interrupted
     _region.frame = sys._getframe(1)
@@ -129,7 +143,7 @@ def _begin(module: torch.nn.Module, args: Any) -> None:
 def _end(module: torch.nn.Module, args: Any, output: Any) -> None:
     if torch.compiler.is_compiling() or _region.frame is None:
         return
-    if sys._getframe(1) is not _region.frame and _runs(_region.frame):
+    if sys._getframe(1) is not _region.frame and _depth_of(_region.frame) is not None:
         return  # a call inside of the outermost one
     try:
         settle()
@@ -138,14 +152,16 @@ def _end(module: torch.nn.Module, args: Any, output: Any) -> None:
         _region.clear()
 
 
-def _runs(frame: FrameType) -> bool:
-    """Whether a call is under way in this thread."""
+def _depth_of(frame: FrameType) -> int | None:
+    """How many frames above the caller a call is that is under way in this thread; None where it is not."""
     at: FrameType | None = sys._getframe(1)
+    depth = 0
     while at is not None:
         if at is frame:
-            return True
+            return depth
         at = at.f_back
-    return False
+        depth += 1
+    return None
 
 
 def _watch_the_outermost() -> None:
