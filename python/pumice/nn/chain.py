@@ -107,7 +107,7 @@ class Code:
     ) -> _C.ChainWeights:
         """The packed weights with their norms folded: made at each call, since PyTorch does not count writes into
         `.data`, unless all layers are frozen."""
-        if any(k is None for k in kept):
+        if None in kept:
             self.weights = None
             return _C.ChainWeights(self.c, features, parameters, layouts, running)
         # They are ready for the stream that they were made on.

@@ -19,7 +19,6 @@ from __future__ import annotations
 from . import switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
-from .links import Weight
 from .tensors import Deferred, plain
 from .uses import NORM, OTHER, RELU, Habit, Use
 
@@ -30,7 +29,6 @@ __all__ = [
     "Deferred",
     "Habit",
     "Use",
-    "Weight",
     "added",
     "can_wait",
     "convolved",

@@ -10,54 +10,68 @@ import torch
 from torch import Tensor
 
 from .links import NORMED, Link
-from .operations import IN_PLACE, KINDS, norm_given
-from .tensors import ASKS, Deferred, Observed, has_history, observed, plain
+from .operations import IN_PLACE, KINDS
+from .tensors import ASKS, Deferred, Observed, has_history, observed, plain, stand_in
 from .uses import NORM, OTHER, RELU, SUM, Use
 
-
-def _can_go_on(tensor: Any, kind: str) -> bool:
-    """Whether `tensor` is a result that waits, whose next use is known to be `kind` and can still be added."""
-    return type(tensor) is Deferred and tensor.use.known is kind and is_open(tensor)
+_learns_now = torch.is_grad_enabled
+_Parameter = torch.nn.Parameter
 
 
 def is_open(tensor: Deferred) -> bool:
     """Whether more can be added to the link of a tensor: it is not computed, and nothing else takes its result."""
     link = tensor.link
-    return (
-        not link.is_done
-        and not link.users
-        and tensor.stage == link.stage
-        and torch.is_grad_enabled() is link.learns
+    return not (
+        link.is_done or link.users or tensor.stage != link.stage or _learns_now() is not link.learns
     )
+
+
+def goes_back(tensor: Deferred) -> bool:
+    """Whether gradients of what is computed of a tensor now have to go to the tensor itself, not to its link."""
+    # Without gradients, and where the link has some, nobody has to ask for it, which takes a microsecond.
+    return _learns_now() and not tensor.link.requires_grad and has_history(tensor)
 
 
 def _went_on(link: Link, use: Use | None, in_place: Deferred | None = None) -> Tensor:
     """The tensor that an operation returns after it was added to `link`."""
     assert use is not None, "of an operation that is known"
     link.use = use
+    known = use.known
     if in_place is not None:  # the tensor that the user holds changes
         in_place.stage, in_place.use = link.stage, use
-        if use.known is None or use.known is OTHER:
+        if known is None or known is OTHER:
             link.result()
         return in_place
-    if use.known is None:
+    if known is None:
         return observed(link.result(), use)
-    return link.result() if use.known is OTHER else Deferred(link)
+    return link.result() if known is OTHER else stand_in(link)
 
 
-def _batch_norm(input: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
-    if len(args) < 2 or not _can_go_on(input, NORM):
+def _batch_norm(
+    input: Tensor,
+    running_mean: Any,
+    running_var: Any,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor | None:
+    if type(input) is not Deferred or input.use.known is not NORM or not is_open(input):
         return None
-    norm = norm_given(*args, **kwargs)
     link = input.link
-    if norm is None or (norm[4] and link.shape[0] < 2) or norm[2].shape != link.shape[1:]:
+    for tensor in (weight, bias, running_mean, running_var):
+        if type(tensor) is not _Parameter and type(tensor) is not Tensor:
+            return None
+    if weight.shape != link.shape[1:] or (training and link.shape[0] < 2):
         return None
-    link.normalize(norm)
+    # PyTorch's norm has counted the batch.
+    link.normalize((running_mean, running_var, weight, bias, training, momentum, eps, None))
     return _went_on(link, input.use.then)
 
 
-def _relu(input: Tensor, inplace: bool = False) -> Tensor | None:
-    if not _can_go_on(input, RELU):
+def _relu(input: Any, inplace: bool = False) -> Tensor | None:
+    if type(input) is not Deferred or input.use.known is not RELU or not is_open(input):
         return None
     link = input.link
     link.rectify()
@@ -81,7 +95,7 @@ def _add_in_place(input: Any, other: Any, *, alpha: float = 1) -> Tensor | None:
 
 def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | None:
     """The sum of the result of a norm and `other`."""
-    if not _can_go_on(main, SUM) or main.stage != NORMED:
+    if type(main) is not Deferred or main.use.known is not SUM or main.stage != NORMED or not is_open(main):
         return None
     link = main.link
     residual = residual_of(link, other)
@@ -98,7 +112,7 @@ def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:
     residual = other
     if type(other) is Deferred:
         residual = other.link
-        if residual.is_done or has_history(other):
+        if residual.is_done or goes_back(other):
             residual = plain(other)
         elif residual is link or residual.mode != link.mode or other.stage != residual.stage:
             return None

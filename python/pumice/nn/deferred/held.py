@@ -13,17 +13,17 @@ from .uses import OTHER, STORE, Use
 def store(features: Any) -> tuple[Any, Use | None]:
     """(the features that a sparse tensor holds when it is given these, the `Use` that records what is done to them)."""
     kind = type(features)
-    if kind is Observed:
-        after = features.use.note(STORE)
-        if after is not None:
-            features.use = after
-        return features, after
     if kind is Deferred:
         after = features.use.note(STORE)
         if after is not None and not features.link.is_done:
             features.use = after
             return features, None
         return plain(features), after
+    if kind is Observed:
+        after = features.use.note(STORE)
+        if after is not None:
+            features.use = after
+        return features, after
     return features, None
 
 
@@ -38,11 +38,11 @@ def take(features: Any, use: Use | None) -> Tensor:
 
 def read(features: Any, use: Use | None) -> Tensor:
     """The features that a user of a sparse tensor is given; it holds the returned tensor from then on."""
-    if type(features) is Observed:
-        return features
     if type(features) is Deferred:
         use = features.use
         if use.known is not None and use.known is not OTHER and not features.link.is_done:
             return features
         features = plain(features)
+    elif type(features) is Observed:
+        return features
     return observed(features, use) if use is not None and use.known is None else features

@@ -12,13 +12,18 @@ from ... import _C
 from ...ops import modes
 from ..chain import hooks_on_saved
 from . import region, switch
-from .asks import is_open, residual_of
-from .links import CONVOLVED, NORMED, SUMMED, Link, Norm, Weight
+from .asks import goes_back, is_open, residual_of
+from .links import CONVOLVED, NORMED, SUMMED, Layout, Link, Norm
 from .running import ComputedLink
-from .tensors import Deferred, Observed, has_history, plain
-from .uses import UNSEEN, Habit, Use
+from .tensors import Deferred, Observed, plain, stand_in
+from .uses import UNSEEN, Use
 
 _every_module = torch.nn.modules.module
+# By their own names, since each layer asks for all of them.
+_compiles = torch.compiler.is_compiling
+_transforms = torch._C._are_functorch_transforms_active
+_watchers = torch._C._len_torch_dispatch_stack
+_tracing = torch._C._get_tracing_state
 
 
 def can_wait(features: Any) -> bool:
@@ -28,11 +33,11 @@ def can_wait(features: Any) -> bool:
     if not switch.defers or (kind is not Tensor and kind is not Deferred and kind is not Observed):
         return False
     return not (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
+        _compiles()
+        or _transforms()
         or forward_ad._current_level >= 0
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._get_tracing_state() is not None
+        or _watchers() > 0
+        or _tracing() is not None
         or _every_module._global_forward_hooks
         or _every_module._global_forward_pre_hooks
         or (hooks_on_saved is not None and hooks_on_saved(True) is not None)
@@ -45,7 +50,7 @@ def source_of(features: Any) -> Union[Link, Tensor]:
     if type(features) is not Deferred:
         return plain(features)
     link = features.link
-    if not link.is_done and features.stage == link.stage != CONVOLVED and not has_history(features):
+    if not link.is_done and features.stage == link.stage != CONVOLVED and not goes_back(features):
         return link
     return plain(features)
 
@@ -68,8 +73,7 @@ def convolved(
         or (held.dtype is not parameter.dtype and modes.autocast_dtype(held) is None)
     ):
         return None
-    weight = Weight(parameter, layout, training, parameter.shape[-1], plans)
-    return wait(source_of(held), weight, map, UNSEEN, layout.habit)
+    return wait(source_of(held), parameter, layout, training, parameter.shape[-1], map, UNSEEN, plans=plans)
 
 
 def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
@@ -82,7 +86,7 @@ def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
         region.settle_norm(module._buffers.get("running_mean"))
         return None
     held.link.normalize(norm)
-    return Deferred(held.link)
+    return stand_in(held.link)
 
 
 def rectified(held: Any, in_place: bool) -> Tensor | None:
@@ -99,7 +103,7 @@ def rectified(held: Any, in_place: bool) -> Tensor | None:
     if in_place:  # the tensor that the user holds changes
         held.stage = held.link.stage
         return held
-    return Deferred(held.link)
+    return stand_in(held.link)
 
 
 def added(left: Any, right: Any) -> Tensor | None:
@@ -109,7 +113,7 @@ def added(left: Any, right: Any) -> Tensor | None:
             residual = residual_of(main.link, other)
             if residual is not None:
                 main.link.add(residual)
-                return Deferred(main.link)
+                return stand_in(main.link)
     return None
 
 
@@ -135,14 +139,14 @@ def norm_of(module: torch.nn.BatchNorm1d, rows: int, channels: int) -> Norm | No
 
 
 def wait(
-    source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit,
-    norm: Norm | None = None, relu: bool = False,
-) -> Tensor:
+    source: Union[Link, Tensor], parameter: Tensor, layout: Layout, training: bool, out_channels: int,
+    map: _C.Map, use: Use, norm: Norm | None = None, relu: bool = False, plans: _C.Plans | None = None,
+) -> Tensor:  # fmt: skip
     """The output [M, out] of a layer for `source` [N, in], with the norm and the ReLU of its container. It is computed
     when it is read."""
-    link = ComputedLink(source, weight, map, use, habit)
+    link = ComputedLink(source, parameter, layout, training, out_channels, map, use, plans)
     if norm is not None:
         link.normalize(norm)
         if relu:
             link.rectify()
-    return Deferred(link)
+    return stand_in(link)

@@ -4,7 +4,7 @@ asked for."""
 from __future__ import annotations
 
 import weakref
-from typing import NamedTuple, Protocol, Union
+from typing import Protocol, Union
 
 import torch
 from torch import Tensor
@@ -13,6 +13,13 @@ from ... import _C
 from ...ops import modes
 from . import region
 from .uses import Habit, Use
+
+# By their own names, since a network asks for each of them some hundred times a pass.
+_learns_now = torch.is_grad_enabled
+_infers_now = torch.is_inference_mode_enabled
+_any_autocast = torch._C._is_any_autocast_enabled
+_Size = torch.Size
+_reference_to = weakref.ref
 
 # The stages of a link: which operations have been added.
 CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
@@ -25,7 +32,9 @@ _LEARNS, _AUTOCAST = 0, 2
 
 
 class Layout(Protocol):
-    """How a layer lays out its weight, and where it keeps it packed."""
+    """How a layer lays out its weight, and where it keeps it packed. `habit`: the uses of the layer's outputs."""
+
+    habit: Habit
 
     def operands(
         self, parameter: Tensor, training: bool
@@ -42,24 +51,6 @@ class Layout(Protocol):
         """The weight as [offsets, in, out]; differentiable."""
 
 
-class Weight(NamedTuple):
-    """The weight of a layer, its layout, whether the layer is in training, and its plans."""
-
-    parameter: Tensor
-    layout: Layout
-    training: bool
-    out_channels: int
-    plans: _C.Plans | None = None
-
-    def may_change(self) -> bool:
-        """Whether the layer is not frozen."""
-        return self.layout.of(self.training) is None
-
-    def operands(self) -> tuple[Tensor, _C.PackedWeights | None]:
-        """[offsets, in, out], and where a frozen layer keeps it packed."""
-        return self.layout.operands(self.parameter, self.training)
-
-
 # Arguments of torch.nn.functional.batch_norm: mean, variance, weight, bias, training, momentum and eps; and the
 # count of batches, if it still has to be increased.
 Norm = tuple[Tensor, Tensor, Tensor, Tensor, bool, float, float, Union[Tensor, None]]
@@ -68,10 +59,10 @@ Norm = tuple[Tensor, Tensor, Tensor, Tensor, bool, float, float, Union[Tensor, N
 def now(features: Union[Tensor, Link]) -> Mode:
     """The switches of a call on `features`, which may be a link."""
     return (
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        modes.autocast_dtype(features),  # type: ignore[arg-type]  (takes what it asks of a tensor)
-        modes.stream_of(features),  # type: ignore[arg-type]
+        _learns_now(),
+        _infers_now(),
+        modes.autocast_dtype(features) if _any_autocast() else None,  # type: ignore[arg-type]  (takes what it asks of)
+        modes.stream_of(features) if features.is_cuda else 0,  # type: ignore[arg-type]
     )
 
 
@@ -95,7 +86,8 @@ class StandIn(Protocol):
 class Link:
     """A convolution, and the operations that have been added to it. `running.ComputedLink` can compute it.
 
-    `source`, `residual`: what it takes, links or tensors. `users`: the links that take its result. `seen`: the
+    `parameter`, `layout`, `training`, `plans`: the weight of the layer, how it lies, whether the layer is in
+    training, and its plans. `source`, `residual`: what it takes, links or tensors. `users`: the links that take its result. `seen`: the
     tensors that stand for its result, or for the result of an earlier stage. `value`: its result, once it is
     computed. `early`: results of earlier stages that a tensor still stood for then; `early_held`: which stages those
     are, a bit for each. `again`: the input of the convolution, if its result may still be read.
@@ -118,33 +110,48 @@ class Link:
     error: BaseException | None = None
 
     def __init__(
-        self, source: Union[Link, Tensor], weight: Weight, map: _C.Map, use: Use, habit: Habit
-    ) -> None:
+        self, source: Union[Link, Tensor], parameter: Tensor, layout: Layout, training: bool, out_channels: int,
+        map: _C.Map, use: Use, plans: _C.Plans | None = None,
+    ) -> None:  # fmt: skip
         """A convolution of `source` [N, in] through `map` to [M, out]."""
-        parameter = weight.parameter
-        self.weight = weight
+        self.parameter = parameter
+        self.layout = layout
+        self.training = training
+        self.plans = plans
         self.map = map
         self.use = use
-        self.habit = habit
-        self.mode = mode = now(source)
+        mode = now(source)
         if isinstance(source, Link):
             if source.mode == mode:
-                source.users.append(weakref.ref(self))
+                mode = source.mode
+                source.users.append(_reference_to(self))
+                self.source_version = 0
             else:
                 source = source.result()
+                self.source_version = modes.version_of(source)
+        else:
+            self.source_version = modes.version_of(source)
+        self.mode = mode
         self.source: Union[Link, Tensor, None] = source
-        self.source_version = 0 if isinstance(source, Link) else modes.version_of(source)
-        self.shape = torch.Size((map.out_rows, weight.out_channels))
+        self.shape = _Size((map.out_rows, out_channels))
         self.device = source.device
         self.is_cuda = source.is_cuda
         self.dtype = mode[_AUTOCAST] or source.dtype
-        self.learns = mode[_LEARNS]
-        self.requires_grad = self.learns and (source.requires_grad or parameter.requires_grad)
+        self.learns = learns = mode[_LEARNS]
+        self.requires_grad = learns and (source.requires_grad or parameter.requires_grad)
         self.version = modes.version_of(parameter)
         self.users: list[weakref.ref[Link]] = []
         self.seen: list[weakref.ref[StandIn]] = []
         self.early: dict[int, Tensor] = {}
         region.add(self)
+
+    def may_change(self) -> bool:
+        """Whether the layer is not frozen."""
+        return self.layout.of(self.training) is None
+
+    def operands(self) -> tuple[Tensor, _C.PackedWeights | None]:
+        """The weight [offsets, in, out], and where a frozen layer keeps it packed."""
+        return self.layout.operands(self.parameter, self.training)
 
     def normalize(self, norm: Norm) -> None:
         """Adds a batch norm."""
@@ -163,7 +170,7 @@ class Link:
         if self.learns and not self.requires_grad:
             self.requires_grad = residual.requires_grad
         if isinstance(residual, Link):
-            residual.users.append(weakref.ref(self))
+            residual.users.append(_reference_to(self))
         else:
             self.residual_version = modes.version_of(residual)
 

@@ -51,7 +51,7 @@ def compute(link: Link) -> None:
         links: list[Link] = []
         _collect(link, links, set())
         start = 0
-        for end in _ends(links):
+        for end in [len(links)] if _is_one_chain(links) else _ends(links):
             part = links[start:end]
             start = end
             if not part[-1].is_done:
@@ -65,6 +65,39 @@ def _collect(link: Link, links: list[Link], known: set[Link]) -> None:
         if isinstance(value, Link) and not value.is_done and value not in known:
             _collect(value, links, known)
     links.append(link)
+
+
+def _is_one_chain(links: list[Link]) -> bool:
+    """Whether the links are one chain, as most are: in one look at each what `_ends` finds in several."""
+    first, last = links[0], links[-1]
+    mode, map, home = first.mode, first.map, first.map.home
+    given = [id(first.source)]
+    takers = {id(link): 0 for link in links}
+    for link in links:
+        if link.norm is None or link.early or link.mode != mode:
+            return False
+        if link.map is not map:
+            map = link.map
+            if map.home != home:
+                return False
+        source = id(link.source)
+        if source in takers:
+            takers[source] += 1
+        elif source != given[0]:
+            return False
+        residual = id(link.residual)
+        if residual in takers:
+            takers[residual] += 1
+        elif link.residual is not None and residual not in given:
+            if len(given) > 1:
+                return False
+            given.append(residual)
+    for link in links:
+        held = link.held()
+        if (held & (1 << last.stage) - 1 if link is last else held) or len(link.users) != takers[id(link)]:
+            return False
+        link.early_held = 0
+    return True
 
 
 def _ends(links: list[Link]) -> list[int]:
@@ -185,9 +218,9 @@ def convolve_again(link: Link) -> None:
         if again.version != modes.version_of(again.source):
             raise _changed(_FEATURES)
         with as_called(link.mode, link):
-            weight, packed = link.weight.operands()
+            weight, packed = link.operands()
             link.early[CONVOLVED] = ops.convolution(
-                again.source, weight, link.map, None, 1, packed, None, link.weight.plans
+                again.source, weight, link.map, None, 1, packed, None, link.plans
             )
         link.again = None
         for reference in link.seen:
@@ -198,9 +231,9 @@ def convolve_again(link: Link) -> None:
 
 def _chain(links: list[Link]) -> Tensor | None:
     """None where the layers have to run one by one."""
-    given = _given(links)
-    assert given is not None
-    number: dict[int, int] = {id(value): at for at, value in enumerate(given)}
+    # Values are numbered as `Code` numbers them; what is added and was not made here is the second input.
+    first_given, second_given = links[0].source, None
+    number: dict[int, int] = {id(first_given): 0}
     training = links[0].norm[4]
     rows = []
     parameters: list[Tensor] = []
@@ -213,23 +246,27 @@ def _chain(links: list[Link]) -> Tensor | None:
         if trains is not training:
             return None
         _check_unchanged(link)
-        residual = -1 if link.residual is None else number[id(link.residual)]
-        rows.append((number[id(link.source)], residual, link.relu, eps, momentum))
+        added = -1
+        if link.residual is not None:
+            added = number.setdefault(id(link.residual), 1)
+            if added == 1:
+                second_given = link.residual
+        rows.append((number[id(link.source)], added, link.relu, eps, momentum))
         number[id(link)] = 2 + at
-        parameters += (link.weight.parameter, weight, bias)
+        parameters += (link.parameter, weight, bias)
         running += (mean, variance, batches)
         maps.append(link.map)
-        names.append(id(link.habit))
-        plans.append(link.weight.plans)
-    codes = links[0].habit.codes
+        names.append(id(link.layout.habit))
+        plans.append(link.plans)
+    codes = links[0].layout.habit.codes
     name = (*rows, *names, *plans)
     code = codes.get(name)
     if code is None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
         code = codes[name] = Code(rows, tuple(plans))
-    first = _tensor(given[0])
-    second = _tensor(given[1]) if len(given) > 1 else None
+    first = _tensor(first_given)
+    second = None if second_given is None else _tensor(second_given)
     statistics = tuple(running)
     start = code.begin(first, second, tuple(parameters), statistics, training)
     if start is None:
@@ -237,14 +274,14 @@ def _chain(links: list[Link]) -> Tensor | None:
     kept: list[Any] = []
     layouts: list[_C.WeightLayout | None] = []
     for at, link in enumerate(links):
-        layer, packed = link.weight.layout, None
-        if link.weight.may_change():
-            layout = layer.as_lies(link.weight.parameter)
+        layer, packed = link.layout, None
+        if link.may_change():
+            layout = layer.as_lies(link.parameter)
             if layout is None:
-                parameters[3 * at] = layer.turn(link.weight.parameter).contiguous()
+                parameters[3 * at] = layer.turn(link.parameter).contiguous()
         else:
             layout = None
-            parameters[3 * at], packed = link.weight.operands()
+            parameters[3 * at], packed = link.operands()
         layouts.append(layout)
         kept.append(packed)
     return code.run(start, tuple(maps), tuple(parameters), statistics, kept, tuple(layouts))
@@ -260,7 +297,7 @@ def _check_unchanged(link: Link) -> None:
 
 
 def _check_weight(link: Link) -> None:
-    if link.version != modes.version_of(link.weight.parameter):
+    if link.version != modes.version_of(link.parameter):
         raise _changed("the weight of a convolution was")
 
 
@@ -275,9 +312,9 @@ def _one_by_one(links: list[Link]) -> Tensor:
     made: dict[Link, Tensor] = {}
     for link in links:
         _check_unchanged(link)
-        weight, packed = link.weight.operands()
+        weight, packed = link.operands()
         x = ops.convolution(
-            _tensor(link.source, made), weight, link.map, None, 1, packed, None, link.weight.plans
+            _tensor(link.source, made), weight, link.map, None, 1, packed, None, link.plans
         )
         if _is_alone(link):
             made[link] = _stage_by_stage(link, x)

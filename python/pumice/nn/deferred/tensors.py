@@ -51,17 +51,6 @@ class Deferred(Tensor):
     use: Use
     again: Again | None  # keeps the input alive if the result has to be computed again
 
-    @staticmethod
-    def __new__(cls, link: Link) -> Deferred:
-        self: Deferred = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls, link.shape, dtype=link.dtype, device=link.device, requires_grad=link.requires_grad
-        )
-        self.link = link
-        self.stage = link.stage
-        self.use = link.use
-        link.seen.append(weakref.ref(self))
-        return self
-
     # In Python, which takes a tenth of the time of asking the tensor.
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -132,6 +121,20 @@ class Deferred(Tensor):
 
     def __repr__(self, **kwargs: Any) -> str:
         return repr(plain(self))
+
+
+_make: Callable[..., Deferred] = Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+_reference_to = weakref.ref
+
+
+def stand_in(link: Link) -> Deferred:
+    """A tensor that stands for the result of a link, as far as that has been asked for."""
+    made = _make(Deferred, link.shape, dtype=link.dtype, device=link.device, requires_grad=link.requires_grad)
+    made.link = link
+    made.stage = link.stage
+    made.use = link.use
+    link.seen.append(_reference_to(made))
+    return made
 
 
 _OWN = {Tensor, torch.nn.Parameter, Observed, Deferred}

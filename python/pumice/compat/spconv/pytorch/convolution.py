@@ -26,6 +26,8 @@ from .timing import Stopwatch
 from .windowed import Numbers, WindowedModule
 
 _NO_ACTIVATION = gemm.Activation.None_
+_Parameter = torch.nn.Parameter
+_learns_now = torch.is_grad_enabled
 
 
 class SparseConvolution(WindowedModule):
@@ -118,7 +120,7 @@ class SparseConvolution(WindowedModule):
             self._check_dimension(input)
         use = None
         if add_input is None and self._can_be_linked(input):
-            use = self._kept.habit.of(self.training, torch.is_grad_enabled())
+            use = self._kept.habit.of(self.training, _learns_now())
             if use.known is deferred.NORM:
                 output = self._deferred(input, use)
                 if output is not None:
@@ -181,7 +183,7 @@ class SparseConvolution(WindowedModule):
             return None
         kind = deferred.RELU if relu else deferred.NORM
         return self._deferred(
-            input, self._kept.habit.of(self.training, torch.is_grad_enabled(), kind), norm, relu
+            input, self._kept.habit.of(self.training, _learns_now(), kind), norm, relu
         )
 
     def _can_be_linked(self, input: SparseConvTensor) -> bool:
@@ -189,7 +191,7 @@ class SparseConvolution(WindowedModule):
         parameters = self._parameters
         return (
             parameters.get("bias") is None
-            and type(parameters.get("weight")) is torch.nn.Parameter
+            and type(parameters.get("weight")) is _Parameter
             and self.groups == 1
             and self.act_type is _NO_ACTIVATION
             and not input.benchmark
@@ -234,8 +236,9 @@ class SparseConvolution(WindowedModule):
         given = None if norm is None else deferred.norm_of(norm, map.out_rows, self.out_channels)
         if norm is not None and given is None:
             return None
-        operand = deferred.Weight(weight, self._kept, self.training, self.out_channels)
-        features = deferred.wait(source, operand, map, use, self._kept.habit, given, relu)
+        features = deferred.wait(
+            source, weight, self._kept, self.training, self.out_channels, map, use, given, relu
+        )
         if self.record_voxel_count and not self.conv1x1:
             self._count_voxels(map.out_rows)
         return input._holding(features) if found is None else found.output(input, features)
