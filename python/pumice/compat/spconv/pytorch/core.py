@@ -174,9 +174,11 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
 
     def replace_feature(self, feature: Tensor) -> SparseConvTensor:
         """Other features, for the same rows."""
-        if type(feature) is Tensor:
+        kind = type(feature)
+        if kind is Tensor:
             return self._holding(feature)
-        check_rows("replace_feature: features", feature)
+        if kind is not deferred.Deferred:
+            check_rows("replace_feature: features", feature)
         held, use = deferred.store(feature)
         result = self._holding(held)
         result._use = use
@@ -184,8 +186,7 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
 
     def _holding(self, features: Tensor) -> SparseConvTensor:
         result = SparseConvTensor.__new__(SparseConvTensor)
-        members = result.__dict__
-        members.update(self.__dict__)
+        members = result.__dict__ = self.__dict__.copy()
         members["_features"], members["_use"] = features, None
         members["spatial_shape"] = self.spatial_shape.copy()
         return result
