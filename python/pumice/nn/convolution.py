@@ -151,7 +151,7 @@ class Convolution(torch.nn.Module):
             elif self.training:
                 kept = None
             else:
-                kept = self._kept.of(False)
+                kept = self._kept.packed if self._kept.frozen else None
             bias = parameters["bias"] if "bias" in parameters else self.bias
             plan: Any = self._plans
             if plan is not None and torch.compiler.is_compiling():

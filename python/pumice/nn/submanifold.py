@@ -76,7 +76,7 @@ class SubMConv(Convolution):
 
     def find(self, x: SparseTensor, like: Any) -> tuple[ops.Map, Coordinates]:
         """The map from the sites of `x` to themselves."""
-        coords = sites_in(self, x, like)
+        coords = x.coords if like is None and type(x) is SparseTensor else sites_in(self, x, like)
         return ops.submanifold_map(coords, self.window), coords
 
 

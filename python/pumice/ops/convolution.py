@@ -27,6 +27,9 @@ from .maps import Map, TracedMap, as_traced
 from .plans import Plan, as_plans, refuse_both, text_of
 
 _ops = torch.ops.pumice
+_Parameter = torch.nn.Parameter
+_learns_now = torch.is_grad_enabled
+_any_autocast = torch._C._is_any_autocast_enabled
 
 
 def convolution(
@@ -64,10 +67,14 @@ def convolution(
         >>> ops.convolution(x.features, torch.ones(27, 4, 8), map)[0, 0]
         tensor(8.)
     """
-    modes.look("features", features)
-    dtype = modes.autocast_dtype(features)
-    if dtype is not None and features.dtype != dtype:
-        features = features.to(dtype)
+    kind = type(features)
+    if kind is not Tensor and kind is not _Parameter:
+        modes.look("features", features)
+    dtype = None
+    if _any_autocast():
+        dtype = modes.autocast_dtype(features)
+        if dtype is not None and features.dtype != dtype:
+            features = features.to(dtype)
     return _convolve(features, weight, map, bias, groups, kept, dataflow, dtype, plan)
 
 
@@ -84,9 +91,12 @@ def _convolve(
 ) -> Tensor:
     """`dtype`: the type that the weight is cast to; None: it stays as it is."""
     traced = modes.traced(features)
-    modes.look("weight", weight)
-    modes.look("bias", bias, optional=True)
-    if dtype is None:
+    # What is asked of every call is asked here, since a small layer takes as long as some calls of Python.
+    if type(weight) is not _Parameter and type(weight) is not Tensor:
+        modes.look("weight", weight)
+    if bias is not None and type(bias) is not _Parameter and type(bias) is not Tensor:
+        modes.look("bias", bias)
+    if dtype is None and weight.dtype is not features.dtype:
         modes.check_weight(features, weight)
     if plan is not None:
         refuse_both(plan, dataflow)
@@ -99,16 +109,21 @@ def _convolve(
             features, used, bias, known.token, known.in_rows, known.out_rows, groups, dataflow, text_of(plan)
         )
     plans = None if plan is None else as_plans(plan)
-    if modes.wants_gradient(features, weight, bias):
+    if _learns_now() and modes.wants_gradient(features, weight, bias):
         if kept is not None:
             _check_kept(kept)
             kept.clear()  # an optimiser may change the weight without changing its version
         return _apply(features, weight, bias, map, groups, dtype, dataflow, plans)
     version = 0 if kept is None else modes.version_of(weight)
-    used = _cast(features, weight, groups, dtype, dataflow, plans)
-    if used is not weight:
-        weight, kept = used, None
-    return _run(features, weight, map, bias, groups, dataflow, plans, kept, version)
+    if dtype is not None:
+        used = _cast(features, weight, groups, dtype, dataflow, plans)
+        if used is not weight:
+            weight, kept = used, None
+    if bias is not None:
+        bias = modes.bias_for(bias, features)
+    return _C.convolution(
+        features, weight, map, bias, groups, *modes.of(features), dataflow, plans, kept, version
+    )
 
 
 def _check_kept(kept: Any) -> None:
@@ -132,33 +147,6 @@ def _cast(
     ):
         return weight
     return weight.to(dtype)
-
-
-def _run(
-    features: Tensor,
-    weight: Tensor,
-    map: _C.Map,
-    bias: Tensor | None,
-    groups: int,
-    dataflow: str | None,
-    plans: _C.Plans | None,
-    kept: _C.PackedWeights | None = None,
-    version: int = 0,
-) -> Tensor:
-    deterministic, tf32 = modes.of(features)
-    return _C.convolution(
-        features,
-        weight,
-        map,
-        modes.bias_for(bias, features),
-        groups,
-        deterministic,
-        tf32,
-        dataflow,
-        plans,
-        kept,
-        version,
-    )
 
 
 def convolution_input_gradient(
@@ -278,7 +266,9 @@ class _Convolution(torch.autograd.Function):
         ctx.cast = None if used is weight else used
         ctx.call = (map, groups, dataflow, plans)
         ctx.bias_dtype = None if bias is None else bias.dtype
-        return _run(features, used, map, bias, groups, dataflow, plans)
+        return _C.convolution(
+            features, used, map, modes.bias_for(bias, features), groups, *modes.of(features), dataflow, plans, None, 0
+        )
 
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:

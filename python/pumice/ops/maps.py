@@ -18,6 +18,7 @@ from . import traced
 from .traced import TracedMap
 
 Map = Union[_C.Map, TracedMap]
+_compiles = torch.compiler.is_compiling
 
 
 def as_traced(map: Map) -> TracedMap:
@@ -45,9 +46,11 @@ def submanifold_map(coords: Coordinates, window: Window) -> Map:
         >>> ops.submanifold_map(x.coords, nn.SubMConv3d(4, 8, 3).window).pairs
         4
     """
-    check_sites("coords", coords)
-    check_window("window", window)
-    if torch.compiler.is_compiling():
+    if type(coords) is not Coordinates:
+        check_sites("coords", coords)
+    if type(window) is not Window:
+        check_window("window", window)
+    if _compiles():
         return traced.submanifold_map(coords, window)
     return _C.submanifold_map(coords.sites, window.c)
 

@@ -13,15 +13,19 @@ from .. import _C
 from .._tensors import check_real, check_tensor
 
 _float32, _float64 = torch.float32, torch.float64
+# By their own names, since each call asks for all of them.
 _transformed = torch._C._are_functorch_transforms_active
+_compiles = torch.compiler.is_compiling
+_watchers = torch._C._len_torch_dispatch_stack
+_deterministic = torch._C._get_deterministic_algorithms
 
 
 def of(features: Tensor) -> tuple[bool, bool]:
     """(deterministic, tf32). On the CPU results always are the same bits, and in full float32."""
     if not features.is_cuda:
         return False, False
-    tf32 = features.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    return torch._C._get_deterministic_algorithms(), tf32
+    tf32 = features.dtype is _float32 and torch.get_float32_matmul_precision() != "highest"
+    return _deterministic(), tf32
 
 
 def autocast_dtype(features: Tensor) -> torch.dtype | None:
@@ -41,7 +45,7 @@ def autocast_dtype(features: Tensor) -> torch.dtype | None:
 def traced(features: Tensor, name: str = "features") -> bool:
     """Whether a call has to go through an operator of torch.library. Raises UserError inside transforms of
     functions (torch.func) and in differentiation in forward mode, which no operator supports."""
-    if torch.compiler.is_compiling():
+    if _compiles():
         return True
     if _transformed() or forward_ad._current_level >= 0:
         raise _C.UserError(
@@ -53,7 +57,7 @@ def traced(features: Tensor, name: str = "features") -> bool:
     if kind is not Tensor and kind is not torch.nn.Parameter:
         check_tensor(name, features)
         return True
-    return torch._C._len_torch_dispatch_stack() > 0
+    return _watchers() > 0
 
 
 def wants_gradient(*tensors: Tensor | None) -> bool:
