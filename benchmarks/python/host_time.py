@@ -8,6 +8,7 @@ Goals on a CUDA device: 15 us a layer in inference, 40 us in training (forward a
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import time
 from collections.abc import Callable
@@ -67,6 +68,7 @@ def main() -> None:
     width = options.channels
     layer = nn.SubMConv3d(width, width, 3).to(device, dtype)
     layer.bias.data = layer.bias.data.float()
+    frozen = nn.freeze(copy.deepcopy(layer)).eval()
     linear = torch.nn.Linear(width, width).to(device, dtype)
     chain = nn.Sequential(*[nn.SubMConv3d(width, width, 3, bias=False) for _ in range(10)])
     chain = chain.to(device, dtype)
@@ -88,6 +90,7 @@ def main() -> None:
         layer.eval()
         report("torch.nn.Linear, inference", lambda: linear(features))
         report("SubMConv3d, inference", lambda: layer(x))
+        report("SubMConv3d, inference, weights frozen", lambda: frozen(x))
         report("  finding the map", lambda: layer.find(x, None))
         report("  ops.convolution", lambda: pumice.ops.convolution(features, weight, map, bias, 1, kept))
         report(
