@@ -36,12 +36,10 @@ struct Way {
 /// What is tried beside each other, with as many warps of a multiprocessor as leave registers
 /// enough on sm_90 for heads of one tile.
 struct Candidate {
-  int windows, ahead, chunks, warps;
+  int ahead, chunks, warps;
 };
 constexpr Candidate kCandidates[] = {
-    {1, 2, 1, 40}, {1, 2, 1, 48}, {1, 4, 1, 32}, {1, 4, 1, 40}, {1, 8, 1, 20},
-    {1, 2, 2, 32}, {1, 4, 2, 16}, {2, 2, 1, 40}, {2, 4, 1, 32}, {4, 2, 1, 40},
-    {4, 4, 1, 32}, {4, 8, 1, 16}, {8, 4, 1, 32}, {4, 2, 2, 32}, {8, 2, 2, 32},
+    {2, 1, 40}, {2, 1, 48}, {4, 1, 32}, {4, 1, 40}, {8, 1, 20}, {2, 2, 32}, {4, 2, 16},
 };
 
 std::vector<Way> ways_for(ElementType type, std::int64_t channels) {
@@ -55,25 +53,13 @@ std::vector<Way> ways_for(ElementType type, std::int64_t channels) {
   const bool is_of_chunks = channels > std::int64_t{32} * entry_chunk(type);
   for (const Candidate& one : kCandidates) {
     if (is_of_chunks ? one.ahead == 8 : one.chunks > 1) continue;
-    for (const bool once : {false, true}) {
-      if (once && one.ahead == 8) continue;
-      EdgeMapSpec spec = chosen;
-      spec.windows = one.windows;
-      spec.schedule.ahead = one.ahead;
-      spec.schedule.chunks = one.chunks;
-      spec.left_once = once;
-      spec.warps = is_of_chunks && one.chunks == 1 ? std::min(one.warps, 24) : one.warps;
-      if (once && one.windows > 1) spec.warps -= 4;
-      add(std::to_string(one.windows) + " windows, ahead " + std::to_string(one.ahead) +
-              ", chunks " + std::to_string(one.chunks) + (once ? ", left once" : "") + ", " +
-              std::to_string(spec.warps) + " warps",
-          spec);
-    }
-  }
-  for (const int block : {2, 8}) {
     EdgeMapSpec spec = chosen;
-    spec.block_warps = block;
-    add("chosen, in blocks of " + std::to_string(block) + " warps", spec);
+    spec.schedule.ahead = one.ahead;
+    spec.schedule.chunks = one.chunks;
+    spec.warps = is_of_chunks && one.chunks == 1 ? std::min(one.warps, 24) : one.warps;
+    add("ahead " + std::to_string(one.ahead) + ", chunks " + std::to_string(one.chunks) + ", " +
+            std::to_string(spec.warps) + " warps",
+        spec);
   }
   return ways;
 }

@@ -104,27 +104,23 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
     Raw entry[kSpec.entries ? kAhead : 1];
     Raw attention;
   };
-  PUMICE_DEVICE static bool is_new_row(const Batch& batch, int32_t e) {
-    return !kSpec.left_once || e == 0 || batch.row[e] != batch.row[e == 0 ? 0 : e - 1];
-  }
   PUMICE_DEVICE void load(Rows& rows, const Batch& batch, int32_t channel) const {
     if constexpr (kLeaky) load(a.attention, 0, channel, rows.attention);
     PUMICE_UNROLL
     for (int32_t e = 0; e < kAhead; ++e) {
       load(a.right, static_cast<uint32_t>(batch.column[e]), channel, rows.right[e]);
-      if (is_new_row(batch, e))
-        load(a.left, static_cast<uint32_t>(batch.row[e]), channel, rows.left[e]);
+      load(a.left, static_cast<uint32_t>(batch.row[e]), channel, rows.left[e]);
       if constexpr (kSpec.entries)
         load(a.entry, static_cast<uint64_t>(batch.number[e]), channel, rows.entry[e]);
     }
   }
 
   /// This thread's share of one product of rows, or of one leaky sum.
-  PUMICE_DEVICE float share(const Raw& left, const Rows& rows, const Batch& batch, int32_t e,
+  PUMICE_DEVICE float share(const Rows& rows, const Batch& batch, int32_t e,
                             int32_t channel) const {
     const int32_t count = count_of(channel);
     float l[kChunk], r[kChunk], of_entry[kChunk], attention[kChunk];
-    left.widen(l);
+    rows.left[e].widen(l);
     rows.right[e].widen(r);
     if constexpr (kSpec.entries) rows.entry[e].widen(of_entry);
     if constexpr (kLeaky) rows.attention.widen(attention);
@@ -155,12 +151,9 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
       load(rows[j], batch, channel_of(tile, j));
     PUMICE_UNROLL
     for (int32_t j = 0; j < kChunks; ++j) {
-      Raw left = rows[j].left[0];
       PUMICE_UNROLL
-      for (int32_t e = 0; e < kAhead; ++e) {
-        if (is_new_row(batch, e)) left = rows[j].left[e];
-        sum[e] += share(left, rows[j], batch, e, channel_of(tile, j));
-      }
+      for (int32_t e = 0; e < kAhead; ++e)
+        sum[e] += share(rows[j], batch, e, channel_of(tile, j));
     }
   }
 
@@ -197,10 +190,10 @@ template <EdgeMapSpec kSpec> struct EdgeMap {
   }
 };
 
-/// The entries of a window, of which there are some.
-template <EdgeMapSpec kSpec>
-PUMICE_DEVICE void map_window(const EdgeArguments& a, const EntryWindow& window) {
+template <EdgeMapSpec kSpec> PUMICE_DEVICE void edge_map(const EdgeArguments& a) {
   using Map = EdgeMap<kSpec>;
+  const EntryWindow window = window_of(a.pattern, block_index() * kEdgeBlockWarps + warp_index());
+  if (window.count <= 0) return;
   const int32_t head = block_index_y();
   const Map map{a, window, head * a.head_channels};
   const int32_t at = Map::place_of(Map::lane());   // of the entry whose sum the lane will have
@@ -210,20 +203,6 @@ PUMICE_DEVICE void map_window(const EdgeArguments& a, const EntryWindow& window)
   const int32_t row = warp_shuffle(window.row, at);
   if (at > last) return;
   store_element(kSpec.type, a.output, entry * a.heads + head, sum * map.scale_of(row));
-}
-
-/// The lists of the next window are on their way while rows of one are read.
-template <EdgeMapSpec kSpec> PUMICE_DEVICE void edge_map(const EdgeArguments& a) {
-  constexpr int32_t kWindows = kSpec.windows;
-  WindowWalk<kWindows> walk(a.pattern,
-                            (block_index() * kSpec.block_warps + warp_index()) * kWindows);
-  walk.read(0);
-  PUMICE_ROLLED
-  for (int32_t w = 0; w < kWindows; ++w) {
-    const EntryWindow window = walk.window(w);
-    if (w + 1 < kWindows) walk.read(w + 1);
-    if (window.count > 0) map_window<kSpec>(a, window);
-  }
 }
 
 }   // namespace pumice

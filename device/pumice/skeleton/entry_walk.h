@@ -176,62 +176,34 @@ struct EntryWindow {
   int32_t column = 0;   // the same
 };
 
-/// Windows beside each other, from number `first` on, with what says where one begins read for all
-/// of them at once. The whole warp calls.
-template <int32_t kWindows> struct WindowWalk {
-  static_assert(kWindows < kWarpThreads, "a lane has where a window begins");
-
-  const PatternRef& pattern;
-  int32_t first;
-  int32_t bound;   // of lane w: rows before window w, the last of which may go on in it
-  // On their way, of one window:
-  int32_t begun;    // rows before it
-  int32_t begins;   // rows that begin in it
-  int32_t count;
-  int32_t column;
-  uint32_t begin;   // of lane j: where row begun + j begins, the lower half
-
-  PUMICE_DEVICE WindowWalk(const PatternRef& of, int32_t number) : pattern(of), first(number) {
-    const int32_t own = lane_index() < kWindows ? lane_index() : kWindows;
-    bound = static_cast<int32_t>(row_of_work(pattern, int64_t{first + own} * kWarpThreads));
+/// Window number `number`. The whole warp calls.
+PUMICE_DEVICE EntryWindow window_of(const PatternRef& pattern, int64_t number) {
+  const int64_t work = number * kWarpThreads;
+  const int32_t bound =
+      static_cast<int32_t>(row_of_work(pattern, work + (lane_index() == 0 ? 0 : kWarpThreads)));
+  const int32_t begun = warp_shuffle(bound, 0);            // rows before it
+  const int32_t begins = warp_shuffle(bound, 1) - begun;   // rows that begin in it
+  const int64_t left = pattern.rows + pattern.entries - work;
+  const int32_t count = static_cast<int32_t>(left < kWarpThreads ? left : kWarpThreads) - begins;
+  const int32_t own = lane_index() < count ? lane_index() : count - 1;
+  EntryWindow made{work - begun, count, begun - 1, 0};
+  const uint32_t begin =   // of lane j: where row begun + j begins, the lower half
+      lane_index() < begins ? static_cast<uint32_t>(pattern.row_begin[begun + lane_index()]) : 0;
+  if (count > 0) made.column = pattern.column[made.place + own];
+  // The lane's entry is of the last row that begins with it or before it; where there is an entry,
+  // at most 31 rows begin. No column is below 0: it is asked so that the compiler does not read
+  // columns only after it has waited for rows.
+  const int32_t at = lane_index() < begins && made.column >= 0
+                         ? static_cast<int32_t>(begin - static_cast<uint32_t>(made.place))
+                         : kWarpThreads;
+  int32_t rows = 0;   // that begin up to the lane's entry
+  PUMICE_UNROLL
+  for (int32_t step = kWarpThreads / 2; step > 0; step /= 2) {
+    if (warp_shuffle(at, rows + step - 1) <= own) rows += step;
   }
-
-  /// Where the entries of window w begin.
-  PUMICE_DEVICE int64_t place_of(int32_t w) const {
-    return int64_t{first + w} * kWarpThreads - begun;
-  }
-  PUMICE_DEVICE int32_t own_entry() const {
-    return lane_index() < count ? lane_index() : count - 1;
-  }
-
-  /// Has the lists of window w read.
-  PUMICE_DEVICE void read(int32_t w) {
-    begun = warp_shuffle(bound, w);
-    begins = warp_shuffle(bound, w + 1) - begun;
-    const int64_t left = pattern.rows + pattern.entries - int64_t{first + w} * kWarpThreads;
-    count = static_cast<int32_t>(left < kWarpThreads ? left : kWarpThreads) - begins;
-    begin =
-        lane_index() < begins ? static_cast<uint32_t>(pattern.row_begin[begun + lane_index()]) : 0;
-    column = count > 0 ? pattern.column[place_of(w) + own_entry()] : 0;
-  }
-
-  /// Window w, which was read. The lane's entry is of the last row that begins with it or before
-  /// it; where there is an entry, at most 31 rows begin. No column is below 0: it is asked so that
-  /// the compiler does not read columns only after it has waited for rows.
-  PUMICE_DEVICE EntryWindow window(int32_t w) const {
-    EntryWindow made{place_of(w), count, begun - 1, column};
-    const int32_t at = lane_index() < begins && column >= 0
-                           ? static_cast<int32_t>(begin - static_cast<uint32_t>(made.place))
-                           : kWarpThreads;
-    int32_t rows = 0;   // that begin up to the lane's entry
-    PUMICE_UNROLL
-    for (int32_t step = kWarpThreads / 2; step > 0; step /= 2) {
-      if (warp_shuffle(at, rows + step - 1) <= own_entry()) rows += step;
-    }
-    made.row += rows;
-    return made;
-  }
-};
+  made.row += rows;
+  return made;
+}
 
 PUMICE_DEVICE int64_t number_of_entry(const PatternRef& pattern, int64_t place) {
   return pattern.number == nullptr ? place : pattern.number[place];

@@ -56,10 +56,9 @@ std::string entry_name(const GatherReduceSpec& spec) {
 }
 
 std::string entry_name(const EdgeMapSpec& spec) {
-  return fmt::format("edge_{}_{}{}{}{}{}_{}s{}b{}w{}", name_of(spec.operation), name_of(spec.type),
+  return fmt::format("edge_{}_{}{}{}{}_{}w{}", name_of(spec.operation), name_of(spec.type),
                      spec.picked ? "_picked" : "", spec.entries ? "_entries" : "",
-                     spec.wide ? "_wide" : "", spec.left_once ? "_left_once" : "",
-                     name_of(spec.schedule), spec.windows, spec.block_warps, spec.warps);
+                     spec.wide ? "_wide" : "", name_of(spec.schedule), spec.warps);
 }
 
 std::string entry_name(const ScoreGradientSpec& spec) {
@@ -99,8 +98,7 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "inline constexpr pumice::EdgeMapSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EdgeOperation::{8},\n"
       "    .picked = {1}, .entries = {9},\n"
-      "    .wide = {10}, .left_once = {11},\n"
-      "    .windows = {14}, .block_warps = {12}, .warps = {13}, .schedule = {2}}};\n"
+      "    .wide = {10}, .warps = {11}, .schedule = {2}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
       "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
       "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
@@ -108,9 +106,8 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "  pumice::edge_map<kSpec>(arguments);\n"
       "}}\n",
       name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
-      sizeof(EdgeArguments), 32 * spec.block_warps, kEdgeMapKernel, entry_blocks(spec),
-      name_of(spec.operation), spec.entries, spec.wide, spec.left_once, spec.block_warps,
-      spec.warps, spec.windows);
+      sizeof(EdgeArguments), 32 * kEdgeBlockWarps, kEdgeMapKernel, entry_blocks(spec),
+      name_of(spec.operation), spec.entries, spec.wide, spec.warps);
 }
 
 std::string entry_source(const ScoreGradientSpec& spec) {
