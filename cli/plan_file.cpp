@@ -28,7 +28,7 @@ std::vector<tune::StoredPlan> read_plans(const std::string& file) {
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (plans[i].key.version != PUMICE_VERSION) continue;
     try {
-      (void)parse_plan(plans[i].record.plan);
+      (void)name_of_plan(plans[i]);
     } catch (const UserError& error) {
       throw UserError(fmt::format("{}: plan {}: {}", printable_path(file), i + 1, error.what()));
     }

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <pumice/core/error.hpp>
-#include <pumice/plan/convolution_plan.hpp>
+#include <pumice/plan/plan_book.hpp>
 #include <pumice/plan/store.hpp>
 
 #include "arguments.hpp"
@@ -38,11 +38,11 @@ std::string place_of(const PlanStore& store) {
 }
 
 /// A text that is no plan is shown as it is.
-std::string name_of_plan(const std::string& text) {
+std::string shown_plan(const StoredPlan& plan) {
   try {
-    return parse_plan(text).name();
+    return name_of_plan(plan);
   } catch (const UserError&) {
-    return printable(text, 60);
+    return printable(plan.record.plan, 60);
   }
 }
 
@@ -81,8 +81,7 @@ void list_plans(const PlansArguments& arguments) {
       print();
       device = of;
     }
-    table.add({printable(plan.key.problem), words_of_rows(plan.key.rows_bucket),
-               name_of_plan(plan.record.plan),
+    table.add({printable(plan.key.problem), words_of_rows(plan.key.rows_bucket), shown_plan(plan),
                fmt::format("{:.3f}", plan.record.tuned_s / plan.record.untuned_s)});
   }
   print();

@@ -44,10 +44,11 @@ std::vector<std::int64_t> TunedNetwork::voxels() const {
 
 NetworkOptions add_tuned_network(CLI::App& command, RunArguments& arguments) {
   const NetworkOptions options = add_network_options(command, arguments);
-  command
-      .add_option("SCANS", arguments.scans,
-                  ".bin, .pcd.bin, .pcd, .ply, .npy or .npz files, each of which is run on its own")
-      ->required();
+  // Not required of CLI11, which would ask for them beside a command of this one, too.
+  command.get_option("NETWORK")->required(false);
+  command.add_option(
+      "SCANS", arguments.scans,
+      ".bin, .pcd.bin, .pcd, .ply, .npy or .npz files, each of which is run on its own");
   add_threads(command);
   add_json(command, arguments.json);
   return options;

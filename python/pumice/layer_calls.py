@@ -10,11 +10,29 @@ import torch
 
 from . import _C
 from .coords import Coordinates
+from .nn import graph as graph_layers
 from .nn.convolution import Convolution, sites_of
 from .tensor import SparseTensor
 
 # Cycles that a GPU waits before a layer, about half a millisecond: long enough for the host to enqueue it.
 _PAUSE = 1_000_000
+
+
+_GRAPH_LAYERS = (
+    graph_layers.GATConv,
+    graph_layers.GATv2Conv,
+    graph_layers.GCNConv,
+    graph_layers.GINConv,
+    graph_layers.HGTConv,
+    graph_layers.RGATConv,
+    graph_layers.RGCNConv,
+    graph_layers.SAGEConv,
+)
+
+
+def is_graph_layer(module: torch.nn.Module) -> bool:
+    """Whether `module` passes messages over the edges of a graph."""
+    return isinstance(module, _GRAPH_LAYERS)
 
 
 class LayerCall:
@@ -38,7 +56,9 @@ class LayerCall:
         self.ms = self._stop()
         self.result = result
         plans = _C.recorded_plans()
-        if plans:
+        if plans and is_graph_layer(self.module):
+            self.plan = tuple(" + ".join(dict.fromkeys(texts)) for texts in zip(*plans, strict=True))
+        elif plans:
             self.plan = plans[0]
 
     @property
@@ -124,6 +144,8 @@ def _wait(features: torch.Tensor) -> None:
 
 
 def _features(value: Any) -> torch.Tensor:
+    if isinstance(value, (tuple, list)) and value:
+        value = value[0]  # of the first side of a graph
     return value.features if isinstance(value, SparseTensor) else value
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from . import _C
-from .layer_calls import LayerCall, PairCounter
+from .layer_calls import LayerCall, PairCounter, is_graph_layer
 from .nn.convolution import Convolution
-from .passes import as_it_was, check_input, check_model, fresh
+from .passes import as_it_was, called, check_input, check_model, features_of
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -125,12 +125,13 @@ class Candidates(list[dict[str, Any]]):
 
 @torch.no_grad()
 def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candidates:
-    """Runs `model(x)` once and lists what could run in place of each convolution: its plans, the predicted cost of
-    each in parts of the first one's, and with `measure` its time.
+    """Runs `model(x)` once and lists what could run in place of each convolution, and of each product of a sparse matrix
+    that graph layers make: its plans, the predicted cost of each in parts of the first one's, and with `measure` its time.
 
     Args:
-        model: a network of sparse tensors, in the mode that is of interest.
-        x: a sparse tensor, or `models.PointTensor`.
+        model: a network of sparse tensors or of graph layers, in the mode that is of interest.
+        x: a sparse tensor, or `models.PointTensor`; of graph layers a tuple (features, graph or edge_index, …), which
+            is all that `model` is called with.
         measure: whether to time every candidate, on numbers of its own.
     Returns:
         A list of dictionaries (problem, rows, calls, name and plan of what runs, reason, is_stored, and candidates:
@@ -148,7 +149,7 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
     check_input("candidates", x)
     check_model(model)
     with as_it_was(model):
-        found = _C.explain_network(lambda scan: model(fresh(x)), str(x.features.device), measure)
+        found = _C.explain_network(lambda scan: called(model, x), str(features_of(x).device), measure)
     return Candidates(*found)
 
 
@@ -164,8 +165,10 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
     is; statistics of norms are put back.
 
     Args:
-        model: a network of sparse tensors.
-        x: a sparse tensor, or `models.PointTensor`.
+        model: a network of sparse tensors, or of graph layers, each of which is a layer with all that is in it and
+            has a plan for each of its products.
+        x: a sparse tensor, or `models.PointTensor`; of graph layers a tuple (features, graph or edge_index, …), which
+            is all that `model` is called with.
     Returns:
         A list of layers in the order of their calls, which prints as a table; `by_kind()` sums it up,
         `sorted_by("ms")` puts the slowest first.
@@ -178,34 +181,46 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
         >>> found = pumice.explain(nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.ReLU()), x)
         >>> [(layer.name, layer.kind, layer.pairs) for layer in found]
         [('0', 'SubMConv3d', 4), ('1', 'ReLU', 0)]
+        >>> edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> found = pumice.explain(nn.graph.SAGEConv(4, 8), (torch.ones(3, 4), edges))
+        >>> [(layer.kind, layer.plan.split("/")[0]) for layer in found]
+        [('SAGEConv', 'csr')]
     """
     check_input("explain", x)
     check_model(model)
     buffers = {name: value.clone() for name, value in model.named_buffers()}
-    model(fresh(x))
+    called(model, x)
     calls: list[LayerCall] = []
     handles = []
     _C.record_plans(True)
     try:
-        for name, module in model.named_modules():
-            if _is_layer(module):
-                handles.append(module.register_forward_pre_hook(_started(calls, name)))
-                handles.append(module.register_forward_hook(_ended(calls)))
-        model(fresh(x))
+        for name, module in _layers(model, "", set()):
+            handles.append(module.register_forward_pre_hook(_started(calls, name)))
+            handles.append(module.register_forward_hook(_ended(calls)))
+        called(model, x)
     finally:
         _C.record_plans(False)
         for handle in handles:
             handle.remove()
         for name, value in model.named_buffers():
             value.copy_(buffers[name])
-    if x.features.is_cuda:
-        torch.cuda.synchronize(x.features.device)
+    features = features_of(x)
+    if features.is_cuda:
+        torch.cuda.synchronize(features.device)
     counter = PairCounter()
     return Explanation(_layer(call, counter) for call in calls if call.result is not None)
 
 
-def _is_layer(module: torch.nn.Module) -> bool:
-    return isinstance(module, Convolution) or next(module.children(), None) is None
+def _layers(module: torch.nn.Module, name: str, seen: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """Those without layers inside, each once."""
+    if id(module) in seen:
+        return
+    seen.add(id(module))
+    if isinstance(module, Convolution) or is_graph_layer(module) or next(module.children(), None) is None:
+        yield name, module
+        return
+    for child_name, child in module.named_children():
+        yield from _layers(child, f"{name}.{child_name}" if name else child_name, seen)
 
 
 def _started(calls: list[LayerCall], name: str) -> Callable[..., None]:
@@ -239,7 +254,7 @@ def _layer(call: LayerCall, counter: PairCounter) -> Layer:
         call.map_ms,
         ms,
         2e-9 * products,
-        _share(out, ms, 2 * products, moved),
+        None if is_graph_layer(call.module) else _share(out, ms, 2 * products, moved),
         *call.plan,
     )
 

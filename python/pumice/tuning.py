@@ -14,7 +14,7 @@ import torch
 
 from . import _C
 from ._checks import check_path, kind_of, takes, whole_number
-from .passes import as_it_was, check_input, check_model, fresh, is_input
+from .passes import as_it_was, called, check_input, check_model, features_of, is_graph_input, is_input
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class TunedGroup:
 
 @dataclasses.dataclass
 class TunedLayer:
-    """Calls of one problem, which share a plan."""
+    """Calls of one problem, of a convolution or a product of a sparse matrix, which share a plan."""
 
     problem: str
     rows: int
@@ -130,8 +130,8 @@ def tune(
     store: bool = True,
     progress: bool = True,
 ) -> Tuning:
-    """Measures the plans that could run in place of each convolution of `model`, and stores those that are faster
-    for certain; every later run of such layers on such a machine uses them, in every process. Nothing is tuned
+    """Measures the plans that could run in place of each convolution of `model` and of each product of a sparse matrix
+    that its graph layers make, and stores those that are faster for certain; every later run of such layers on such a machine uses them, in every process. Nothing is tuned
     unless this is called, and `PUMICE_PLANS=off` leaves stored plans out.
 
     Without `loss` the forward pass of a model in evaluation is tuned; with it the training step: forward pass,
@@ -140,8 +140,10 @@ def tune(
     GPU. With several processes tune in one of them, before the model is wrapped.
 
     Args:
-        model: a network of sparse tensors.
-        loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; the first `scans` are used.
+        model: a network of sparse tensors, or of graph layers.
+        loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; of graph layers tuples
+            (features, graph or edge_index, …), which are all that `model` is called with, or ((features, graph), …) where
+            an item has more than that. The first `scans` are used.
         loss: a scalar from the output and the item of the loader.
         budget_s: seconds that measuring may take; what was found until then counts. None: 60 on a GPU, 300 on a
             CPU.
@@ -161,6 +163,10 @@ def tune(
         >>> tuning = pumice.tune(net, [x], budget_s=1, store=False)
         >>> [(layer.problem, layer.calls) for layer in tuning.layers]
         [('forward f32 4>8 offsets 27', 1)]
+        >>> edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+        >>> tuning = pumice.tune(nn.graph.SAGEConv(4, 8).eval(), [(torch.ones(3, 4), edges)], budget_s=1, store=False)
+        >>> [layer.problem for layer in tuning.layers]
+        ['spmm forward mean f32 channels 4']
     """
     _check(model, loader, loss, scans, budget_s)
     items = list(itertools.islice(loader, scans))
@@ -169,12 +175,11 @@ def tune(
     inputs = [_input_of(item) for item in items]
 
     def run(scan: int) -> None:
-        x = fresh(inputs[scan])
         if loss is None:
             with torch.no_grad():
-                model(x)
+                called(model, inputs[scan])
             return
-        value = loss(model(x), items[scan])
+        value = loss(called(model, inputs[scan]), items[scan])
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             given = f"has shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"is {kind_of(value)}"
             raise _C.UserError(f"what loss returned {given}: give a tensor of one number, as …mean()")
@@ -183,7 +188,7 @@ def tune(
             parameter.grad = None
 
     with as_it_was(model):
-        return tune_passes(run, len(items), inputs[0].features.device, budget_s, store, progress)
+        return tune_passes(run, len(items), features_of(inputs[0]).device, budget_s, store, progress)
 
 
 def tune_passes(
@@ -249,7 +254,7 @@ def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s:
 
 
 def _input_of(item: Any) -> Any:
-    if not is_input(item) and isinstance(item, (tuple, list)) and item:
+    if not is_input(item) and isinstance(item, (tuple, list)) and item and not is_graph_input(item):
         item = item[0]
     check_input("tune", item)
     return item

@@ -113,6 +113,10 @@ std::vector<RanPlan> ran_plans() {
   return plan_record() == nullptr ? std::vector<RanPlan>() : plan_record()->take();
 }
 
+std::vector<RanSparsePlan> ran_sparse_plans() {
+  return plan_record() == nullptr ? std::vector<RanSparsePlan>() : plan_record()->take_sparse();
+}
+
 void record_plans(bool on) {
   plan_record().reset();   // before another one begins
   if (on) plan_record() = std::make_unique<PlanRecord>();
@@ -122,6 +126,10 @@ nb::list recorded_plans() {
   nb::list result;
   for (const RanPlan& ran : ran_plans()) {
     if (ran.direction == Direction::forward)
+      result.append(nb::make_tuple(ran.plan->name(), ran.plan->reason));
+  }
+  for (const RanSparsePlan& ran : ran_sparse_plans()) {
+    if (ran.problem.direction == SparseDirection::forward)
       result.append(nb::make_tuple(ran.plan->name(), ran.plan->reason));
   }
   return result;

@@ -103,9 +103,9 @@ std::int64_t count_for(const std::string& file, const std::string& device) {
 nb::tuple explain(nb::handle run, const std::string& device, bool measures) {
   const Call call(parse_device(device));
   PythonPasses passes(run, 1, call.stream());
-  const std::vector<ExplainedLayer> layers = explain_network(passes.get(), measures);
+  const ExplainedNetwork found = explain_network(passes.get(), measures);
   passes.rethrow_end();
-  return nb::make_tuple(to_json(layers), to_text(layers));
+  return nb::make_tuple(to_json(found), to_text(found));
 }
 
 }   // namespace

@@ -128,7 +128,8 @@ CsrView Csr::view() const& {
                     .row = lists_.long_row.data(),
                     .counts = lists_.long_counts.size() > 0 ? lists_.long_counts.data() : nullptr,
                     .part_entries = part_entries(lists_.column.size())},
-      .unit_row = list_of(lists_.unit_row)};
+      .unit_row = list_of(lists_.unit_row),
+      .kept = kept_.get()};
 }
 
 Csr transposed(const CsrView& pattern, StreamView stream) {

@@ -192,6 +192,7 @@ void DeviceKernels::add(std::int64_t in_channels, std::int64_t out_channels,
 
 void DeviceKernels::add(const std::vector<tune::StoredPlan>& plans) {
   for (const tune::StoredPlan& stored : plans) {
+    if (is_of_sparse_product(stored.key)) continue;   // compiled when first used, in any schedule
     const ConvolutionProblem problem = parse_problem(stored.key.problem);
     for (const cuda::PlannedKernel& kernel :
          cuda::kernels_of(parse_plan(stored.record.plan), problem, architecture_))

@@ -9,6 +9,7 @@
 
 #include "ops/cuda/edge_scores.hpp"
 #include "ops/pattern_checks.hpp"
+#include "ops/sparse_calls.hpp"
 
 namespace pumice {
 namespace {
@@ -61,18 +62,29 @@ void run(const ScoreGradientArguments& arguments) {
 
 }   // namespace
 
-Tensor edge_scores(const CsrView& pattern, const AdditiveScores& scores, const Place& place) {
+Tensor edge_scores(const CsrView& pattern, const AdditiveScores& scores, const Place& place,
+                   const SparsePlan* plan) {
   check(scores, pattern, "edge_scores");
+  SparseProblem problem =
+      sparse_problem(SparseOperator::edge_scores, SparseDirection::forward, pattern,
+                     scores.target.dtype(), scores.target.extent(1), scores.attention.rows());
+  problem.weighted = scores.entry.defined();
+  const SparsePlanPtr planned = plan_of(problem, pattern, scores.target.stream(), plan);
   Tensor output = place.make({pattern.entries(), scores.attention.rows()}, scores.target.dtype(),
                              scores.target.stream());
-  const EdgeMapArguments arguments{.pattern = pattern,
-                                   .left = scores.target,
-                                   .right = scores.source,
-                                   .attention = scores.attention,
-                                   .entry = scores.entry,
-                                   .negative_slope = scores.negative_slope,
-                                   .output = output.view()};
-  checks::is_on_device(pattern) ? cuda::edge_scores(arguments) : edge_map(arguments);
+  EdgeMapArguments arguments{.pattern = pattern,
+                             .left = scores.target,
+                             .right = scores.source,
+                             .attention = scores.attention,
+                             .entry = scores.entry,
+                             .negative_slope = scores.negative_slope,
+                             .output = output.view()};
+  if (checks::is_on_device(pattern)) {
+    cuda::edge_scores(arguments, *planned->teams);
+  } else {
+    arguments.schedule = *planned->ranges;
+    edge_map(arguments);
+  }
   return output;
 }
 

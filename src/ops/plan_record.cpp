@@ -25,4 +25,13 @@ void PlanRecord::add(Direction direction, const ConvolutionPlan& plan) {
   latest->ran_.push_back({direction, std::make_shared<const ConvolutionPlan>(plan)});
 }
 
+std::vector<RanSparsePlan> PlanRecord::take_sparse() {
+  return std::exchange(ran_sparse_, {});
+}
+
+void PlanRecord::add(const SparseProblem& problem, const SparsePlan& plan) {
+  if (latest == nullptr) return;
+  latest->ran_sparse_.push_back({problem, std::make_shared<const SparsePlan>(plan)});
+}
+
 }   // namespace pumice

@@ -6,10 +6,12 @@
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/kernels/edge_map.hpp>
+#include <pumice/kernels/part_products.hpp>
 
 #include "ops/cpu/picked_entries.hpp"
 #include "ops/cuda/sparse_products.hpp"
 #include "ops/pattern_checks.hpp"
+#include "ops/sparse_calls.hpp"
 
 namespace pumice {
 namespace {
@@ -50,16 +52,58 @@ Tensor averaged(const CsrView& pattern, ConstTensorView grad_output) {
   return result;
 }
 
+/// On the CPU, over what the plan has the pattern cut into.
+void gather(GatherReduceArguments arguments, EntryReduction reduction, const SparsePlan& plan) {
+  arguments.schedule = *plan.ranges;
+  if (plan.format == SparseFormat::csr) return gather_reduce(arguments, reduction);
+  const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
+  gather_reduce(PartReduceArguments{.parts = *parts,
+                                    .values = arguments.values,
+                                    .features = arguments.features,
+                                    .output = arguments.output,
+                                    .source = arguments.source,
+                                    .schedule = arguments.schedule},
+                reduction);
+}
+
+/// Dot products, likewise.
+void multiply(EdgeMapArguments arguments, const SparsePlan& plan) {
+  arguments.schedule = *plan.ranges;
+  if (plan.format == SparseFormat::csr) return edge_map(arguments);
+  const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
+  edge_dot(PartDotArguments{.parts = *parts,
+                            .left = arguments.left,
+                            .right = arguments.right,
+                            .output = arguments.output,
+                            .schedule = arguments.schedule});
+}
+
+SparseProblem problem_of(SparseDirection direction, const CsrView& pattern, ConstTensorView rows,
+                         std::int64_t heads, bool weighted, EntryReduction reduction) {
+  SparseProblem problem =
+      sparse_problem(SparseOperator::spmm, direction, pattern, rows.dtype(), rows.extent(1), heads);
+  problem.reduction = reduction;
+  problem.weighted = weighted;
+  return problem;
+}
+
+std::int64_t heads_of(ConstTensorView weights) {
+  return weights.defined() ? weights.extent(1) : 1;
+}
+
 }   // namespace
 
 SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
-                EntryReduction reduction, const SpmmPlaces& places) {
+                EntryReduction reduction, const SpmmPlaces& places, const SparsePlan* plan) {
   const char* const op = "spmm";
   checks::pattern_size(pattern, op);
   checks::whole_rows(pattern, op);
   checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
   const ConstTensorView weights =
       checks::entry_values(values, pattern, pattern.entries(), features, op);
+  const SparsePlanPtr planned = plan_of(problem_of(SparseDirection::forward, pattern, features,
+                                                   heads_of(weights), weights.defined(), reduction),
+                                        pattern, features.stream(), plan);
   const Shape shape{pattern.rows, features.extent(1)};
   SpmmResult result;
   result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
@@ -71,15 +115,15 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
       .features = features,
       .output = result.output.view(),
       .source = result.source.defined() ? result.source.view() : TensorView{}};
-  checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction)
-                                : gather_reduce(arguments, reduction);
+  checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction, *planned->teams)
+                                : gather(arguments, reduction, *planned);
   return result;
 }
 
 Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               ConstTensorView values, ConstTensorView grad_output,
-                              ConstTensorView source, EntryReduction reduction,
-                              const Place& place) {
+                              ConstTensorView source, EntryReduction reduction, const Place& place,
+                              const SparsePlan* plan) {
   const char* const op = "spmm_features_gradient";
   checks::pattern_size(pattern, op);
   checks::whole_rows(backwards, op);
@@ -88,30 +132,35 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
   const ConstTensorView weights =
       checks::entry_values(values, pattern, pattern.entries(), grad_output, op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
+  const SparsePlanPtr planned =
+      plan_of(problem_of(SparseDirection::features_gradient, backwards, grad_output,
+                         heads_of(weights), weights.defined(), reduction),
+              backwards, grad_output.stream(), plan);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
   if (checks::is_on_device(pattern)) {
     cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, chosen, reduction,
-                                 result.view());
+                                 result.view(), *planned->teams);
     return result;
   }
   if (checks::picks(reduction)) {
-    cpu::picked_features_gradient(backwards, weights, grad_output, chosen, result.view());
+    cpu::picked_features_gradient(backwards, weights, grad_output, chosen, result.view(),
+                                  *planned->ranges);
     return result;
   }
   const Tensor means =
       reduction == EntryReduction::mean ? averaged(pattern, grad_output) : Tensor();
-  gather_reduce({.pattern = backwards,
-                 .values = weights,
-                 .features = means.defined() ? means.view() : grad_output,
-                 .output = result.view()},
-                EntryReduction::sum);
+  gather({.pattern = backwards,
+          .values = weights,
+          .features = means.defined() ? means.view() : grad_output,
+          .output = result.view()},
+         EntryReduction::sum, *planned);
   return result;
 }
 
 Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                             ConstTensorView grad_output, std::int64_t heads, ConstTensorView source,
-                            EntryReduction reduction, const Place& place) {
+                            EntryReduction reduction, const Place& place, const SparsePlan* plan) {
   const char* const op = "spmm_values_gradient";
   checks::pattern_size(pattern, op);
   checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
@@ -122,26 +171,32 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                  ": give those of one product");
   checks::head_count(heads, features.extent(1), op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
+  const SparsePlanPtr planned = plan_of(
+      problem_of(SparseDirection::values_gradient, pattern, features, heads, true, reduction),
+      pattern, features.stream(), plan);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
   if (checks::is_on_device(pattern)) {
-    cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view());
+    cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view(),
+                               *planned->teams);
     return result;
   }
   if (checks::picks(reduction)) {
-    cpu::picked_values_gradient(pattern, features, grad_output, chosen, result.view());
+    cpu::picked_values_gradient(pattern, features, grad_output, chosen, result.view(),
+                                *planned->ranges);
     return result;
   }
   const Tensor means =
       reduction == EntryReduction::mean ? averaged(pattern, grad_output) : Tensor();
-  edge_map({.pattern = pattern,
+  multiply({.pattern = pattern,
             .left = means.defined() ? means.view() : grad_output,
             .right = features,
-            .output = result.view()});
+            .output = result.view()},
+           *planned);
   return result;
 }
 
 Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right,
-             std::int64_t heads, const Place& place) {
+             std::int64_t heads, const Place& place, const SparsePlan* plan) {
   const char* const op = "sddmm";
   checks::pattern_size(pattern, op);
   checks::rows_of(left, pattern, pattern.rows, op, "left", "rows");
@@ -150,11 +205,15 @@ Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right
   PUMICE_EXPECTS(left.extent(1) == right.extent(1), op, ": left has ", left.extent(1),
                  " channels and right ", right.extent(1), ": give as many");
   checks::head_count(heads, left.extent(1), op);
+  const SparsePlanPtr planned =
+      plan_of(sparse_problem(SparseOperator::sddmm, SparseDirection::forward, pattern, left.dtype(),
+                             left.extent(1), heads),
+              pattern, left.stream(), plan);
   Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
   if (checks::is_on_device(pattern)) {
-    cuda::sddmm(pattern, left, right, result.view());
+    cuda::sddmm(pattern, left, right, result.view(), *planned->teams);
   } else {
-    edge_map({.pattern = pattern, .left = left, .right = right, .output = result.view()});
+    multiply({.pattern = pattern, .left = left, .right = right, .output = result.view()}, *planned);
   }
   return result;
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <pumice/plan/choose.hpp>
+#include <pumice/plan/choose_sparse.hpp>
 
 namespace pumice {
 
 /// The plan of such a problem in the book that is open, else in the process's store; null where
 /// there is none. A stored plan that does not fit is left out, with a line in the log of plans.
 PlanPtr measured_choice(const ConvolutionProblem& problem, const Target& target);
+SparsePlanPtr measured_choice(const SparseProblem& problem, const Target& target);
 
 }   // namespace pumice

@@ -2,95 +2,16 @@
 #include <pumice/plan/convolution_plan.hpp>
 
 #include <array>
-#include <utility>
 
-#include <pumice/core/error.hpp>
-
-#include <nlohmann/json.hpp>
-
-#include "core/printable.hpp"
+#include "plan/plan_fields.hpp"
 #include "plan/schedule_fields.hpp"
 #include "plan/spec_names.hpp"
 
 namespace pumice {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kShown = 200;   // characters of a text that is no plan
-
-[[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  detail::raise_user("plan \"", printable(text, kShown), "\": ", why,
-                     "; give the text of a plan, as explain() and plan files have it");
-}
-
-/// Reads fields by name, and knows which of them nobody asked for.
-class Fields {
- public:
-  /// `name`: what an error calls the object.
-  Fields(std::string_view text, const Json& object, const std::string& name = "it")
-      : text_(text), left_(object) {
-    if (!left_.is_object()) refuse(text_, name + " is no JSON object");
-  }
-
-  template <class Value> void read(const char* name, Value& value) {
-    const auto found = left_.find(name);
-    if (found == left_.end()) return;
-    const bool fits =
-        std::is_same_v<Value, bool> ? found->is_boolean() : found->is_number_integer();
-    if (!fits) refuse(text_, std::string(name) + " is of another type");
-    if constexpr (std::is_same_v<Value, bool>) {
-      value = found->template get<bool>();
-    } else {
-      const auto number = found->template get<std::int64_t>();
-      if (!std::in_range<Value>(number)) refuse(text_, std::string(name) + " is too large");
-      value = static_cast<Value>(number);
-    }
-    left_.erase(found);
-  }
-
-  /// The same of a number that is at least `least`.
-  template <class Value> void read(const char* name, Value& value, std::int64_t least) {
-    read(name, value);
-    if (value < least)
-      refuse(text_, std::string(name) + " = " + std::to_string(value) + " is less than " +
-                        std::to_string(least));
-  }
-
-  /// One of `choices` by its name.
-  template <class Value, std::size_t kCount, class NameOf>
-  void read(const char* name, Value& value, const std::array<Value, kCount>& choices,
-            NameOf&& name_of_choice) {
-    const auto found = left_.find(name);
-    if (found == left_.end()) return;
-    for (const Value choice : choices) {
-      if (!found->is_string() || found->template get<std::string>() != name_of_choice(choice))
-        continue;
-      value = choice;
-      left_.erase(found);
-      return;
-    }
-    refuse(text_, std::string(name) + " has a value that is not known");
-  }
-
-  /// The object `name`, or null.
-  Json take(const char* name) {
-    const auto found = left_.find(name);
-    if (found == left_.end()) return nullptr;
-    Json value = std::move(*found);
-    left_.erase(found);
-    return value;
-  }
-
-  void end() const {
-    if (!left_.empty())
-      refuse(text_, "\"" + printable(left_.begin().key()) + "\" is no part of a plan");
-  }
-
- private:
-  std::string_view text_;
-  Json left_;
-};
+using Json = PlanJson;
+using Fields = PlanFields;
 
 constexpr std::array kInstructions{Instruction::fma, Instruction::mma_sync, Instruction::wgmma};
 constexpr std::array kWrites{Write::store, Write::add, Write::slots};
@@ -134,10 +55,10 @@ std::string to_text(const ConvolutionPlan& plan) {
 
 ConvolutionPlan parse_plan(std::string_view text) {
   const Json object = Json::parse(text, nullptr, false);
-  if (object.is_discarded()) refuse(text, "it is no JSON");
+  if (object.is_discarded()) refuse_plan(text, "it is no JSON");
   ConvolutionPlan plan;
   Fields fields(text, object);
-  if (!object.contains("dataflow")) refuse(text, "it names no dataflow");
+  if (!object.contains("dataflow")) refuse_plan(text, "it names no dataflow");
   fields.read("dataflow", plan.dataflow, kAllDataflows, [](Dataflow one) { return name_of(one); });
   fields.read("tile_rows", plan.tile_rows, 0);
   fields.read("sort_by_mask", plan.sort_by_mask);

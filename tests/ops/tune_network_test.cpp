@@ -177,7 +177,8 @@ TEST(TuneNetwork, says_what_it_cannot_tune) {
 
 void expect_explained(StreamView stream) {
   SmallNetwork network(stream, {700}, true);
-  const std::vector<ExplainedLayer> layers = explain_network(network.passes(), true);
+  const ExplainedNetwork explained = explain_network(network.passes(), true);
+  const std::vector<ExplainedLayer>& layers = explained.layers;
   ASSERT_EQ(layers.size(), 5u);
   for (const ExplainedLayer& layer : layers) {
     EXPECT_EQ(layer.calls, 1);
@@ -191,7 +192,7 @@ void expect_explained(StreamView stream) {
       EXPECT_GT(*one.measured_s, 0);
     }
     EXPECT_TRUE(has_chosen);
-    EXPECT_NE(to_text(layers).find(layer.plan->name()), std::string::npos);
+    EXPECT_NE(to_text(explained).find(layer.plan->name()), std::string::npos);
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <pumice/core/buffer.hpp>
 #include <pumice/core/device.hpp>
 #include <pumice/core/tensor.hpp>
+#include <pumice/graphs/kept_cuts.hpp>
 
 namespace pumice {
 
@@ -30,6 +32,8 @@ struct CsrView {
   LongRowsRef long_rows{};
   /// On a device: rows in units of about as much work (see PatternRef); empty: one by one.
   std::span<const std::int32_t> unit_row{};
+  /// Where what is cut of it for a plan is kept; null: it is cut anew for each product.
+  KeptCuts* kept = nullptr;
 
   std::int64_t entries() const { return static_cast<std::int64_t>(column.size()); }
   std::int64_t begin_of(std::int64_t row) const { return row_begin[static_cast<std::size_t>(row)]; }
@@ -89,6 +93,7 @@ class Csr {
   std::int64_t columns_ = 0;
   Device device_{};
   PatternLists lists_;
+  std::unique_ptr<KeptCuts> kept_ = std::make_unique<KeptCuts>();
 };
 
 /// Rows become columns. Entries keep their numbers, so that the same values belong to both; those

@@ -6,6 +6,7 @@
 
 #include <pumice/core/tensor.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice {
 
@@ -18,6 +19,7 @@ struct EdgeMapArguments {
   ConstTensorView entry{};     // of scores: [entries, C] by the entries' numbers; undefined: zeros
   double negative_slope = 1;   // of scores
   TensorView output;           // [entries, heads] by the entries' numbers, storage type
+  RangeSchedule schedule{};
 };
 
 /// output[e][h], over the channels c of head h,

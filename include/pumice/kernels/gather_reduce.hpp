@@ -6,16 +6,10 @@
 
 #include <pumice/core/tensor.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
+#include <pumice/plan/sparse_problem.hpp>
 
 namespace pumice {
-
-/// What becomes of the entries of a row. A row without entries is 0.
-enum class EntryReduction : unsigned char {
-  sum,
-  mean,   // the sum over the number of entries, however they are weighted
-  max,    // of weight · feature, channel by channel; of equals the first, a NaN before any number
-  min,
-};
 
 struct GatherReduceArguments {
   CsrView pattern;
@@ -25,6 +19,7 @@ struct GatherReduceArguments {
   ConstTensorView features;   // [pattern.columns, C]
   TensorView output;          // [pattern.rows, C], storage type; every row is written
   TensorView source{};        // max, min: i64 [pattern.rows, C], the number of the entry, or -1
+  RangeSchedule schedule{};
 };
 
 /// Runs on all threads; the bits of the result do not depend on their number. Sums run in the

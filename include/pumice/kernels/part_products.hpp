@@ -6,6 +6,7 @@
 #include <pumice/core/tensor.hpp>
 #include <pumice/formats/decomposed.hpp>
 #include <pumice/kernels/gather_reduce.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice {
 
@@ -17,6 +18,7 @@ struct PartReduceArguments {
   ConstTensorView features;   // [columns, C]
   TensorView output;          // [rows, C], storage type; every row is written
   TensorView source{};        // max, min: i64 [rows, C], the number of the entry, or -1
+  RangeSchedule schedule{};
 };
 
 /// Runs on all threads; the bits of the result do not depend on their number. Sums run in the
@@ -28,6 +30,7 @@ struct PartDotArguments {
   ConstTensorView left;    // [rows, C]
   ConstTensorView right;   // [columns, C], of the same type
   TensorView output;       // [entries, heads] by the entries' numbers
+  RangeSchedule schedule{};
 };
 
 /// output[number, h] = left[row] · right[column] over the channels of head h, for every entry. Runs

@@ -5,6 +5,7 @@
 
 #include <pumice/core/results.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice {
 
@@ -23,8 +24,9 @@ struct AdditiveScores {
 };
 
 /// [entries, heads] by the entries' numbers. Sums run in float (double for f64) and are rounded
-/// once. UserError names the argument that does not fit.
-Tensor edge_scores(const CsrView& pattern, const AdditiveScores& scores, const Place& place = {});
+/// once. UserError names the argument that does not fit. `plan`: as in pumice/ops/spmm.hpp.
+Tensor edge_scores(const CsrView& pattern, const AdditiveScores& scores, const Place& place = {},
+                   const SparsePlan* plan = nullptr);
 
 struct AdditiveScoreGradients {
   Tensor target, source, attention;

@@ -5,10 +5,13 @@
 #include <memory>
 #include <vector>
 
+#include <pumice/graphs/csr.hpp>
 #include <pumice/maps/kernel_map.hpp>
 #include <pumice/plan/convolution_plan.hpp>
 #include <pumice/plan/problem.hpp>
 #include <pumice/plan/shared_cuts.hpp>
+#include <pumice/plan/sparse_plan.hpp>
+#include <pumice/plan/sparse_problem.hpp>
 
 namespace pumice {
 
@@ -19,6 +22,15 @@ struct OperatorCall {
   PlanPtr plan;                 // that it ran with
   KernelMapPtr map;             // null: of a linear layer, whose rows meet themselves
   bool is_transposed = false;   // whether the problem's inputs are the outputs of `map`
+};
+
+/// One product of a sparse matrix whose plan was chosen.
+struct SparseCall {
+  SparseProblem problem;   // with the lengths of rows, where the host knows them
+  SparsePlanPtr plan;      // that it ran with
+  /// A copy of the pattern; null where an earlier call of the pass has the same key, which is
+  /// measured for both.
+  std::shared_ptr<const Csr> pattern;
 };
 
 /// As long as it lives, calls of all threads are noted, which keeps their maps alive. One at a
@@ -34,6 +46,7 @@ class CallRecorder {
 
   /// The calls so far, in their order; it goes on with none.
   std::vector<OperatorCall> take();
+  std::vector<SparseCall> take_sparse();
 
  private:
   struct IsOn {};

@@ -1,11 +1,15 @@
 // Products of a sparse matrix and features, and their gradients: what message passing on graphs is
 // made of. They run where the pattern is, and all tensors lie there; on a device they are enqueued
 // on the stream of the features, in f32, f16 or bf16.
+//
+// All of them run by a plan (pumice/plan/choose_sparse.hpp): `plan`, which has to fit, or where it
+// is null the one that is chosen. What a plan has a pattern cut into is kept with that pattern.
 #pragma once
 
 #include <pumice/core/results.hpp>
 #include <pumice/graphs/csr.hpp>
 #include <pumice/kernels/gather_reduce.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice {
 
@@ -26,7 +30,8 @@ struct SpmmPlaces {
 /// 1) · C / heads). Entries that repeat count each. UserError names the argument that does not fit;
 /// of the pattern only its size is looked at (check_pattern goes over all of it).
 SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
-                EntryReduction reduction = EntryReduction::sum, const SpmmPlaces& places = {});
+                EntryReduction reduction = EntryReduction::sum, const SpmmPlaces& places = {},
+                const SparsePlan* plan = nullptr);
 
 /// [columns of the forward pattern, C]: the gradient of its features. `backwards` is the transpose
 /// of that pattern; `pattern`, the forward one, says for mean how many entries a row has; `source`
@@ -35,18 +40,18 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               ConstTensorView values, ConstTensorView grad_output,
                               ConstTensorView source = {},
                               EntryReduction reduction = EntryReduction::sum,
-                              const Place& place = {});
+                              const Place& place = {}, const SparsePlan* plan = nullptr);
 
 /// [entries, heads] by the entries' numbers: the gradient of the values.
 Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                             ConstTensorView grad_output, std::int64_t heads = 1,
                             ConstTensorView source = {},
-                            EntryReduction reduction = EntryReduction::sum,
-                            const Place& place = {});
+                            EntryReduction reduction = EntryReduction::sum, const Place& place = {},
+                            const SparsePlan* plan = nullptr);
 
 /// [entries, heads] by the entries' numbers: left[row] · right[column] over the channels of each
 /// head. left: [pattern.rows, C], right: [pattern.columns, C] of one type.
 Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right,
-             std::int64_t heads = 1, const Place& place = {});
+             std::int64_t heads = 1, const Place& place = {}, const SparsePlan* plan = nullptr);
 
 }   // namespace pumice

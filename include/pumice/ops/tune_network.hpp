@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,9 +41,20 @@ struct TunedLayer {
   std::size_t decision = 0;   // one of DecisionReport
 };
 
+/// Products of a sparse matrix of one key, which share a plan.
+struct TunedProduct {
+  SparseProblem problem;   // of the first scan
+  int calls = 0;           // of it, in one pass
+  SparsePlanPtr untuned;
+  SparsePlanPtr plan;
+  std::size_t group = 0;      // of tune::Result::groups
+  std::size_t decision = 0;   // one of DecisionReport, there
+};
+
 struct NetworkTuning {
   tune::Result result;
   std::vector<TunedLayer> layers;
+  std::vector<TunedProduct> products{};
   /// What was measured, for the buckets of all scans: what goes into a store or a table.
   std::vector<tune::StoredPlan> plans{};
   std::int64_t stored = 0;    // of them, plans that were written into the store
@@ -69,26 +81,35 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
                            tune::PlanStore* store = &tune::process_plans());
 
 /// What could run in place of a layer.
-struct CandidateCost {
-  PlanPtr plan;
+template <class Plan> struct PlanCost {
+  std::shared_ptr<const Plan> plan;
   double predicted = 1;                 // time, in parts of the first one's
   std::optional<double> measured_s{};   // median of a call alone, on a structure that is cut
   std::string refusal{};                // why it could not be measured
 };
 
-struct ExplainedLayer {
-  ConvolutionProblem problem;
+template <class Problem, class Plan> struct ExplainedCall {
+  Problem problem;
   int calls = 0;
-  PlanPtr plan;   // that runs
+  std::shared_ptr<const Plan> plan;   // that runs
   std::optional<tune::StoredPlan> stored{};
-  std::vector<CandidateCost> candidates{};
+  std::vector<PlanCost<Plan>> candidates{};
+};
+
+using CandidateCost = PlanCost<ConvolutionPlan>;
+using ExplainedLayer = ExplainedCall<ConvolutionProblem, ConvolutionPlan>;
+using ExplainedProduct = ExplainedCall<SparseProblem, SparsePlan>;
+
+struct ExplainedNetwork {
+  std::vector<ExplainedLayer> layers;
+  std::vector<ExplainedProduct> products;   // of sparse matrices
 };
 
 /// The distinct problems of a pass over the first scan, in their order, and what could run. Where
 /// `measures` is set every candidate is timed.
-std::vector<ExplainedLayer> explain_network(const NetworkPasses& passes, bool measures = false);
-/// As a table of words, and for machines.
-std::string to_text(const std::vector<ExplainedLayer>& layers);
-std::string to_json(const std::vector<ExplainedLayer>& layers);
+ExplainedNetwork explain_network(const NetworkPasses& passes, bool measures = false);
+/// As a table of words, and for machines: one list, products behind layers.
+std::string to_text(const ExplainedNetwork& network);
+std::string to_json(const ExplainedNetwork& network);
 
 }   // namespace pumice

@@ -10,9 +10,10 @@ namespace pumice {
 void edge_map(const EdgeMapArguments& arguments) {
   const cpu::EntryKernels& kernels = cpu::entry_kernels(arguments.left.dtype());
   const cpu::LeakyKernels& scores = cpu::leaky_kernels(arguments.left.dtype());
-  const cpu::HeadRows rows(arguments.pattern, arguments.right, {}, arguments.output.extent(1));
+  const cpu::HeadRows rows(arguments.pattern, arguments.right, {}, arguments.output.extent(1),
+                           arguments.schedule.ahead);
   const std::int64_t channels = arguments.left.extent(1);
-  cpu::for_rows(arguments.pattern, channels, [&](std::int64_t row) {
+  const auto map = [&](std::int64_t row) {
     for (std::int64_t head = 0; head < rows.heads(); ++head) {
       const std::int64_t from = head * rows.channels();
       const void* const left = cpu::element_at(arguments.left, row * channels + from);
@@ -28,7 +29,8 @@ void edge_map(const EdgeMapArguments& arguments) {
                      output, rows.heads());
       }
     }
-  });
+  };
+  cpu::for_rows(arguments.pattern, channels, map, arguments.schedule.work);
 }
 
 }   // namespace pumice

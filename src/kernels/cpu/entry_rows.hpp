@@ -8,6 +8,7 @@
 #include <pumice/core/dtype.hpp>
 #include <pumice/core/tensor.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice::cpu {
 
@@ -30,6 +31,7 @@ struct EntryRow {
   std::int64_t first;
   std::int64_t entries;
   std::int64_t listed;        // columns from `column` on, those of the rows behind it too
+  std::int64_t ahead;         // entries whose features are asked for before they are needed
   const void* values;         // of the head; null: ones
   std::int64_t value_pitch;   // from one number to the next
   const void* features;       // of the head, row 0
@@ -45,8 +47,9 @@ struct EntryRow {
 class HeadRows {
  public:
   /// `features` [columns, heads · channels]; `values` [entries, heads], undefined for ones.
+  /// `ahead`: as in RangeSchedule.
   HeadRows(const CsrView& pattern, ConstTensorView features, ConstTensorView values,
-           std::int64_t heads);
+           std::int64_t heads, std::int64_t ahead = RangeSchedule{}.ahead);
 
   std::int64_t heads() const { return heads_; }
   /// Of a head.
@@ -59,6 +62,7 @@ class HeadRows {
             .first = begin,
             .entries = pattern_.end_of(row) - begin,
             .listed = pattern_.entries() - begin,
+            .ahead = ahead_,
             .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
             .value_pitch = heads_,
             .features = features_ + head * channels_ * bytes_,
@@ -72,6 +76,7 @@ class HeadRows {
             .first = 0,
             .entries = pattern_.entries(),
             .listed = pattern_.entries(),
+            .ahead = ahead_,
             .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
             .value_pitch = heads_,
             .features = features_ + head * channels_ * bytes_,
@@ -86,6 +91,7 @@ class HeadRows {
   std::int64_t bytes_;        // of an element
   std::int64_t heads_;
   std::int64_t channels_;
+  std::int64_t ahead_;
 };
 
 struct EntryKernels {

@@ -42,6 +42,7 @@ template <class S, bool kNumbered> class RowSums {
         features_(static_cast<const S*>(entries.features)),
         pitch_(entries.pitch),
         listed_(entries.listed),
+        ahead_(entries.ahead),
         begin_(begin),
         first_(first),
         last_(last),
@@ -70,10 +71,6 @@ template <class S, bool kNumbered> class RowSums {
   }
 
  private:
-  /// Rows of features are read at random: they are asked for so many entries ahead, across the ends
-  /// of rows, most of which have fewer.
-  static constexpr std::int64_t kAhead = 8;
-
   template <int kVectors> void vectors(std::int64_t& from, std::int64_t channels) const {
     for (; from + kVectors * kLanes <= channels; from += kVectors * kLanes)
       sum<kVectors>(from);
@@ -135,7 +132,7 @@ template <class S, bool kNumbered> class RowSums {
   }
 
   template <std::int64_t kChannels> void prefetch(const S* features, std::int64_t place) const {
-    const std::int64_t next = std::min(place + kAhead, listed_ - 1);
+    const std::int64_t next = std::min(place + ahead_, listed_ - 1);
     const S* const row = features + column_[next] * pitch_;
     constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(S));
     for (std::int64_t c = 0; c < kChannels; c += kLine)
@@ -149,6 +146,7 @@ template <class S, bool kNumbered> class RowSums {
   const S* features_;
   std::int64_t pitch_;
   std::int64_t listed_;
+  std::int64_t ahead_;   // as in RangeSchedule
   const std::int64_t* begin_;
   std::int64_t first_, last_;
   bool averages_;

@@ -19,10 +19,6 @@ HWY_BEFORE_NAMESPACE();
 namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Rows of features are read at random: they are asked for so many entries ahead, across the ends
-/// of rows, most of which have fewer.
-constexpr std::int64_t kAhead = 8;
-
 template <class S> struct Entries {
   using T = compute_t<S>;
 
@@ -35,6 +31,8 @@ template <class S> struct Entries {
   const S* features(std::int64_t place) const {
     return static_cast<const S*>(row.features) + row.column[place] * row.pitch;
   }
+  /// Rows of features are read at random: they are asked for some entries ahead, across the ends of
+  /// rows, most of which have fewer.
   void prefetch(std::int64_t place, std::int64_t from, std::int64_t channels) const {
     prefetch_of(static_cast<const S*>(row.features), place, from, channels);
   }
@@ -42,8 +40,8 @@ template <class S> struct Entries {
   template <class Element>
   void prefetch_of(const Element* rows, std::int64_t place, std::int64_t from,
                    std::int64_t channels) const {
-    if (place + kAhead >= row.listed) return;
-    const Element* const next = rows + row.column[place + kAhead] * row.pitch + from;
+    if (place + row.ahead >= row.listed) return;
+    const Element* const next = rows + row.column[place + row.ahead] * row.pitch + from;
     constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(Element));
     for (std::int64_t c = 0; c < channels; c += kLine)
       hwy::Prefetch(next + c);

@@ -41,11 +41,12 @@ class PartRows {
 };
 
 /// Calls body(row, rows) for all rows, on all threads, each with a PartRows of its own; `channels`:
-/// of what each entry moves.
+/// of what each entry moves; `work`: channels of entries that a range of rows has.
 template <class Body>
-void for_part_rows(const Decomposed& parts, std::int64_t channels, bool in_order, Body&& body) {
+void for_part_rows(const Decomposed& parts, std::int64_t channels, std::int64_t work, bool in_order,
+                   Body&& body) {
   const RowRanges ranges =
-      ranges_of_tasks({.rows = parts.rows(), .row_begin = parts.row_begin()}, channels);
+      ranges_of_tasks({.rows = parts.rows(), .row_begin = parts.row_begin()}, channels, work);
   constexpr std::int64_t kRangesOfTask = 8;   // share the lists of one PartRows
   parallel_for(ranges.count(), kRangesOfTask, [&](std::int64_t first, std::int64_t last) {
     PartRows rows(parts, in_order);

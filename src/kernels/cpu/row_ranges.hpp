@@ -7,6 +7,7 @@
 
 #include <pumice/core/parallel.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice::cpu {
 
@@ -45,28 +46,33 @@ class RowRanges {
   std::int64_t work_;
 };
 
-/// Those for threads, where each entry moves so many channels.
-inline RowRanges ranges_of_tasks(const CsrView& pattern, std::int64_t channels) {
-  constexpr std::int64_t kWork = std::int64_t{1} << 16;   // channels of entries: some 10 us
-  return {pattern, std::max<std::int64_t>(kWork / std::max<std::int64_t>(channels, 1), 1)};
+/// Those for threads, where each entry moves so many channels. `work`: as in RangeSchedule.
+inline RowRanges ranges_of_tasks(const CsrView& pattern, std::int64_t channels, std::int64_t work) {
+  return {pattern, std::max<std::int64_t>(work / std::max<std::int64_t>(channels, 1), 1)};
 }
 
 /// Calls body(first, last) for ranges of rows, on all threads. `channels`: of what each entry
-/// moves.
+/// moves; `work`: channels of entries that a range has.
 template <class Body>
-void for_row_ranges(const CsrView& pattern, std::int64_t channels, Body&& body) {
-  const RowRanges ranges = ranges_of_tasks(pattern, channels);
+void for_row_ranges(const CsrView& pattern, std::int64_t channels, Body&& body,
+                    std::int64_t work = RangeSchedule{}.work) {
+  const RowRanges ranges = ranges_of_tasks(pattern, channels, work);
   parallel_for(ranges.count(), 1, [&](std::int64_t first, std::int64_t last) {
     body(ranges.begin_of(first), ranges.begin_of(last));
   });
 }
 
 /// Calls body(row) for all rows, likewise.
-template <class Body> void for_rows(const CsrView& pattern, std::int64_t channels, Body&& body) {
-  for_row_ranges(pattern, channels, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t row = first; row < last; ++row)
-      body(row);
-  });
+template <class Body>
+void for_rows(const CsrView& pattern, std::int64_t channels, Body&& body,
+              std::int64_t work = RangeSchedule{}.work) {
+  for_row_ranges(
+      pattern, channels,
+      [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t row = first; row < last; ++row)
+          body(row);
+      },
+      work);
 }
 
 }   // namespace pumice::cpu

@@ -2,8 +2,6 @@
 #include "kernels/cuda/entry_launch.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include <pumice/shared/entry_arguments.h>
 #include <pumice/core/copy.hpp>
@@ -20,13 +18,6 @@ namespace {
 
 /// Blocks of a multiprocessor that sum parts of long rows; they walk on.
 constexpr std::int64_t kFinishBlocks = 8;
-/// Teams of a multiprocessor that take parts of long rows; they walk on.
-constexpr std::int64_t kPartTeams = 32;
-/// What decides how long runs are: starting one costs as much as so many units of a multiprocessor
-/// wait for the last one. Of 0.2, 1.3 and 11.4 million rows and entries 2 to 4, 8 and 16 to 32
-/// units were the fastest on an H100, for 32 to 512 channels alike.
-constexpr std::int64_t kUnitsOfStart = 32;
-constexpr std::int64_t kMostUnits = 64;
 /// Blocks of a multiprocessor that leave shares of the gradient of attention: four times those that
 /// run at a time, so that none is waited for.
 constexpr std::int64_t kShareBlocks = std::int64_t{4} * entry_blocks(ScoreGradientSpec{});
@@ -80,27 +71,11 @@ EntryOperation operation_of(const GatherReduceLaunch& launch, EntryReduction red
   return most ? EntryOperation::most : EntryOperation::sum;
 }
 
-/// How many units a run has: the longer, the fewer are started; the shorter, the less the last one
-/// is waited for. Best is the root of what there is.
-std::int32_t units_of_run(const CsrView& pattern, std::int64_t multiprocessors) {
-  const auto units = static_cast<double>(work_units(pattern.rows, pattern.entries()));
-  const double best = std::sqrt(units / static_cast<double>(kUnitsOfStart * multiprocessors));
-  return static_cast<std::int32_t>(
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(best), 1, kMostUnits));
-}
-
-/// The spec with what follows from its schedule, for heads of so many channels.
-EdgeMapSpec registers_for(EdgeMapSpec spec, std::int64_t channels) {
-  const EntrySchedule& schedule = spec.schedule;
-  spec.schedule.ahead = std::min(schedule.ahead, schedule.team);
-  spec.wide = channels > std::int64_t{schedule.team} * schedule.chunks * entry_chunk(spec.type);
-  const bool is_dot = spec.operation == EdgeOperation::dot;
-  const bool is_light = is_dot && schedule.chunks == 1 && !spec.wide;
-  spec.warps = spec.picked                                    ? 20
-               : schedule.ahead > 4 || (spec.wide && !is_dot) ? 24
-               : is_light                                     ? 40
-                                                              : 32;
-  return spec;
+/// As a plan has it: rows one by one, and whole.
+CsrView planned(CsrView pattern, const TeamSchedule& teams) {
+  if (teams.units == 0) pattern.unit_row = {};
+  if (teams.part_teams == 0) pattern.long_rows = {};
+  return pattern;
 }
 
 /// A warp for each window of entries.
@@ -113,48 +88,11 @@ jit::LaunchShape warps_of_windows(const CsrView& pattern, std::int64_t heads) {
 
 }   // namespace
 
-EntrySchedule entry_schedule(ElementType type, std::int64_t channels) {
-  const auto lanes = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(rounded_up(channels, entry_chunk(type)), 1));
-  const std::int64_t bytes = channels * element_bytes(type);
-  std::int32_t access = 16;
-  while (bytes % access != 0)
-    access /= 2;
-  return {.team = static_cast<std::int32_t>(std::min<std::uint64_t>(std::bit_ceil(lanes), 32)),
-          .access = access,
-          .ahead = access < 16 ? 2 : 4};
-}
-
-EdgeMapSpec edge_dot_spec(ElementType type, std::int64_t channels, bool picked) {
-  EdgeMapSpec spec{.type = type, .picked = picked, .schedule = entry_schedule(type, channels)};
-  EntrySchedule& schedule = spec.schedule;
-  if (channels > kWarpLanes * entry_chunk(type)) schedule.chunks = schedule.ahead = 2;
-  // Two entries on their way take 0.94 of the time of four on an H100 in f32 with 32 and 64
-  // channels, and more with 128 and in f16.
-  if (element_bytes(type) == 4 && schedule.team <= kWarpLanes / 2) schedule.ahead = 2;
-  return registers_for(spec, channels);
-}
-
-EdgeMapSpec edge_scores_spec(ElementType type, std::int64_t channels, bool has_entries) {
-  EdgeMapSpec spec{.type = type,
-                   .operation = EdgeOperation::leaky,
-                   .entries = has_entries,
-                   .schedule = entry_schedule(type, channels)};
-  if (has_entries) spec.schedule.ahead = 2;
-  return registers_for(spec, channels);
-}
-
-EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries) {
-  EntrySchedule schedule = entry_schedule(type, channels);
-  const int of_entry = entry_chunk(type) * (has_entries ? 2 : 1);
-  schedule.ahead = std::max((schedule.access < 16 ? 8 : 16) / of_entry, 1);
-  return schedule;
-}
-
 void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& launch,
-                          EntryReduction reduction) {
+                          EntryReduction reduction, const TeamSchedule& teams) {
   const std::int64_t channels = launch.features.extent(1);
   if (launch.pattern.rows == 0 || channels == 0) return;
+  const CsrView pattern = planned(launch.pattern, teams);
   const std::int64_t heads = launch.values.defined() ? launch.values.extent(1) : 1;
   const ElementType type = storage_element(launch.features.dtype());
   const GatherReduceSpec spec{.type = type,
@@ -162,10 +100,10 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
                               .weighted = launch.values.defined(),
                               .headed = heads > 1,
                               .whole_heads = heads > 1 && channels / heads % entry_chunk(type) == 0,
-                              .numbered = !launch.pattern.entry.empty(),
+                              .numbered = !pattern.entry.empty(),
                               .shared = launch.shared_by != nullptr,
-                              .schedule = entry_schedule(type, channels)};
-  GatherArguments arguments{.pattern = pattern_ref(launch.pattern),
+                              .schedule = kernel_schedule(type, channels, teams)};
+  GatherArguments arguments{.pattern = pattern_ref(pattern),
                             .features = launch.features.raw(),
                             .values = launch.values.raw(),
                             .shared_by = launch.shared_by,
@@ -176,8 +114,8 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
                             .heads = static_cast<std::int32_t>(heads),
                             .averages = reduction == EntryReduction::mean,
                             .sign = reduction == EntryReduction::min ? -1.0F : 1.0F};
-  const bool has_parts = launch.pattern.long_rows.counts != nullptr;
-  const std::int64_t partial = has_parts ? most_row_parts(launch.pattern.entries()) * channels : 0;
+  const bool has_parts = pattern.long_rows.counts != nullptr;
+  const std::int64_t partial = has_parts ? most_row_parts(pattern.entries()) * channels : 0;
   Buffer<float> values = runner.make<float>(partial);
   Buffer<std::int64_t> sources =
       runner.make<std::int64_t>(spec.operation == EntryOperation::most ? partial : 0);
@@ -185,17 +123,17 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
   const std::int64_t tile = std::int64_t{spec.schedule.team} * entry_chunk(spec.type);
   const std::int64_t layers = rounded_up(channels, tile);
   const std::int64_t multiprocessors = multiprocessors_of(runner.stream());
-  arguments.units = units_of_run(launch.pattern, multiprocessors);
+  arguments.units = std::max(teams.units, 1);
   arguments.part_teams =
-      has_parts ? static_cast<std::int32_t>(std::min(most_row_parts(launch.pattern.entries()),
-                                                     multiprocessors * kPartTeams))
+      has_parts ? static_cast<std::int32_t>(std::min(most_row_parts(pattern.entries()),
+                                                     multiprocessors * teams.part_teams))
                 : 0;
-  runner.run({&source_of(spec), kGatherReduceKernel},
-             team_each(arguments.part_teams + runs_of(launch.pattern, arguments.units), layers,
-                       spec.schedule),
-             arguments);
+  runner.run(
+      {&source_of(spec), kGatherReduceKernel},
+      team_each(arguments.part_teams + runs_of(pattern, arguments.units), layers, spec.schedule),
+      arguments);
   if (!has_parts) return;
-  const std::int64_t rows = most_long_rows(launch.pattern.entries());
+  const std::int64_t rows = most_long_rows(pattern.entries());
   runner.run({&source_of(spec), kFinishLongRowsKernel},
              {.blocks = std::min(rounded_up(rows * channels, kEntryThreads),
                                  multiprocessors * kFinishBlocks),
@@ -203,14 +141,15 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
              arguments);
 }
 
-void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch) {
+void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
+                     const TeamSchedule& teams) {
   const std::int64_t channels = launch.left.extent(1), heads = launch.output.extent(1);
   if (launch.output.elements() == 0) return;
   PUMICE_ENSURES(channels % heads == 0, channels, " channels of ", heads, " heads");
   if (channels == 0) return fill_async(launch.output, 0, runner.stream());
-  launch_edge_dot(runner, launch,
-                  edge_dot_spec(storage_element(launch.left.dtype()), channels / heads,
-                                launch.picked.defined()));
+  const ElementType type = storage_element(launch.left.dtype());
+  const EdgeMapSpec spec = edge_dot_spec(type, channels / heads, launch.picked.defined());
+  launch_edge_dot(runner, launch, planned(spec, channels / heads, teams));
 }
 
 void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
@@ -228,12 +167,14 @@ void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
                            .averages = launch.averages});
 }
 
-void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments) {
+void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments,
+                        const TeamSchedule& teams) {
   const std::int64_t channels = arguments.left.extent(1), heads = arguments.output.extent(1);
   if (arguments.output.elements() == 0) return;
   if (channels == 0) return fill_async(arguments.output, 0, runner.stream());
-  const EdgeMapSpec spec = edge_scores_spec(storage_element(arguments.left.dtype()),
-                                            channels / heads, arguments.entry.defined());
+  const EdgeMapSpec spec = planned(edge_scores_spec(storage_element(arguments.left.dtype()),
+                                                    channels / heads, arguments.entry.defined()),
+                                   channels / heads, teams);
   runner.run({&source_of(spec), kEdgeMapKernel}, warps_of_windows(arguments.pattern, heads),
              EdgeArguments{.pattern = pattern_ref(arguments.pattern),
                            .left = arguments.left.raw(),

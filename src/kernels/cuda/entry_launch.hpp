@@ -11,17 +11,9 @@
 #include <pumice/kernels/score_gradient.hpp>
 
 #include "jit/kernel_runner.hpp"
+#include "plan/space/entry_schedules.hpp"
 
 namespace pumice::cuda {
-
-/// How `channels` of a head are shared out: threads enough for one chunk each, up to a warp's.
-EntrySchedule entry_schedule(ElementType type, std::int64_t channels);
-/// How products of rows are computed whose heads have so many channels, of which two rows are read
-/// for an entry.
-EdgeMapSpec edge_dot_spec(ElementType type, std::int64_t channels, bool picked);
-/// Of additive attention and of what comes back through it; has_entries: rows of entries are added.
-EdgeMapSpec edge_scores_spec(ElementType type, std::int64_t channels, bool has_entries);
-EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries);
 
 struct GatherReduceLaunch {
   CsrView pattern;
@@ -36,9 +28,9 @@ struct GatherReduceLaunch {
   /// entries: the gradient of mean. Null: not divided.
   const std::int64_t* shared_by = nullptr;
 };
-/// `reduction`: sum where `picked` is there.
+/// `reduction`: sum where `picked` is there. `teams`: of the plan, here as below.
 void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& launch,
-                          EntryReduction reduction);
+                          EntryReduction reduction, const TeamSchedule& teams);
 
 struct EdgeDotLaunch {
   CsrView pattern;
@@ -48,13 +40,15 @@ struct EdgeDotLaunch {
   ConstTensorView picked{};   // i64 [rows, C]: a channel of left counts for the entry it names
   bool averages = false;      // divided by the number of entries of the row
 };
-void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch);
-/// The same by another specification than edge_dot_spec gives, of a product that is not empty.
+void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
+                     const TeamSchedule& teams);
+/// The same by a specification, of a product that is not empty.
 void launch_edge_dot(jit::KernelRunner& runner, const EdgeDotLaunch& launch,
                      const EdgeMapSpec& spec);
 
 /// Leaky sums, of arguments with `attention`.
-void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments);
+void launch_edge_scores(jit::KernelRunner& runner, const EdgeMapArguments& arguments,
+                        const TeamSchedule& teams);
 
 /// Shares of the gradient of attention, f32 [rows, C], which are to be added up.
 struct AttentionShares {

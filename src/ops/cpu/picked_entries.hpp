@@ -4,6 +4,7 @@
 
 #include <pumice/core/tensor.hpp>
 #include <pumice/graphs/csr.hpp>
+#include <pumice/plan/sparse_plan.hpp>
 
 namespace pumice::cpu {
 
@@ -11,10 +12,11 @@ namespace pumice::cpu {
 /// `values` [entries, heads] or undefined.
 void picked_features_gradient(const CsrView& backwards, ConstTensorView values,
                               ConstTensorView grad_output, ConstTensorView source,
-                              TensorView output);
+                              TensorView output, const RangeSchedule& schedule);
 
 /// output [entries, heads].
 void picked_values_gradient(const CsrView& pattern, ConstTensorView features,
-                            ConstTensorView grad_output, ConstTensorView source, TensorView output);
+                            ConstTensorView grad_output, ConstTensorView source, TensorView output,
+                            const RangeSchedule& schedule);
 
 }   // namespace pumice::cpu

@@ -10,10 +10,10 @@
 
 namespace pumice::cuda {
 
-void edge_scores(const EdgeMapArguments& arguments) {
+void edge_scores(const EdgeMapArguments& arguments, const TeamSchedule& teams) {
   element_type(arguments.left.dtype(), "edge_scores", "target");
   jit::DeviceRunner runner = runner_for(arguments.left);
-  launch_edge_scores(runner, arguments);
+  launch_edge_scores(runner, arguments, teams);
 }
 
 void edge_scores_gradient(const ScoreGradientArguments& arguments) {

@@ -6,7 +6,8 @@
 
 namespace pumice::cuda {
 
-void edge_scores(const EdgeMapArguments& arguments);
+/// `teams`: of the plan.
+void edge_scores(const EdgeMapArguments& arguments, const TeamSchedule& teams);
 void edge_scores_gradient(const ScoreGradientArguments& arguments);
 
 }   // namespace pumice::cuda

@@ -7,19 +7,23 @@
 
 namespace pumice::cuda {
 
-void spmm(const GatherReduceArguments& arguments, EntryReduction reduction);
+/// `teams`: of the plan, here as below.
+void spmm(const GatherReduceArguments& arguments, EntryReduction reduction,
+          const TeamSchedule& teams);
 
 /// `pattern`: the forward one, of which `backwards` is the transpose. `values` [entries, heads] or
 /// undefined; `source` of max and min.
 void spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                             ConstTensorView values, ConstTensorView grad_output,
-                            ConstTensorView source, EntryReduction reduction, TensorView output);
+                            ConstTensorView source, EntryReduction reduction, TensorView output,
+                            const TeamSchedule& teams);
 
 /// output [entries, heads].
 void spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
                           ConstTensorView grad_output, ConstTensorView source,
-                          EntryReduction reduction, TensorView output);
+                          EntryReduction reduction, TensorView output, const TeamSchedule& teams);
 
-void sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right, TensorView output);
+void sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right, TensorView output,
+           const TeamSchedule& teams);
 
 }   // namespace pumice::cuda

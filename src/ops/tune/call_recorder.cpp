@@ -1,11 +1,13 @@
 // One list behind a lock: a backward pass may run in another thread than its forward pass.
 #include "ops/tune/call_recorder.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>
 
 #include <pumice/core/error.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 namespace pumice {
 namespace {
@@ -14,11 +16,18 @@ struct Record {
   std::atomic<bool> is_on{false};
   std::mutex mutex;
   std::vector<OperatorCall> calls;
+  std::vector<SparseCall> sparse;
 };
 
 Record& record() {
   static auto& one = *new Record;
   return one;
+}
+
+Csr copied(const CsrView& pattern, StreamView stream) {
+  if (pattern.device.kind == DeviceKind::cpu) return copy_to(StreamView(), pattern);
+  const Csr here = copy_to_host(pattern, stream);
+  return copy_to(stream, here.view());
 }
 
 }   // namespace
@@ -30,6 +39,20 @@ bool records_calls() {
 void note_call(OperatorCall call) {
   const std::scoped_lock lock(record().mutex);
   if (record().is_on) record().calls.push_back(std::move(call));
+}
+
+void note_sparse_call(SparseProblem problem, SparsePlanPtr plan, const CsrView& pattern,
+                      StreamView stream) {
+  const tune::PlanKey key = key_of(problem, target_of(pattern.device));
+  const std::scoped_lock lock(record().mutex);
+  if (!record().is_on) return;
+  const auto& known = record().sparse;
+  const bool is_known = std::any_of(known.begin(), known.end(), [&](const SparseCall& call) {
+    return key_of(call.problem, target_of(pattern.device)) == key;
+  });
+  std::shared_ptr<const Csr> copy;
+  if (!is_known) copy = std::make_shared<const Csr>(copied(pattern, stream));
+  record().sparse.push_back({std::move(problem), std::move(plan), std::move(copy)});
 }
 
 CallRecorder::CallRecorder() {
@@ -46,6 +69,12 @@ CallRecorder::~CallRecorder() {
   const std::scoped_lock lock(record().mutex);
   record().is_on = false;
   record().calls.clear();
+  record().sparse.clear();
+}
+
+std::vector<SparseCall> CallRecorder::take_sparse() {
+  const std::scoped_lock lock(record().mutex);
+  return std::exchange(record().sparse, {});
 }
 
 std::vector<OperatorCall> CallRecorder::take() {

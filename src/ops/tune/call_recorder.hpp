@@ -8,5 +8,8 @@ namespace pumice {
 /// Costs one load where nobody records.
 bool records_calls();
 void note_call(OperatorCall call);
+/// Copies the pattern of the first call of each key, and waits for that on a device.
+void note_sparse_call(SparseProblem problem, SparsePlanPtr plan, const CsrView& pattern,
+                      StreamView stream);
 
 }   // namespace pumice

@@ -8,6 +8,7 @@
 #include <pumice/core/stream.hpp>
 #include <pumice/ops/tune_network.hpp>
 #include <pumice/plan/choose.hpp>
+#include <pumice/plan/choose_sparse.hpp>
 #include <pumice/plan/plan_book.hpp>
 
 #include "ops/tune/group_stopwatch.hpp"
@@ -25,14 +26,14 @@ double median(std::vector<double> samples) {
   return *middle;
 }
 
-/// All candidates in turns, so that a slow moment falls on each of them.
-void measure(GroupStopwatch& watch, std::size_t call, std::vector<CandidateCost>& costs) {
+/// All candidates in turns, so that a slow moment falls on each of them. `time(plan)` in seconds.
+template <class Plan, class Time> void measure(std::vector<PlanCost<Plan>>& costs, Time&& time) {
   std::vector<std::vector<double>> samples(costs.size());
   for (int round = -1; round < kSamples; ++round) {
     for (std::size_t i = 0; i < costs.size(); ++i) {
       if (!costs[i].refusal.empty()) continue;
       try {
-        const double seconds = watch.of_call(call, *costs[i].plan);
+        const double seconds = time(*costs[i].plan);
         if (round >= 0) samples[i].push_back(seconds);   // the first one compiles and cuts
       } catch (const std::exception& error) {
         costs[i].refusal = error.what();
@@ -44,40 +45,63 @@ void measure(GroupStopwatch& watch, std::size_t call, std::vector<CandidateCost>
   }
 }
 
+/// What could run, and what runs.
+template <class Plan, class Found>
+std::vector<PlanCost<Plan>> costs_of(std::vector<Found> found,
+                                     const std::shared_ptr<const Plan>& chosen) {
+  std::vector<PlanCost<Plan>> costs;
+  bool has_chosen = false;
+  for (Found& one : found) {
+    has_chosen = has_chosen || one.plan.runs_like(*chosen);
+    costs.push_back(
+        {.plan = std::make_shared<const Plan>(std::move(one.plan)), .predicted = one.cost});
+  }
+  if (!has_chosen) costs.push_back({.plan = chosen, .predicted = 0});
+  return costs;
+}
+
 }   // namespace
 
-std::vector<ExplainedLayer> explain_network(const NetworkPasses& passes, bool measures) {
+ExplainedNetwork explain_network(const NetworkPasses& passes, bool measures) {
   check_can_wait(passes.stream);
   const Target& target = target_of(passes.stream.device);
   NetworkPasses first = passes;
   first.scans = 1;
-  const auto calls = recorded_passes(first);
-  const NetworkGroups network = groups_of(calls.front(), target);
-  GroupStopwatch watch(calls, network, passes.stream);
+  const RecordedPasses recorded = recorded_passes(first);
+  const std::vector<OperatorCall>& calls = recorded.calls.front();
+  NetworkGroups network = groups_of(calls, target);
+  add_sparse_groups(network, recorded.sparse.front(), target);
+  GroupStopwatch watch(recorded, network, passes.stream);
   std::map<std::size_t, ExplainedLayer> layers;   // by the first call of each
   for (const NetworkGroup& group : network.own) {
     for (const NetworkDecision& decision : group.decisions) {
       const std::size_t call = decision.calls.front();
       ExplainedLayer layer{.problem = decision.problem,
                            .calls = static_cast<int>(decision.calls.size()),
-                           .plan = calls.front()[call].plan,
+                           .plan = calls[call].plan,
                            .stored = stored_plan(decision.problem, target)};
-      for (Candidate& one : candidates(decision.problem, target)) {
-        layer.candidates.push_back(
-            {.plan = std::make_shared<const ConvolutionPlan>(std::move(one.plan)),
-             .predicted = one.cost});
-      }
-      const bool has_chosen =
-          std::any_of(layer.candidates.begin(), layer.candidates.end(),
-                      [&](const CandidateCost& one) { return one.plan->runs_like(*layer.plan); });
-      if (!has_chosen) layer.candidates.push_back({.plan = layer.plan, .predicted = 0});
-      if (measures) measure(watch, call, layer.candidates);
+      layer.candidates = costs_of(candidates(decision.problem, target), layer.plan);
+      if (measures)
+        measure(layer.candidates, [&](const auto& plan) { return watch.of_call(call, plan); });
       layers.emplace(call, std::move(layer));
     }
   }
-  std::vector<ExplainedLayer> result;
+  ExplainedNetwork result;
   for (auto& [call, layer] : layers)
-    result.push_back(std::move(layer));
+    result.layers.push_back(std::move(layer));
+  for (const SparseDecision& decision : network.sparse) {
+    const std::size_t call = decision.calls.front();
+    ExplainedProduct product{.problem = decision.problem,
+                             .calls = static_cast<int>(decision.calls.size()),
+                             .plan = recorded.sparse.front()[call].plan,
+                             .stored = stored_plan(decision.problem, target)};
+    product.candidates = costs_of(candidates(decision.problem, target), product.plan);
+    if (measures) {
+      measure(product.candidates,
+              [&](const auto& plan) { return watch.of_sparse_call(call, plan); });
+    }
+    result.products.push_back(std::move(product));
+  }
   return result;
 }
 

@@ -25,18 +25,21 @@ bool are_of_inference(const std::vector<OperatorCall>& calls) {
 
 }   // namespace
 
-GroupStopwatch::GroupStopwatch(const std::vector<std::vector<OperatorCall>>& calls,
-                               const NetworkGroups& network, StreamView stream, bool cuts_too)
-    : calls_(calls),
+GroupStopwatch::GroupStopwatch(const RecordedPasses& recorded, const NetworkGroups& network,
+                               StreamView stream, bool cuts_too)
+    : calls_(recorded.calls),
+      sparse_calls_(recorded.sparse),
       network_(network),
       stream_(stream),
       cuts_too_(cuts_too),
       // On a device weights of a training step are packed for all layers at once, in a launch
       // that plans hardly change.
-      keeps_weights_(stream.device.kind == DeviceKind::cuda || are_of_inference(calls.front())),
+      keeps_weights_(stream.device.kind == DeviceKind::cuda || are_of_inference(calls_.front())),
       tensors_(stream) {
-  for (const auto& of_scan : calls)
+  for (const auto& of_scan : calls_)
     replayed_.emplace_back(of_scan.size());
+  for (const auto& of_scan : sparse_calls_)
+    replayed_sparse_.emplace_back(of_scan.size());
   if (stream.device.kind == DeviceKind::cuda)
     filler_ = Buffer<std::byte>(kCaches * target_of(stream.device).l2_bytes, stream);
 }
@@ -46,6 +49,22 @@ ReplayedCall& GroupStopwatch::replayed(int scan, std::size_t call) {
   auto& made = replayed_[number][call];
   if (made == nullptr)
     made = std::make_unique<ReplayedCall>(calls_[number][call], tensors_, keeps_weights_);
+  return *made;
+}
+
+SparseReplay& GroupStopwatch::replayed_sparse(int scan, std::size_t call) {
+  const auto number = static_cast<std::size_t>(scan);
+  auto& made = replayed_sparse_[number][call];
+  if (made != nullptr) return *made;
+  const std::vector<SparseCall>& calls = sparse_calls_[number];
+  const Target& target = target_of(stream_.device);
+  std::size_t with_pattern = call;
+  const tune::PlanKey key = key_of(calls[call].problem, target);
+  while (calls[with_pattern].pattern == nullptr ||
+         key_of(calls[with_pattern].problem, target) != key)
+    --with_pattern;   // the first of the key has one
+  made = std::make_unique<SparseReplay>(calls[with_pattern].problem, calls[with_pattern].pattern,
+                                        tensors_);
   return *made;
 }
 
@@ -87,6 +106,11 @@ double GroupStopwatch::of_decisions(const NetworkGroup& group, const tune::Choic
 }
 
 double GroupStopwatch::of_group(std::size_t group, const tune::Choice& choice, int scan) {
+  if (group >= network_.own.size()) {
+    const SparseDecision& decision = network_.sparse[group - network_.own.size()];
+    return static_cast<double>(decision.calls.size()) *
+           of_sparse_call(decision.calls.front(), *decision.plans[choice.front()], scan);
+  }
   if (stream_.device.kind == DeviceKind::cpu)
     return of_decisions(network_.own[group], choice, scan);
   const NetworkGroup& own = network_.own[group];
@@ -114,6 +138,11 @@ double GroupStopwatch::of_group(std::size_t group, const tune::Choice& choice, i
     for (const auto& [number, step] : steps)
       step.call->run(*step.plan, map_of(number));
   });
+}
+
+double GroupStopwatch::of_sparse_call(std::size_t call, const SparsePlan& plan, int scan) {
+  SparseReplay& one = replayed_sparse(scan, call);
+  return time(kLaunchesOfCall, [&] { one.run(plan); });
 }
 
 double GroupStopwatch::of_call(std::size_t call, const ConvolutionPlan& plan) {

@@ -253,6 +253,10 @@ PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignmen
       book.set(decision.problem, target, decision.plans[assignment[group][i]]);
     }
   }
+  for (std::size_t i = 0; i < network.sparse.size(); ++i) {
+    const SparseDecision& decision = network.sparse[i];
+    book.set(decision.problem, target, decision.plans[assignment[network.own.size() + i].front()]);
+  }
   return book;
 }
 

@@ -22,9 +22,18 @@ struct NetworkGroup {
   std::vector<const KernelMap*> maps;   // none: of linear layers
 };
 
+/// Sparse products of one key, which share a plan: a group by themselves, since nothing is cut for
+/// several of them.
+struct SparseDecision {
+  SparseProblem problem;              // of the first of them
+  std::vector<std::size_t> calls;     // by their place among the sparse calls of the pass
+  std::vector<SparsePlanPtr> plans;   // one for each of tune::Decision::candidates
+};
+
 struct NetworkGroups {
   std::vector<NetworkGroup> own;
-  std::vector<tune::Group> groups;   // the same as the tuner takes them
+  std::vector<SparseDecision> sparse;
+  std::vector<tune::Group> groups;   // the same as the tuner takes them: `own`, then `sparse`
 };
 
 /// On a device calls on one map are a group, since they share what is cut of it; maps whose calls
@@ -35,6 +44,10 @@ struct NetworkGroups {
 /// NetworkPasses.
 NetworkGroups groups_of(const std::vector<OperatorCall>& calls, const Target& target,
                         bool plans_together = false);
+
+/// Adds a group for each key of `calls`.
+void add_sparse_groups(NetworkGroups& network, const std::vector<SparseCall>& calls,
+                       const Target& target);
 
 /// The plans of `assignment`.
 PlanBook book_of(const NetworkGroups& network, const tune::Assignment& assignment,

@@ -7,8 +7,8 @@
 namespace pumice {
 namespace {
 
-void check_alike(const std::vector<OperatorCall>& first, const std::vector<OperatorCall>& other,
-                 int scan) {
+template <class Call>
+void check_alike(const std::vector<Call>& first, const std::vector<Call>& other, int scan) {
   const bool as_many = first.size() == other.size();
   std::size_t at = 0;
   while (as_many && at < first.size() && to_text(first[at].problem) == to_text(other[at].problem))
@@ -22,20 +22,22 @@ void check_alike(const std::vector<OperatorCall>& first, const std::vector<Opera
 
 }   // namespace
 
-std::vector<std::vector<OperatorCall>> recorded_passes(const NetworkPasses& passes) {
+RecordedPasses recorded_passes(const NetworkPasses& passes) {
   PUMICE_EXPECTS(passes.run != nullptr, "passes.run is empty; give the network's pass");
   PUMICE_EXPECTS(passes.scans >= 1, "scans = ", passes.scans, ": give at least one");
-  std::vector<std::vector<OperatorCall>> calls;
+  RecordedPasses recorded;
   CallRecorder recorder;
   for (int scan = 0; scan < passes.scans; ++scan) {
     passes.run(scan);
     wait(passes.stream);
-    calls.push_back(recorder.take());
-    check_alike(calls.front(), calls.back(), scan);
+    recorded.calls.push_back(recorder.take());
+    recorded.sparse.push_back(recorder.take_sparse());
+    check_alike(recorded.calls.front(), recorded.calls.back(), scan);
+    check_alike(recorded.sparse.front(), recorded.sparse.back(), scan);
   }
-  PUMICE_EXPECTS(!calls.front().empty(),
+  PUMICE_EXPECTS(!recorded.calls.front().empty() || !recorded.sparse.front().empty(),
                  "the network runs no layer whose plan is chosen: there is nothing to tune");
-  return calls;
+  return recorded;
 }
 
 }   // namespace pumice

@@ -33,6 +33,49 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
+std::int64_t rows_of(const ConvolutionProblem& problem) {
+  return problem.out_rows;
+}
+std::int64_t rows_of(const SparseProblem& problem) {
+  return problem.rows;
+}
+
+template <class Tuned> Json json_of_tuned(const Tuned& layer, const tune::Result& result) {
+  const tune::DecisionReport& decision = result.groups[layer.group].decisions[layer.decision];
+  Json candidates = Json::array();
+  for (const tune::CandidateReport& candidate : decision.candidates)
+    candidates.push_back(json_of(candidate));
+  return {{"problem", pumice::to_text(layer.problem)},
+          {"rows", rows_of(layer.problem)},
+          {"calls", layer.calls},
+          {"group", layer.group},
+          {"untuned", Json::parse(pumice::to_text(*layer.untuned))},
+          {"untuned_name", layer.untuned->name()},
+          {"plan", Json::parse(pumice::to_text(*layer.plan))},
+          {"name", layer.plan->name()},
+          {"reason", decision.reason},
+          {"candidates", std::move(candidates)}};
+}
+
+template <class Call> Json json_of_explained(const Call& layer) {
+  Json candidates = Json::array();
+  for (const auto& one : layer.candidates) {
+    candidates.push_back({{"name", one.plan->name()},
+                          {"plan", Json::parse(pumice::to_text(*one.plan))},
+                          {"predicted", one.predicted},
+                          {"measured_s", one.measured_s ? Json(*one.measured_s) : Json(nullptr)},
+                          {"refusal", one.refusal}});
+  }
+  return {{"problem", pumice::to_text(layer.problem)},
+          {"rows", rows_of(layer.problem)},
+          {"calls", layer.calls},
+          {"name", layer.plan->name()},
+          {"plan", Json::parse(pumice::to_text(*layer.plan))},
+          {"reason", layer.plan->reason},
+          {"is_stored", layer.stored.has_value()},
+          {"candidates", std::move(candidates)}};
+}
+
 }   // namespace
 
 std::string NetworkTuning::to_json() const {
@@ -47,22 +90,10 @@ std::string NetworkTuning::to_json() const {
                       {"ratio", json_of(group.ratio)}});
   }
   Json tuned = Json::array();
-  for (const TunedLayer& layer : layers) {
-    const tune::DecisionReport& decision = result.groups[layer.group].decisions[layer.decision];
-    Json candidates = Json::array();
-    for (const tune::CandidateReport& candidate : decision.candidates)
-      candidates.push_back(json_of(candidate));
-    tuned.push_back({{"problem", pumice::to_text(layer.problem)},
-                     {"rows", layer.problem.out_rows},
-                     {"calls", layer.calls},
-                     {"group", layer.group},
-                     {"untuned", Json::parse(pumice::to_text(*layer.untuned))},
-                     {"untuned_name", layer.untuned->name()},
-                     {"plan", Json::parse(pumice::to_text(*layer.plan))},
-                     {"name", layer.plan->name()},
-                     {"reason", decision.reason},
-                     {"candidates", std::move(candidates)}});
-  }
+  for (const TunedLayer& layer : layers)
+    tuned.push_back(json_of_tuned(layer, result));
+  for (const TunedProduct& product : products)
+    tuned.push_back(json_of_tuned(product, result));
   return text_of({{"used_s", result.used_s},
                   {"summary", result.summary},
                   {"untuned_s", json_of(result.untuned_s)},
@@ -74,26 +105,12 @@ std::string NetworkTuning::to_json() const {
                   {"layers", std::move(tuned)}});
 }
 
-std::string to_json(const std::vector<ExplainedLayer>& layers) {
+std::string to_json(const ExplainedNetwork& network) {
   Json all = Json::array();
-  for (const ExplainedLayer& layer : layers) {
-    Json candidates = Json::array();
-    for (const CandidateCost& one : layer.candidates) {
-      candidates.push_back({{"name", one.plan->name()},
-                            {"plan", Json::parse(pumice::to_text(*one.plan))},
-                            {"predicted", one.predicted},
-                            {"measured_s", one.measured_s ? Json(*one.measured_s) : Json(nullptr)},
-                            {"refusal", one.refusal}});
-    }
-    all.push_back({{"problem", pumice::to_text(layer.problem)},
-                   {"rows", layer.problem.out_rows},
-                   {"calls", layer.calls},
-                   {"name", layer.plan->name()},
-                   {"plan", Json::parse(pumice::to_text(*layer.plan))},
-                   {"reason", layer.plan->reason},
-                   {"is_stored", layer.stored.has_value()},
-                   {"candidates", std::move(candidates)}});
-  }
+  for (const ExplainedLayer& layer : network.layers)
+    all.push_back(json_of_explained(layer));
+  for (const ExplainedProduct& product : network.products)
+    all.push_back(json_of_explained(product));
   return text_of(all);
 }
 

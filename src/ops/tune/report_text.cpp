@@ -26,8 +26,8 @@ std::string row_of(const tune::GroupReport& group) {
                      tune::name_of(group.verdict), group.name);
 }
 
-/// "0.92 times the predicted first", for the candidates of one layer.
-std::string row_of(const CandidateCost& one, const ExplainedLayer& layer) {
+/// "0.92 times the predicted first", for the candidates of one layer or product.
+template <class Plan, class Call> std::string row_of(const PlanCost<Plan>& one, const Call& layer) {
   const std::string measured = one.measured_s        ? words_of_time(*one.measured_s)
                                : one.refusal.empty() ? ""
                                                      : "refused: " + one.refusal;
@@ -35,6 +35,32 @@ std::string row_of(const CandidateCost& one, const ExplainedLayer& layer) {
       one.predicted > 0 ? fmt::format("{:.2f}", one.predicted) : std::string("-");
   return fmt::format("  {} {:<58} {:>9}  {}\n", one.plan->runs_like(*layer.plan) ? '*' : ' ',
                      one.plan->name(), predicted, measured);
+}
+
+std::int64_t rows_of(const ConvolutionProblem& problem) {
+  return problem.out_rows;
+}
+std::int64_t rows_of(const SparseProblem& problem) {
+  return problem.rows;
+}
+
+template <class Call> std::string text_of(const Call& layer) {
+  std::string text =
+      fmt::format("{}, {} rows{}\n  {}: {}\n", to_text(layer.problem), rows_of(layer.problem),
+                  layer.calls > 1 ? fmt::format(", {} times", layer.calls) : "", layer.plan->name(),
+                  layer.plan->reason);
+  text += fmt::format("    {:<58} {:>9}  {}\n", "candidate", "predicted", "measured");
+  for (const auto& one : layer.candidates)
+    text += row_of(one, layer);
+  return text + "\n";
+}
+
+/// What changed; empty where nothing did.
+template <class Tuned> std::string change_of(const Tuned& layer, const tune::Result& result) {
+  if (layer.plan->runs_like(*layer.untuned)) return {};
+  const tune::DecisionReport& decision = result.groups[layer.group].decisions[layer.decision];
+  return fmt::format("\n{}\n  was {}\n  is  {}\n  {}\n", decision.name, layer.untuned->name(),
+                     layer.plan->name(), decision.reason);
 }
 
 }   // namespace
@@ -48,29 +74,22 @@ std::string NetworkTuning::to_text() const {
                    [](const auto* a, const auto* b) { return a->share > b->share; });
   for (const tune::GroupReport* group : order)
     text += row_of(*group);
-  for (const TunedLayer& layer : layers) {
-    if (layer.plan->runs_like(*layer.untuned)) continue;
-    const tune::DecisionReport& decision = result.groups[layer.group].decisions[layer.decision];
-    text += fmt::format("\n{}\n  was {}\n  is  {}\n  {}\n", decision.name, layer.untuned->name(),
-                        layer.plan->name(), decision.reason);
-  }
+  for (const TunedLayer& layer : layers)
+    text += change_of(layer, result);
+  for (const TunedProduct& product : products)
+    text += change_of(product, result);
   text += "\n" + result.summary + "\n";
   if (stored > 0) text += fmt::format("Plans stored: {}.\n", stored);
   if (!not_stored.empty()) text += "No plans are stored: " + not_stored + ".\n";
   return text;
 }
 
-std::string to_text(const std::vector<ExplainedLayer>& layers) {
+std::string to_text(const ExplainedNetwork& network) {
   std::string text;
-  for (const ExplainedLayer& layer : layers) {
-    text += fmt::format("{}, {} rows{}\n  {}: {}\n", to_text(layer.problem), layer.problem.out_rows,
-                        layer.calls > 1 ? fmt::format(", {} times", layer.calls) : "",
-                        layer.plan->name(), layer.plan->reason);
-    text += fmt::format("    {:<58} {:>9}  {}\n", "candidate", "predicted", "measured");
-    for (const CandidateCost& one : layer.candidates)
-      text += row_of(one, layer);
-    text += "\n";
-  }
+  for (const ExplainedLayer& layer : network.layers)
+    text += text_of(layer);
+  for (const ExplainedProduct& product : network.products)
+    text += text_of(product);
   return text;
 }
 

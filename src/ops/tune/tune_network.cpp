@@ -59,8 +59,8 @@ bool was_measured(const tune::GroupReport& report) {
 
 /// What to store of a group: without a gain the untuned plan, in place of one that was measured
 /// before.
-tune::PlanRecord record_of(const tune::GroupReport& report, const ConvolutionPlan& plan,
-                           double confidence) {
+template <class Plan>
+tune::PlanRecord record_of(const tune::GroupReport& report, const Plan& plan, double confidence) {
   const bool gains = report.verdict == tune::Verdict::accepted && report.tuned_s.samples > 0;
   return {.plan = to_text(plan),
           .tuned_s = gains ? report.tuned_s.median : report.untuned_s.median,
@@ -70,27 +70,64 @@ tune::PlanRecord record_of(const tune::GroupReport& report, const ConvolutionPla
           .measured_ms = tune::now_ms()};
 }
 
-std::vector<tune::StoredPlan> plans_to_store(const std::vector<std::vector<OperatorCall>>& calls,
+/// What was measured, once for each key.
+class PlansToStore {
+ public:
+  PlansToStore(const tune::Result& result, double confidence)
+      : result_(result), confidence_(confidence) {}
+
+  template <class Plan> void add(tune::PlanKey key, std::size_t group, const Plan& plan) {
+    const std::string name = key.problem + std::to_string(key.rows_bucket) + "/" +
+                             std::to_string(key.density_bucket.value_or(-1000));
+    if (!known_.insert(name).second) return;
+    plans_.push_back({std::move(key), record_of(result_.groups[group], plan, confidence_)});
+  }
+  std::vector<tune::StoredPlan> take() && { return std::move(plans_); }
+
+ private:
+  const tune::Result& result_;
+  double confidence_;
+  std::set<std::string> known_;
+  std::vector<tune::StoredPlan> plans_;
+};
+
+std::vector<tune::StoredPlan> plans_to_store(const RecordedPasses& recorded,
                                              const NetworkGroups& network,
                                              const tune::Result& result, const Target& target,
                                              double confidence) {
-  std::vector<tune::StoredPlan> plans;
-  std::set<std::string> known;
+  PlansToStore plans(result, confidence);
   for (std::size_t g = 0; g < network.own.size(); ++g) {
     if (!was_measured(result.groups[g])) continue;
     for (std::size_t d = 0; d < network.own[g].decisions.size(); ++d) {
       const NetworkDecision& decision = network.own[g].decisions[d];
       const ConvolutionPlan& plan = *decision.plans[result.assignment[g][d]];
-      for (const auto& of_scan : calls) {   // whose sizes may lie in other buckets
-        tune::PlanKey key = key_of(of_scan[decision.calls.front()].problem, target);
-        const std::string name = key.problem + std::to_string(key.rows_bucket) + "/" +
-                                 std::to_string(key.density_bucket.value_or(-1000));
-        if (!known.insert(name).second) continue;
-        plans.push_back({std::move(key), record_of(result.groups[g], plan, confidence)});
-      }
+      for (const auto& of_scan : recorded.calls)   // whose sizes may lie in other buckets
+        plans.add(key_of(of_scan[decision.calls.front()].problem, target), g, plan);
     }
   }
-  return plans;
+  for (std::size_t i = 0; i < network.sparse.size(); ++i) {
+    const std::size_t g = network.own.size() + i;
+    if (!was_measured(result.groups[g])) continue;
+    const SparseDecision& decision = network.sparse[i];
+    const SparsePlan& plan = *decision.plans[result.assignment[g].front()];
+    for (const auto& of_scan : recorded.sparse)
+      plans.add(key_of(of_scan[decision.calls.front()].problem, target), g, plan);
+  }
+  return std::move(plans).take();
+}
+
+std::vector<TunedProduct> products_of(const NetworkGroups& network, const tune::Result& result) {
+  std::vector<TunedProduct> products;
+  for (std::size_t i = 0; i < network.sparse.size(); ++i) {
+    const std::size_t g = network.own.size() + i;
+    const SparseDecision& decision = network.sparse[i];
+    products.push_back({.problem = decision.problem,
+                        .calls = static_cast<int>(decision.calls.size()),
+                        .untuned = decision.plans[network.groups[g].decisions.front().untuned],
+                        .plan = decision.plans[result.assignment[g].front()],
+                        .group = g});
+  }
+  return products;
 }
 
 std::vector<TunedLayer> layers_of(const NetworkGroups& network, const tune::Result& result) {
@@ -120,9 +157,10 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
   check_can_wait(passes.stream);
   const Target& target = target_of(passes.stream.device);
   PlanBookScope scope(std::make_shared<const PlanBook>());
-  const std::vector<std::vector<OperatorCall>> calls = recorded_passes(passes);
-  const NetworkGroups network = groups_of(calls.front(), target, passes.plans_together);
-  GroupStopwatch group_watch(calls, network, passes.stream, !passes.plans_together);
+  const RecordedPasses recorded = recorded_passes(passes);
+  NetworkGroups network = groups_of(recorded.calls.front(), target, passes.plans_together);
+  add_sparse_groups(network, recorded.sparse.front(), target);
+  GroupStopwatch group_watch(recorded, network, passes.stream, !passes.plans_together);
   NetworkStopwatch network_watch(passes, network, target, scope);
   const auto scan_of = [&](int round) { return round % passes.scans; };
   NetworkTuning tuning;
@@ -134,7 +172,8 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
                       int round) { return network_watch.of(assignment, scan_of(round)); }},
       options);
   tuning.layers = layers_of(network, tuning.result);
-  tuning.plans = plans_to_store(calls, network, tuning.result, target, options.confidence);
+  tuning.products = products_of(network, tuning.result);
+  tuning.plans = plans_to_store(recorded, network, tuning.result, target, options.confidence);
   if (store == nullptr) return tuning;
   if (tuning.plans.empty()) {
     tuning.not_stored = "nothing was measured to the end";

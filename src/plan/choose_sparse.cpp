@@ -1,0 +1,56 @@
+// The rules: a pattern is not cut into another format, since no processor that was measured gains
+// by it (docs/decisions/0014-composable-formats.md); what is left is how rows are shared out.
+#include <pumice/plan/choose_sparse.hpp>
+
+#include <memory>
+
+#include "plan/measured_choices.hpp"
+#include "plan/space/entry_schedules.hpp"
+
+namespace pumice {
+namespace {
+
+constexpr const char* kCpuRowsReason =
+    "rows are summed where they lie, in ranges of about as much work: parts of regular shape would "
+    "have to be brought together for each row first";
+constexpr const char* kCpuEntriesReason =
+    "the row on the left stays in cache while the entries of a row pass by, in ranges of about as "
+    "much work";
+constexpr const char* kDeviceRowsReason =
+    "teams take runs of rows, as long as starting one costs what waiting for the last of them "
+    "does; long rows are cut into parts";
+constexpr const char* kDeviceEntriesReason =
+    "a warp takes 32 rows and entries beside each other, so that no row is waited for, and its "
+    "teams an entry at a time";
+
+/// On the CPU there is one plan for each skeleton, made once. It stays, so that nobody counts who
+/// has it: rows of a small product are summed in 300 ns.
+SparsePlanPtr cpu_plan(const char* reason) {
+  const auto* const made = new SparsePlan{.ranges = RangeSchedule{}, .reason = reason};
+  return SparsePlanPtr(SparsePlanPtr(), made);
+}
+
+}   // namespace
+
+SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target) {
+  if (!target.on_device()) {
+    static const SparsePlanPtr rows = cpu_plan(kCpuRowsReason);
+    static const SparsePlanPtr entries = cpu_plan(kCpuEntriesReason);
+    return problem.maps_entries() ? entries : rows;
+  }
+  return std::make_shared<const SparsePlan>(
+      SparsePlan{.teams = cuda::team_schedule(problem, target),
+                 .reason = problem.maps_entries() ? kDeviceEntriesReason : kDeviceRowsReason});
+}
+
+SparsePlanPtr choose(const SparseProblem& problem, const Target& target) {
+  if (SparsePlanPtr measured = measured_choice(problem, target)) return measured;
+  return choose_by_rules(problem, target);
+}
+
+bool can_cut(const SparseProblem& problem, const Target& target) {
+  if (target.on_device() || problem.op == SparseOperator::edge_scores) return false;
+  return problem.direction == SparseDirection::forward || !problem.picks();
+}
+
+}   // namespace pumice

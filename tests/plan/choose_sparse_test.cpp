@@ -1,0 +1,268 @@
+// Rules, candidates and checks of sparse products, and what was measured before.
+// Covers choose_sparse, check_sparse, explain_sparse, sparse_memo, space/sparse and
+// space/entry_schedules.
+#include <pumice/plan/choose_sparse.hpp>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <pumice/shared/tile_limits.h>
+#include <pumice/plan/choose.hpp>
+#include <pumice/plan/plan_book.hpp>
+
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace pumice::test {
+namespace {
+
+/// So many rows of a length, and one longer row.
+SparseProblem some_product(std::int64_t rows = 10'000, std::int64_t length = 7,
+                           std::int64_t longest = 400) {
+  auto lengths = std::make_shared<RowLengths>();
+  lengths->rows[length_bucket(length)] = rows - 1;
+  lengths->rows[length_bucket(longest)] += 1;
+  lengths->longest = longest;
+  return {.rows = rows,
+          .columns = rows,
+          .entries = (rows - 1) * length + longest,
+          .channels = 128,
+          .weighted = true,
+          .lengths = lengths};
+}
+
+const Target& cpu() {
+  return target_of(Device{});
+}
+
+Target hopper() {
+  Target target = usual_target(kSm90a);
+  target.name = "NVIDIA H100";
+  return target;
+}
+
+SparseProblem with(SparseProblem problem, SparseOperator op, SparseDirection direction) {
+  problem.op = op;
+  problem.direction = direction;
+  return problem;
+}
+
+std::vector<SparseProblem> every_kind() {
+  std::vector<SparseProblem> all;
+  for (const SparseProblem& of : {some_product(), some_product(40, 3, 4), some_product(1, 0, 0)}) {
+    all.push_back(of);
+    all.push_back(with(of, SparseOperator::spmm, SparseDirection::features_gradient));
+    all.push_back(with(of, SparseOperator::spmm, SparseDirection::values_gradient));
+    all.push_back(with(of, SparseOperator::sddmm, SparseDirection::forward));
+    all.push_back(with(of, SparseOperator::edge_scores, SparseDirection::forward));
+    SparseProblem other = of;
+    other.lengths = nullptr;
+    other.reduction = EntryReduction::max;
+    other.channels = 3;
+    other.dtype = DType::bf16;
+    all.push_back(other);
+    all.push_back(with(other, SparseOperator::spmm, SparseDirection::features_gradient));
+  }
+  return all;
+}
+
+TEST(ChooseSparse, candidates_begin_with_the_rules_plan_and_all_of_them_fit) {
+  for (const Target& target : {cpu(), hopper()}) {
+    for (const SparseProblem& problem : every_kind()) {
+      SCOPED_TRACE(to_text(problem));
+      const std::vector<SparseCandidate> all = candidates(problem, target);
+      ASSERT_GE(all.size(), 2u);
+      EXPECT_LE(all.size(), kMostCandidates);
+      EXPECT_TRUE(all.front().plan.runs_like(*choose_by_rules(problem, target)));
+      EXPECT_EQ(all.front().cost, 1);
+      std::set<std::string> names;
+      double before = 0;
+      for (const SparseCandidate& one : all) {
+        EXPECT_TRUE(names.insert(one.plan.name()).second) << one.plan.name();
+        EXPECT_NO_THROW(check(one.plan, problem, target)) << one.plan.name();
+        EXPECT_TRUE(parse_sparse_plan(to_text(one.plan)).runs_like(one.plan));
+        EXPECT_FALSE(one.plan.reason.empty());
+        EXPECT_GT(one.cost, 0);
+        if (&one != &all.front()) {
+          EXPECT_GE(one.cost, before);
+          before = one.cost;
+        }
+      }
+    }
+  }
+}
+
+TEST(ChooseSparse, rules_of_a_device_go_by_channels_and_size) {
+  const auto teams = [](std::int64_t rows, std::int64_t channels, DType dtype) {
+    SparseProblem problem = some_product(rows);
+    problem.channels = channels;
+    problem.dtype = dtype;
+    return *choose_by_rules(problem, hopper())->teams;
+  };
+  EXPECT_EQ(teams(10'000, 32, DType::f32).team, 8);
+  EXPECT_EQ(teams(10'000, 32, DType::f16).team, 4);
+  EXPECT_EQ(teams(10'000, 512, DType::f32).team, 32);
+  EXPECT_EQ(teams(10'000, 3, DType::f32).ahead, 2) << "rows that are no whole 16 bytes";
+  // Of 0.2, 1.3 and 11.4 million rows and entries 2 to 4, 8 and 16 to 32 units were the fastest.
+  EXPECT_GE(teams(1'400'000, 128, DType::f32).units, 16);
+  EXPECT_LE(teams(25'000, 128, DType::f32).units, 4);
+  EXPECT_EQ(teams(25'000, 128, DType::f32).part_teams, 32);
+  // Lengths of rows are looked at by predictions alone.
+  SparseProblem counted = some_product(), uncounted = some_product();
+  uncounted.lengths = nullptr;
+  EXPECT_TRUE(choose_by_rules(counted, hopper())->runs_like(*choose_by_rules(uncounted, hopper())));
+}
+
+/// The predicted cost of a plan among candidates; -1: it is none.
+double cost_of(const SparseProblem& problem, const Target& target, const std::string& name) {
+  for (const SparseCandidate& one : candidates(problem, target)) {
+    if (one.plan.name().starts_with(name)) return one.cost;
+  }
+  return -1;
+}
+
+TEST(ChooseSparse, predictions_go_by_the_histogram) {
+  // Rows of one length fill lines; one long row among short ones does not.
+  const double even = cost_of(some_product(10'000, 8, 8), cpu(), "ell(8)");
+  const double uneven = cost_of(some_product(10'000, 5, 60'000), cpu(), "ell(16)");
+  EXPECT_GT(even, 1);
+  EXPECT_GT(uneven, even);
+  EXPECT_GT(cost_of(some_product(), cpu(), "hyb(2"), cost_of(some_product(), cpu(), "hyb(1"));
+  // What is nearly all padding is no candidate.
+  SparseProblem sparse = some_product(100'000, 1, 1);
+  sparse.entries = 100;
+  EXPECT_LT(cost_of(sparse, cpu(), "ell"), 0);
+  // Of a gradient of max nothing is cut.
+  SparseProblem picked =
+      with(some_product(), SparseOperator::spmm, SparseDirection::features_gradient);
+  EXPECT_GT(cost_of(picked, cpu(), "hyb"), 0);
+  picked.reduction = EntryReduction::max;
+  EXPECT_LT(cost_of(picked, cpu(), "hyb"), 0);
+}
+
+TEST(ChooseSparse, given_plans_are_checked) {
+  const SparsePlan ruled = *choose_by_rules(some_product(), cpu());
+  const SparsePlan of_device = *choose_by_rules(some_product(), hopper());
+  const auto refusal = [&](const Target& target, SparsePlan plan, auto change) {
+    change(plan);
+    return message_of([&] { check(plan, some_product(), target); });
+  };
+  const auto nothing = [](SparsePlan&) {};
+  EXPECT_NE(refusal(hopper(), ruled, nothing).find("it has teams"), std::string::npos);
+  EXPECT_NE(refusal(cpu(), of_device, nothing).find("it has ranges"), std::string::npos);
+  EXPECT_NE(refusal(cpu(), ruled, [](SparsePlan& p) { p.ranges->work = 0; }).find("work = 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(cpu(), ruled, [](SparsePlan& p) { p.ranges->ahead = 0; }).find("ahead = 0"),
+            std::string::npos);
+  EXPECT_NE(refusal(cpu(), ruled, [](SparsePlan& p) { p.width = 3; }).find("csr has neither"),
+            std::string::npos);
+  const auto hyb = [](std::int64_t width, std::int64_t parts) {
+    return [=](SparsePlan& p) {
+      p.format = SparseFormat::hyb;
+      p.width = width;
+      p.column_parts = parts;
+    };
+  };
+  EXPECT_NE(refusal(cpu(), ruled, hyb(12, 1)).find("power of 2"), std::string::npos);
+  EXPECT_NE(refusal(cpu(), ruled, hyb(8, 0)).find("column_parts = 0"), std::string::npos);
+  EXPECT_NE(refusal(hopper(), of_device, hyb(8, 1)).find("does not go over parts"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(cpu(), ruled, [](SparsePlan& p) { p.format = SparseFormat::ell; }).find("width = 0"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal(hopper(), of_device, [](SparsePlan& p) { p.teams->team = 12; }).find("no power of 2"),
+      std::string::npos);
+  EXPECT_NE(refusal(hopper(), of_device, [](SparsePlan& p) { p.teams->ahead = 16; })
+                .find("ahead is not 1 to 8"),
+            std::string::npos);
+  EXPECT_NE(
+      refusal(hopper(), of_device, [](SparsePlan& p) { p.teams->units = 65; }).find("units = 65"),
+      std::string::npos);
+  EXPECT_NE(refusal(hopper(), of_device, [](SparsePlan& p) { p.teams->part_teams = -1; })
+                .find("part_teams = -1"),
+            std::string::npos);
+  const SparseProblem of_entries =
+      with(some_product(), SparseOperator::sddmm, SparseDirection::forward);
+  EXPECT_NE(message_of([&] { check(of_device, of_entries, hopper()); }).find("give units 0"),
+            std::string::npos);
+  EXPECT_NO_THROW(check(*choose_by_rules(of_entries, hopper()), of_entries, hopper()));
+  EXPECT_NO_THROW(check(ruled, some_product(), cpu()));
+  EXPECT_NO_THROW(check(of_device, some_product(), hopper()));
+}
+
+TEST(ChooseSparse, explains_the_choice_and_the_others) {
+  const SparseProblem problem = some_product();
+  const std::string text = explain(problem, cpu(), *choose_by_rules(problem, cpu()));
+  for (const char* part :
+       {"spmm forward sum f32 channels 128 weighted: 10000 x 10000, 70393 entries, 7.04 a row, 400 "
+        "in the longest",
+        "rows of 5 to 8 entries: 9999, 257 to 512: 1",
+        "csr/ranges of 65536/8 ahead: rows are summed", "not ell:", "not hyb:", "by prediction"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\nin\n" << text;
+  const std::string there = explain(problem, hopper(), *choose_by_rules(problem, hopper()));
+  EXPECT_NE(there.find("csr/t32x1_n4/parts 32 "), std::string::npos) << there;
+}
+
+SparsePlanPtr other_plan() {
+  return std::make_shared<const SparsePlan>(
+      SparsePlan{.ranges = RangeSchedule{.work = 1 << 14, .ahead = 16}});
+}
+
+TEST(SparsePlanBook, is_asked_before_the_rules) {
+  const SparsePlanPtr given = other_plan();
+  auto book = std::make_shared<PlanBook>();
+  book->set(some_product(), cpu(), given);
+  EXPECT_EQ(book->size(), 1u);
+  {
+    const PlanBookScope scope(book);
+    EXPECT_EQ(choose(some_product(), cpu()), given);
+    EXPECT_EQ(choose(some_product(), cpu()), given) << "remembered";
+    EXPECT_EQ(choose(some_product(14'000), cpu()), given) << "of a bucket nearby";
+    EXPECT_FALSE(choose(some_product(1'000'000), cpu())->runs_like(*given)) << "too far away";
+    SparseProblem other = some_product();
+    other.channels = 64;
+    EXPECT_FALSE(choose(other, cpu())->runs_like(*given));
+    EXPECT_TRUE(book->was_of_use());
+  }
+  EXPECT_TRUE(choose(some_product(), cpu())->runs_like(*choose_by_rules(some_product(), cpu())));
+}
+
+TEST(SparsePlanBook, is_kept_in_the_store_beside_convolutions) {
+  const TemporaryFolder folder;
+  tune::PlanStore store({.database = folder.path() / "plans.sqlite"});
+  const ConvolutionProblem layer{
+      .out_rows = 4000, .offsets = 27, .in_channels = 4, .out_channels = 4};
+  const tune::PlanRecord of_product{
+      .plan = to_text(*other_plan()), .tuned_s = 1, .untuned_s = 2, .measured_ms = 5};
+  const tune::PlanRecord of_layer{.plan = to_text(*choose_by_rules(layer, cpu())),
+                                  .tuned_s = 1,
+                                  .untuned_s = 1,
+                                  .measured_ms = 5};
+  const tune::PlanKey key = key_of(some_product(), cpu());
+  EXPECT_EQ(key.operation, "spmm");
+  EXPECT_EQ(key.direction, "forward");
+  EXPECT_TRUE(is_of_sparse_product(key));
+  EXPECT_FALSE(is_of_sparse_product(key_of(layer, cpu())));
+  EXPECT_EQ(store.put_all({{key, of_product}, {key_of(layer, cpu()), of_layer}}),
+            tune::Put::stored);
+  // Out to a table, into another store, and found there.
+  EXPECT_EQ(store.export_to(folder.path() / "plans.json"), 2);
+  tune::PlanStore other({.database = folder.path() / "other.sqlite"});
+  EXPECT_EQ(other.import_from(folder.path() / "plans.json").added, 2);
+  const auto found = other.find(key_of(some_product(12'000), cpu()));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(name_of_plan(*found), other_plan()->name());
+  const PlanBook book = PlanBook::of(tune::read_plan_table(folder.path() / "plans.json"));
+  EXPECT_EQ(book.size(), 2u);
+  ASSERT_NE(book.find_sparse(key), nullptr);
+  EXPECT_TRUE(book.find_sparse(key)->runs_like(*other_plan()));
+  EXPECT_NE(book.find(key_of(layer, cpu())), nullptr);
+  EXPECT_EQ(book.find(key), nullptr);
+}
+
+}   // namespace
+}   // namespace pumice::test

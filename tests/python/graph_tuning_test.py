@@ -1,0 +1,79 @@
+"""Tuning, candidates and explanations of networks of graph layers."""
+
+import pytest
+import torch
+
+import pumice
+from pumice import nn
+
+EDGES = torch.randint(0, 60, (2, 400), generator=torch.Generator().manual_seed(1))
+X = torch.randn(60, 8, generator=torch.Generator().manual_seed(2))
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.graph.SAGEConv(8, 8)
+        self.second = nn.graph.GATv2Conv(8, 4)
+
+    def forward(self, x, edges):
+        return self.second(self.first(x, edges).relu(), edges)
+
+
+def test_tune_measures_the_products_of_graph_layers():
+    model = TwoLayers().eval()
+    tuning = pumice.tune(model, [(X, EDGES)], budget_s=3, store=False, progress=False)
+    problems = [layer.problem for layer in tuning.layers]
+    assert problems == [
+        "spmm forward mean f32 channels 8",
+        "edge_scores forward f32 channels 4",
+        "spmm forward sum f32 channels 4 weighted",
+    ]
+    for layer in tuning.layers:
+        assert layer.rows == 60
+        assert layer.untuned.startswith("csr/ranges of 65536/8 ahead")
+        assert {one["verdict"] for one in layer.candidates}.isdisjoint({"refused"})
+    assert "spmm forward mean f32" in str(tuning)
+
+
+def test_tune_measures_training_steps():
+    model = torch.nn.ModuleList([nn.graph.SAGEConv(8, 3)])[0]
+    labels = torch.zeros(60, dtype=torch.int64)
+    loss = lambda output, item: torch.nn.functional.cross_entropy(output, item[1])
+    features = X.clone().requires_grad_()
+    tuning = pumice.tune(model, [((features, EDGES), labels)], loss=loss, budget_s=2, store=False)
+    assert [layer.problem for layer in tuning.layers][0] == "spmm forward mean f32 channels 8"
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_was_tuned_is_stored_and_computes_the_same(tmp_path):
+    model = nn.graph.SAGEConv(8, 8).eval()
+    graph = pumice.Graph(EDGES, 60)
+    before = model(X, graph)
+    tuning = pumice.tune(model, [(X, graph)], budget_s=20, store=False, progress=False)
+    tuning.save(tmp_path / "plans.json")
+    assert pumice.load_plans(tmp_path / "plans.json") >= 0
+    torch.testing.assert_close(model(X, graph), before, rtol=1e-5, atol=1e-5)
+
+
+def test_candidates_lists_what_could_run():
+    found = pumice.candidates(TwoLayers().eval(), (X, EDGES), measure=True)
+    assert [one["problem"].split()[0] for one in found] == ["spmm", "edge_scores", "spmm"]
+    for one in found:
+        assert one["plan"] in [other["plan"] for other in one["candidates"]]
+        assert all(other["measured_s"] > 0 for other in one["candidates"])
+    assert "csr/ranges" in str(found)
+
+
+def test_explain_names_the_plans_of_graph_layers():
+    found = pumice.explain(TwoLayers(), (X, EDGES))
+    assert [(layer.name, layer.kind) for layer in found] == [("first", "SAGEConv"), ("second", "GATv2Conv")]
+    assert all(layer.plan.startswith("csr/ranges of 65536/8 ahead") and layer.reason for layer in found)
+    assert [layer.rows for layer in found] == [60, 60]
+
+
+def test_what_is_no_input_is_refused():
+    with pytest.raises(pumice.UserError, match="takes a sparse tensor"):
+        pumice.candidates(TwoLayers(), (X, X))
+    with pytest.raises(pumice.UserError, match="takes a sparse tensor"):
+        pumice.explain(TwoLayers(), X)
