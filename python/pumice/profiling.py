@@ -125,8 +125,9 @@ class Candidates(list[dict[str, Any]]):
 
 @torch.no_grad()
 def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candidates:
-    """Runs `model(x)` once and lists what could run in place of each convolution, and of each product of a sparse matrix
-    that graph layers make: its plans, the predicted cost of each in parts of the first one's, and with `measure` its time.
+    """Runs `model(x)` once and lists what could run in place of each convolution, and of each product of a sparse
+    matrix that graph layers make: its plans, the predicted cost of each in parts of the first one's, and with
+    `measure` its time.
 
     Args:
         model: a network of sparse tensors or of graph layers, in the mode that is of interest.

@@ -130,9 +130,10 @@ def tune(
     store: bool = True,
     progress: bool = True,
 ) -> Tuning:
-    """Measures the plans that could run in place of each convolution of `model` and of each product of a sparse matrix
-    that its graph layers make, and stores those that are faster for certain; every later run of such layers on such a machine uses them, in every process. Nothing is tuned
-    unless this is called, and `PUMICE_PLANS=off` leaves stored plans out.
+    """Measures the plans that could run in place of each convolution of `model` and of each product of a sparse
+    matrix that its graph layers make, and stores those that are faster for certain; every later run of such layers on
+    such a machine uses them, in every process. Nothing is tuned unless this is called, and `PUMICE_PLANS=off` leaves
+    stored plans out.
 
     Without `loss` the forward pass of a model in evaluation is tuned; with it the training step: forward pass,
     `loss(output, item)` and its gradients. No optimizer steps, and statistics, gradients and random numbers are as
@@ -142,8 +143,8 @@ def tune(
     Args:
         model: a network of sparse tensors, or of graph layers.
         loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; of graph layers tuples
-            (features, graph or edge_index, …), which are all that `model` is called with, or ((features, graph), …) where
-            an item has more than that. The first `scans` are used.
+            (features, graph or edge_index, …), which are all that `model` is called with, or ((features, graph), …)
+            where an item has more than that. The first `scans` are used.
         loss: a scalar from the output and the item of the loader.
         budget_s: seconds that measuring may take; what was found until then counts. None: 60 on a GPU, 300 on a
             CPU.
