@@ -52,9 +52,14 @@ Tensor averaged(const CsrView& pattern, ConstTensorView grad_output) {
   return result;
 }
 
+/// Which is not looked at on a device.
+RangeSchedule ranges_of(const SparsePlan& plan) {
+  return plan.ranges.value_or(RangeSchedule{});
+}
+
 /// On the CPU, over what the plan has the pattern cut into.
-void gather(GatherReduceArguments arguments, EntryReduction reduction, const SparsePlan& plan) {
-  arguments.schedule = *plan.ranges;
+void gather(const GatherReduceArguments& arguments, EntryReduction reduction,
+            const SparsePlan& plan) {
   if (plan.format == SparseFormat::csr) return gather_reduce(arguments, reduction);
   const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
   gather_reduce(PartReduceArguments{.parts = *parts,
@@ -67,8 +72,7 @@ void gather(GatherReduceArguments arguments, EntryReduction reduction, const Spa
 }
 
 /// Dot products, likewise.
-void multiply(EdgeMapArguments arguments, const SparsePlan& plan) {
-  arguments.schedule = *plan.ranges;
+void multiply(const EdgeMapArguments& arguments, const SparsePlan& plan) {
   if (plan.format == SparseFormat::csr) return edge_map(arguments);
   const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
   edge_dot(PartDotArguments{.parts = *parts,
@@ -114,7 +118,8 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
       .values = weights,
       .features = features,
       .output = result.output.view(),
-      .source = result.source.defined() ? result.source.view() : TensorView{}};
+      .source = result.source.defined() ? result.source.view() : TensorView{},
+      .schedule = ranges_of(*planned)};
   checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction, *planned->teams)
                                 : gather(arguments, reduction, *planned);
   return result;
@@ -153,7 +158,8 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
   gather({.pattern = backwards,
           .values = weights,
           .features = means.defined() ? means.view() : grad_output,
-          .output = result.view()},
+          .output = result.view(),
+          .schedule = ranges_of(*planned)},
          EntryReduction::sum, *planned);
   return result;
 }
@@ -190,7 +196,8 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
   multiply({.pattern = pattern,
             .left = means.defined() ? means.view() : grad_output,
             .right = features,
-            .output = result.view()},
+            .output = result.view(),
+            .schedule = ranges_of(*planned)},
            *planned);
   return result;
 }
@@ -213,7 +220,12 @@ Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right
   if (checks::is_on_device(pattern)) {
     cuda::sddmm(pattern, left, right, result.view(), *planned->teams);
   } else {
-    multiply({.pattern = pattern, .left = left, .right = right, .output = result.view()}, *planned);
+    multiply({.pattern = pattern,
+              .left = left,
+              .right = right,
+              .output = result.view(),
+              .schedule = ranges_of(*planned)},
+             *planned);
   }
   return result;
 }

@@ -1,5 +1,9 @@
 """Tuning, candidates and explanations of networks of graph layers."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -46,14 +50,26 @@ def test_tune_measures_training_steps():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_what_was_tuned_is_stored_and_computes_the_same(tmp_path):
-    model = nn.graph.SAGEConv(8, 8).eval()
-    graph = pumice.Graph(EDGES, 60)
-    before = model(X, graph)
-    tuning = pumice.tune(model, [(X, graph)], budget_s=20, store=False, progress=False)
-    tuning.save(tmp_path / "plans.json")
-    assert pumice.load_plans(tmp_path / "plans.json") >= 0
-    torch.testing.assert_close(model(X, graph), before, rtol=1e-5, atol=1e-5)
+def test_what_was_tuned_goes_to_a_store_and_computes_the_same(tmp_path):
+    program = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+import pumice, torch
+from graph_tuning_test import EDGES, X, TwoLayers
+model, graph = TwoLayers().eval(), pumice.Graph(EDGES, 60)
+before = model(X, graph)
+tuning = pumice.tune(model, [(X, graph)], budget_s=20, store=False, progress=False)
+tuning.save("plans.json")
+assert pumice.load_plans("plans.json") == len(tuning.layers)
+after = pumice.candidates(model, (X, graph))
+assert [product["name"] for product in after] == [layer.plan for layer in tuning.layers]
+assert all(product["is_stored"] for product in after)
+torch.testing.assert_close(model(X, graph), before, rtol=1e-5, atol=1e-5)
+"""
+    environment = {**os.environ, "PUMICE_PLANS": str(tmp_path / "plans.sqlite")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_candidates_lists_what_could_run():

@@ -24,9 +24,10 @@ namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows [first, last), as EntryKernels::sum_rows has them. `kNumbered`: values lie by a list of
-/// numbers, not by their places. Loops over rows of a few entries are as short as this: what is the
-/// same for all rows is looked at before.
-template <class S, bool kNumbered> class RowSums {
+/// numbers, not by their places. `kAhead`: as in RangeSchedule; 0: the entries say. Loops over rows
+/// of a few entries are as short as this: what is the same for all rows is looked at before, and
+/// the usual number of entries ahead is compiled in, without which 500 entries took 5 % longer.
+template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
  public:
   using T = compute_t<S>;
   static constexpr auto kLanes =
@@ -132,7 +133,7 @@ template <class S, bool kNumbered> class RowSums {
   }
 
   template <std::int64_t kChannels> void prefetch(const S* features, std::int64_t place) const {
-    const std::int64_t next = std::min(place + ahead_, listed_ - 1);
+    const std::int64_t next = std::min(place + (kAhead > 0 ? kAhead : ahead_), listed_ - 1);
     const S* const row = features + column_[next] * pitch_;
     constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(S));
     for (std::int64_t c = 0; c < kChannels; c += kLine)
@@ -146,7 +147,7 @@ template <class S, bool kNumbered> class RowSums {
   const S* features_;
   std::int64_t pitch_;
   std::int64_t listed_;
-  std::int64_t ahead_;   // as in RangeSchedule
+  std::int64_t ahead_;   // where kAhead is 0
   const std::int64_t* begin_;
   std::int64_t first_, last_;
   bool averages_;
@@ -154,14 +155,25 @@ template <class S, bool kNumbered> class RowSums {
   S one_ = narrow<S>(T{1});
 };
 
+template <class S, std::int64_t kAhead>
+void sum_rows_ahead(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
+                    std::int64_t last, bool averages, S* output) {
+  if (entries.number == nullptr || entries.values == nullptr) {
+    RowSums<S, false, kAhead>(entries, begin, first, last, averages, output).run(entries.channels);
+  } else {
+    RowSums<S, true, kAhead>(entries, begin, first, last, averages, output).run(entries.channels);
+  }
+}
+
 template <class S>
 void sum_rows(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
               std::int64_t last, bool averages, void* output) {
+  constexpr std::int64_t kUsual = RangeSchedule{}.ahead;
   auto* const to = static_cast<S*>(output);
-  if (entries.number == nullptr || entries.values == nullptr) {
-    RowSums<S, false>(entries, begin, first, last, averages, to).run(entries.channels);
+  if (entries.ahead == kUsual) {
+    sum_rows_ahead<S, kUsual>(entries, begin, first, last, averages, to);
   } else {
-    RowSums<S, true>(entries, begin, first, last, averages, to).run(entries.channels);
+    sum_rows_ahead<S, 0>(entries, begin, first, last, averages, to);
   }
 }
 
