@@ -158,9 +158,12 @@ class Documents:
                     self.error(page, f"`{command}`: the Makefile has no target {word}")
         if words[:1] != ["pumice"] or self.program is None or words[1:2] == ["convert"]:
             return
-        named = tuple(word for word in words[1 : 3 if words[1:2] in (["kernels"], ["bench"]) else 2] if re.fullmatch("[a-z]+", word))
+        named = tuple(word for word in words[1:2] if re.fullmatch("[a-z]+", word))
         if not named:
             return
+        commands = self.help_of(named).partition("Subcommands:")[2]
+        if len(words) > 2 and re.search(rf"^  {re.escape(words[2])} ", commands, re.MULTILINE):
+            named += (words[2],)
         text = self.help_of(named)
         if not text:
             self.error(page, f"`{command}`: pumice has no command {' '.join(named)}")
