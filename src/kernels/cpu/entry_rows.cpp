@@ -55,8 +55,8 @@ template <class S> class Most {
   template <int kVectors> void vectors(std::int64_t from) const {
     const hn::ScalableTag<T> d;
     const hn::ScalableTag<Place> places;
-    Vector<T> best[kVectors];
-    Vector<Place> place[kVectors];
+    Vector<T> best[static_cast<std::size_t>(kVectors)];
+    Vector<Place> place[static_cast<std::size_t>(kVectors)];
     const auto first = hn::Set(d, entries_.weight(0) * direction_);
     for (int v = 0; v < kVectors; ++v) {
       best[v] = hn::Mul(first, load(d, entries_.features(0) + from + v * kLanes));

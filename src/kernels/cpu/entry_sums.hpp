@@ -87,7 +87,7 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
     for (std::int64_t row = of.first_; row < of.last_; ++row, to += of.pitch_) {
       const std::int64_t end = of.begin_[row + 1];
       const std::int64_t entries = end - place;
-      Vector<T> sums[kVectors];
+      Vector<T> sums[static_cast<std::size_t>(kVectors)];
       for (int v = 0; v < kVectors; ++v)
         sums[v] = hn::Zero(d);
       for (; place < end; ++place) {
@@ -113,7 +113,7 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
     for (std::int64_t row = first_; row < last_; ++row) {
       const std::int64_t end = begin_[row + 1];
       const std::int64_t entries = end - place;
-      T sums[kLanes] = {};
+      T sums[static_cast<std::size_t>(kLanes)] = {};
       for (; place < end; ++place) {
         const S* const x = features_ + column_[place] * pitch_ + from;
         prefetch<1>(features_ + from, place);

@@ -78,7 +78,7 @@ void sum_channels(const Entries<S>& entries, const Number* picked, std::int64_t 
   using T = compute_t<S>;
   const hn::ScalableTag<T> d;
   constexpr auto kLanes = static_cast<std::int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
-  Vector<T> sums[kVectors];
+  Vector<T> sums[static_cast<std::size_t>(kVectors)];
   for (int v = 0; v < kVectors; ++v)
     sums[v] = hn::Zero(d);
   for (std::int64_t e = 0; e < entries.row.entries; ++e) {
