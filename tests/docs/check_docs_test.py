@@ -47,6 +47,7 @@ def run(page, tests, *more):
 PROGRAM = """#!/bin/sh
 case "$*" in
   "run --help") echo "  --device TEXT" ;;
+  "kernels --help") printf 'Subcommands:\\n  list    Every kernel\\n' ;;
   "kernels list --help") echo "  --arch TEXT" ;;
   "kernels list --json") echo '{"per_architecture": {"sm_80": 1891}}' ;;
   *) exit 1 ;;
