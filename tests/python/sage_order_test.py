@@ -6,7 +6,8 @@ import warnings
 import pytest
 import torch
 
-from pumice import nn
+import pumice
+from pumice import nn, ops
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of its imports
@@ -63,3 +64,37 @@ def test_a_layer_in_its_place_is_called(name):
             plain.lin_l.bias.mul_(2)
     x = torch.randn(NODES, CHANNELS)
     torch.testing.assert_close(changed(x, edges()), plain(x, edges()))
+
+
+def as_called(layer, x, edge_index):
+    """What PyG's formula gives where both layers are called."""
+    return layer.lin_l(ops.spmm(pumice.Graph(edge_index, NODES), x, reduce="mean")) + layer.lin_r(x)
+
+
+@pytest.mark.parametrize("wide", [4, CHANNELS, 9])
+def test_a_bias_of_lin_r_is_added(wide):
+    layer = nn.graph.SAGEConv(CHANNELS, wide)
+    layer.lin_r = torch.nn.Linear(CHANNELS, wide)
+    x = torch.randn(NODES, CHANNELS)
+    torch.testing.assert_close(layer(x, edges()), as_called(layer, x, edges()), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lin_l", "lin_r"])
+def test_a_forward_that_was_replaced_is_called(name):
+    layer = nn.graph.SAGEConv(CHANNELS, CHANNELS)
+    inner = getattr(layer, name)
+    plain = inner.forward
+    inner.forward = lambda x: 2 * plain(x)
+    x = torch.randn(NODES, CHANNELS)
+    torch.testing.assert_close(layer(x, edges()), as_called(layer, x, edges()), rtol=1e-4, atol=1e-5)
+
+
+def test_hooks_of_gradients_and_of_all_modules_are_called():
+    layer, seen = nn.graph.SAGEConv(CHANNELS, CHANNELS), []
+    layer.lin_r.register_full_backward_pre_hook(lambda module, grad: seen.append("backward"))
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda module, inputs, output: seen.append(type(module).__name__))
+    try:
+        layer(torch.randn(NODES, CHANNELS), edges()).sum().backward()
+    finally:
+        handle.remove()
+    assert sorted(seen) == ["Linear", "Linear", "SAGEConv", "backward"]

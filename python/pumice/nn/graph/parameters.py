@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.modules import module as every_module
 
 from ... import _C
 from ..._checks import whole_number
@@ -67,9 +68,19 @@ def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
 
 
 def is_plain(layer: torch.nn.Module) -> bool:
-    """Whether a call of the layer is its product with `weight` and nothing else: no class of a user's, no hook, which a layer
-    that reads the weight would pass by."""
-    return type(layer) is torch.nn.Linear and not (layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks)
+    """Whether a call of the layer is its product with `weight` and nothing else: no class or `forward` of a user's and no hook,
+    which a layer that reads the weight would pass by."""
+    return type(layer) is torch.nn.Linear and not (
+        "forward" in layer.__dict__
+        or layer._forward_hooks
+        or layer._forward_pre_hooks
+        or layer._backward_hooks
+        or layer._backward_pre_hooks
+        or every_module._global_forward_hooks
+        or every_module._global_forward_pre_hooks
+        or every_module._global_backward_hooks
+        or every_module._global_backward_pre_hooks
+    )
 
 
 def check_blocks(num_bases: Any, num_blocks: Any, in_channels: int, out_channels: int) -> None:

@@ -97,7 +97,7 @@ class SAGEConv(torch.nn.Module):
         with_root = self.root_weight and targets is not None
         if self._weighs_first(sources):
             output = ops.spmm(graph, linear(sources, self.lin_l.weight), reduce=_REDUCTIONS[self.aggr])
-            if with_root and is_plain(self.lin_r):
+            if with_root and self.lin_r.bias is None and is_plain(self.lin_r):
                 output = torch.addmm(output, targets, self.lin_r.weight.t())  # without a tensor of what the node brings
             elif with_root:
                 output = output + self.lin_r(targets)
