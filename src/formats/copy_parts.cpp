@@ -41,10 +41,15 @@ Decomposed copy_to(StreamView stream, const Decomposed& decomposed) {
   DecomposedLists lists = copied_lists(decomposed, stream.device, stream);
   std::vector<FlatPart> sizes;
   bool is_numbered = false, is_single = true;
-  for (const Part& part : decomposed.parts()) {
+  for (std::size_t i = 0; i < decomposed.parts().size(); ++i) {
+    const Part& part = decomposed.parts()[i];
+    const bool has_single_slots = part.shape.positions() == 1;
+    PUMICE_EXPECTS(!has_single_slots || decomposed.views()[i].is_single, "copy_to: part ", i,
+                   " has a hole in a slot with a column, which products on a device would read: "
+                   "give holes the column -1");
     sizes.push_back({part.shape, part.row.rows(), part.column.rows()});
     is_numbered = is_numbered || part.entry.defined();
-    is_single = is_single && part.shape.positions() == 1;
+    is_single = is_single && has_single_slots;
   }
   const FlatParts flat(std::move(sizes), is_numbered, 0, stream);
   lists.parts = flat.parts();

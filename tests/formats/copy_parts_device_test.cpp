@@ -57,6 +57,27 @@ TEST(CopyPartsGpu, refuse_parts_that_are_elsewhere) {
             "validate: the parts are on cuda:0 and the pattern on cpu: give both of one device");
 }
 
+// Products on a device know padding by its column; on the CPU a hole may have one.
+TEST(CopyPartsGpu, refuse_holes_that_have_a_column) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = random_pattern(4, 5, 9, 1);
+  const Csr pattern = one.csr();
+  std::vector<Part> parts = formats::ell(pattern.view(), 4).parts();
+  const PartView view = parts[0].view();
+  std::int64_t holes = 0;
+  for (std::size_t slot = 0; slot < view.entry.size(); ++slot) {
+    if (view.entry[slot] >= 0) continue;
+    parts[0].column.span<std::int32_t>()[slot] = 0;
+    ++holes;
+  }
+  ASSERT_GT(holes, 0);
+  const Decomposed with_holes = formats::decompose(pattern.view(), std::move(parts));
+  EXPECT_EQ(message_of([&] { (void)copy_to(stream, with_holes); }),
+            "copy_to: part 0 has a hole in a slot with a column, which products on a device would "
+            "read: give holes the column -1");
+}
+
 TEST(CopyPartsGpu, validate_finds_what_is_wrong_there) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);
