@@ -133,7 +133,8 @@ def ranks(network: Network, x: torch.Tensor, part: torch.Tensor, known: Known) -
         scores = network.asked(x, source, of % known.edges.relations) @ x.t()
         right = scores.gather(1, target[:, None])
         scores[known.of(source, of)] = -torch.inf
-        found.append(1 + (scores > right).sum(1) + (scores == right).sum(1).double() / 2)
+        equal = (scores == right).sum(1)
+        found.append(1 + (~(scores <= right)).sum(1) + equal.double() / 2)  # numbers that are none are above all
     return torch.cat(found)
 
 
@@ -148,7 +149,7 @@ def train(layer: type, edges: Edges, known: Known, options: argparse.Namespace, 
     network = Network(layer, edges, options).to(options.device)
     optimizer = torch.optim.Adam(network.parameters(), lr=options.rate)
     whole = messages(layer, edges, edges.train)
-    scored = min(options.scored, len(edges.train))
+    scored = min(options.scored, len(edges.train) // 2)  # the others pass messages
     asked = torch.randperm(len(edges.valid))[: options.validated].to(options.device)
     best, weights, start = -1.0, {}, time.monotonic()
     for step in range(1, options.steps + 1):
