@@ -144,6 +144,8 @@ def _wait(features: torch.Tensor) -> None:
 
 
 def _features(value: Any) -> torch.Tensor:
+    if isinstance(value, dict) and value:
+        value = next(iter(value.values()))  # of the first type of nodes
     if isinstance(value, (tuple, list)) and value:
         value = value[0]  # of the first side of a graph
     return value.features if isinstance(value, SparseTensor) else value

@@ -44,8 +44,10 @@ def _are_edges(value: Any) -> bool:
 
 
 def _first_tensor(value: Any) -> torch.Tensor | None:
-    """The features, or those of the first side."""
+    """The features, or those of the first side; of the other side there may be none."""
     if isinstance(value, (tuple, list)) and value:
+        if any(side is not None and _first_tensor(side) is None for side in value[1:]):
+            return None
         value = value[0]
     is_rows = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= 2
     return value if is_rows else None

@@ -192,12 +192,13 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
     buffers = {name: value.clone() for name, value in model.named_buffers()}
     called(model, x)
     calls: list[LayerCall] = []
+    running: list[LayerCall | None] = []
     handles = []
     _C.record_plans(True)
     try:
         for name, module in _layers(model, "", set()):
-            handles.append(module.register_forward_pre_hook(_started(calls, name)))
-            handles.append(module.register_forward_hook(_ended(calls)))
+            handles.append(module.register_forward_pre_hook(_started(calls, running, name), with_kwargs=True))
+            handles.append(module.register_forward_hook(_ended(running)))
         called(model, x)
     finally:
         _C.record_plans(False)
@@ -224,16 +225,22 @@ def _layers(module: torch.nn.Module, name: str, seen: set[int]) -> Iterator[tupl
         yield from _layers(child, f"{name}.{child_name}" if name else child_name, seen)
 
 
-def _started(calls: list[LayerCall], name: str) -> Callable[..., None]:
-    def hook(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
-        calls.append(LayerCall(name, module, arguments))
+def _started(calls: list[LayerCall], running: list[LayerCall | None], name: str) -> Callable[..., None]:
+    def hook(module: torch.nn.Module, arguments: tuple[Any, ...], given: dict[str, Any]) -> None:
+        if running:  # a layer that a layer of a graph has in it, as GINConv
+            running.append(None)
+            return
+        calls.append(LayerCall(name, module, (*arguments, *given.values())))
+        running.append(calls[-1])
 
     return hook
 
 
-def _ended(calls: list[LayerCall]) -> Callable[..., None]:
+def _ended(running: list[LayerCall | None]) -> Callable[..., None]:
     def hook(module: torch.nn.Module, arguments: tuple[Any, ...], result: Any) -> None:
-        calls[-1].ended(result)  # layers do not call layers
+        call = running.pop()
+        if call is not None:
+            call.ended(result)
 
     return hook
 

@@ -93,3 +93,38 @@ def test_what_is_no_input_is_refused():
         pumice.candidates(TwoLayers(), (X, X))
     with pytest.raises(pumice.UserError, match="takes a sparse tensor"):
         pumice.explain(TwoLayers(), X)
+
+
+def test_explain_takes_layers_of_types_and_calls_by_keyword():
+    class Typed(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.graph.HGTConv(8, 8, (["a"], [("a", "to", "a")]))
+            self.last = nn.graph.SAGEConv(8, 4)
+
+        def forward(self, x, edges):
+            return self.last(x=self.layer({"a": x}, {("a", "to", "a"): edges})["a"], edge_index=edges)
+
+    assert [layer.name for layer in pumice.explain(Typed().eval(), (X, EDGES))] == ["layer", "last"]
+
+
+def test_explain_counts_what_is_inside_of_a_layer_with_it():
+    class Shared(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.act = torch.nn.ReLU()
+            self.conv = nn.graph.GINConv(torch.nn.Sequential(torch.nn.Linear(8, 8), self.act))
+            self.head = nn.graph.SAGEConv(8, 4)
+
+        def forward(self, x, edges):
+            return self.head(self.act(self.conv(x, edges)), edges)
+
+    assert [layer.name for layer in pumice.explain(Shared().eval(), (X, EDGES))] == ["conv", "act", "head"]
+
+
+def test_tune_tells_labels_of_edges_from_edges():
+    def loss(output, item):
+        return (output[item[1][0]] * output[item[1][1]]).sum()
+
+    tuning = pumice.tune(TwoLayers(), [((X, EDGES), EDGES[:, :5])], loss=loss, budget_s=1, store=False, progress=False)
+    assert tuning.layers

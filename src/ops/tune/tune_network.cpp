@@ -77,7 +77,7 @@ class PlansToStore {
       : result_(result), confidence_(confidence) {}
 
   template <class Plan> void add(tune::PlanKey key, std::size_t group, const Plan& plan) {
-    const std::string name = key.problem + std::to_string(key.rows_bucket) + "/" +
+    const std::string name = key.problem + "/" + std::to_string(key.rows_bucket) + "/" +
                              std::to_string(key.density_bucket.value_or(-1000));
     if (!known_.insert(name).second) return;
     plans_.push_back({std::move(key), record_of(result_.groups[group], plan, confidence_)});

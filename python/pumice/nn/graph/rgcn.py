@@ -139,7 +139,7 @@ class RGCNConv(torch.nn.Module):
             return output if bias is None else output + bias
         if targets.is_floating_point():
             return output + torch.nn.functional.linear(targets, self.root.t(), self.bias)
-        output = output + self.root[targets.long()]
+        output = output + self.root[targets.long()].to(output.dtype)
         return output if bias is None else output + bias
 
     def _of_numbers(self, graph: TypedGraph, numbers: Tensor, reduce: str) -> Tensor:
