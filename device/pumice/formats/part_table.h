@@ -7,9 +7,8 @@
 //   list_bare_rows rows without pieces, of which the output is cleared
 #pragma once
 
-#include <pumice/block/scan.h>
 #include <pumice/formats/part_table_arguments.h>
-#include <pumice/grid/look_back.h>
+#include <pumice/grid/exclusive_sum.h>
 #include <pumice/platform.h>
 #include <pumice/thread/search.h>
 
@@ -77,22 +76,12 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads,
   const bool ends = is_there && (at + 1 == a.pieces || a.sorted_row[at + 1] != row);
   const bool is_shared = is_there && !(begins && ends);
   const uint64_t mine = is_shared ? uint64_t{1} << kBits | (begins ? 1 : 0) : 0;
-  uint64_t of_tile = 0;
-  const uint64_t before_mine = block_exclusive_sum<kPartThreads>(mine, of_tile);
-  PUMICE_BLOCK_SHARED(uint64_t, before_tile);
-  if (thread_index() == 0) {
-    say_part(a.states, 1, tile, of_tile);
-    before_tile = look_back(a.states, 1, tile);
-    const uint64_t sum = before_tile + of_tile;
-    say_sum(a.states, 1, tile, sum);
-    if ((int64_t{tile} + 1) * kPartThreads >= a.pieces) {
-      a.counts[0] = static_cast<int64_t>(sum >> kBits);
-      a.counts[1] = static_cast<int64_t>(sum & ((uint64_t{1} << kBits) - 1));
-    }
+  const auto [before, end] = grid_exclusive_sum<kPartThreads>(a.states, tile, mine);
+  if (thread_index() == 0 && (int64_t{tile} + 1) * kPartThreads >= a.pieces) {
+    a.counts[0] = static_cast<int64_t>(end >> kBits);
+    a.counts[1] = static_cast<int64_t>(end & ((uint64_t{1} << kBits) - 1));
   }
-  block_sync();
   if (!is_there) return;
-  const uint64_t before = before_tile + before_mine;
   const auto partial = static_cast<int32_t>(before >> kBits);
   a.target[a.sorted_piece[at]] = is_shared ? ~partial : static_cast<int32_t>(row);
   if (!is_shared || !begins) return;
@@ -109,20 +98,11 @@ PUMICE_KERNEL PUMICE_THREADS(kPartThreads) void list_bare_rows(PUMICE_ARGUMENT(S
     const int64_t at = first_not_below(a.sorted_row, a.pieces, row);
     is_bare = at == a.pieces || a.sorted_row[at] != row;
   }
-  uint64_t of_tile = 0;
-  const uint64_t before_mine = block_exclusive_sum<kPartThreads>(uint64_t{is_bare}, of_tile);
-  PUMICE_BLOCK_SHARED(uint64_t, before_tile);
-  if (thread_index() == 0) {
-    say_part(a.bare_states, 1, tile, of_tile);
-    before_tile = look_back(a.bare_states, 1, tile);
-    say_sum(a.bare_states, 1, tile, before_tile + of_tile);
-    if ((int64_t{tile} + 1) * kPartThreads >= a.rows)
-      a.counts[2] = static_cast<int64_t>(before_tile + of_tile);
-  }
-  block_sync();
-  if (is_bare)
-    a.target[a.pieces + static_cast<int64_t>(before_tile + before_mine)] =
-        static_cast<int32_t>(row);
+  const auto [before, end] =
+      grid_exclusive_sum<kPartThreads>(a.bare_states, tile, uint64_t{is_bare});
+  if (thread_index() == 0 && (int64_t{tile} + 1) * kPartThreads >= a.rows)
+    a.counts[2] = static_cast<int64_t>(end);
+  if (is_bare) a.target[a.pieces + static_cast<int64_t>(before)] = static_cast<int32_t>(row);
 }
 
 }   // namespace pumice

@@ -2,8 +2,7 @@
 // tiles before it.
 #pragma once
 
-#include <pumice/block/scan.h>
-#include <pumice/grid/look_back.h>
+#include <pumice/grid/exclusive_sum.h>
 #include <pumice/grid/scan_arguments.h>
 #include <pumice/platform.h>
 
@@ -20,16 +19,7 @@ PUMICE_KERNEL PUMICE_THREADS(kScanThreads,
     count[i] = first + i < a.size ? a.count[first + i] : 0;
     mine += count[i];
   }
-  uint64_t of_tile = 0;
-  const uint64_t before_mine = block_exclusive_sum<kScanThreads>(mine, of_tile);
-  PUMICE_BLOCK_SHARED(uint64_t, before_tile);
-  if (thread_index() == 0) {
-    say_part(a.states, 1, tile, of_tile);
-    before_tile = look_back(a.states, 1, tile);
-    say_sum(a.states, 1, tile, before_tile + of_tile);
-  }
-  block_sync();
-  auto before = static_cast<int64_t>(before_tile + before_mine);
+  auto before = static_cast<int64_t>(grid_exclusive_sum<kScanThreads>(a.states, tile, mine).before);
   PUMICE_UNROLL
   for (int i = 0; i < kScanItems; ++i) {
     if (first + i <= a.size) a.before[first + i] = before;
