@@ -28,22 +28,22 @@ const char* name_of(EdgeOperation operation) {
   return "?";
 }
 
-std::string name_of(const EntrySchedule& schedule) {
-  return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
-                     schedule.ahead);
-}
-
-std::string print(const EntrySchedule& schedule) {
-  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
-                     schedule.chunks, schedule.access, schedule.ahead);
-}
-
 template <class Spec> void check(const Spec& spec) {
   const char* why = why_invalid(spec);
   PUMICE_ENSURES(why == nullptr, entry_name(spec), ": ", why == nullptr ? "" : why);
 }
 
 }   // namespace
+
+std::string name_of(const EntrySchedule& schedule) {
+  return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
+                     schedule.ahead);
+}
+
+std::string text_of(const EntrySchedule& schedule) {
+  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
+                     schedule.chunks, schedule.access, schedule.ahead);
+}
 
 std::string entry_name(const GatherReduceSpec& spec) {
   return fmt::format("gather_reduce_{}_{}{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
@@ -86,9 +86,10 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "{9}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
       "  pumice::finish_long_rows<kSpec>(arguments);\n"
       "}}\n",
-      name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed, print(spec.schedule),
-      fingerprint(spec), sizeof(GatherArguments), kEntryThreads, kGatherReduceKernel,
-      kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads, spec.numbered, spec.shared);
+      name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed,
+      text_of(spec.schedule), fingerprint(spec), sizeof(GatherArguments), kEntryThreads,
+      kGatherReduceKernel, kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads,
+      spec.numbered, spec.shared);
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {
@@ -105,7 +106,7 @@ std::string entry_source(const EdgeMapSpec& spec) {
       "{6}(PUMICE_ARGUMENT(pumice::EdgeArguments) arguments) {{\n"
       "  pumice::edge_map<kSpec>(arguments);\n"
       "}}\n",
-      name_of(spec.type), spec.picked, print(spec.schedule), fingerprint(spec),
+      name_of(spec.type), spec.picked, text_of(spec.schedule), fingerprint(spec),
       sizeof(EdgeArguments), 32 * kEdgeBlockWarps, kEdgeMapKernel, entry_blocks(spec),
       name_of(spec.operation), spec.entries, spec.wide, spec.warps);
 }
@@ -127,7 +128,7 @@ std::string entry_source(const ScoreGradientSpec& spec) {
       "{9}(PUMICE_ARGUMENT(pumice::ScoreArguments) arguments) {{\n"
       "  pumice::finish_scores<kSpec>(arguments);\n"
       "}}\n",
-      name_of(spec.type), spec.entries, spec.attention, spec.whole_heads, print(spec.schedule),
+      name_of(spec.type), spec.entries, spec.attention, spec.whole_heads, text_of(spec.schedule),
       fingerprint(spec), sizeof(ScoreArguments), kEntryThreads, kScoreGradientKernel,
       kFinishScoresKernel, entry_blocks(spec), spec.ways);
 }

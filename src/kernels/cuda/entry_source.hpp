@@ -14,6 +14,10 @@ inline constexpr const char* kEdgeMapKernel = "edge_map";
 inline constexpr const char* kScoreGradientKernel = "score_gradient";
 inline constexpr const char* kFinishScoresKernel = "finish_scores";
 
+/// "t8x1a16n4", and as C++ "{.team = 8, …}".
+std::string name_of(const EntrySchedule& schedule);
+std::string text_of(const EntrySchedule& schedule);
+
 /// "gather_reduce_sum_f16_weighted_t8x1a16": a team of 8, 1 chunk each, accesses of 16 bytes.
 std::string entry_name(const GatherReduceSpec& spec);
 std::string entry_name(const EdgeMapSpec& spec);

@@ -11,11 +11,6 @@
 namespace pumice::cuda {
 namespace {
 
-std::string print(const EntrySchedule& schedule) {
-  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
-                     schedule.chunks, schedule.access, schedule.ahead);
-}
-
 template <class Spec> void check(const Spec& spec) {
   const char* why = why_invalid(spec);
   PUMICE_ENSURES(why == nullptr, part_name(spec), ": ", why == nullptr ? "" : why);
@@ -28,8 +23,7 @@ std::string part_name(const GatherPartsSpec& spec) {
 }
 
 std::string part_name(const DotPartsSpec& spec) {
-  return fmt::format("parts_dot_{}_t{}x{}a{}n{}", name_of(spec.type), spec.schedule.team,
-                     spec.schedule.chunks, spec.schedule.access, spec.schedule.ahead);
+  return fmt::format("parts_dot_{}_{}", name_of(spec.type), name_of(spec.schedule));
 }
 
 std::string part_source(const GatherPartsSpec& spec) {
@@ -53,7 +47,7 @@ std::string part_source(const GatherPartsSpec& spec) {
       "  pumice::finish_shared_rows<kSpec>(arguments);\n"
       "}}\n",
       name_of(reduce.type), operation, reduce.weighted, reduce.headed, reduce.whole_heads,
-      reduce.numbered, print(reduce.schedule), fingerprint(spec), sizeof(GatherPartsArguments),
+      reduce.numbered, text_of(reduce.schedule), fingerprint(spec), sizeof(GatherPartsArguments),
       kEntryThreads, part_blocks(spec), kGatherPartsKernel, kFinishSharedRowsKernel);
 }
 
@@ -69,7 +63,7 @@ std::string part_source(const DotPartsSpec& spec) {
       "{6}(PUMICE_ARGUMENT(pumice::DotPartsArguments) arguments) {{\n"
       "  pumice::dot_parts<kSpec>(arguments);\n"
       "}}\n",
-      name_of(spec.type), print(spec.schedule), fingerprint(spec), sizeof(DotPartsArguments),
+      name_of(spec.type), text_of(spec.schedule), fingerprint(spec), sizeof(DotPartsArguments),
       kEntryThreads, part_blocks(spec), kDotPartsKernel);
 }
 
