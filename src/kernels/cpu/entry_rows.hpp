@@ -54,13 +54,19 @@ class HeadRows {
   std::int64_t heads() const { return heads_; }
   /// Of a head.
   std::int64_t channels() const { return channels_; }
-  /// In the header, since loops over rows of a few entries call it for each.
   EntryRow of(std::int64_t row, std::int64_t head) const {
-    const std::int64_t begin = pattern_.begin_of(row);
+    return between(pattern_.begin_of(row), pattern_.end_of(row), head);
+  }
+  /// The entries of all rows, one after the other.
+  EntryRow all(std::int64_t head) const { return between(0, pattern_.entries(), head); }
+
+ private:
+  /// In the header, since loops over rows of a few entries call it for each.
+  EntryRow between(std::int64_t begin, std::int64_t end, std::int64_t head) const {
     return {.column = pattern_.column.data() + begin,
             .number = pattern_.entry.empty() ? nullptr : pattern_.entry.data() + begin,
             .first = begin,
-            .entries = pattern_.end_of(row) - begin,
+            .entries = end - begin,
             .listed = pattern_.entries() - begin,
             .ahead = ahead_,
             .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
@@ -69,22 +75,7 @@ class HeadRows {
             .pitch = heads_ * channels_,
             .channels = channels_};
   }
-  /// The entries of all rows, one after the other.
-  EntryRow all(std::int64_t head) const {
-    return {.column = pattern_.column.data(),
-            .number = pattern_.entry.empty() ? nullptr : pattern_.entry.data(),
-            .first = 0,
-            .entries = pattern_.entries(),
-            .listed = pattern_.entries(),
-            .ahead = ahead_,
-            .values = values_ == nullptr ? nullptr : values_ + head * bytes_,
-            .value_pitch = heads_,
-            .features = features_ + head * channels_ * bytes_,
-            .pitch = heads_ * channels_,
-            .channels = channels_};
-  }
 
- private:
   CsrView pattern_;
   const std::byte* features_;
   const std::byte* values_;   // null: ones
