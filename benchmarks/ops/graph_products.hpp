@@ -1,4 +1,4 @@
-// What benchmarks of products over a graph on a device share: the graph, rows of features, times.
+// What benchmarks of products over a graph share: the graph, rows of features, times on a device.
 #pragma once
 
 #include <algorithm>

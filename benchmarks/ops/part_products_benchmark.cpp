@@ -15,15 +15,15 @@
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
-#include <pumice/core/random.hpp>
-#include <pumice/core/safetensors.hpp>
 #include <pumice/formats/decompositions.hpp>
-#include <pumice/graphs/matrix_market.hpp>
 #include <pumice/ops/part_products.hpp>
+
+#include "graph_products.hpp"
 
 namespace {
 
 using namespace pumice;
+using namespace pumice::benchmarks;
 
 /// Of the processor, on one thread: others on the machine disturb it least.
 double milliseconds(const std::function<void()>& run) {
@@ -50,25 +50,6 @@ Pair by_turns(const std::function<void()>& ours, const std::function<void()>& wh
   return {of_ours[of_ours.size() / 2], of_whole[of_whole.size() / 2]};
 }
 
-Tensor random_rows(std::int64_t rows, std::int64_t channels) {
-  Tensor values({rows, channels}, DType::f32);
-  Random random(1);
-  for (float& value : values.span<float>())
-    value = static_cast<float>(random.uniform(-1, 1));
-  return values;
-}
-
-Csr read(const std::string& path) {
-  if (path.ends_with(".mtx")) {
-    const MatrixLines lines = read_matrix_market(path);
-    const MatrixEntries entries = entries_of(lines);
-    return Csr(lines.rows, lines.columns, entries.row, entries.column);
-  }
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  const std::int64_t nodes = file.get("nodes").span<std::int64_t>()[0];
-  return Csr(nodes, nodes, file.get("row"), file.get("column"));
-}
-
 void measure(const CsrView& pattern, const char* name, const std::vector<std::int64_t>& channels,
              const std::function<Decomposed()>& make) {
   Decomposed parts;
@@ -85,9 +66,10 @@ void measure(const CsrView& pattern, const char* name, const std::vector<std::in
   std::printf("  %-14s cut %7.1f ms, %6.2f positions an entry", name, cut,
               static_cast<double>(positions) /
                   static_cast<double>(std::max<std::int64_t>(pattern.entries(), 1)));
-  const Tensor values = random_rows(pattern.entries(), 1);
+  const Tensor values = random_rows(pattern.entries(), 1, DType::f32);
   for (const std::int64_t count : channels) {
-    const Tensor x = random_rows(pattern.columns, count), left = random_rows(pattern.rows, count);
+    const Tensor x = random_rows(pattern.columns, count, DType::f32);
+    const Tensor left = random_rows(pattern.rows, count, DType::f32);
     const Pair sums = by_turns([&] { spmm(parts, values, x); }, [&] { spmm(pattern, values, x); });
     const Pair dots = by_turns([&] { sddmm(parts, left, x); }, [&] { sddmm(pattern, left, x); });
     std::printf(" | F %lld: spmm %.2f ms, %.2fx, sddmm %.2f ms, %.2fx",
@@ -102,12 +84,9 @@ void measure(const CsrView& pattern, const char* name, const std::vector<std::in
 int main(int count, char** arguments) try {
   PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]");
   set_threads(1);
-  const Csr of = read(arguments[1]);
+  const Csr of = read_pattern(arguments[1]);
   const CsrView pattern = of.view();
-  std::vector<std::int64_t> channels;
-  for (int i = 2; i < count; ++i)
-    channels.push_back(std::stoll(arguments[i]));
-  if (channels.empty()) channels = {32, 128};
+  const std::vector<std::int64_t> channels = channels_of(count, arguments, {32, 128});
   std::printf("%s: %lld rows, %lld entries\n", arguments[1], static_cast<long long>(pattern.rows),
               static_cast<long long>(pattern.entries()));
   measure(pattern, "identity", channels, [&] { return formats::identity(pattern); });
