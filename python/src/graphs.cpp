@@ -9,9 +9,11 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/ops/edge_softmax.hpp>
+#include <pumice/ops/linear.hpp>
 #include <pumice/ops/spmm.hpp>
 
 #include "arguments.hpp"
+#include "held_tensor.hpp"
 
 using namespace nanobind::literals;
 
@@ -88,17 +90,39 @@ nb::tuple lists_of(const GraphHandle& graph) {
 }
 
 nb::tuple multiply(const GraphHandle& graph, nb::handle values, nb::handle features,
-                   const std::string& reduce) {
+                   const std::string& reduce, nb::handle bias) {
   const Call call(features, home_of(graph));
   const ConstTensorView x = call.view(features, "features");
   const ConstTensorView weights = call.view(values, "values");
+  const ConstTensorView shift = call.view(bias, "bias");
   const EntryReduction reduction = reduction_of(reduce);
   FrameworkResults& results = call.results();
   const CsrView pattern = graph.view();
-  const SpmmResult made = call.run(
-      [&] { return spmm(pattern, weights, x, reduction, {.output = results, .source = results}); });
+  const SpmmResult made = call.run([&] {
+    return spmm(pattern, weights, x, reduction, {.output = results, .source = results}, nullptr,
+                {.shift = shift});
+  });
   return nb::make_tuple(call.give(made.output),
                         made.source.defined() ? call.give(made.source) : nb::none());
+}
+
+/// Into rows that are there.
+void add_product(const GraphHandle& graph, nb::handle features, nb::handle rows,
+                 const std::string& reduce) {
+  const Call call(features, home_of(graph));
+  const ConstTensorView x = call.view(features, "features");
+  const TensorView to = mutable_view_of(rows, "rows", call.stream());
+  const EntryReduction reduction = reduction_of(reduce);
+  const Tensor place = hold(nb::borrow(rows), to.shape(), to.dtype(), call.stream());
+  call.run([&] {
+    return spmm(graph.view(), {}, x, reduction, {.output = place}, nullptr, {.residual = place});
+  });
+}
+
+nb::object bias_gradient(nb::handle grad_output) {
+  const Call call(grad_output);
+  const ConstTensorView g = call.view(grad_output, "grad_output");
+  return call.give(call.run([&] { return linear_bias_gradient(g, call.results()); }));
 }
 
 nb::object features_gradient(const GraphHandle& graph, nb::handle values, nb::handle grad_output,
@@ -191,7 +215,11 @@ void bind_graphs(nb::module_& module) {
   define(module, "create_graph", &create, "row"_a, "column"_a, "rows"_a, "columns"_a,
          "Of entries in any order, int32 or int64 [entries].");
   define(module, "spmm", &multiply, "graph"_a, "values"_a.none(), "features"_a, "reduce"_a,
-         "([rows, C], int64 [rows, C] entries that were picked, or None)");
+         "bias"_a.none(), "([rows, C], int64 [rows, C] entries that were picked, or None)");
+  define(module, "add_spmm", &add_product, "graph"_a, "features"_a, "rows"_a, "reduce"_a,
+         "Adds a sum or mean without values to rows [rows, C], where they lie.");
+  define(module, "sum_rows", &bias_gradient, "grad_output"_a,
+         "[N, C] to [C], the gradient of a bias, in the type of sums.");
   define(module, "spmm_features_gradient", &features_gradient, "graph"_a, "values"_a.none(),
          "grad_output"_a, "source"_a.none(), "reduce"_a);
   define(module, "spmm_values_gradient", &values_gradient, "graph"_a, "features"_a, "grad_output"_a,

@@ -7,6 +7,7 @@
 #include <pumice/core/parallel.hpp>
 #include <pumice/kernels/edge_map.hpp>
 #include <pumice/kernels/part_products.hpp>
+#include <pumice/plan/choose_sparse.hpp>
 
 #include "ops/cpu/picked_entries.hpp"
 #include "ops/cuda/sparse_products.hpp"
@@ -91,6 +92,31 @@ SparseProblem problem_of(SparseDirection direction, const CsrView& pattern, Cons
   return problem;
 }
 
+/// To rows [rows, channels] of `pattern`.
+void check_added(const RowAddends& added, const CsrView& pattern, ConstTensorView features,
+                 EntryReduction reduction, const SparsePlan* plan, const char* op) {
+  if (!added.any()) return;
+  PUMICE_EXPECTS(!checks::picks(reduction), op,
+                 ": something is added to the rows of a maximum or minimum: add it to the result");
+  PUMICE_EXPECTS(plan == nullptr || plan->format == SparseFormat::csr, op,
+                 ": something is added to rows that a plan has cut into parts: give a plan of csr, "
+                 "or none");
+  checks::parameter(added.shift, features.extent(1), features.dtype(), op, "added.shift");
+  if (added.shift.defined()) checks::lies_with(added.shift, pattern, op, "added.shift");
+  if (!added.residual.defined()) return;
+  checks::rows_of(added.residual, pattern, pattern.rows, op, "added.residual", "rows");
+  checks::same_dtype(added.residual, features.dtype(), op, "added.residual", "features");
+  checks::extent(added.residual, 1, features.extent(1), op, "added.residual",
+                 "the channels of the features");
+}
+
+/// `planned`, or rows as they lie, which sums are added to.
+SparsePlanPtr fitting(SparsePlanPtr planned, const RowAddends& added, const SparseProblem& problem,
+                      const CsrView& pattern) {
+  if (!added.any() || planned->format == SparseFormat::csr) return planned;
+  return choose_by_rules(problem, target_of(pattern.device));
+}
+
 std::int64_t heads_of(ConstTensorView weights) {
   return weights.defined() ? weights.extent(1) : 1;
 }
@@ -98,16 +124,19 @@ std::int64_t heads_of(ConstTensorView weights) {
 }   // namespace
 
 SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
-                EntryReduction reduction, const SpmmPlaces& places, const SparsePlan* plan) {
+                EntryReduction reduction, const SpmmPlaces& places, const SparsePlan* plan,
+                const RowAddends& added) {
   const char* const op = "spmm";
   checks::pattern_size(pattern, op);
   checks::whole_rows(pattern, op);
   checks::rows_of(features, pattern, pattern.columns, op, "features", "columns");
   const ConstTensorView weights =
       checks::entry_values(values, pattern, pattern.entries(), features, op);
-  const SparsePlanPtr planned = plan_of(problem_of(SparseDirection::forward, pattern, features,
-                                                   heads_of(weights), weights.defined(), reduction),
-                                        pattern, features.stream(), plan);
+  check_added(added, pattern, features, reduction, plan, op);
+  const SparseProblem problem = problem_of(SparseDirection::forward, pattern, features,
+                                           heads_of(weights), weights.defined(), reduction);
+  const SparsePlanPtr planned =
+      fitting(plan_of(problem, pattern, features.stream(), plan), added, problem, pattern);
   const Shape shape{pattern.rows, features.extent(1)};
   SpmmResult result;
   result.output = places.output.make(shape, features.dtype(), features.stream(), "places.output");
@@ -119,6 +148,7 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
       .features = features,
       .output = result.output.view(),
       .source = result.source.defined() ? result.source.view() : TensorView{},
+      .added = added,
       .schedule = ranges_of(*planned)};
   checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction, *planned->teams)
                                 : gather(arguments, reduction, *planned);
@@ -128,7 +158,7 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
 Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               ConstTensorView values, ConstTensorView grad_output,
                               ConstTensorView source, EntryReduction reduction, const Place& place,
-                              const SparsePlan* plan) {
+                              const SparsePlan* plan, const RowAddends& added) {
   const char* const op = "spmm_features_gradient";
   checks::pattern_size(pattern, op);
   checks::whole_rows(backwards, op);
@@ -137,15 +167,17 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
   const ConstTensorView weights =
       checks::entry_values(values, pattern, pattern.entries(), grad_output, op);
   const ConstTensorView chosen = checked_source(source, pattern, grad_output, reduction, op);
+  check_added(added, backwards, grad_output, reduction, plan, op);
+  const SparseProblem problem =
+      problem_of(SparseDirection::features_gradient, backwards, grad_output, heads_of(weights),
+                 weights.defined(), reduction);
   const SparsePlanPtr planned =
-      plan_of(problem_of(SparseDirection::features_gradient, backwards, grad_output,
-                         heads_of(weights), weights.defined(), reduction),
-              backwards, grad_output.stream(), plan);
+      fitting(plan_of(problem, backwards, grad_output.stream(), plan), added, problem, backwards);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
   if (checks::is_on_device(pattern)) {
     cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, chosen, reduction,
-                                 result.view(), *planned->teams);
+                                 result.view(), *planned->teams, added);
     return result;
   }
   if (checks::picks(reduction)) {
@@ -159,6 +191,7 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
           .values = weights,
           .features = means.defined() ? means.view() : grad_output,
           .output = result.view(),
+          .added = added,
           .schedule = ranges_of(*planned)},
          EntryReduction::sum, *planned);
   return result;

@@ -112,6 +112,10 @@ std::vector<jit::Source> sources_for(std::uint32_t architecture) {
                                         .shared = is_other_way,
                                         .schedule = schedule};
             sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+            if (operation != EntryOperation::sum) continue;
+            GatherReduceSpec added = spec;
+            added.added = true;
+            sources.push_back({cuda::entry_name(added), cuda::entry_source(added)});
           }
         }
       }

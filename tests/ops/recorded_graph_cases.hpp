@@ -80,12 +80,20 @@ inline void add_relational_cases(std::vector<RecordedCase>& cases) {
       {"relational products", {"rgms", "rgms_gradients"}, [](RecordedInputs& in, Outputs& out) {
          TypedGraph& graph = *in.graph.typed;
          const TypedLinearOptions fixed{.numerics = {.deterministic = true}};
-         const RgmsResult made =
-             rgms(graph.view(), {}, in.x, in.graph.weight, EntryReduction::mean, fixed);
-         const RgmsGradients gradients =
-             rgms_gradients(graph.view_both_ways(), {}, in.x, in.graph.weight, made.gathered, {},
-                            in.y, EntryReduction::mean, {}, fixed);
-         out.insert(out.end(), {made.output, gradients.features, gradients.weight});
+         const ConstTensorView stored = in.graph.weight;
+         const RootTerm root{// the matrix of the first relation
+                             .root = {stored.raw(),
+                                      stored.dtype(),
+                                      {stored.extent(1), stored.extent(2)},
+                                      stored.stream()}};
+         for (const RootTerm& term : {RootTerm{}, root}) {
+           const RgmsResult made =
+               rgms(graph.view(), {}, in.x, stored, EntryReduction::mean, fixed, {}, term);
+           const RgmsGradients gradients =
+               rgms_gradients(graph.view_both_ways(), {}, in.x, stored, made.gathered, {}, in.y,
+                              EntryReduction::mean, {}, fixed, {}, term);
+           out.insert(out.end(), {made.output, gradients.features, gradients.weight});
+         }
        }});
 }
 

@@ -20,6 +20,8 @@ TEST(RgmsGpu, is_what_its_definition_says) {
         const RgmsProblem problem(one, kind.type, weighted);
         TypedGraph graph = one.graph(stream);
         check(problem, graph, stream, kind);
+        if (!weighted && (!on_emulator() || kind.type == DType::f32))
+          check_roots(problem, graph, stream, kind);
       }
     }
   }

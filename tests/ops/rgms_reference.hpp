@@ -81,6 +81,98 @@ struct RgmsProblem {
   Tensor output, of_x, of_weight, of_values;   // f64
 };
 
+inline Tensor column_sums(const Tensor& rows) {
+  Tensor sums = Tensor::zeros({rows.extent(1)}, DType::f64);
+  for (std::int64_t i = 0; i < rows.view().elements(); ++i)
+    sums.data<double>()[i % rows.extent(1)] += rows.data<double>()[i];
+  return sums;
+}
+
+/// left · right of f64 matrices, each transposed first where that is asked for.
+inline Tensor dense_product(const Tensor& left, bool turn_left, const Tensor& right,
+                            bool turn_right) {
+  const std::int64_t rows = left.extent(turn_left ? 1 : 0), inner = left.extent(turn_left ? 0 : 1),
+                     columns = right.extent(turn_right ? 0 : 1);
+  Tensor made = Tensor::zeros({rows, columns}, DType::f64);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      for (std::int64_t k = 0; k < inner; ++k) {
+        made.data<double>()[r * columns + c] +=
+            left.data<double>()[turn_left ? k * rows + r : r * inner + k] *
+            right.data<double>()[turn_right ? c * inner + k : k * columns + c];
+      }
+    }
+  }
+  return made;
+}
+
+inline Tensor sum_of(const Tensor& left, const Tensor& right) {
+  Tensor sum = left.clone();
+  for (std::int64_t i = 0; i < left.view().elements(); ++i)
+    sum.data<double>()[i] += right.data<double>()[i];
+  return sum;
+}
+
+/// Forward and backward with what targets bring themselves: a root and a bias, of which one may be
+/// missing. The targets are the sources where `shared`.
+inline void check_root(const RgmsProblem& problem, TypedGraph& graph, StreamView stream,
+                       const Kind& kind, bool shared, bool has_root, bool has_bias) {
+  const PatternCase& edges = problem.one.edges;
+  SCOPED_TRACE(edges.name + ", " + std::string(name_of(kind.type)) + (shared ? ", shared" : "") +
+               (has_root ? ", root" : "") + (has_bias ? ", bias" : ""));
+  const std::int64_t channels = shared ? RgmsProblem::kIn : 12;
+  const DType wide = kind.type == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor targets = shared ? problem.x : random_tensor({edges.rows, channels}, kind.type, 5);
+  const Tensor root = random_tensor({channels, RgmsProblem::kOut}, kind.type, 6);
+  const Tensor bias = random_tensor({RgmsProblem::kOut}, wide, 7);
+  const Tensor t = targets.to(DType::f64), r = root.to(DType::f64), g = problem.grad.to(DType::f64);
+  const Tensor none = Tensor::zeros(problem.output.shape(), DType::f64);
+  const Tensor expected =
+      with_added(sum_of(problem.output, has_root ? dense_product(t, false, r, false) : none),
+                 has_bias ? bias : Tensor(), {});
+  const Tensor of_targets =
+      has_root ? dense_product(g, false, r, true) : Tensor::zeros(targets.shape(), DType::f64);
+
+  const Tensor x = copy_to(stream, problem.x), weight = copy_to(stream, problem.weight),
+               grad = copy_to(stream, problem.grad), targets_there = copy_to(stream, targets),
+               root_there = copy_to(stream, root), bias_there = copy_to(stream, bias);
+  RootTerm term;
+  if (has_root) term.root = root_there;
+  if (has_root && !shared) term.targets = targets_there;
+  if (has_bias) term.bias = bias_there;
+  const auto host = [&](const Tensor& tensor) { return copy_to_host(tensor, stream); };
+  const RgmsResult made = rgms(graph.view(), {}, x, weight, EntryReduction::sum, {}, {}, term);
+  expect_near(host(made.output), expected, 3 * kind.tolerance, "output");
+  const TypedLinearOptions fixed{
+      .numerics = {.deterministic = stream.device.kind == DeviceKind::cuda}};
+  const RgmsGradients of = rgms_gradients(graph.view_both_ways(), {}, x, weight, made.gathered, {},
+                                          grad, EntryReduction::sum, {}, fixed, {}, term);
+  expect_near(host(of.features), shared ? sum_of(problem.of_x, of_targets) : problem.of_x,
+              4 * kind.tolerance, "gradient of the features");
+  expect_near(host(of.weight), problem.of_weight, 4 * kind.tolerance, "gradient of the weight");
+  ASSERT_EQ(of.targets.defined(), has_root && !shared);
+  if (of.targets.defined())
+    expect_near(host(of.targets), of_targets, 2 * kind.tolerance, "gradient of the targets");
+  ASSERT_EQ(of.root.defined(), has_root);
+  if (has_root) {
+    expect_near(host(of.root), dense_product(t, true, g, false), 4 * kind.tolerance,
+                "gradient of the root");
+  }
+  ASSERT_EQ(of.bias.defined(), has_bias);
+  if (has_bias) expect_near(host(of.bias), column_sums(g), 4e-6, "gradient of the bias");
+}
+
+/// Every way in which there may be one.
+inline void check_roots(const RgmsProblem& problem, TypedGraph& graph, StreamView stream,
+                        const Kind& kind) {
+  for (const bool shared : {false, true}) {
+    if (shared && problem.one.edges.rows != problem.one.edges.columns) continue;
+    check_root(problem, graph, stream, kind, shared, true, true);
+    check_root(problem, graph, stream, kind, shared, true, false);
+  }
+  check_root(problem, graph, stream, kind, false, false, true);
+}
+
 /// Forward and backward on `graph`, which lies where `stream` runs.
 inline void check(const RgmsProblem& problem, TypedGraph& graph, StreamView stream,
                   const Kind& kind) {

@@ -136,6 +136,39 @@ TEST(SpmmGpu, cuts_long_rows) {
   }
 }
 
+TEST(SpmmGpu, adds_sums_and_means_to_what_is_there) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = rows_around_a_part();
+  const Csr csr = one.csr();
+  const Csr forward = copy_to(stream, csr.view());
+  for (const Kind& kind : {kKinds[1], Kind{DType::f16, 4e-3}}) {
+    for (const EntryReduction reduction : {EntryReduction::sum, EntryReduction::mean}) {
+      for (const std::int64_t channels : {1, 16, 33}) {
+        SCOPED_TRACE(std::string(name_of(kind.type)) + ", " + std::to_string(channels));
+        const Problem problem(one, kind.type, channels, 1, channels == 16);
+        const Tensor shift = random_tensor({channels}, DType::f32, 4);
+        const Tensor residual = random_tensor({one.rows, channels}, kind.type, 5);
+        const Reference expected(
+            one, problem.values.defined() ? problem.values.to(DType::f64) : Tensor(),
+            problem.x.to(DType::f64), problem.g.to(DType::f64), 1, reduction);
+        const Tensor x = there(problem.x, stream), values = there(problem.values, stream);
+        const Tensor shift_there = there(shift, stream), place = there(residual, stream);
+        const auto product = [&](const RowAddends& added, const Place& output) {
+          return copy_to_host(spmm(forward.view(), view_of(values), x, reduction,
+                                   {.output = output}, nullptr, added)
+                                  .output,
+                              stream);
+        };
+        expect_near(product({.shift = shift_there}, {}), with_added(expected.output, shift, {}),
+                    3 * kind.tolerance, "shifted");
+        expect_near(product({.shift = shift_there, .residual = place}, place),
+                    with_added(expected.output, shift, residual), 3 * kind.tolerance, "in place");
+      }
+    }
+  }
+}
+
 // Runs begin and end anywhere among short rows, empty ones and ones that are passed over.
 TEST(SpmmGpu, takes_rows_in_runs) {
   PUMICE_NEEDS_GPU();

@@ -91,6 +91,18 @@ inline void expect_near(const Tensor& found, const Tensor& expected, double tole
   }
 }
 
+/// f64 rows and what is added to each; undefined: nothing.
+inline Tensor with_added(const Tensor& rows, const Tensor& shift, const Tensor& residual) {
+  Tensor result = rows.to(DType::f64).clone();
+  const std::int64_t channels = rows.extent(1);
+  for (std::int64_t i = 0; i < rows.view().elements(); ++i) {
+    if (residual.defined()) result.data<double>()[i] += residual.to(DType::f64).data<double>()[i];
+    if (shift.defined())
+      result.data<double>()[i] += shift.to(DType::f64).data<double>()[i % channels];
+  }
+  return result;
+}
+
 struct Kind {
   DType type;
   double tolerance;   // sums in the compute type, rounded once or, by mean, twice

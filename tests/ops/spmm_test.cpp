@@ -82,6 +82,100 @@ TEST(Spmm, TakesRowsOfManyEntriesAndOfFewInEveryType) {
   }
 }
 
+/// A sum or mean and its gradient, each added to rows beside it or to those that it takes the place
+/// of, and to a shift.
+void check_added(const PatternCase& one, const Kind& kind, std::int64_t channels, bool weighted,
+                 EntryReduction reduction) {
+  SCOPED_TRACE(one.name + ", " + std::string(name_of(kind.type)) + ", " + std::to_string(channels) +
+               " channels, reduction " + std::to_string(static_cast<int>(reduction)));
+  const DType wide = kind.type == DType::f64 ? DType::f64 : DType::f32;
+  const Tensor x = random_tensor({one.columns, channels}, kind.type, 1);
+  const Tensor g = random_tensor({one.rows, channels}, kind.type, 2);
+  const Tensor values = weighted ? random_tensor({one.entries(), 1}, kind.type, 3) : Tensor();
+  const Tensor shift = random_tensor({channels}, wide, 4);
+  const Reference expected(one, weighted ? values.to(DType::f64) : Tensor(), x.to(DType::f64),
+                           g.to(DType::f64), 1, reduction);
+  const Csr csr = one.csr();
+  const Csr back = transposed(csr.view());
+  const ConstTensorView weights = weighted ? values.view() : ConstTensorView();
+  const auto check_one = [&](const char* what, const Tensor& sums, const auto& product) {
+    const Tensor residual = random_tensor(sums.shape(), kind.type, 5);
+    expect_near(product(RowAddends{.shift = shift}, Place()), with_added(sums, shift, {}),
+                kind.tolerance, what);
+    expect_near(product(RowAddends{.shift = shift, .residual = residual}, Place()),
+                with_added(sums, shift, residual), 2 * kind.tolerance, what);
+    const Tensor place = residual.clone();
+    const Tensor made = product(RowAddends{.residual = place}, Place(place));
+    EXPECT_EQ(made.raw(), place.raw());
+    expect_near(made, with_added(sums, {}, residual), 2 * kind.tolerance, what);
+  };
+  check_one("output", expected.output, [&](const RowAddends& added, const Place& place) {
+    return spmm(csr.view(), weights, x, reduction, {.output = place}, nullptr, added).output;
+  });
+  check_one("gradient", expected.features_gradient,
+            [&](const RowAddends& added, const Place& place) {
+              return spmm_features_gradient(csr.view(), back.view(), weights, g, {}, reduction,
+                                            place, nullptr, added);
+            });
+}
+
+TEST(Spmm, AddsSumsAndMeansToWhatIsThere) {
+  for (const EntryReduction reduction : {EntryReduction::sum, EntryReduction::mean}) {
+    for (const PatternCase& one : pattern_cases()) {
+      if (one.entries() > 1000) continue;
+      for (const Kind& kind : kKinds)
+        check_added(one, kind, 6, true, reduction);
+    }
+    const PatternCase one = random_pattern(40, 30, 300, 5);
+    for (const std::int64_t channels : {0, 1, 7, 8, 15, 16, 17, 31, 33, 64, 129, 260}) {
+      for (const Kind& kind : kKinds)
+        check_added(one, kind, channels, false, reduction);
+    }
+  }
+}
+
+TEST(Spmm, AddsByHeadsToo) {
+  const PatternCase one = random_pattern(40, 30, 300, 5);
+  const Csr csr = one.csr();
+  const Tensor x = random_tensor({30, 33}, DType::f32, 1);
+  const Tensor values = random_tensor({300, 3}, DType::f32, 2);
+  const Tensor shift = random_tensor({33}, DType::f32, 3);
+  const Tensor residual = random_tensor({40, 33}, DType::f32, 4);
+  const Tensor sums = spmm(csr.view(), values, x).output;
+  expect_near(spmm(csr.view(), values, x, EntryReduction::sum, {}, nullptr,
+                   {.shift = shift, .residual = residual})
+                  .output,
+              with_added(sums, shift, residual), 2e-5, "output");
+}
+
+TEST(Spmm, RefusesToAddWhatDoesNotFit) {
+  const PatternCase one = random_pattern(4, 3, 5, 1);
+  const Csr csr = one.csr();
+  const Tensor x = Tensor::zeros({3, 6}, DType::f16);
+  const auto said = [&](const RowAddends& added, EntryReduction reduction = EntryReduction::sum,
+                        const SparsePlan* plan = nullptr) {
+    return message_of([&] { spmm(csr.view(), {}, x, reduction, {}, plan, added); });
+  };
+  const Tensor shift = Tensor::zeros({6}, DType::f32);
+  EXPECT_EQ(said({.shift = shift}, EntryReduction::max),
+            "spmm: something is added to the rows of a maximum or minimum: add it to the result");
+  const SparsePlan cut{.format = SparseFormat::ell, .width = 8, .ranges = RangeSchedule{}};
+  EXPECT_EQ(said({.shift = shift}, EntryReduction::sum, &cut),
+            "spmm: something is added to rows that a plan has cut into parts: give a plan of csr, "
+            "or none");
+  EXPECT_EQ(said({.shift = Tensor::zeros({5}, DType::f32)}),
+            "spmm: added.shift has shape [5]; it must be [6], one value a channel");
+  EXPECT_EQ(said({.shift = Tensor::zeros({6}, DType::f16)}),
+            "spmm: added.shift holds f16; for features of f16 it must be f32");
+  EXPECT_EQ(said({.residual = Tensor::zeros({3, 6}, DType::f16)}),
+            "spmm: added.residual has 3 rows and the pattern 4 rows: give one row for each");
+  EXPECT_EQ(said({.residual = Tensor::zeros({4, 6}, DType::f32)}),
+            "spmm: added.residual holds f32 but features holds f16; convert one of them");
+  EXPECT_EQ(said({.residual = Tensor::zeros({4, 5}, DType::f16)}),
+            "spmm: added.residual has shape [4, 5]; its extent 1 must be 6, the channels of the "
+            "features");
+}
+
 TEST(Spmm, GivesTheSameBitsForAnyNumberOfThreads) {
   const PatternCase one = random_pattern(3000, 2000, 90'000, 6);
   const Tensor x = random_tensor({2000, 24}, DType::f32, 1);

@@ -18,6 +18,8 @@ struct GatherArguments {
   const int64_t* shared_by = nullptr;   // row_begin of the rows that `features` are of, each of
                                         // which is divided by its entries; of `shared`
   const int64_t* picked = nullptr;      // [columns, channels] of `picked`: numbers of entries
+  const float* shift = nullptr;         // [channels] of `added`; null: none
+  const void* residual = nullptr;       // [rows, channels] of `added`, null: none; may be `output`
   void* output = nullptr;               // [rows, channels]
   int64_t* source = nullptr;            // [rows, channels] of `most`
   PartialRows partial{};

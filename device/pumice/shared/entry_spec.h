@@ -52,6 +52,7 @@ struct GatherReduceSpec {
   bool whole_heads = false;   // the channels of a chunk are of one head
   bool numbered = false;      // entries have numbers that are not their places
   bool shared = false;        // features are divided among the entries of the rows they are of
+  bool added = false;         // sums are added to what is there: a bias, a row
   EntrySchedule schedule{};
 };
 
@@ -113,6 +114,7 @@ PUMICE_SHARED constexpr const char* why_invalid(ElementType type, const EntrySch
 PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   if (spec.headed && !spec.weighted) return "heads without values";
   if (spec.whole_heads && !spec.headed) return "whole heads without heads";
+  if (spec.added && spec.operation != EntryOperation::sum) return "more is added than sums";
   if (spec.schedule.chunks > 1) return "rows gathered by more than a chunk";
   return why_invalid(spec.type, spec.schedule);
 }
@@ -151,6 +153,7 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
                             spec.whole_heads ? 1 : 0,
                             spec.numbered ? 1 : 0,
                             spec.shared ? 1 : 0,
+                            spec.added ? 1 : 0,
                             spec.schedule.team,
                             spec.schedule.chunks,
                             spec.schedule.access,
@@ -188,7 +191,7 @@ PUMICE_SHARED constexpr bool operator==(const EntrySchedule& a, const EntrySched
 PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherReduceSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.weighted == b.weighted &&
          a.headed == b.headed && a.whole_heads == b.whole_heads && a.numbered == b.numbered &&
-         a.shared == b.shared && a.schedule == b.schedule;
+         a.shared == b.shared && a.added == b.added && a.schedule == b.schedule;
 }
 PUMICE_SHARED constexpr bool operator==(const EdgeMapSpec& a, const EdgeMapSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.picked == b.picked &&

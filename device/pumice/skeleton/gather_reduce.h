@@ -197,6 +197,23 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     }
   }
 
+  /// The residual is read just before its place may be written to.
+  PUMICE_DEVICE void add_what_is_there(int64_t at) {
+    if (a.residual != nullptr) {
+      float x[kChunk];
+      fill(x, 0.0f);
+      load_chunk<kSpec.type, kSpec.schedule.access>(a.residual, at, x, of.count);
+      PUMICE_UNROLL
+      for (int32_t i = 0; i < kChunk; ++i)
+        value[i] += x[i];
+    }
+    if (a.shift == nullptr) return;
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kChunk; ++i) {
+      if (is_there(i)) value[i] += a.shift[of.channel + i];
+    }
+  }
+
   PUMICE_DEVICE void store(const EntryCursor& cursor) {
     const int32_t entries = cursor.row_end - cursor.row_first;
     const float scale = kMost                       ? a.sign
@@ -206,6 +223,7 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i)
       value[i] *= scale;
+    if constexpr (kSpec.added) add_what_is_there(at);
     store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value, of.count);
     if constexpr (kMost) store_sources(a.source, at, cursor.base);
   }
@@ -262,6 +280,10 @@ template <GatherReduceSpec kSpec> PUMICE_DEVICE void finish_long_rows(const Gath
     const int64_t to = row.row * int64_t{a.channels} + channel;
     if (a.averages)
       value /= static_cast<float>(a.pattern.row_begin[row.row + 1] - a.pattern.row_begin[row.row]);
+    if constexpr (kSpec.added) {
+      if (a.residual != nullptr) value += load_element(kSpec.type, a.residual, to);
+      if (a.shift != nullptr) value += a.shift[channel];
+    }
     store_element(kSpec.type, a.output, to, value);
     if constexpr (kSpec.operation == EntryOperation::most) a.source[to] = source;
   }

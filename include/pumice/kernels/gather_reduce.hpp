@@ -11,6 +11,14 @@
 
 namespace pumice {
 
+/// What a sum or mean of a row is added to.
+struct RowAddends {
+  ConstTensorView shift{};      // compute type [C], the same for every row; undefined: 0
+  ConstTensorView residual{};   // storage type [rows, C], undefined: 0; it may be the output itself
+
+  bool any() const { return shift.defined() || residual.defined(); }
+};
+
 struct GatherReduceArguments {
   CsrView pattern;
   /// [entries, heads] by the entries' numbers, storage type of the features; undefined: ones. Head
@@ -19,6 +27,7 @@ struct GatherReduceArguments {
   ConstTensorView features;   // [pattern.columns, C]
   TensorView output;          // [pattern.rows, C], storage type; every row is written
   TensorView source{};        // max, min: i64 [pattern.rows, C], the number of the entry, or -1
+  RowAddends added{};         // of sums and means
   RangeSchedule schedule{};
 };
 

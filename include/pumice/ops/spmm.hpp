@@ -28,19 +28,22 @@ struct SpmmPlaces {
 /// run in float (double for f64) and are rounded once. values: [entries] or [entries, heads] of
 /// that type, by the entries' numbers; undefined: ones. Head h weighs channels [h · C / heads, (h +
 /// 1) · C / heads). Entries that repeat count each. UserError names the argument that does not fit;
-/// of the pattern only its size is looked at (check_pattern goes over all of it).
+/// of the pattern only its size is looked at (check_pattern goes over all of it). What is `added`
+/// to every row, of sum and mean, costs no further pass over the output; such products go over rows
+/// as they lie, whatever was tuned.
 SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView features,
                 EntryReduction reduction = EntryReduction::sum, const SpmmPlaces& places = {},
-                const SparsePlan* plan = nullptr);
+                const SparsePlan* plan = nullptr, const RowAddends& added = {});
 
 /// [columns of the forward pattern, C]: the gradient of its features. `backwards` is the transpose
 /// of that pattern; `pattern`, the forward one, says for mean how many entries a row has; `source`
-/// is what spmm returned.
+/// is what spmm returned; `added` is as there, to [columns, C].
 Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                               ConstTensorView values, ConstTensorView grad_output,
                               ConstTensorView source = {},
                               EntryReduction reduction = EntryReduction::sum,
-                              const Place& place = {}, const SparsePlan* plan = nullptr);
+                              const Place& place = {}, const SparsePlan* plan = nullptr,
+                              const RowAddends& added = {});
 
 /// [entries, heads] by the entries' numbers: the gradient of the values.
 Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,

@@ -18,10 +18,11 @@ from .maps import (
 )
 from .normalization import batch_norm
 from .pooling import global_pool, pool
+from .relational import rgms
 from .rows import reduce_rows, take_rows
 from .scores import edge_scores
 from .sets import prune, union_add
-from .typed_linear import rgms, typed_linear
+from .typed_linear import typed_linear
 
 __all__ = [
     "InterpolationMap",

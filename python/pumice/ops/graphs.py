@@ -49,9 +49,15 @@ def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None =
         tensor([[ 0.],
                 [12.]])
     """
+    return biased(graph, features, values, reduction_of(reduce), None)
+
+
+def biased(
+    graph: Graph | Decomposition, features: Tensor, values: Tensor | None, reduce: str, bias: Tensor | None
+) -> Tensor:
+    """`spmm`, and a `bias` [C] of features [columns, C]: of sums and means where rows are stored, without a pass over them."""
     _check_entries(graph)
     check_floating(features)
-    reduce = reduction_of(reduce)
     if values is not None:
         modes.look("values", values)
     features, values = _in_one_type(features, values)
@@ -63,7 +69,7 @@ def spmm(graph: Graph | Decomposition, features: Tensor, values: Tensor | None =
                 f"[{graph.entries}, {shape[1]}], or features [columns, C]"
             )
         features = features.flatten(1)
-    output = _multiplied(graph, features, values, reduce)
+    output = _multiplied(graph, features, values, reduce, bias)
     return output if len(shape) == 2 else output.reshape(graph.rows, *shape[1:])
 
 
@@ -221,17 +227,25 @@ def _whole(parts: Decomposition, features: Tensor) -> _C.Graph:
     return parts.graph.graph
 
 
-def _multiplied(graph: Graph | Decomposition, features: Tensor, values: Tensor | None, reduce: str) -> Tensor:
+def _multiplied(
+    graph: Graph | Decomposition, features: Tensor, values: Tensor | None, reduce: str, bias: Tensor | None
+) -> Tensor:
     if isinstance(graph, Decomposition):
         whole = _whole(graph, features)
         if modes.wants_gradient(features, values):
-            return _part_product(values, features, graph._parts, whole, reduce)
-        return _C.part_spmm(graph._parts, values, features, reduce)[0]
-    if modes.traced(features):
-        return _ops.spmm(graph.token, values, features, graph.rows, graph.entries, reduce)[0]
-    if not modes.wants_gradient(features, values):
-        return _C.spmm(graph.graph, values, features, reduce)[0]
-    return _product(values, features, graph.graph, reduce)
+            output = _part_product(values, features, graph._parts, whole, reduce)
+        else:
+            output = _C.part_spmm(graph._parts, values, features, reduce)[0]
+    elif modes.traced(features):
+        output = _ops.spmm(graph.token, values, features, graph.rows, graph.entries, reduce)[0]
+    elif bias is not None and reduce in PICKS:
+        output = _multiplied(graph, features, values, reduce, None)
+    else:
+        bias = modes.bias_for(bias, features)
+        if not modes.wants_gradient(features, values, bias):
+            return _C.spmm(graph.graph, values, features, reduce, bias)[0]
+        return _product(values, features, bias, graph.graph, reduce)
+    return output if bias is None else output + bias.to(output.dtype)
 
 
 def _products(graph: Graph | Decomposition, left: Tensor, right: Tensor, heads: int) -> Tensor:
@@ -277,6 +291,13 @@ def product_gradients(
     return of_values, of_features
 
 
+def bias_gradient(grad: Tensor) -> Tensor:
+    """The sum over rows, in the type of sums, which has gradients itself where those of gradients are wanted."""
+    if torch.is_grad_enabled():
+        return grad.sum(0, dtype=modes.sum_type(grad.dtype))
+    return _C.sum_rows(grad)
+
+
 def _factors(ctx: Any, first: Tensor, second: Tensor) -> tuple[Tensor | None, Tensor | None]:
     """Of two factors each that the other one's gradient is made of; rows of features are too large to be kept for nothing."""
     return first if ctx.needs_input_grad[1] else None, second if ctx.needs_input_grad[0] else None
@@ -286,8 +307,10 @@ class _Product(torch.autograd.Function):
     """The gradient of maxima and minima goes to the entries that were picked."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor | None, features: Tensor, graph: _C.Graph, reduce: str) -> Tensor:
-        output, source = _C.spmm(graph, values, features, reduce)
+    def forward(
+        ctx: Any, values: Tensor | None, features: Tensor, bias: Tensor | None, graph: _C.Graph, reduce: str
+    ) -> Tensor:
+        output, source = _C.spmm(graph, values, features, reduce, bias)
         ctx.save_for_backward(values, features if ctx.needs_input_grad[0] else None, source)
         ctx.call = (graph, reduce)
         return output
@@ -296,7 +319,7 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         values, features, source = ctx.saved_tensors
         made = product_gradients(values, features, grad, source, *ctx.call, ctx.needs_input_grad[:2])
-        return *made, None, None
+        return *made, bias_gradient(grad) if ctx.needs_input_grad[2] else None, None, None
 
 
 class _FeaturesGradient(torch.autograd.Function):
@@ -314,7 +337,7 @@ class _FeaturesGradient(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             of_values = _entry_products(grad, grad_output, graph, heads_of(values), reduce).reshape(values.shape)
         if ctx.needs_input_grad[1]:
-            of_grad = _product(values, grad, graph, reduce)
+            of_grad = _product(values, grad, None, graph, reduce)
         return of_values, of_grad, None, None
 
 
@@ -337,7 +360,7 @@ class _EntryProducts(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             of_features = _features_gradient(grad, grad_output, graph, reduce)
         if ctx.needs_input_grad[1]:
-            of_grad = _product(grad, features, graph, reduce)
+            of_grad = _product(grad, features, None, graph, reduce)
         return of_features, of_grad, None, None, None
 
 
@@ -374,7 +397,7 @@ class _PartProducts(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         left, right = ctx.saved_tensors
-        of_left = _product(grad, right, ctx.graph, "sum") if ctx.needs_input_grad[0] else None
+        of_left = _product(grad, right, None, ctx.graph, "sum") if ctx.needs_input_grad[0] else None
         of_right = _features_gradient(grad, left, ctx.graph, "sum") if ctx.needs_input_grad[1] else None
         return of_left, of_right, None, None, None
 

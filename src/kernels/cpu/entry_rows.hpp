@@ -85,11 +85,20 @@ class HeadRows {
   std::int64_t ahead_;
 };
 
+/// What sums are added to, of one head; null: nothing.
+struct HeadAddends {
+  const void* shift = nullptr;      // compute type [channels]
+  const void* residual = nullptr;   // rows as those of the output, which it may be
+
+  bool any() const { return shift != nullptr || residual != nullptr; }
+};
+
 struct EntryKernels {
   /// The same for rows [first, last), whose places among `entries` begin at begin[row]: output[row
-  /// · pitch + c] = Σ of a row's entries, or their mean, in the order of the entries.
+  /// · pitch + c] = Σ of a row's entries, or their mean, in the order of the entries, and what is
+  /// `added` to it.
   void (*sum_rows)(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
-                   std::int64_t last, bool averages, void* output);
+                   std::int64_t last, bool averages, void* output, const HeadAddends& added);
   /// output[c], and the number of its entry in source[c]; `sign` 1 for the largest, -1 for the
   /// smallest. The row has an entry.
   void (*most)(const EntryRow& row, double sign, void* output, std::int64_t* source);

@@ -24,10 +24,11 @@ namespace pumice::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Rows [first, last), as EntryKernels::sum_rows has them. `kNumbered`: values lie by a list of
-/// numbers, not by their places. `kAhead`: as in RangeSchedule; 0: the entries say. Loops over rows
-/// of a few entries are as short as this: what is the same for all rows is looked at before, and
-/// the usual number of entries ahead is compiled in, without which 500 entries took 5 % longer.
-template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
+/// numbers, not by their places. `kAhead`: as in RangeSchedule; 0: the entries say. `kAdds`: to
+/// what is there. Loops over rows of a few entries are as short as this: what is the same for all
+/// rows is looked at before, and the usual number of entries ahead is compiled in, without which
+/// 500 entries took 5 % longer.
+template <class S, bool kNumbered, std::int64_t kAhead, bool kAdds = false> class RowSums {
  public:
   using T = compute_t<S>;
   static constexpr auto kLanes =
@@ -35,7 +36,7 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
   static constexpr int kMost = HWY_TARGET <= HWY_AVX3 ? 16 : 8;   // sums; half of the registers
 
   RowSums(const EntryRow& entries, const std::int64_t* begin, std::int64_t first, std::int64_t last,
-          bool averages, S* output)
+          bool averages, S* output, const HeadAddends& added = {})
       : column_(entries.column),
         number_(entries.number),
         values_(static_cast<const S*>(entries.values)),
@@ -48,7 +49,9 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
         first_(first),
         last_(last),
         averages_(averages),
-        output_(output) {
+        output_(output),
+        shift_(static_cast<const T*>(added.shift)),
+        residual_(static_cast<const S*>(added.residual)) {
     if (values_ == nullptr) {
       values_ = &one_;
     } else if (!kNumbered) {
@@ -64,7 +67,7 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
     vectors<2>(from, channels);
     vectors<1>(from, channels);
     if (from == channels) return;
-    if (channels > kLanes) {   // some channels are summed twice, to the same bits
+    if (channels > kLanes && !kAdds) {   // some channels are summed twice, to the same bits
       sum<1>(channels - kLanes);
     } else {
       sum_last(channels - from, from);
@@ -102,9 +105,18 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
         for (int v = 0; v < kVectors; ++v)
           sums[v] = hn::Mul(sums[v], scale);
       }
-      for (int v = 0; v < kVectors; ++v)
+      for (int v = 0; v < kVectors; ++v) {
+        if constexpr (kAdds) sums[v] = of.added(sums[v], from + v * kLanes, to + v * kLanes);
         store(d, sums[v], to + v * kLanes);
+      }
     }
+  }
+
+  /// A sum and what is there, of channels from `from` on, whose sums go `to`.
+  Vector<T> added(Vector<T> sum, std::int64_t from, const S* to) const {
+    const hn::ScalableTag<T> d;
+    if (residual_ != nullptr) sum = hn::Add(sum, load(d, residual_ + (to - output_)));
+    return shift_ == nullptr ? sum : hn::Add(sum, hn::LoadU(d, shift_ + from));
   }
 
   /// Channels that are less than a vector.
@@ -123,8 +135,14 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
       }
       const T scale = averages_ && entries > 1 ? T{1} / static_cast<T>(entries) : T{1};
       S* const to = output_ + row * pitch_ + from;
-      for (std::int64_t c = 0; c < channels; ++c)
-        to[c] = narrow<S>(sums[c] * scale);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        T sum = sums[c] * scale;
+        if constexpr (kAdds) {
+          if (residual_ != nullptr) sum += widen(residual_[to - output_ + c]);
+          if (shift_ != nullptr) sum += shift_[from + c];
+        }
+        to[c] = narrow<S>(sum);
+      }
     }
   }
 
@@ -152,28 +170,34 @@ template <class S, bool kNumbered, std::int64_t kAhead> class RowSums {
   std::int64_t first_, last_;
   bool averages_;
   S* output_;
+  const T* shift_;      // null: none
+  const S* residual_;   // null: none
   S one_ = narrow<S>(T{1});
 };
 
-template <class S, std::int64_t kAhead>
+template <class S, std::int64_t kAhead, bool kAdds>
 void sum_rows_ahead(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
-                    std::int64_t last, bool averages, S* output) {
+                    std::int64_t last, bool averages, S* output, const HeadAddends& added) {
   if (entries.number == nullptr || entries.values == nullptr) {
-    RowSums<S, false, kAhead>(entries, begin, first, last, averages, output).run(entries.channels);
+    RowSums<S, false, kAhead, kAdds>(entries, begin, first, last, averages, output, added)
+        .run(entries.channels);
   } else {
-    RowSums<S, true, kAhead>(entries, begin, first, last, averages, output).run(entries.channels);
+    RowSums<S, true, kAhead, kAdds>(entries, begin, first, last, averages, output, added)
+        .run(entries.channels);
   }
 }
 
 template <class S>
 void sum_rows(const EntryRow& entries, const std::int64_t* begin, std::int64_t first,
-              std::int64_t last, bool averages, void* output) {
+              std::int64_t last, bool averages, void* output, const HeadAddends& added) {
   constexpr std::int64_t kUsual = RangeSchedule{}.ahead;
   auto* const to = static_cast<S*>(output);
-  if (entries.ahead == kUsual) {
-    sum_rows_ahead<S, kUsual>(entries, begin, first, last, averages, to);
+  if (added.any()) {
+    sum_rows_ahead<S, 0, true>(entries, begin, first, last, averages, to, added);
+  } else if (entries.ahead == kUsual) {
+    sum_rows_ahead<S, kUsual, false>(entries, begin, first, last, averages, to, added);
   } else {
-    sum_rows_ahead<S, 0>(entries, begin, first, last, averages, to);
+    sum_rows_ahead<S, 0, false>(entries, begin, first, last, averages, to, added);
   }
 }
 

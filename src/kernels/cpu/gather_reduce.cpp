@@ -49,7 +49,9 @@ void gather_reduce(const GatherReduceArguments& arguments, EntryReduction reduct
         for (std::int64_t head = 0; head < rows.heads(); ++head) {
           kernels.sum_rows(rows.all(head), arguments.pattern.row_begin.data(), first, last,
                            reduction == EntryReduction::mean,
-                           cpu::element_at(arguments.output, head * rows.channels()));
+                           cpu::element_at(arguments.output, head * rows.channels()),
+                           {cpu::element_at(arguments.added.shift, head * rows.channels()),
+                            cpu::element_at(arguments.added.residual, head * rows.channels())});
         }
       },
       arguments.schedule.work);

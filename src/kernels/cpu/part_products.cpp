@@ -67,7 +67,7 @@ void gather_reduce(const PartReduceArguments& arguments, EntryReduction reductio
             kernels.most(found, reduction == EntryReduction::max ? 1 : -1, output, source);
             source += found.channels;
           } else {
-            kernels.sum_rows(found, begin, 0, 1, reduction == EntryReduction::mean, output);
+            kernels.sum_rows(found, begin, 0, 1, reduction == EntryReduction::mean, output, {});
           }
           output += found.channels * bytes;
           to_next_head(found, bytes);

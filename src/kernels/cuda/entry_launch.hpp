@@ -27,6 +27,7 @@ struct GatherReduceLaunch {
   /// row_begin of the rows that `features` are of, which are divided by the number of their
   /// entries: the gradient of mean. Null: not divided.
   const std::int64_t* shared_by = nullptr;
+  RowAddends added{};   // of sums and means
 };
 /// `reduction`: sum where `picked` is there. `teams`: of the plan, here as below.
 void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& launch,

@@ -46,13 +46,13 @@ std::string text_of(const EntrySchedule& schedule) {
 }
 
 std::string entry_name(const GatherReduceSpec& spec) {
-  return fmt::format("gather_reduce_{}_{}{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
+  return fmt::format("gather_reduce_{}_{}{}{}{}{}_{}", name_of(spec.operation), name_of(spec.type),
                      spec.whole_heads ? "_by_whole_head"
                      : spec.headed    ? "_by_head"
                      : spec.weighted  ? "_weighted"
                                       : "",
                      spec.numbered ? "_numbered" : "", spec.shared ? "_shared" : "",
-                     name_of(spec.schedule));
+                     spec.added ? "_added" : "", name_of(spec.schedule));
 }
 
 std::string entry_name(const EdgeMapSpec& spec) {
@@ -75,7 +75,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
       "    .weighted = {2}, .headed = {3}, .whole_heads = {11},\n"
-      "    .numbered = {12}, .shared = {13}, .schedule = {4}}};\n"
+      "    .numbered = {12}, .shared = {13}, .added = {14}, .schedule = {4}}};\n"
       "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
       "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
       "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
@@ -89,7 +89,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed,
       text_of(spec.schedule), fingerprint(spec), sizeof(GatherArguments), kEntryThreads,
       kGatherReduceKernel, kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads,
-      spec.numbered, spec.shared);
+      spec.numbered, spec.shared, spec.added);
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {

@@ -15,14 +15,15 @@ void spmm(const GatherReduceArguments& arguments, EntryReduction reduction,
                         .values = arguments.values,
                         .features = arguments.features,
                         .output = arguments.output,
-                        .source = arguments.source},
+                        .source = arguments.source,
+                        .added = arguments.added},
                        reduction, teams);
 }
 
 void spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                             ConstTensorView values, ConstTensorView grad_output,
                             ConstTensorView source, EntryReduction reduction, TensorView output,
-                            const TeamSchedule& teams) {
+                            const TeamSchedule& teams, const RowAddends& added) {
   element_type(grad_output.dtype(), "spmm_features_gradient", "grad_output");
   jit::DeviceRunner runner = runner_for(grad_output);
   launch_gather_reduce(
@@ -32,7 +33,8 @@ void spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
        .features = grad_output,
        .output = output,
        .picked = source,
-       .shared_by = reduction == EntryReduction::mean ? pattern.row_begin.data() : nullptr},
+       .shared_by = reduction == EntryReduction::mean ? pattern.row_begin.data() : nullptr,
+       .added = added},
       EntryReduction::sum, teams);
 }
 

@@ -12,11 +12,11 @@ void spmm(const GatherReduceArguments& arguments, EntryReduction reduction,
           const TeamSchedule& teams);
 
 /// `pattern`: the forward one, of which `backwards` is the transpose. `values` [entries, heads] or
-/// undefined; `source` of max and min.
+/// undefined; `source` of max and min; what sums and means are `added` to.
 void spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
                             ConstTensorView values, ConstTensorView grad_output,
                             ConstTensorView source, EntryReduction reduction, TensorView output,
-                            const TeamSchedule& teams);
+                            const TeamSchedule& teams, const RowAddends& added);
 
 /// output [entries, heads].
 void spmm_values_gradient(const CsrView& pattern, ConstTensorView features,

@@ -10,6 +10,7 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ...graph import Graph
+from ...ops.graphs import biased
 from .edges import WithLoops, attributes_with_loops, check_attributes, with_loops
 from .parameters import channel_pair, check_fill, check_input, glorot_
 
@@ -86,6 +87,9 @@ class AttentionConv(torch.nn.Module):
     def _combined(self, graph: Graph, features: Tensor, shares: Tensor, targets: Tensor | None) -> Tensor:
         """What comes out, of features [sources, heads, C] and shares [E, heads]."""
         shares = torch.nn.functional.dropout(shares, self.dropout, self.training)
+        has_more = self.res is not None and targets is not None
+        if self.concat and not has_more:
+            return biased(graph, features.flatten(1), shares, "sum", self.bias)
         output = ops.spmm(graph, features, shares)
         output = output.flatten(1) if self.concat else output.mean(1)
         if self.res is not None and targets is not None:

@@ -164,6 +164,12 @@ def check_features(name: str, x: Any) -> None:
         raise _C.UserError(f"{name} has shape {tuple(x.shape)}: give [nodes, channels]")
 
 
+def is_matrix(x: Any) -> bool:
+    """Whether `x` is an ordinary tensor of floats [nodes, channels]: of most calls, which need no further look."""
+    kind = type(x)
+    return (kind is Tensor or kind is torch.nn.Parameter) and x.dim() == 2 and x.is_floating_point()
+
+
 def pair_of(x: Any) -> tuple[Any, Any]:
     """Features of sources and of targets, which a single tensor is both."""
     if not isinstance(x, (tuple, list)):

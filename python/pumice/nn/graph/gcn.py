@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import _C, ops
+from ... import _C
 from ..._checks import true_or_false, whole_number
 from ..._keywords import understands
 from ...graph import Graph
 from ...ops import modes
+from ...ops.graphs import biased
 from .edges import as_graph, check_features, with_loops
 from .parameters import PYG, check_inputs, glorot_, weights_of_edges
 
@@ -88,8 +89,7 @@ class GCNConv(torch.nn.Module):
             raise
         if weights is not None:
             weights = weights.to(features.dtype)
-        output = ops.spmm(graph, features, weights)
-        return output if self.bias is None else output + self.bias.to(output.dtype)
+        return biased(graph, features, weights, "sum", self.bias)
 
     def _weighted(
         self, graph: Graph, edge_weight: Tensor | None, dtype: torch.dtype

@@ -97,8 +97,8 @@ def check_blocks(num_bases: Any, num_blocks: Any, in_channels: int, out_channels
 
 def block_diagonal(weight: Tensor) -> Tensor:
     """[relations, blocks, in, out] to [relations, blocks · in, blocks · out]."""
-    same = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
-    return torch.einsum("rbio,bc->rbico", weight, same).flatten(3).flatten(1, 2)
+    blocks = torch.diag_embed(weight.permute(0, 2, 3, 1), dim1=1, dim2=3)
+    return blocks.flatten(3).flatten(1, 2)
 
 
 def check_input(layer: str, name: str, x: Tensor, weight: Tensor, channels: int | None) -> None:

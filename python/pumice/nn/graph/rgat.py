@@ -11,7 +11,7 @@ from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
 from ..._keywords import understands
 from ...graph import Graph
-from ...ops.typed_linear import softmax_in_segments, through_segments
+from ...ops.relational import softmax_in_segments, through_segments
 from ...typed_graph import Segmented, TypedGraph, over_edges
 from .edges import as_typed_graph, check_attributes, check_features, check_size_of
 from .parameters import PYG, block_diagonal, check_blocks, check_choice, check_input, glorot_, refuse_attention_weights

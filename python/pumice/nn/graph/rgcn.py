@@ -10,9 +10,10 @@ from torch import Tensor
 from ... import _C, ops
 from ..._checks import true_or_false, whole_number
 from ..._keywords import understands
-from ...ops.typed_linear import through_segments
+from ...ops import modes
+from ...ops.relational import relational_layer, through_segments
 from ...typed_graph import TypedGraph, from_matrices
-from .edges import as_typed_graph, check_features, pair_of
+from .edges import as_typed_graph, check_features, is_matrix, pair_of
 from .node_numbers import check_numbers, is_numbers
 from .parameters import PYG, block_diagonal, channel_pair, check_aggr, check_blocks, check_input, glorot_
 
@@ -93,7 +94,7 @@ class RGCNConv(torch.nn.Module):
         """[num_relations, in_channels, out_channels], of bases and blocks too."""
         weight = self.weight
         if self.comp is not None:
-            return torch.einsum("rb,bio->rio", self.comp, weight)
+            return (self.comp @ weight.flatten(1)).unflatten(1, weight.shape[1:])
         return weight if self.num_blocks is None else block_diagonal(weight)
 
     def forward(
@@ -108,17 +109,30 @@ class RGCNConv(torch.nn.Module):
             sources = torch.arange(self.in_channels_l, device=self.weight.device)
         if targets is None:
             targets = sources
+        reduce = _REDUCTIONS[self.aggr]
+        of_features = is_matrix(sources) and (targets is sources or is_matrix(targets))
+        if not of_features or modes.traced(sources):
+            self._check_sides(x, sources, targets)
+            graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
+            if sources.is_floating_point():
+                output = ops.rgms(graph, sources, self.matrices(), reduce=reduce)
+            else:
+                output = self._of_numbers(graph, sources, reduce)
+            return self._with_root(output, targets)
+        graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
+        try:
+            own = None if targets is sources else targets
+            return relational_layer(graph, sources, self.matrices(), own, self.root, self.bias, reduce)
+        except (_C.UserError, RuntimeError):
+            self._check_sides(x, sources, targets)  # which takes a tenth of the layer's time
+            raise
+
+    def _check_sides(self, x: Any, sources: Any, targets: Any) -> None:
+        """Raises UserError, by the names of the arguments, unless both go with the weights."""
         is_pair = isinstance(x, (tuple, list))
         self._check("x[0]" if is_pair else "x", sources, self.in_channels_l, self.weight)
         if self.root is not None:
             self._check("x[1]" if is_pair else "x", targets, self.root.shape[0], self.root)
-        graph = as_typed_graph(edge_index, edge_type, sources.shape[0], targets.shape[0], self.num_relations)
-        reduce = _REDUCTIONS[self.aggr]
-        if sources.is_floating_point():
-            output = ops.rgms(graph, sources, self.matrices(), reduce=reduce)
-        else:
-            output = self._of_numbers(graph, sources, reduce)
-        return self._with_root(output, targets)
 
     def _check(self, name: str, x: Any, channels: int, weight: Tensor) -> None:
         """Raises UserError unless `x` are features or numbers of nodes that go with `weight`."""

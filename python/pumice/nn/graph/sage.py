@@ -10,6 +10,9 @@ from ... import ops
 from ..._checks import true_or_false, whole_number
 from ..._keywords import understands
 from ...graph import Graph
+from ...ops import modes
+from ...ops.graphs import biased
+from ...ops.neighbours import neighbour_layer
 from .edges import messages_of
 from .parameters import PYG, channel_pair, check_aggr, check_inputs, is_plain
 
@@ -95,14 +98,15 @@ class SAGEConv(torch.nn.Module):
         if self.project:
             sources = self.lin(sources).relu()
         with_root = self.root_weight and targets is not None
-        if self._weighs_first(sources):
-            output = ops.spmm(graph, linear(sources, self.lin_l.weight), reduce=_REDUCTIONS[self.aggr])
-            if with_root and self.lin_r.bias is None and is_plain(self.lin_r):
-                output = torch.addmm(output, targets, self.lin_r.weight.t())  # without a tensor of what the node brings
-            elif with_root:
-                output = output + self.lin_r(targets)
-            return output if self.lin_l.bias is None else output + self.lin_l.bias.to(output.dtype)
-        output = self.lin_l(ops.spmm(graph, sources, reduce=_REDUCTIONS[self.aggr]))
+        reduce = _REDUCTIONS[self.aggr]
+        if not self._weighs_first(sources):
+            output = self.lin_l(ops.spmm(graph, sources, reduce=reduce))
+            return output + self.lin_r(targets) if with_root else output
+        of_sources = self.lin_l
+        if with_root and self.lin_r.bias is None and is_plain(self.lin_r) and not modes.traced(sources):
+            weights = (of_sources.weight, self.lin_r.weight, of_sources.bias)
+            return neighbour_layer(graph, sources, None if targets is sources else targets, *weights, reduce)
+        output = biased(graph, linear(sources, of_sources.weight), None, reduce, of_sources.bias)
         return output + self.lin_r(targets) if with_root else output
 
     def _weighs_first(self, sources: Tensor) -> bool:

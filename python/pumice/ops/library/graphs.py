@@ -29,7 +29,7 @@ def heads_of(values: Tensor) -> int:
 def _spmm(
     graph: Tensor, values: Tensor | None, features: Tensor, rows: int, entries: int, reduce: str
 ) -> tuple[Tensor, Tensor]:
-    output, source = _C.spmm(_C.graph_of(graph), values, features, reduce)
+    output, source = _C.spmm(_C.graph_of(graph), values, features, reduce, None)
     return output, features.new_empty((0, 0), dtype=torch.int64) if source is None else source
 
 

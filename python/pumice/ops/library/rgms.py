@@ -15,6 +15,7 @@ from .graphs import heads_of, without_none
 
 _ops = torch.ops.pumice
 
+_ONLY_EDGES = (None, None, None)  # no targets, root, bias
 NO_SECOND = "rgms has no second derivative in a compiled function: call it outside of one"
 
 
@@ -34,9 +35,12 @@ def _rgms(
 ) -> tuple[Tensor, Tensor]:
     parts = _parts(gather, types, scatter)
     if weight is None:
-        gathered, source = _C.spmm(parts[0], edge_weight, features, reduce)
-        return _C.spmm(parts[2], None, gathered, "sum")[0], _C.tensors_token((None, source))
-    output, gathered, source = _C.rgms(*parts, edge_weight, features, weight, reduce, modes.of(features)[1])
+        gathered, source = _C.spmm(parts[0], edge_weight, features, reduce, None)
+        return _C.spmm(parts[2], None, gathered, "sum", None)[0], _C.tensors_token((None, source))
+    tf32 = modes.of(features)[1]
+    output, gathered, source = _C.rgms(
+        *parts, edge_weight, features, weight, reduce, *_ONLY_EDGES, True, tf32
+    )
     return output, _C.tensors_token((gathered, source))
 
 
@@ -84,8 +88,8 @@ def _gradients(
     gathered, source = _C.tensors_of(kept)
     wanted = (of_edge_weight, of_features, of_weight)
     if weight is not None:
-        given = (edge_weight, features, weight, gathered, source, grad, reduce)
-        made = _C.rgms_gradients(*parts, *given, *wanted, *modes.of(features))
+        given = (edge_weight, features, weight, gathered, source, grad, reduce, *_ONLY_EDGES)
+        made = _C.rgms_gradients(*parts, *given, (*wanted, False, False, False), *modes.of(features))[:3]
     else:
         of_segments = _C.spmm_features_gradient(parts[2], None, grad, None, "sum")
         made = (
