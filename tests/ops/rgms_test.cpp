@@ -70,7 +70,8 @@ TEST(Rgms, RefusesRootsThatDoNotFit) {
   EXPECT_EQ(said({.targets = targets, .root = root}),
             "rgms: targets has 5 rows and the graph 4 targets: give one row for each");
   const Tensor narrow = Tensor::zeros({8, 15}, DType::f32);
-  EXPECT_EQ(said({.targets = problem.x, .root = narrow}),
+  const Tensor rows = Tensor::zeros({4, 8}, DType::f32);
+  EXPECT_EQ(said({.targets = rows, .root = narrow}),
             "rgms: root has shape [8, 15] and weight [1, 8, 16]: give as many channels out");
 }
 

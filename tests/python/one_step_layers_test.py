@@ -136,32 +136,33 @@ def test_inference_has_the_bits_of_training(name):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", LAYERS)
-def test_in_half_precision_every_gradient_has_the_type_of_what_it_is_of(name, dtype):
-    layer = LAYERS[name](nn.graph).to(dtype)
-    x = torch.randn(NODES, CHANNELS, dtype=dtype, requires_grad=True)
-    output = layer(x, *edges_of(name))
+def test_in_half_precision_every_gradient_has_the_type_of_what_it_is_of(name, dtype, device):
+    layer = LAYERS[name](nn.graph).to(device, dtype)
+    x = torch.randn(NODES, CHANNELS, dtype=dtype, device=device, requires_grad=True)
+    output = layer(x, *(of.to(device) for of in edges_of(name)))
     assert output.dtype == dtype
     output.sum().backward()
     wide = LAYERS[name](nn.graph).double()
     wide.load_state_dict(layer.state_dict())
-    given = x.detach().double().requires_grad_()
+    given = x.detach().cpu().double().requires_grad_()
     expected = wide(given, *edges_of(name))
     expected.sum().backward()
     tolerance = 3e-2 if dtype == torch.bfloat16 else 4e-3
-    torch.testing.assert_close(output.double(), expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(output.cpu().double(), expected, rtol=tolerance, atol=tolerance)
     for found, right in zip((x, *layer.parameters()), (given, *wide.parameters()), strict=True):
         assert found.grad.dtype == dtype
-        torch.testing.assert_close(found.grad.double(), right.grad, rtol=8 * tolerance, atol=8 * tolerance)
+        torch.testing.assert_close(found.grad.cpu().double(), right.grad, rtol=8 * tolerance, atol=8 * tolerance)
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_gradients_may_come_in_any_layout(name):
-    layer = LAYERS[name](nn.graph)
-    x = torch.randn(NODES, CHANNELS, requires_grad=True)
+def test_gradients_may_come_in_any_layout(name, device):
+    layer = LAYERS[name](nn.graph).to(device)
+    x = torch.randn(NODES, CHANNELS, device=device, requires_grad=True)
+    edges = [of.to(device) for of in edges_of(name)]
     made = []
     for turn in (lambda g: g, lambda g: g.t().contiguous().t(), lambda g: torch.stack([g, g], 2)[..., 0]):
-        output = layer(x, *edges_of(name))
-        gradient = torch.linspace(-1, 1, output.numel()).view(output.shape)
+        output = layer(x, *edges)
+        gradient = torch.linspace(-1, 1, output.numel(), device=device).view(output.shape)
         made.append(torch.autograd.grad(output, (x, *layer.parameters()), turn(gradient)))
     for other in made[1:]:
         for found, right in zip(other, made[0], strict=True):
