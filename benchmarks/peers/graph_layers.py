@@ -91,8 +91,8 @@ def host_us(work, calls=300):
 
 
 def passes_of(net, x, edge_index, target):
-    """(a training step, an inference pass). The loss is one kernel each way: the mean of squares, written as such, keeps four
-    tensors of the output's size at a time, more than the layers."""
+    """(a training step, an inference pass). The loss takes two tensors of the output's size; out.square().mean() takes four on
+    its way back, at which a step of Pumice took most memory."""
 
     def step():
         net.zero_grad(set_to_none=True)
