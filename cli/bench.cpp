@@ -298,6 +298,7 @@ void add_bench_command(CLI::App& app) {
   add_threads(*command);
   add_json(*command, arguments->json);
   add_bench_sparse_command(*command);
+  add_bench_driving_command(*command);
   command->callback([arguments, command] {
     if (!command->get_subcommands().empty()) return;   // which has measured
     check_used(*command, arguments->what);

@@ -21,6 +21,7 @@ void add_voxelize_command(CLI::App& app);
 void add_view_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_bench_sparse_command(CLI::App& bench);
+void add_bench_driving_command(CLI::App& bench);
 void add_inspect_command(CLI::App& app);
 void add_plans_command(CLI::App& app);
 void add_kernels_command(CLI::App& app);

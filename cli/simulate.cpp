@@ -22,6 +22,7 @@ namespace {
 struct SimulateArguments {
   std::uint64_t seed = 0;
   int beams = 64;
+  std::string sensor;   // empty: that of so many beams
   int sweeps = 1;
   std::string out;
   bool json = false;
@@ -31,20 +32,23 @@ void simulate_scan(const SimulateArguments& arguments) {
   check_outputs({}, {{"--out", arguments.out, Format::sweep}});
   SimulationOptions options;
   options.seed = arguments.seed;
-  options.sensor = arguments.beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
+  options.sensor = SensorModel::named(
+      arguments.sensor.empty() ? fmt::format("beams{}", arguments.beams) : arguments.sensor);
+  const auto beams = static_cast<std::int64_t>(options.sensor.elevations_deg.size());
   options.sweeps = arguments.sweeps;
   const PointCloud cloud = simulate(options);
   write_ply(arguments.out, cloud);
   if (arguments.json) {
     print_json(nlohmann::ordered_json{{"points", cloud.size()},
                                       {"seed", arguments.seed},
-                                      {"beams", arguments.beams},
+                                      {"sensor", options.sensor.name},
+                                      {"beams", beams},
                                       {"sweeps", arguments.sweeps},
                                       {"out", arguments.out}});
     return;
   }
   fmt::print("{} from {} in {}, written to {}\n", counted(cloud.size(), "point"),
-             counted(arguments.beams, "beam"), counted(arguments.sweeps, "sweep"),
+             counted(beams, "beam"), counted(arguments.sweeps, "sweep"),
              printable_path(arguments.out));
 }
 
@@ -57,9 +61,16 @@ void add_simulate_command(CLI::App& app) {
   command->add_option("--seed", arguments->seed, "Chooses the street")
       ->check(whole_number)
       ->capture_default_str();
-  command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
-      ->check(CLI::IsMember({32, 64}))
-      ->capture_default_str();
+  CLI::Option* beams =
+      command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
+          ->check(CLI::IsMember({32, 64}))
+          ->capture_default_str();
+  command
+      ->add_option("--sensor", arguments->sensor,
+                   "Instead of --beams: beams64, beams32, or waymo64 (64 beams from +2.4 to -17.6 "
+                   "degrees, 2650 columns)")
+      ->check(CLI::IsMember({"beams64", "beams32", "waymo64"}))
+      ->excludes(beams);
   command->add_option("--sweeps", arguments->sweeps, "Turns of the sensor, brought into one frame")
       ->capture_default_str();
   command

@@ -142,13 +142,15 @@ def read_labels(path: str | os.PathLike[str]) -> np.ndarray:
     return _C.read_labels(path)
 
 
-def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:
+def simulate(seed: int = 0, beams: int | None = None, sweeps: int = 1, sensor: str | None = None) -> PointCloud:
     """A LiDAR scan of a made-up street with labels; the same bits for the same seed.
 
     Args:
         seed: from 0 to 2^64 - 1, which street.
-        beams: of the sensor, one above the other.
+        beams: of the sensor, one above the other: 64, the default, or 32.
         sweeps: rounds of the sensor that are put together.
+        sensor: instead of `beams`: "beams64", "beams32", or "waymo64", which has 64 beams from +2.4° to -17.6° and 2650
+            columns.
     Returns:
         A `PointCloud`.
     Raises:
@@ -160,7 +162,14 @@ def simulate(seed: int = 0, beams: int = 64, sweeps: int = 1) -> PointCloud:
         4
     """
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    return PointCloud(**_C.simulate(seed, beams, sweeps))
+    if beams is not None and sensor is not None:
+        raise _C.UserError(f"beams = {beams!r} and sensor = {sensor!r}: give one of them")
+    if sensor is None:
+        beams = 64 if beams is None else whole_number("beams", beams, 0)
+        if beams not in (32, 64):
+            raise _C.UserError(f"beams = {beams}: there are sensors of 64 and 32")
+        sensor = f"beams{beams}"
+    return PointCloud(**_C.simulate(seed, sensor, sweeps))
 
 
 @overload

@@ -94,10 +94,9 @@ nb::dict read(const std::filesystem::path& path, const std::string& layout) {
   return as_dict(cloud);
 }
 
-nb::dict simulate_scan(std::uint64_t seed, int beams, int sweeps) {
-  PUMICE_EXPECTS(beams == 64 || beams == 32, "beams = ", beams, ": there are sensors of 64 and 32");
-  SimulationOptions options{.seed = seed, .sweeps = sweeps};
-  options.sensor = beams == 64 ? SensorModel::beams64() : SensorModel::beams32();
+nb::dict simulate_scan(std::uint64_t seed, const std::string& sensor, int sweeps) {
+  const SimulationOptions options{
+      .seed = seed, .sensor = SensorModel::named(sensor), .sweeps = sweeps};
   const PointCloud cloud = [&] {
     const nb::gil_scoped_release released;
     return simulate(options);
@@ -117,7 +116,7 @@ void bind_points(nb::module_& module) {
   define(
       module, "read_labels",
       [](const std::filesystem::path& path) { return array_of(read_labels(path)); }, "path"_a);
-  define(module, "simulate", &simulate_scan, "seed"_a, "beams"_a, "sweeps"_a);
+  define(module, "simulate", &simulate_scan, "seed"_a, "sensor"_a, "sweeps"_a);
 }
 
 }   // namespace pumice::python

@@ -70,6 +70,11 @@ const std::string& plans() {
   return value;
 }
 
+const std::string& data() {
+  static const std::string value = read("PUMICE_DATA");
+  return value;
+}
+
 const std::string& bundle() {
   static const std::string value = read("PUMICE_BUNDLE");
   return value;

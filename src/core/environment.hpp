@@ -27,6 +27,9 @@ const std::string& plans();
 /// PUMICE_BUNDLE: a file of kernels compiled ahead, or a folder of such files.
 const std::string& bundle();
 
+/// PUMICE_DATA: a folder of recorded scans, for benchmarks.
+const std::string& data();
+
 /// PUMICE_KERNEL_ROWS: 1, or how many times the rows there are tiles are picked for, so that a
 /// small scan runs the kernels of a large one. UserError for what is no number from 1 to 1,000,000,
 /// at every call.

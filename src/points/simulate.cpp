@@ -1,11 +1,14 @@
 // Sensors, and the sweeps of a drive gathered into one point cloud.
 #include <pumice/points/simulate.hpp>
 
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <pumice/core/error.hpp>
 
+#include "core/printable.hpp"
 #include "points/simulate_scan.hpp"
 
 namespace pumice {
@@ -85,6 +88,22 @@ SensorModel SensorModel::beams32() {
   for (int i = 0; i < 32; ++i)
     sensor.elevations_deg.push_back(10.67 - i * 41.34 / 31);
   return sensor;
+}
+
+SensorModel SensorModel::waymo64() {
+  SensorModel sensor{"waymo64", {}, 2650, 1.0, 75, 2.18, 10, 0.02};
+  for (int i = 0; i < 64; ++i)
+    sensor.elevations_deg.push_back(2.4 - i * 20.0 / 63);
+  return sensor;
+}
+
+SensorModel SensorModel::named(std::string_view name) {
+  std::string known;
+  for (SensorModel& sensor : std::array{beams64(), beams32(), waymo64()}) {
+    if (sensor.name == name) return std::move(sensor);
+    known += (known.empty() ? "" : ", ") + sensor.name;
+  }
+  detail::raise_user("sensor = \"", printable(name), "\": there are ", known);
 }
 
 PointCloud simulate(const SimulationOptions& options) {

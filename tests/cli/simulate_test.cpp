@@ -28,6 +28,23 @@ TEST_F(SimulateTest, ASweepHasTheSizeAndDensityOfARealOne) {
   EXPECT_LE(pairs / voxels, 5);
 }
 
+TEST_F(SimulateTest, SensorsHaveNamesToo) {
+  const auto made = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"simulate", "--seed", "3", "--out", path("sweep.ply")});
+    return run_json(more);
+  };
+  const nlohmann::json named = made({"--sensor", "beams32"});
+  EXPECT_EQ(named.at("sensor"), "beams32");
+  EXPECT_EQ(named, made({"--beams", "32"}));
+  const nlohmann::json waymo = made({"--sensor", "waymo64"});
+  EXPECT_EQ(waymo.at("beams"), 64);
+  EXPECT_NE(waymo.at("points"), made({"--beams", "64"}).at("points"));
+  expect_refusal({"simulate", "--sensor", "waymo", "--out", path("a.ply")},
+                 {"--sensor", "waymo64"});
+  expect_refusal({"simulate", "--sensor", "waymo64", "--beams", "64", "--out", path("a.ply")},
+                 {"--sensor", "--beams"});
+}
+
 TEST_F(SimulateTest, TenSweepsHoldTenTimesAsMany) {
   const nlohmann::json one =
       run_json({"simulate", "--beams", "32", "--seed", "2", "--out", path("one.ply")});

@@ -117,7 +117,8 @@ TEST(Simulate, ThreadsDoNotChangeABit) {
 }
 
 TEST(Simulate, EveryPointLiesOnItsLaserAndWithinRange) {
-  for (const SensorModel& sensor : {SensorModel::beams64(), SensorModel::beams32()}) {
+  for (const SensorModel& sensor :
+       {SensorModel::beams64(), SensorModel::beams32(), SensorModel::waymo64()}) {
     SCOPED_TRACE(sensor.name);
     const PointCloud cloud = simulate({.seed = 11, .sensor = sensor});
     ASSERT_GT(cloud.size(), 0);
@@ -220,6 +221,39 @@ TEST(Simulate, SweepsMeetInTheFrameOfTheLastOne) {
   // The car drives 2 m and more in ten sweeps; trunks, which stand still, must not.
   const PointCloud cloud = simulate({.seed = 2, .sensor = SensorModel::beams32(), .sweeps = 10});
   EXPECT_GT(share_met_again(cloud, 71, 0.4f), 0.8);
+}
+
+TEST(Simulate, WaymosSensorSeesAsMuchAsItsFramesHold) {
+  const SensorModel sensor = SensorModel::waymo64();
+  EXPECT_EQ(sensor.elevations_deg.size(), 64u);
+  EXPECT_NEAR(sensor.elevations_deg.front(), 2.4, 1e-12);
+  EXPECT_NEAR(sensor.elevations_deg.back(), -17.6, 1e-12);
+  EXPECT_EQ(sensor.columns, 2650);
+  EXPECT_EQ(sensor.turns_per_s, 10);
+  for (const std::uint64_t seed : {0u, 1u, 7u}) {
+    const PointCloud cloud = simulate({.seed = seed, .sensor = sensor, .sweeps = 3});
+    EXPECT_EQ(std::set<float>(cloud.time.span<float>().begin(), cloud.time.span<float>().end()),
+              (std::set<float>{0, 0.1f, 0.2f}));
+    // Its frames hold 140,000 to 170,000 returns of this laser; a street has less sky than most.
+    EXPECT_GE(cloud.size(), 3 * 120'000) << seed;
+    EXPECT_LE(cloud.size(), 3 * 169'600) << seed << ": more than it fires";
+  }
+}
+
+TEST(Simulate, SensorsHaveNames) {
+  for (const SensorModel& sensor :
+       {SensorModel::beams64(), SensorModel::beams32(), SensorModel::waymo64()}) {
+    const SensorModel same = SensorModel::named(sensor.name);
+    EXPECT_EQ(same.name, sensor.name);
+    EXPECT_EQ(same.elevations_deg, sensor.elevations_deg);
+    EXPECT_EQ(same.columns, sensor.columns);
+  }
+  try {
+    (void)SensorModel::named("beams16");
+    ADD_FAILURE() << "there is no such sensor";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "sensor = \"beams16\": there are beams64, beams32, waymo64");
+  }
 }
 
 TEST(Simulate, AStrangeSensorIsServedToo) {

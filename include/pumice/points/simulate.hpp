@@ -28,6 +28,11 @@ struct SensorModel {
   /// 32 lasers from +10.67° to -30.67°, 1084 columns, 105 m, 1.84 m above the road, 20 turns a
   /// second.
   static SensorModel beams32();
+  /// As the sensor on the roof of the Waymo Open Dataset: 64 lasers from +2.4° to -17.6°, 2650
+  /// columns, 75 m, 2.18 m above the road, 10 turns a second.
+  static SensorModel waymo64();
+  /// The one of these whose `name` it is; UserError that lists the names there are.
+  static SensorModel named(std::string_view name);
 };
 
 struct SimulationOptions {

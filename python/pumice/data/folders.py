@@ -17,9 +17,16 @@ import numpy as np
 from .. import _C
 from .._checks import check_file, check_path, whole_number
 from ..points import PointCloud, read_labels, read_points
+from .sweeps import MOST_SWEEPS, nuscenes_sweeps, together, waymo_sweeps
 
 Folder = str | os.PathLike[str]
 
+# Tables of nuScenes that say where a sensor stood at each sweep, and what is read of them.
+_POSES = {
+    "sample_data": ("token", "filename", "prev", "timestamp", "ego_pose_token", "calibrated_sensor_token"),
+    "ego_pose": ("token", "translation", "rotation"),
+    "calibrated_sensor": ("token", "translation", "rotation"),
+}
 # Of SemanticKITTI: what people train on, and measure on.
 SEMANTIC_KITTI_TRAIN = (0, 1, 2, 3, 4, 5, 6, 7, 9, 10)
 SEMANTIC_KITTI_VALIDATION = (8,)
@@ -95,15 +102,19 @@ class NuScenes(_Files):
     Args:
         root: the folder of the dataset.
         version: the folder of its tables.
+        sweeps: turns of the sensor in a scan, the key frame and those before it, brought into its frame by the poses
+            of `root`/`version`; fewer where a scene begins. Their points have `time`, and only those of the key frame
+            labels above 0.
     Raises:
         UserError: where there is no such file, and for tables that are none.
     Example:
-        >>> scans = data.NuScenes("nuscenes")                                 # doctest: +SKIP
+        >>> scans = data.NuScenes("nuscenes", sweeps=10)                      # doctest: +SKIP
     """
 
-    def __init__(self, root: Folder, version: str = "v1.0-trainval") -> None:
+    def __init__(self, root: Folder, version: str = "v1.0-trainval", sweeps: int = 1) -> None:
         root = _root(root)
         check_path("version", version)
+        self.sweeps = whole_number("sweeps", sweeps, 1, MOST_SWEEPS)
         labels = _nuscenes_labels(root, version)
         found = sorted((root / "samples" / "LIDAR_TOP").glob("*.pcd.bin"))
         files: list[tuple[Path, Path | None]]
@@ -113,6 +124,16 @@ class NuScenes(_Files):
             files = [(path, None) for path in found]
         super().__init__(files, f"{root / 'samples' / 'LIDAR_TOP'}/*.pcd.bin", root)
         self._table = root / version / "lidarseg.json"
+        if sweeps > 1:
+            tables = {name: _table(root / version / f"{name}.json", *columns) for name, columns in _POSES.items()}
+            self._before = nuscenes_sweeps(root, tables, [path.name for path, _ in self.files], sweeps)
+
+    def __getitem__(self, index: int) -> PointCloud:
+        cloud = super().__getitem__(index)
+        if self.sweeps == 1:
+            return cloud
+        sweeps = self._before[self.files[index][0].name]
+        return together([*(self.read(sweep.path) for sweep in sweeps[:-1]), cloud], sweeps)
 
     def why_unlabelled(self, index: int) -> str:
         return f"there is no {self._table}"
@@ -137,6 +158,9 @@ class Waymo(_Files):
 
     Args:
         root: the folder of the files.
+        frames: of a scan, a frame and those before it in its folder, by name, brought into its own frame; fewer where a
+            folder begins. NAME.npz then has `pose` [4, 4], from the vehicle to the world, and may have `timestamp`
+            in microseconds; without, ten frames are a second. Their points have `time`.
     Raises:
         UserError: where there is no such file.
     Example:
@@ -145,13 +169,23 @@ class Waymo(_Files):
         5
     """
 
-    def __init__(self, root: Folder) -> None:
+    def __init__(self, root: Folder, frames: int = 1) -> None:
+        self.frames = whole_number("frames", frames, 1, MOST_SWEEPS)
         files: list[tuple[Path, Path | None]] = []
         root = _root(root)
         for path in sorted([*root.rglob("*.npz"), *root.rglob("*.bin")]):
             _check_waymo(path)
             files.append((path, next((p for p in self._beside(path) if p.exists()), None)))
         super().__init__(files, f".npz or .bin file below {root}", root)
+
+    def __getitem__(self, index: int) -> PointCloud:
+        if self.frames == 1:
+            return super().__getitem__(index)
+        last = range(len(self))[index]
+        path = self.files[last][0]
+        before = [i for i in range(max(0, last - self.frames + 1), last + 1) if self.files[i][0].parent == path.parent]
+        sweeps = waymo_sweeps([self.files[i][0] for i in before])
+        return together([super(Waymo, self).__getitem__(i) for i in before], sweeps)
 
     @staticmethod
     def _beside(path: Path) -> list[Path]:
@@ -223,10 +257,10 @@ def _nuscenes_labels(root: Path, version: str) -> dict[str, Path]:
     }
 
 
-def _table(path: Path, *columns: str) -> list[dict[str, str]]:
+def _table(path: Path, *columns: str) -> list[dict[str, Any]]:
     """The records of a table, each with `columns`."""
     if not path.exists():
-        raise _C.UserError(f"there is no {path}, which says whose labels are whose")
+        raise _C.UserError(f"there is no {path}, a table of nuScenes that this needs")
     _regular(path)
     try:
         records = json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The seven driving benchmarks from Python: inference and training steps of Pumice, layer by layer and compiled, and of
+other libraries where they can be imported, in the same run.
+
+    python benchmarks/driving.py [--workload SK-M-1x …] [--task inference training] [--way autocast half bf16 tf32 f32]
+        [--peer spconv torchsparse spconv-triton warpconvnet minkowski flexgemm | none] [--layers 16 64 128]
+        [--semantickitti FOLDER] [--nuscenes FOLDER] [--waymo FOLDER] [--scans 4] [--ablation]
+        [--rounds 6] [--passes 10] [--out FOLDER] [--compare RECORD --tolerance 1.1]
+    python benchmarks/driving.py --draw RECORD --out FOLDER
+
+Scans are those of a dataset's folder where one is given, else those below PUMICE_DATA, else simulated streets; the table
+says which. All libraries get the same voxels and the same weights, and what they compute in float32 is compared before
+anything is timed: one that differs is not measured. Then rounds in which all cases take turns, in changing order. A
+peer counts with the faster of `.half()` and autocast.
+
+--out writes driving.json, driving.csv and driving.html. --compare ends with exit status 3 where a row of Pumice takes
+more than --tolerance times as long as in that record, relative to a peer where both runs have one.
+--ablation measures what can be switched off, one thing at a time, and names what has no switch.
+--size tiny takes a few voxels and a quarter of MinkUNet42's widths, for tests; it runs on a CPU too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "peers")]
+
+from adapters import ADAPTERS, Absent, first_line, kind_of, open_library
+from driving_suite import ours, records, report, workloads
+from driving_suite.cases import (
+    INFERENCE, KEPT, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, layer_output_of, output_of,
+)  # fmt: skip
+from driving_suite.energy import Meter
+from driving_suite.inputs import Sources, batch_of, scans_of
+from driving_suite.records import Record, Row
+from driving_suite.remote import Child, Ended, RefusedByChild
+
+# Sums of up to 27 * 256 products in float32 through 48 layers, in another order.
+TOLERANCE = 1e-3
+PEER_WAYS = ("autocast", "half")
+SLOWER = 3  # exit status
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workload", nargs="+", choices=workloads.NAMES, default=workloads.NAMES)
+    parser.add_argument("--task", nargs="+", choices=("inference", "training"), default=("inference", "training"))
+    parser.add_argument("--way", nargs="+", choices=tuple(WAYS), default=tuple(WAYS), help="of Pumice")
+    parser.add_argument("--peer", nargs="+", choices=(*ADAPTERS, "none"), default=tuple(ADAPTERS))
+    parser.add_argument("--layers", nargs="+", type=int, default=[], help="channels of single layers to measure, too")
+    parser.add_argument("--semantickitti", type=Path, help="the folder of the dataset")
+    parser.add_argument("--nuscenes", type=Path, help="the folder of the dataset")
+    parser.add_argument("--nuscenes-version", default="v1.0-trainval", help="the folder of its tables")
+    parser.add_argument("--waymo", type=Path, help="the folder of converted frames")
+    parser.add_argument("--scans", type=int, default=4, help="which passes take in turn")
+    parser.add_argument("--seed", type=int, default=0, help="of streets, and of the voxels that are left out")
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--passes", type=int, default=10, help="of a case in a round")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--size", choices=("full", "tiny"), default="full")
+    parser.add_argument("--norms", nargs="+", choices=("folded", "identity"), default=("folded", "identity"))
+    parser.add_argument("--no-extras", action="store_true", help="times alone: no device time, memory and energy")
+    parser.add_argument("--energy-seconds", type=float, default=1.0, help="of passes of each case; 0: it is not measured")
+    parser.add_argument("--ablation", action="store_true")
+    parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for a workload")
+    parser.add_argument("--out", type=Path, help="a folder for the record, the table and the page")
+    parser.add_argument("--compare", type=Path, help="a record")
+    parser.add_argument("--tolerance", type=float, default=1.1)
+    parser.add_argument("--draw", type=Path, help="a record whose page is to be written, without a run")
+    options = parser.parse_args()
+    for name in ("scans", "rounds", "passes"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} {getattr(options, name)}: give at least 1")
+    if options.draw and not options.out:
+        parser.error("--draw needs --out, the folder of the page")
+    if "none" in options.peer:
+        options.peer = ()
+    return options
+
+
+def reason_of(error: Exception) -> str:
+    """In a sentence; of what other code raises with the kind of error."""
+    own = isinstance(error, (Absent, Ended, RefusedByChild))
+    return first_line(error) if own else f"{type(error).__name__}: {first_line(error)}"
+
+
+class Run:
+    """The workloads of one command."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.device = torch.device(options.device)
+        on_gpu = self.device.type == "cuda"
+        if on_gpu and not torch.cuda.is_available():
+            sys.exit(f"driving.py: --device {options.device} needs a CUDA device, and PyTorch finds none; --device cpu runs "
+                     "on the processor")  # fmt: skip
+        if on_gpu and self.device.index is None:
+            self.device = torch.device("cuda", torch.cuda.current_device())
+        self.meter = Meter(str(torch.cuda.get_device_properties(self.device).uuid) if on_gpu else None)
+        folders = {name: getattr(options, name) for name in ("semantickitti", "nuscenes", "waymo")}
+        recorded = os.environ.get("PUMICE_DATA")
+        self.sources = Sources(
+            {name: folder for name, folder in folders.items() if folder is not None},
+            options.nuscenes_version,
+            Path(recorded) if recorded else None,
+        )
+        self.versions: dict[str, str] = {}
+        self.record = Record({})
+        self.tiny = options.size == "tiny"
+
+    def measure(self) -> Record:
+        for name in self.options.workload:
+            work = next(work for work in workloads.WORKLOADS if work.name == name)
+            self.workload(workloads.slim(work) if self.tiny else work)
+        settings = {
+            key: [str(one) for one in value] if isinstance(value, (list, tuple)) else str(value)
+            for key, value in vars(self.options).items() if value is not None
+        }  # fmt: skip
+        self.record.header = records.header(self.device, self.meter, self.versions, settings)
+        return self.record
+
+    def job(self, work: workloads.Workload) -> tuple[Job, str]:
+        options = self.options
+        clouds, source = scans_of(work, self.sources, max(options.scans, work.training_batch), options.seed)
+        batch = work.training_batch
+        single = [batch_of(work, [cloud], self.tiny, options.seed, self.device) for cloud in clouds[: options.scans]]
+        turned = [clouds[i:] + clouds[:i] for i in range(0, len(clouds), batch)]
+        pairs = [batch_of(work, some[:batch], self.tiny, options.seed, self.device) for some in turned]
+        tasks = [INFERENCE, KEPT] if "inference" in options.task else []
+        tasks += [TRAINING] if "training" in options.task else []
+        state = workloads.network(work).state_dict()
+        return Job(work, options.way, tasks, options.norms, single, pairs, state, options.layers), source
+
+    def workload(self, work: workloads.Workload) -> None:
+        job, source = self.job(work)
+        voxels = int(statistics.mean(len(batch.features) for batch in job.single))
+        cpu = "" if self.device.type == "cuda" else "; on a CPU half and autocast compute in bfloat16"
+        print(f"\n{work.name}: {voxels:,} voxels a scan, {source}{cpu}", flush=True)
+        eager, children = ours.Pumice(), []
+        wanted = output_of(eager, job, "folded")
+        cases = self.ready(work, *cases_of(eager, job))
+        if not self.options.ablation:
+            half = dataclasses.replace(job, ways=[way for way in job.ways if way in PEER_WAYS], norms=["folded"], layers=())
+            cases += self.compiled(work, half)
+            for name in self.options.peer:
+                cases += self.peer(work, name, job, wanted, children)
+        else:
+            cases += self.ablation(work, job)
+        try:
+            self.rounds(work, source, job, cases)
+        finally:
+            for child in children:
+                child.close()
+
+    def ready(self, work: workloads.Workload, cases: list[Case], refusals: list[Refusal]) -> list[Case]:
+        for refusal in refusals:
+            self.leave_out(work, refusal)
+        return cases
+
+    def leave_out(self, work: workloads.Workload, refusal: Refusal) -> None:
+        row = {"workload": work.name, **dataclasses.asdict(refusal)}
+        if row not in self.record.left_out:
+            self.record.left_out.append(row)
+        what = " ".join(part for part in (refusal.task, refusal.way) if part)
+        print(f"  not measured: {refusal.library}{', ' + what if what else ''}: {refusal.reason}", flush=True)
+
+    def compiled(self, work: workloads.Workload, job: Job) -> list[Case]:
+        try:
+            library = ours.Compiled()
+        except Absent as reason:
+            self.leave_out(work, Refusal(ours.Compiled.name, "", "", str(reason)))
+            return []
+        return self.ready(work, *cases_of(library, job))
+
+    def peer(self, work: workloads.Workload, name: str, job: Job, wanted: tuple, children: list[Child]) -> list[Case]:
+        """Its cases, if it is there and computes the same."""
+        try:
+            library = kind_of(name)
+            if not library.own_process:
+                library = open_library(name)
+            if library.layers_only and not job.layers:
+                raise Absent(f"{name} has layers and no networks: --layers measures them")
+            if library.other_sites and work.network == "centerpoint":
+                raise Absent(f"{name} computes something else: {library.other_sites}")
+        except Absent as reason:
+            self.leave_out(work, Refusal(name, "", "", str(reason)))
+            return []
+        ways = ["f32"] if library.float32_only else list(PEER_WAYS)
+        given = dataclasses.replace(job, ways=ways)
+        try:
+            if library.own_process:
+                children.append(Child(name, given))
+                self.versions[name] = children[-1].version()
+                found = children[-1].output("folded")
+            elif library.layers_only:
+                wanted = layer_output_of(ours.Pumice(), job)
+                self.versions[name], found = library.version(), layer_output_of(library, given)
+            else:
+                self.versions[name], found = library.version(), output_of(library, given, "folded")
+            apart = difference(wanted, found)
+            self.record.agreement.append({"workload": work.name, "library": library.name, "difference": apart})
+            print(f"  {library.name} {self.versions[name]}: outputs in float32 differ by {apart:.1e}", flush=True)
+            if not apart <= TOLERANCE:
+                raise Absent(f"its outputs differ by {apart:.1e} of the largest")
+            made = children[-1].cases() if library.own_process else cases_of(library, given)
+        except Exception as error:  # whatever a library does, the others are measured
+            self.leave_out(work, Refusal(library.name, "", "", reason_of(error)))
+            return []
+        return self.ready(work, *made)
+
+    def ablation(self, work: workloads.Workload, job: Job) -> list[Case]:
+        tasks = [task for task in job.tasks if task != KEPT]
+        half = dataclasses.replace(job, tasks=tasks, norms=["folded"], layers=())
+        half.ways = [way for way in job.ways if way in PEER_WAYS] or list(job.ways)
+        cases = self.compiled(work, half)
+        for library in ours.ablation(self.options.tune_seconds):
+            cases += self.ready(work, *cases_of(library, half))
+        for what, why in ours.NO_SWITCH.items():
+            self.leave_out(work, Refusal(f"Pumice, without {what}", "", "", f"there is no switch: {why}"))
+        return cases
+
+    def rounds(self, work: workloads.Workload, source: str, job: Job, cases: list[Case]) -> None:
+        passes = self.options.passes
+        warm = 1 if self.tiny else max(passes, 4 * len(job.single))  # a compiled model records at the third of a size
+        running, found = [], {}
+        for case in cases:
+            if self.runs(work, case, lambda case=case: case.passes.warm_up(warm)):
+                running.append(case)
+                found[id(case)] = []
+        for turn in range(self.options.rounds):
+            for case in list(running) if turn % 2 == 0 else list(reversed(running)):
+                if not self.runs(work, case, lambda case=case: found[id(case)].append(case.passes.round(passes))):
+                    running.remove(case)
+        print(f"  | {' | '.join(report.HEADS)} |\n  |---|{'---|' * (len(report.HEADS) - 1)}")
+        for case in running:
+            row = self.row(work, source, job, case, found[id(case)])
+            self.record.rows.append(row)
+            print(f"  | {row.task}: {' | '.join(report.cells(row))} |", flush=True)
+
+    def runs(self, work: workloads.Workload, case: Case, what) -> bool:
+        try:
+            what()
+        except Exception as error:  # one case that fails leaves the others to be measured
+            self.leave_out(work, Refusal(case.library, case.task, case.way, reason_of(error)))
+            return False
+        return True
+
+    def row(self, work: workloads.Workload, source: str, job: Job, case: Case, rounds: list) -> Row:
+        times = [one.ms for one in rounds]
+        batches = job.pairs if case.task == TRAINING else job.single
+        row = Row(
+            work.name, source, int(statistics.mean(len(batch.features) for batch in batches)), case.task, case.library,
+            case.way, case.norms, statistics.median(times), min(times), max(times),
+            statistics.median(one.host_ms for one in rounds), statistics.median(one.row_ms for one in rounds), None, None, None,
+        )  # fmt: skip
+        if not self.options.no_extras:
+            self.runs(work, case, lambda: self.add_extras(row, case))
+        return row
+
+    def add_extras(self, row: Row, case: Case) -> None:
+        extras = case.passes.extras(min(5, self.options.passes), self.meter, self.options.energy_seconds)
+        row.busy_ms, row.peak_mib, row.energy_mj = extras.busy_ms, extras.peak_mib, extras.energy_mj
+
+
+def write(record: Record, folder: Path, with_record: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if with_record:
+        (folder / "driving.json").write_text(record.to_json(), encoding="utf-8")
+        (folder / "driving.csv").write_text(record.to_csv(), encoding="utf-8")
+    (folder / "driving.html").write_text(report.page(record), encoding="utf-8")
+    print(f"\nwritten to {folder}")
+
+
+def say_ratios(record: Record) -> None:
+    for task in (INFERENCE, TRAINING):
+        found = records.ratios(record.rows, task)
+        if found:
+            each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.items())
+            print(f"\n{task}, the fastest peer over Pumice: {each}; geometric mean {records.geometric_mean(found.values()):.2f}")
+
+
+def compare(record: Record, path: Path, tolerance: float) -> int:
+    """The exit status."""
+    found = records.changes(record, Record.read(path))
+    slower = [change for change in found if change.ratio > tolerance]
+    for change in sorted(slower, key=lambda one: -one.ratio):
+        by = f"relative to {change.against}" if change.against else "by the clock"
+        print(f"slower: {', '.join(change.key)}: {change.ratio:.2f} times as long, {by}")
+    print(f"{len(found) - len(slower)} of {len(found)} rows within {tolerance:g} times the record's")
+    return SLOWER if slower else 0
+
+
+def main() -> int:
+    options = parsed()
+    try:
+        if options.draw:
+            write(Record.read(options.draw), options.out, False)
+            return 0
+        then = options.compare
+        if then is not None:
+            Record.read(then)  # refused before the run
+        record = Run(options).measure()
+        say_ratios(record)
+        if options.out:
+            write(record, options.out, True)
+        return 0 if then is None else compare(record, then, options.tolerance)
+    except (ValueError, OSError) as error:
+        sys.exit(f"driving.py: {first_line(error)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
