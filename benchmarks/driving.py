@@ -70,7 +70,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--no-extras", action="store_true", help="times alone: no device time, memory and energy")
     parser.add_argument("--energy-seconds", type=float, default=1.0, help="of passes of each case; 0: it is not measured")
     parser.add_argument("--ablation", action="store_true")
-    parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for a workload")
+    parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for each task and way")
+    parser.add_argument("--commit", help="of the tree, for the record of a copy that is no git checkout")
     parser.add_argument("--out", type=Path, help="a folder for the record, the table and the page")
     parser.add_argument("--compare", type=Path, help="a record")
     parser.add_argument("--tolerance", type=float, default=1.1)
@@ -117,14 +118,18 @@ class Run:
         self.tiny = options.size == "tiny"
 
     def measure(self) -> Record:
-        for name in self.options.workload:
-            work = next(work for work in workloads.WORKLOADS if work.name == name)
-            self.workload(workloads.slim(work) if self.tiny else work)
+        """Writes what there is after each workload, for a run that is cut short."""
+        options = self.options
         settings = {
             key: [str(one) for one in value] if isinstance(value, (list, tuple)) else str(value)
-            for key, value in vars(self.options).items() if value is not None
+            for key, value in vars(options).items() if value is not None
         }  # fmt: skip
-        self.record.header = records.header(self.device, self.meter, self.versions, settings)
+        for name in options.workload:
+            work = next(work for work in workloads.WORKLOADS if work.name == name)
+            self.workload(workloads.slim(work) if self.tiny else work)
+            self.record.header = records.header(self.device, self.meter, self.versions, settings, options.commit)
+            if options.out:
+                write(self.record, options.out, True)
         return self.record
 
     def job(self, work: workloads.Workload) -> tuple[Job, str]:
@@ -276,7 +281,6 @@ def write(record: Record, folder: Path, with_record: bool) -> None:
         (folder / "driving.json").write_text(record.to_json(), encoding="utf-8")
         (folder / "driving.csv").write_text(record.to_csv(), encoding="utf-8")
     (folder / "driving.html").write_text(report.page(record), encoding="utf-8")
-    print(f"\nwritten to {folder}")
 
 
 def say_ratios(record: Record) -> None:
@@ -303,6 +307,7 @@ def main() -> int:
     try:
         if options.draw:
             write(Record.read(options.draw), options.out, False)
+            print(f"written to {options.out}")
             return 0
         then = options.compare
         if then is not None:
@@ -310,7 +315,7 @@ def main() -> int:
         record = Run(options).measure()
         say_ratios(record)
         if options.out:
-            write(record, options.out, True)
+            print(f"\nwritten to {options.out}")
         return 0 if then is None else compare(record, then, options.tolerance)
     except (ValueError, OSError) as error:
         sys.exit(f"driving.py: {first_line(error)}")

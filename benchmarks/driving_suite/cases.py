@@ -208,6 +208,7 @@ def _passes(library: Library, job: Job, way: Way, task: str, norms: str) -> Pass
         dtype = torch.bfloat16  # what autocast and layers of a CPU compute in
     net = network_of(library, job, norms)
     batches = job.pairs if task == TRAINING else job.single
+    net.train(task == TRAINING)
     library.tune(net, [(batch.voxels, batch.features) for batch in batches], task == TRAINING)
     if not way.autocasts:
         net = net.to(dtype)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from adapters import Absent, Library, Voxels
@@ -123,19 +125,17 @@ class Tuned(Pumice):
         self.seconds = seconds
 
     def tune(self, net, inputs, training):
-        import tempfile
-        from pathlib import Path
-
         tensors = [self.tensor(voxels, features) for voxels, features in inputs]
         device = tensors[0].features.device
         half = device.type == "cuda"
         with torch.autocast(device.type, torch.float16, enabled=half), tempfile.TemporaryDirectory() as folder:
-            tuning = pumice.tune(net, tensors, budget_s=self.seconds, store=False)
+            loss = (lambda y, x: y.features.float().square().mean()) if training else None
+            tuning = pumice.tune(net, tensors, loss=loss, budget_s=self.seconds, store=False)
             path = Path(folder) / "plans.json"
             try:
                 tuning.save(path)
-            except pumice.UserError:  # nothing was measured to the end, which the table of the run says too
-                return
+            except pumice.UserError as error:  # nothing was measured to the end
+                raise Absent(f"{self.seconds:g} s are not enough to tune, --tune-seconds gives more: {error}") from error
             pumice.load_plans(path)
 
 

@@ -81,11 +81,14 @@ class Record:
         return text.getvalue()
 
 
-def header(device: torch.device, meter: Meter, versions: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
+def header(
+    device: torch.device, meter: Meter, versions: Mapping[str, str], settings: Mapping[str, Any], of_commit: str | None = None
+) -> dict[str, Any]:
+    """Where and with what a run was made."""
     on_gpu = device.type == "cuda"
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "commit": commit(),
+        "commit": of_commit or commit(),
         "device": torch.cuda.get_device_name(device) if on_gpu else processor(),
         "driver": (meter.driver or kernel_driver()) if on_gpu else "",
         "cuda": torch.version.cuda or "",
