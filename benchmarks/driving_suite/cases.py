@@ -92,7 +92,24 @@ def output_of(library: Library, job: Job, norms: str) -> tuple[Tensor, Tensor | 
     net = network_of(library, job, norms).eval()
     batch = job.single[0]
     with torch.no_grad():
-        y = net(library.tensor(batch.voxels, batch.features))
+        return _on_the_cpu(library, job, net(library.tensor(batch.voxels, batch.features)))
+
+
+def half_output_of(library: Library, job: Job, calls: int) -> tuple[Tensor, Tensor | None]:
+    """The same of a network in half precision and evaluation, as it is measured, after so many calls."""
+    library.allow_tf32(False)
+    batch = job.single[0]
+    dtype = torch.float16 if batch.features.is_cuda else torch.bfloat16
+    call = library.for_inference(network_of(library, job, "folded").eval().to(dtype))
+    features = batch.features.to(dtype)
+    with torch.no_grad():
+        for _ in range(calls):
+            takes_voxels = getattr(call, "takes_voxels", False)
+            y = call(batch.voxels, features) if takes_voxels else call(library.tensor(batch.voxels, features))
+    return _on_the_cpu(library, job, y.exact() if hasattr(y, "exact") else y)
+
+
+def _on_the_cpu(library: Library, job: Job, y: object) -> tuple[Tensor, Tensor | None]:
     if isinstance(y, Tensor):
         return y.float().cpu(), None
     if job.work.network == "minkunet42":  # scores on the sites of the input

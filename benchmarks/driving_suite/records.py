@@ -57,7 +57,7 @@ class Record:
     header: dict[str, Any]
     rows: list[Row] = dataclasses.field(default_factory=list)
     left_out: list[dict[str, str]] = dataclasses.field(default_factory=list)  # workload, library, task, way, reason
-    agreement: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # workload, library, difference
+    agreement: list[dict[str, Any]] = dataclasses.field(default_factory=list)  # workload, library, types, difference
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), indent=1) + "\n"

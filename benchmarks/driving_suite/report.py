@@ -18,7 +18,9 @@ figure { margin: 1.5em 0; } svg { max-width: 100%; height: auto; }
 .note { color: #555; font-size: 13px; }
 @media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818; } th, td { border-color: #444; } .note { color: #aaa; } figure { background: #fff; } }
 """
-COLOURS = ("#2f6db5", "#7fb2e5", "#c2571a", "#e3a072", "#3b8a3e", "#7b4ea3", "#888888", "#b5942f")
+COLOURS = (
+    "#2f6db5", "#7fb2e5", "#1b3f6b", "#5c8fc7", "#c2571a", "#e3a072", "#3b8a3e", "#93c795", "#7b4ea3", "#bda2d4", "#888888", "#c0c0c0",
+)  # fmt: skip
 WIDTH, LEFT, BAR, GAP = 860, 230, 15, 26
 
 
@@ -104,8 +106,8 @@ def page(record: Record) -> str:
             caption = f"{task}: {rows[0].voxels:,} voxels, {rows[0].input}"
             parts.append(table(caption, HEADS, [cells(row) for row in rows]))
     if record.agreement:
-        rows = [[one["workload"], one["library"], f"{one['difference']:.1e}"] for one in record.agreement]
-        parts.append(table("Largest difference of outputs in float32", ("workload", "library", "of the largest value"), rows))
+        rows = [[one["workload"], one["library"], f"{one['difference']:.1e} in {one['types']}"] for one in record.agreement]
+        parts.append(table("Largest difference of outputs", ("workload", "library", "of the largest value"), rows))
     if record.left_out:
         rows = [[one["workload"], one["library"], f"{one['task']} {one['way']}".strip(), one["reason"]] for one in record.left_out]
         parts.append(table("Not measured", ("workload", "library", "what", "why"), rows))
