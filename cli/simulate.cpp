@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <pumice/core/error.hpp>
 #include <pumice/core/parallel.hpp>
 #include <pumice/points/simulate.hpp>
 #include <pumice/points/write.hpp>
@@ -61,7 +62,7 @@ void add_simulate_command(CLI::App& app) {
   command->add_option("--seed", arguments->seed, "Chooses the street")
       ->check(whole_number)
       ->capture_default_str();
-  CLI::Option* beams =
+  const CLI::Option* beams =
       command->add_option("--beams", arguments->beams, "64 (2048 columns) or 32 (1084 columns)")
           ->check(CLI::IsMember({32, 64}))
           ->capture_default_str();
@@ -69,8 +70,7 @@ void add_simulate_command(CLI::App& app) {
       ->add_option("--sensor", arguments->sensor,
                    "Instead of --beams: beams64, beams32, or waymo64 (64 beams from +2.4 to -17.6 "
                    "degrees, 2650 columns)")
-      ->check(CLI::IsMember({"beams64", "beams32", "waymo64"}))
-      ->excludes(beams);
+      ->check(CLI::IsMember({"beams64", "beams32", "waymo64"}));
   command->add_option("--sweeps", arguments->sweeps, "Turns of the sensor, brought into one frame")
       ->capture_default_str();
   command
@@ -80,7 +80,11 @@ void add_simulate_command(CLI::App& app) {
       ->required();
   add_threads(*command);
   add_json(*command, arguments->json);
-  command->callback([arguments] { simulate_scan(*arguments); });
+  command->callback([arguments, beams] {
+    PUMICE_EXPECTS(beams->count() == 0 || arguments->sensor.empty(), "--beams ", arguments->beams,
+                   " and --sensor ", arguments->sensor, ": give one of them");
+    simulate_scan(*arguments);
+  });
 }
 
 }   // namespace pumice::cli
