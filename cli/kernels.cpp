@@ -30,7 +30,7 @@ CLI::App* add_part(CLI::App& kernels, const char* name, const char* what,
       ->delimiter(',');
   part->add_option("--precision", arguments->types, "Only these types (default: all)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+      ->check(CLI::IsMember({"f32", "tf32", "f16", "bf16"}));
   part->add_option("--plans", arguments->tables,
                    "Also what the plans of these tables (JSON, of `pumice tune --out`) ask for");
   add_json(*part, arguments->json);

@@ -12,6 +12,7 @@
 #include <pumice/core/error.hpp>
 
 #include "arguments.hpp"
+#include "plan/spec_names.hpp"
 
 namespace pumice::cli {
 namespace {
@@ -36,11 +37,11 @@ std::vector<std::pair<std::int64_t, std::int64_t>> channels_of(const KernelArgum
   return pairs;
 }
 
-std::vector<DType> types_of(const KernelArguments& arguments) {
-  std::vector<DType> chosen;
-  for (const DType type : nn::device_types()) {
-    const bool asked = std::find(arguments.types.begin(), arguments.types.end(), name_of(type)) !=
-                       arguments.types.end();
+std::vector<ElementType> types_of(const KernelArguments& arguments) {
+  std::vector<ElementType> chosen;
+  for (const ElementType type : nn::product_types()) {
+    const bool asked = std::find(arguments.types.begin(), arguments.types.end(),
+                                 cuda::name_of(type)) != arguments.types.end();
     if (asked || arguments.types.empty()) chosen.push_back(type);
   }
   return chosen;
@@ -74,7 +75,7 @@ int number_of(std::string_view architecture) {
 nn::DeviceKernels selection(const KernelArguments& arguments, std::uint32_t architecture,
                             bool tables) {
   nn::DeviceKernels kernels(architecture);
-  const std::vector<DType> types = types_of(arguments);
+  const std::vector<ElementType> types = types_of(arguments);
   const auto pairs = channels_of(arguments);
   kernels.add_shared();
   if (pairs.empty() || arguments.common) {

@@ -23,19 +23,6 @@ void add_plans(CLI::App& command, std::string& file) {
       "it: taken in place of those that this machine keeps");
 }
 
-std::vector<tune::StoredPlan> read_plans(const std::string& file) {
-  std::vector<tune::StoredPlan> plans = tune::read_plan_table(file);
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i].key.version != PUMICE_VERSION) continue;
-    try {
-      (void)name_of_plan(plans[i]);
-    } catch (const UserError& error) {
-      throw UserError(fmt::format("{}: plan {}: {}", printable_path(file), i + 1, error.what()));
-    }
-  }
-  return plans;
-}
-
 PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) : file_(file) {
   if (file.empty()) return;
   const std::vector<tune::StoredPlan> plans = read_plans(file);

@@ -17,10 +17,6 @@ namespace pumice::cli {
 /// `--plans FILE`.
 void add_plans(CLI::App& command, std::string& file);
 
-/// The plans of a table. UserError, naming the file and the entry, for one of this version that
-/// nobody could read.
-std::vector<tune::StoredPlan> read_plans(const std::string& file);
-
 /// As long as it lives, layers take their plans from the table in `file` and from no store; an
 /// empty path changes nothing. UserError where it has no plan for `device` and this version.
 class PlansOfFile {

@@ -97,8 +97,7 @@ void export_plans(const PlansArguments& arguments) {
 
 void import_plans(const PlansArguments& arguments) {
   PlanStore& store = tune::process_plans();
-  (void)read_plans(arguments.file);   // nothing takes the place of a plan that nobody can read
-  const tune::Merge merge = store.import_from(arguments.file);
+  const tune::Merge merge = store.merge(read_plans(arguments.file));
   fmt::print("{} added and {} replaced in {}; {} were there, measured then or later{}\n",
              counted(merge.added, "plan"), merge.replaced, place_of(store), merge.outdated,
              merge.skipped == 0

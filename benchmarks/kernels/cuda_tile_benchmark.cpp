@@ -3,10 +3,12 @@
 //
 //   PUMICE_DATA=… pumice_cuda_tile_benchmark [--type bf16] [--scene kitti_1] [--channels 64x64]
 //                                            [--spec part-of-a-name] [--chosen] [--quick]
-//                                            [--splits 3] [--gradient] [--slots]
+//                                            [--splits 3] [--gradient] [--shares] [--slots]
 //
 // --splits n shares the offsets among n tiles of every row, added in fp32 and finished by a second
-// kernel, which is timed too. --gradient measures weight gradients, zeroing or summing included.
+// kernel, which is timed too. --gradient measures weight gradients, zeroing or summing included,
+// with
+// --shares also where half as many and twice as many blocks share the pairs as run at a time.
 // --slots stores partial results apart and adds them in a fixed order.
 //
 // A line: microseconds of one launch (median, fastest and slowest of nine graphs of 20 launches),
@@ -37,6 +39,7 @@ struct Options {
   bool chosen = false;   // only what the heuristic picks
   bool quick = false;    // fewer repetitions
   bool gradient = false;
+  bool shares = false;   // of weight gradients: other numbers of blocks too
   bool slots = false;
   int splits = 1;
 };
@@ -51,6 +54,8 @@ Options parse(int count, char** arguments) {
       options.quick = true;
     } else if (name == "--gradient") {
       options.gradient = true;
+    } else if (name == "--shares") {
+      options.shares = true;
     } else if (name == "--slots") {
       options.slots = true;
     } else if (name == "--splits" && i + 1 < count) {
@@ -121,16 +126,24 @@ int run_gradients(const bench::MeasuredLayer& layer, const KernelMap& map, const
     const std::string name = cuda::gradient_name(spec);
     if (options.chosen && !(spec == specs.front())) continue;
     if (name.find(options.spec) == std::string::npos) continue;
-    auto run = problem.prepare(spec);
-    const test::Complaint complaint = problem.check(run);
-    wrong += complaint.empty() ? 0 : 1;
-    const Times times = measure(problem, run, stream, options.quick);
-    std::printf("%-12s %4d x %-4d %-52s %8.1f (%.1f … %.1f) us %6.1f TFLOP/s %s%s%s\n", layer.scene,
-                layer.in_channels, layer.out_channels, name.c_str(), times.median, times.fastest,
-                times.slowest, problem.useful_flop() / times.median * 1e-6,
-                spec == specs.front() ? "chosen " : "",
-                complaint.empty() ? "right" : "WRONG: ", complaint.c_str());
-    std::fflush(stdout);
+    const std::int64_t filling =
+        cuda::gradient_blocks(spec, cuda_device_info(stream.device().index).multiprocessors);
+    std::vector<std::int64_t> shares{filling};
+    if (options.shares && filling > 1) shares.push_back(filling / 2);
+    if (options.shares) shares.push_back(filling * 2);
+    for (const std::int64_t blocks : shares) {
+      auto run = problem.prepare(spec, blocks);
+      const test::Complaint complaint = problem.check(run);
+      wrong += complaint.empty() ? 0 : 1;
+      const Times times = measure(problem, run, stream, options.quick);
+      std::printf("%-12s %4d x %-4d %-52s /%-4lld %8.1f (%.1f … %.1f) us %6.1f TFLOP/s %s%s%s\n",
+                  layer.scene, layer.in_channels, layer.out_channels, name.c_str(),
+                  static_cast<long long>(blocks), times.median, times.fastest, times.slowest,
+                  problem.useful_flop() / times.median * 1e-6,
+                  spec == specs.front() && blocks == filling ? "chosen " : "",
+                  complaint.empty() ? "right" : "WRONG: ", complaint.c_str());
+      std::fflush(stdout);
+    }
   }
   return wrong;
 }

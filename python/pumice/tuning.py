@@ -218,7 +218,8 @@ def load_plans(path: str | os.PathLike[str]) -> int:
     Returns:
         How many of them were new.
     Raises:
-        UserError: for a file that is no such table, and where the store cannot be written.
+        UserError: for a file that is no such table or has a plan of this version that is none, and where the store
+            cannot be written.
     Waits:
         Never.
     Example:

@@ -1,6 +1,7 @@
 // One allocator a device. The GIL guards the tables.
 #include "framework_allocator.hpp"
 
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
@@ -99,13 +100,6 @@ const std::shared_ptr<FrameworkAllocator>& allocator_of(Device device) {
   return allocator;
 }
 
-nb::object tuple_of(const Shape& shape) {
-  nb::object extents = nb::steal(PyTuple_New(shape.rank()));
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    PyTuple_SetItem(extents.ptr(), axis, PyLong_FromLongLong(shape[axis]));
-  return extents;
-}
-
 }   // namespace
 
 std::shared_ptr<Allocator> framework_allocator(Device device) {
@@ -128,14 +122,26 @@ std::size_t kept_device_bytes() {
 }
 
 nb::object new_empty(nb::handle like, const Shape& shape, DType dtype) {
-  const nb::object extents = tuple_of(shape);
   const nb::handle type = framework().dtypes[static_cast<std::size_t>(dtype)];
   static PyObject* keywords = PyTuple_Pack(1, names().dtype_argument);
   // Its own type need not be said, which saves PyTorch reading it.
   const bool is_own = attribute(like, names().dtype).ptr() == type.ptr();
-  PyObject* arguments[] = {like.ptr(), extents.ptr(), type.ptr()};
-  PyObject* made =
-      nb::detail::vectorcall_method(names().new_empty, arguments, 2, is_own ? nullptr : keywords);
+  // like.new_empty(rows, channels) takes PyTorch 0.8 us on a CPU, new_empty((rows, channels)) 1.3.
+  std::array<nb::object, Shape::kMaxRank> extents;
+  std::array<PyObject*, Shape::kMaxRank + 2> arguments{like.ptr()};
+  std::size_t count = 1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    nb::object& extent = extents[static_cast<std::size_t>(axis)];
+    extent = nb::steal(PyLong_FromLongLong(shape[axis]));
+    arguments[count++] = extent.ptr();
+  }
+  if (shape.rank() == 0) {   // which no number says
+    extents[0] = nb::steal(PyTuple_New(0));
+    arguments[count++] = extents[0].ptr();
+  }
+  arguments[count] = type.ptr();
+  PyObject* made = nb::detail::vectorcall_method(names().new_empty, arguments.data(), count,
+                                                 is_own ? nullptr : keywords);
   if (made == nullptr) throw nb::python_error();
   return nb::steal(made);
 }

@@ -1,4 +1,5 @@
 // Kernel windows, and the maps that a family finds or builds.
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -45,7 +46,15 @@ template <class Find> Map find(const Sites& sites, Find&& find_or_build) {
           sites.family};
 }
 
+/// What each layer asks for again in each pass. A map that is there needs neither a stream nor
+/// memory: whatever reads it waits for its home.
 Map submanifold(const Sites& sites, const KernelWindow& window) {
+  const MapCache::Key key{MapCache::Kind::submanifold, sites.set, nullptr, window};
+  const KernelMapPtr known = sites.family->locked(true, [&](const MapCache& maps) {
+    const auto entry = std::ranges::find(maps.entries(), key, &MapCache::Entry::key);
+    return entry == maps.entries().end() ? nullptr : entry->map;
+  });
+  if (known != nullptr) return {known, sites.family};
   return find(sites, [&](MapCache& maps) { return maps.submanifold(sites.set, window); });
 }
 

@@ -87,8 +87,7 @@ nb::tuple tune(nb::handle run, int scans, const std::string& device, std::option
 }
 
 std::int64_t load(const std::string& file) {
-  (void)tune::read_plan_table(file);   // what is no table is refused before a store that is off
-  const tune::Merge merge = tune::process_plans().import_from(file);
+  const tune::Merge merge = tune::process_plans().merge(read_plans(file));
   return merge.added + merge.replaced;
 }
 

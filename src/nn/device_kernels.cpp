@@ -23,14 +23,15 @@ namespace pumice::nn {
 namespace {
 
 /// Rows are no matter.
-ConvolutionProblem problem_of(const LayerShape& layer, DType type, Direction direction) {
+ConvolutionProblem problem_of(const LayerShape& layer, ElementType type, Direction direction) {
   const bool is_backward = direction == Direction::input_gradient;
   return {.direction = direction,
           .offsets = layer.offsets,
           .in_channels = is_backward ? layer.out_channels : layer.in_channels,
           .out_channels = is_backward ? layer.in_channels : layer.out_channels,
           .groups = layer.groups,
-          .dtype = type,
+          .dtype = stored_as(type),
+          .numerics = {.tf32 = type == ElementType::tf32},
           .identity = !layer.has_map,
           .second_channels = layer.second_channels,
           .shortcut_channels = layer.shortcut_channels,
@@ -39,14 +40,14 @@ ConvolutionProblem problem_of(const LayerShape& layer, DType type, Direction dir
 
 /// Of inputs in several tensors there is a kernel where one reads them all; else layers of one
 /// input each do it.
-std::vector<cuda::PlannedKernel> kernels_of_inputs(const LayerShape& layer, DType type,
+std::vector<cuda::PlannedKernel> kernels_of_inputs(const LayerShape& layer, ElementType type,
                                                    std::uint32_t architecture) {
   const ConvolutionProblem problem = problem_of(layer, type, Direction::forward);
   if (!can_fuse_inputs(problem, usual_target(architecture), Dataflow::implicit_gemm)) return {};
   return cuda::kernels_for(problem, architecture);
 }
 
-std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, DType type,
+std::vector<cuda::PlannedKernel> kernels_of(const LayerShape& layer, ElementType type,
                                             std::uint32_t architecture) {
   if (layer.has_more_inputs()) return kernels_of_inputs(layer, type, architecture);
   std::vector<cuda::PlannedKernel> kernels;
@@ -157,25 +158,25 @@ void DeviceKernels::add_shared() {
   }
 }
 
-void DeviceKernels::add(const LayerShape& layer, std::span<const DType> types) {
-  for (const DType type : types) {
+void DeviceKernels::add(const LayerShape& layer, std::span<const ElementType> types) {
+  for (const ElementType type : types) {
     for (const cuda::PlannedKernel& kernel : kernels_of(layer, type, architecture_))
       add(kernel);
   }
 }
 
-void DeviceKernels::add(const Module& network, std::span<const DType> types) {
+void DeviceKernels::add(const Module& network, std::span<const ElementType> types) {
   for (const LayerShape& layer : layers_of(network))
     add(layer, types);
 }
 
-void DeviceKernels::add_common(std::span<const DType> types) {
+void DeviceKernels::add_common(std::span<const ElementType> types) {
   for (const LayerShape& layer : common_layers())
     add(layer, types);
 }
 
 void DeviceKernels::add(std::int64_t in_channels, std::int64_t out_channels,
-                        std::span<const DType> types) {
+                        std::span<const ElementType> types) {
   for (const std::int64_t offsets : {27, 8, 1}) {
     add({.in_channels = in_channels,
          .out_channels = out_channels,
@@ -207,9 +208,16 @@ void DeviceKernels::add_tables() {
     add(cuda::planned(spec));
 }
 
-std::span<const DType> device_types() {
-  static constexpr std::array kTypes{DType::f32, DType::f16, DType::bf16};
+std::span<const ElementType> product_types() {
+  static constexpr std::array kTypes{ElementType::f32, ElementType::tf32, ElementType::f16,
+                                     ElementType::bf16};
   return kTypes;
+}
+
+DType stored_as(ElementType type) {
+  return type == ElementType::f16    ? DType::f16
+         : type == ElementType::bf16 ? DType::bf16
+                                     : DType::f32;
 }
 
 }   // namespace pumice::nn

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <pumice/shared/tile_spec.h>
 #include <pumice/core/dtype.hpp>
 #include <pumice/nn/module.hpp>
 #include <pumice/plan/store.hpp>
@@ -39,14 +40,15 @@ class DeviceKernels {
 
   /// Sets, maps, operators, and what goes with products of any channels.
   void add_shared();
-  /// Forward pass and training step of a network's layers, in these types, for any number of rows.
-  void add(const Module& network, std::span<const DType> types);
+  /// Forward pass and training step of a network's layers, multiplied in these types, for any
+  /// number of rows.
+  void add(const Module& network, std::span<const ElementType> types);
   /// Of the networks that an installation carries kernels for: MinkUNet42 in both tables of widths
   /// and at half the first, CenterPoint and SECOND, for 4 and 5 channels of input.
-  void add_common(std::span<const DType> types);
+  void add_common(std::span<const ElementType> types);
   /// The same of a convolution with a kernel of 3×3×3, with one of 2×2×2 and stride 2, of its
   /// inverse, of one of 1×1×1, and of a linear layer.
-  void add(std::int64_t in_channels, std::int64_t out_channels, std::span<const DType> types);
+  void add(std::int64_t in_channels, std::int64_t out_channels, std::span<const ElementType> types);
   /// What measured plans ask for, as far as they are of this architecture. UserError where a text
   /// in them is no problem or no plan.
   void add(const std::vector<tune::StoredPlan>& plans);
@@ -56,14 +58,17 @@ class DeviceKernels {
   const std::vector<cuda::PlannedKernel>& all() const { return kernels_; }
 
  private:
-  void add(const LayerShape& layer, std::span<const DType> types);
+  void add(const LayerShape& layer, std::span<const ElementType> types);
   void add(const cuda::PlannedKernel& kernel);
 
   std::uint32_t architecture_;
   std::vector<cuda::PlannedKernel> kernels_;
 };
 
-/// The types that networks run in on a device.
-std::span<const DType> device_types();
+/// The types that networks are multiplied in on a device. tf32 is how f32 is multiplied where a
+/// context, or PyTorch's `set_float32_matmul_precision`, allows it.
+std::span<const ElementType> product_types();
+/// What tensors of a product type are stored as: f32 for tf32.
+DType stored_as(ElementType type);
 
 }   // namespace pumice::nn

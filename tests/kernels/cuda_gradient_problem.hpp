@@ -51,12 +51,13 @@ class CudaGradientProblem {
     Buffer<float> slots;
   };
 
-  Prepared prepare(const GradientSpec& spec) {
+  /// `blocks` along x share the pairs; 0: as many as run at a time.
+  Prepared prepare(const GradientSpec& spec, std::int64_t blocks = 0) {
     Prepared run;
     run.spec = spec;
     const auto offsets = static_cast<std::int32_t>(map_.offsets);
-    const std::int64_t blocks =
-        cuda::gradient_blocks(spec, cuda_device_info(stream_.device.index).multiprocessors);
+    if (blocks == 0)
+      blocks = cuda::gradient_blocks(spec, cuda_device_info(stream_.device.index).multiprocessors);
     run.kernel = jit::load(stream_.device, {cuda::gradient_name(spec), cuda::gradient_source(spec)})
                      .kernel(cuda::kGradientKernel);
     run.shape = {.blocks = blocks,

@@ -252,7 +252,7 @@ TEST(SparsePlanBook, is_kept_in_the_store_beside_convolutions) {
   // Out to a table, into another store, and found there.
   EXPECT_EQ(store.export_to(folder.path() / "plans.json"), 2);
   tune::PlanStore other({.database = folder.path() / "other.sqlite"});
-  EXPECT_EQ(other.import_from(folder.path() / "plans.json").added, 2);
+  EXPECT_EQ(other.merge(tune::read_plan_table(folder.path() / "plans.json")).added, 2);
   const auto found = other.find(key_of(some_product(12'000), cpu()));
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(name_of_plan(*found), other_plan()->name());

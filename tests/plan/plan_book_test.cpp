@@ -70,6 +70,23 @@ TEST(PlanBookTest, of_a_table_has_what_was_written_into_it) {
   EXPECT_NE(choose(some_layer(), here())->reason.find("0.5 times"), std::string::npos);
 }
 
+TEST(PlanBookTest, tables_are_read_unless_a_plan_of_this_version_is_none) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "table.json";
+  std::vector<tune::StoredPlan> plans{stored_for(some_layer(), *other_plan()),
+                                      stored_for(some_layer(), *other_plan())};
+  tune::write_plan_table(file, plans);
+  EXPECT_EQ(read_plans(file), plans);
+  plans[1].record.plan = R"({"dataflow":"nope"})";
+  tune::write_plan_table(file, plans);
+  const std::string said = message_of([&] { read_plans(file); });
+  EXPECT_NE(said.find("table.json: plan 2: "), std::string::npos) << said;
+  EXPECT_NE(said.find("dataflow"), std::string::npos) << said;
+  plans[1].key.version = "another";   // which may have had such a dataflow
+  tune::write_plan_table(file, plans);
+  EXPECT_EQ(read_plans(file), plans);
+}
+
 TEST(PlanBookTest, of_a_table_refuses_a_plan_that_does_not_fit_when_it_is_asked_for) {
   ConvolutionPlan split = *other_plan();
   split.splits = 9;

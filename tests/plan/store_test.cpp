@@ -120,14 +120,14 @@ TEST_F(PlanStoreTest, TheGenerationChangesWithTheAnswersAndOnlyThen) {
   EXPECT_FALSE(changed());
   store.export_to(folder_ / "table.json");
   EXPECT_FALSE(changed());
-  store.import_from(folder_ / "table.json");   // nothing new
+  store.merge(read_plan_table(folder_ / "table.json"));   // nothing new
   EXPECT_FALSE(changed());
   EXPECT_EQ(store.erase_other_versions("0.1.0"), 0);
   EXPECT_FALSE(changed());
   EXPECT_EQ(store.erase_other_versions("0.2.0"), 1);
   EXPECT_TRUE(changed());
   EXPECT_EQ(plan_in(store, key_of("p")), "none");
-  store.import_from(folder_ / "table.json");
+  store.merge(read_plan_table(folder_ / "table.json"));
   EXPECT_TRUE(changed());
   store.refresh();
   EXPECT_TRUE(changed());
@@ -159,7 +159,7 @@ TEST_F(PlanStoreTest, MergingIsTheSameInAnyOrder) {
     PlanStore store(named(target));
     Merge sum;
     for (const fs::path& table : tables) {
-      const Merge merge = store.import_from(table);
+      const Merge merge = store.merge(read_plan_table(table));
       sum.added += merge.added;
       sum.replaced += merge.replaced;
       sum.outdated += merge.outdated;
@@ -172,7 +172,7 @@ TEST_F(PlanStoreTest, MergingIsTheSameInAnyOrder) {
   } while (std::next_permutation(tables.begin(), tables.end()));
 }
 
-TEST_F(PlanStoreTest, ImportTakesAllOfATableOrNothing) {
+TEST_F(PlanStoreTest, MergeTakesAllOfATableOrNothing) {
   PlanStore store(named(file_));
   store.put(key_of("p"), record_of("plan"));
   store.put(key_of("q"), record_of("plan"));
@@ -181,11 +181,17 @@ TEST_F(PlanStoreTest, ImportTakesAllOfATableOrNothing) {
   std::string text{std::istreambuf_iterator<char>(good), {}};
   text.replace(text.rfind("\"samples\":40"), 12, "\"samples\":\"\"");   // of the second
   std::ofstream(folder_ / "bad.json") << text;
-  PlanStore other(named(folder_ / "other"));
   EXPECT_NE(message_of([&] {
-              other.import_from(folder_ / "bad.json");
+              read_plan_table(folder_ / "bad.json");
             }).find("bad.json: plan 2: samples is not a whole number"),
             std::string::npos);
+  std::vector<StoredPlan> plans = read_plan_table(folder_ / "good.json");
+  plans[1].record.samples = -1;
+  PlanStore other(named(folder_ / "other"));
+  EXPECT_NE(message_of([&] { other.merge(plans); }).find("samples = -1"), std::string::npos);
+  plans[1].record.samples = 1;
+  plans[1].key.problem.clear();
+  EXPECT_NE(message_of([&] { other.merge(plans); }).find("problem is empty"), std::string::npos);
   EXPECT_TRUE(other.list().empty());
 }
 
@@ -200,7 +206,7 @@ TEST_F(PlanStoreTest, PlansOfTheFutureAreSkippedAndRefused) {
          "operation": "o", "direction": "f", "problem": "p", "rows_bucket": 3,
          "density_bucket": null, "plan": "x", "tuned_s": 1, "untuned_s": 2, "confidence": 0.9,
          "samples": 3, "measured": "2199-01-01T00:00:00.000Z"}]})";
-  EXPECT_EQ(store.import_from(folder_ / "future.json").skipped, 1);
+  EXPECT_EQ(store.merge(read_plan_table(folder_ / "future.json")).skipped, 1);
   EXPECT_TRUE(store.list().empty());
 }
 
@@ -250,8 +256,8 @@ TEST_F(PlanStoreTest, WithoutAPlaceNothingIsKeptAndNothingBreaks) {
   EXPECT_EQ(plan_in(store, key_of("p")), "none");
   EXPECT_TRUE(store.list().empty());
   EXPECT_NE(message_of([&] {
-              store.import_from(folder_ / "table.json");
-            }).find("name a file in PUMICE_PLANS"),
+              store.merge({{.key = key_of("p"), .record = record_of("plan")}});
+            }).find("no place to keep 1 plans; name a file in PUMICE_PLANS"),
             std::string::npos);
 }
 

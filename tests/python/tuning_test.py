@@ -163,6 +163,14 @@ assert not any(layer["is_stored"] for layer in pumice.candidates(model, x))
 tuning.save("plans.json")
 assert pumice.load_plans("plans.json") == len(tuning.layers)
 assert pumice.load_plans("plans.json") == 0
+text = open("plans.json").read()
+open("bad.json", "w").write(text.replace("fetch_on_demand", "nope").replace("implicit_gemm", "nope"))
+try:
+    pumice.load_plans("bad.json")
+except pumice.UserError as error:
+    assert "bad.json: plan 1: " in str(error), error
+else:
+    raise AssertionError("a plan that nobody can read was taken in")
 after = pumice.candidates(model, x)
 assert [layer["name"] for layer in after] == [layer.plan for layer in tuning.layers]
 assert all(layer["is_stored"] for layer in after)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +34,10 @@ bool is_of_sparse_product(const tune::PlanKey& key);
 
 /// What a stored plan is called. UserError where its text is no plan of its operation.
 std::string name_of_plan(const tune::StoredPlan& stored);
+
+/// The plans of a table (pumice/plan/store.hpp). UserError that names file and entry where it is
+/// none, and for a plan of this version that nobody could read.
+std::vector<tune::StoredPlan> read_plans(const std::filesystem::path& file);
 
 /// Whether a plan of this key was measured on such a machine, by this version.
 bool was_measured_for(const tune::PlanKey& key, const Target& target);

@@ -117,11 +117,12 @@ class PlanStore {
 
   /// The user's plans as JSON; returns how many. UserError where the file cannot be written.
   std::int64_t export_to(const std::filesystem::path& file);
-  /// Takes in a table, all of it or nothing. UserError where it is none, or cannot be stored.
-  Merge import_from(const std::filesystem::path& file);
+  /// Takes in the plans of a table, all of them or none. UserError for a key or a record that no
+  /// table has, and where they cannot be stored.
+  Merge merge(const std::vector<StoredPlan>& plans);
 
-  /// Changes whenever this store's answers may: after `put`, `import_from`, `erase_other_versions`
-  /// and `refresh`. Who keeps answers keeps this number with them.
+  /// Changes whenever this store's answers may: after `put`, `merge`, `erase_other_versions` and
+  /// `refresh`. Who keeps answers keeps this number with them.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   /// Answers are remembered in memory; what other processes stored since then is seen after this.
   void refresh();

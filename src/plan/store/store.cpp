@@ -34,6 +34,11 @@ void expect_key(const PlanKey& key) {
   PUMICE_EXPECTS(problem.empty(), "key of a plan: ", problem);
 }
 
+void expect_record(const PlanRecord& record) {
+  const std::string problem = problem_of(record);
+  PUMICE_EXPECTS(problem.empty(), "record of a plan: ", problem);
+}
+
 struct ByKey {
   bool operator()(const PlanKey& a, const PlanKey& b) const { return comes_before(a, b); }
 };
@@ -163,10 +168,10 @@ Put PlanStore::put_all(const std::vector<StoredPlan>& plans) {
   for (StoredPlan& plan : dated) {
     expect_key(plan.key);
     if (plan.record.measured_ms == 0) plan.record.measured_ms = now_ms();
-    std::string problem = problem_of(plan.record);
-    if (problem.empty() && plan.record.measured_ms > far_future_ms())
-      problem = "measured_ms is more than a day from now; give the time of the measurement, or 0";
-    PUMICE_EXPECTS(problem.empty(), "record of a plan: ", problem);
+    expect_record(plan.record);
+    PUMICE_EXPECTS(plan.record.measured_ms <= far_future_ms(),
+                   "record of a plan: measured_ms is more than a day from now; give the time of "
+                   "the measurement, or 0");
   }
   const std::lock_guard lock(database_mutex());
   const Put done = content_->or_warn(places_.database, "stored", Put::not_written, [&] {
@@ -220,10 +225,13 @@ std::int64_t PlanStore::export_to(const fs::path& file) {
   return static_cast<std::int64_t>(plans.size());
 }
 
-Merge PlanStore::import_from(const fs::path& file) {
-  PUMICE_EXPECTS(!places_.database.empty(), printable_path(file),
-                 ": there is no place to keep plans; name a file in PUMICE_PLANS");
-  const std::vector<StoredPlan> plans = read_plan_table(file);
+Merge PlanStore::merge(const std::vector<StoredPlan>& plans) {
+  PUMICE_EXPECTS(!places_.database.empty(), "there is no place to keep ", plans.size(),
+                 " plans; name a file in PUMICE_PLANS");
+  for (const StoredPlan& plan : plans) {
+    expect_key(plan.key);
+    expect_record(plan.record);
+  }
   const std::lock_guard lock(database_mutex());
   const Merge merge = or_raise(places_.database, [&] { return content_->database.merge(plans); });
   if (merge.added + merge.replaced > 0) refresh();
