@@ -168,7 +168,7 @@ def train(layer: type, edges: Edges, known: Known, options: argparse.Namespace, 
             took = time.monotonic() - start
             curves.append((name, step, loss.item(), found, took))
             print(f"{name}, step {step}: loss {loss.item():.3f}, validation MRR {found:.4f}, {took:.1f} s{'':24}", flush=True)
-            if found > best:
+            if found > best or not weights:  # a rate that is too high makes no numbers
                 best, weights = found, copy.deepcopy(network.state_dict())
         if sys.stdout.isatty() and step < options.steps:
             full = 24 * step // options.steps
@@ -198,7 +198,11 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     add("--layers", choices=list(LAYERS), nargs="+", default=["pumice", "pyg"])
     add("--curves", help="a CSV file: name, step, loss, MRR of validation, seconds")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    for name in ("steps", "every", "seeds", "validated"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} {getattr(options, name)}: give 1 or more")
+    return options
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -43,8 +43,12 @@ class LayerCall:
         self.module = module
         self.arguments = arguments
         self.result: Any = None
-        features = _features(arguments[0])
-        self.rows_in, self.channels_in = features.shape[0], features.shape[-1]
+        features = _features(arguments[0]) if arguments else None
+        if isinstance(features, torch.Tensor):  # numbers of nodes are one for each
+            self.rows_in, self.channels_in = features.shape[0], features.shape[-1] if features.dim() > 1 else 0
+        else:  # nodes that have none, for each of which the layer has a row
+            self.rows_in, self.channels_in = getattr(module, "in_channels_l", 0), 0
+            features = next(module.parameters(), torch.empty(0))
         self.dtype = features.dtype
         self.plan = ("", "")  # name and reason
         self.map_ms = _find_map(module, arguments) if isinstance(module, Convolution) else 0.0
@@ -143,7 +147,7 @@ def _wait(features: torch.Tensor) -> None:
         torch.cuda.synchronize(features.device)
 
 
-def _features(value: Any) -> torch.Tensor:
+def _features(value: Any) -> Any:
     if isinstance(value, dict) and value:
         value = next(iter(value.values()))  # of the first type of nodes
     if isinstance(value, (tuple, list)) and value:

@@ -16,6 +16,9 @@ from .tensor import SparseTensor
 from .typed_graph import TypedGraph
 
 
+_WHOLE = (torch.int32, torch.int64)
+
+
 def is_input(x: Any) -> bool:
     """Whether `x` is a sparse tensor, or has tensors of positions and features, as a `models.PointTensor`."""
     return isinstance(x, SparseTensor) or (
@@ -24,50 +27,67 @@ def is_input(x: Any) -> bool:
 
 
 def is_graph_input(x: Any) -> bool:
-    """Whether `x` is what a network of graph layers is called with: a tuple of features, or of those of both sides,
-    and a graph or edges that they belong to; anything may follow."""
-    return (
-        isinstance(x, (tuple, list))
-        and len(x) > 1
-        and _first_tensor(x[0]) is not None
-        and (isinstance(x[1], (Graph, TypedGraph)) or _are_edges(x[1]))
-    )
+    """Whether `x` is what a network of graph layers is called with: a graph, or a tuple of what nodes have and of a graph
+    or edges that join them; anything may follow."""
+    if isinstance(x, (tuple, list)):
+        return len(x) > 1 and _are_nodes(x[0]) and _joins(x[1])
+    return isinstance(x, (Graph, TypedGraph))
 
 
-def _are_edges(value: Any) -> bool:
-    return (
-        isinstance(value, torch.Tensor)
-        and value.dim() == 2
-        and value.shape[0] == 2
-        and value.dtype in (torch.int32, torch.int64)
-    )
+def _are_nodes(value: Any) -> bool:
+    """What one side has, or each of two, or each type of nodes."""
+    if isinstance(value, dict):
+        return bool(value) and all(_is_side(of_type) for of_type in value.values())
+    if isinstance(value, (tuple, list)):
+        return bool(value) and all(_is_side(side) for side in value)
+    return _is_side(value)
 
 
-def _first_tensor(value: Any) -> torch.Tensor | None:
-    """The features, or those of the first side; of the other side there may be none."""
-    if isinstance(value, (tuple, list)) and value:
-        if any(side is not None and _first_tensor(side) is None for side in value[1:]):
-            return None
-        value = value[0]
-    is_rows = isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim() >= 2
-    return value if is_rows else None
+def _is_side(value: Any) -> bool:
+    """Features, numbers of nodes, or None for nodes that have neither."""
+    if not isinstance(value, torch.Tensor):
+        return value is None
+    return value.dim() >= 2 if value.is_floating_point() else value.dim() == 1 and value.dtype in _WHOLE
 
 
-def features_of(x: Any) -> torch.Tensor:
-    """The features of an input of either kind."""
-    return _first_tensor(x[0]) if is_graph_input(x) else x.features
+def _joins(value: Any) -> bool:
+    """A graph, edges, or those of each type."""
+    if isinstance(value, dict):
+        return bool(value) and all(not isinstance(edges, dict) and _joins(edges) for edges in value.values())
+    if isinstance(value, torch.Tensor):
+        return value.dim() == 2 and value.shape[0] == 2 and value.dtype in _WHOLE
+    return isinstance(value, (Graph, TypedGraph))
+
+
+def device_of(x: Any) -> torch.device:
+    """Where an input of either kind is."""
+    return x.features.device if is_input(x) else next(_devices(x))
+
+
+def _devices(value: Any) -> Iterator[torch.device]:
+    if isinstance(value, (torch.Tensor, Graph, TypedGraph)):
+        yield value.device
+    elif isinstance(value, (tuple, list, dict)):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _devices(one)
 
 
 def called(model: torch.nn.Module, x: Any) -> Any:
     """What the model makes of a fresh input."""
     x = fresh(x)
-    return model(*x) if is_graph_input(x) else model(x)
+    return model(*x) if isinstance(x, tuple) and not is_input(x) else model(x)
 
 
 def _input_in_place_of(x: Any) -> str:
     if isinstance(x, torch.nn.Module):
         return "give the network first, then its input"
-    return "give one of its items" if isinstance(x, (list, tuple)) else sparse_from(x)
+    if isinstance(x, dict) and x:
+        return "give edges too, as (x_dict, edge_index_dict)"
+    if isinstance(x, (list, tuple)):
+        of_nodes = len(x) > 0 and not is_input(x[0]) and _are_nodes(x[0])
+        return "give a graph or edge_index, int64 [2, E], after what the nodes have" if of_nodes else "give one of its items"
+    made = sparse_from(x)
+    return f"{made}, or give (features, edge_index)" if isinstance(x, torch.Tensor) else made
 
 
 def check_model(model: Any) -> None:
@@ -77,18 +97,18 @@ def check_model(model: Any) -> None:
 
 
 def check_input(name: str, x: Any) -> None:
-    """Raises UserError for what is no input of a sparse network."""
+    """Raises UserError for what is no input of a network of sparse tensors or of graph layers."""
     if not is_input(x) and not is_graph_input(x):
         raise _C.UserError(
-            f"{name} takes a sparse tensor or a PointTensor, and got {kind_of(x)}: "
-            + _input_in_place_of(x)
+            f"{name} takes a sparse tensor, a PointTensor, or what graph layers take, (features, graph or edge_index, …), "
+            f"and got {kind_of(x)}: {_input_in_place_of(x)}"
         )
 
 
 def fresh(x: Any) -> Any:
     """`x` without the maps that earlier calls have made. Graphs stay as they are, with what they keep."""
     if is_graph_input(x):
-        return tuple(_detached(value) for value in x)
+        return _detached(x)
     if not isinstance(x, SparseTensor):
         return type(x)(x.positions, x.features.detach())
     coords = Coordinates(
@@ -100,6 +120,8 @@ def fresh(x: Any) -> Any:
 def _detached(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.is_floating_point():
         return value.detach()
+    if isinstance(value, dict):
+        return {name: _detached(one) for name, one in value.items()}
     return tuple(_detached(one) for one in value) if isinstance(value, (tuple, list)) else value
 
 

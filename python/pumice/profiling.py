@@ -12,7 +12,7 @@ import torch
 from . import _C
 from .layer_calls import LayerCall, PairCounter, is_graph_layer
 from .nn.convolution import Convolution
-from .passes import as_it_was, called, check_input, check_model, features_of
+from .passes import as_it_was, called, check_input, check_model, device_of
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -132,7 +132,8 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
     Args:
         model: a network of sparse tensors or of graph layers, in the mode that is of interest.
         x: a sparse tensor, or `models.PointTensor`; of graph layers a tuple (features, graph or edge_index, …), which
-            is all that `model` is called with.
+            is all that `model` is called with, with numbers of nodes, None or dictionaries where its layers take them;
+            or a graph.
         measure: whether to time every candidate, on numbers of its own.
     Returns:
         A list of dictionaries (problem, rows, calls, name and plan of what runs, reason, is_stored, and candidates:
@@ -150,7 +151,7 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
     check_input("candidates", x)
     check_model(model)
     with as_it_was(model):
-        found = _C.explain_network(lambda scan: called(model, x), str(features_of(x).device), measure)
+        found = _C.explain_network(lambda scan: called(model, x), str(device_of(x)), measure)
     return Candidates(*found)
 
 
@@ -169,7 +170,8 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
         model: a network of sparse tensors, or of graph layers, each of which is a layer with all that is in it and
             has a plan for each of its products.
         x: a sparse tensor, or `models.PointTensor`; of graph layers a tuple (features, graph or edge_index, …), which
-            is all that `model` is called with.
+            is all that `model` is called with, with numbers of nodes, None or dictionaries where its layers take them;
+            or a graph.
     Returns:
         A list of layers in the order of their calls, which prints as a table; `by_kind()` sums it up,
         `sorted_by("ms")` puts the slowest first.
@@ -206,9 +208,9 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
             handle.remove()
         for name, value in model.named_buffers():
             value.copy_(buffers[name])
-    features = features_of(x)
-    if features.is_cuda:
-        torch.cuda.synchronize(features.device)
+    device = device_of(x)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     counter = PairCounter()
     return Explanation(_layer(call, counter) for call in calls if call.result is not None)
 

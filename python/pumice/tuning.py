@@ -14,7 +14,7 @@ import torch
 
 from . import _C
 from ._checks import check_path, kind_of, takes, whole_number
-from .passes import as_it_was, called, check_input, check_model, features_of, is_graph_input, is_input
+from .passes import as_it_was, called, check_input, check_model, device_of, is_graph_input, is_input
 
 
 @dataclasses.dataclass
@@ -144,7 +144,7 @@ def tune(
         model: a network of sparse tensors, or of graph layers.
         loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; of graph layers tuples
             (features, graph or edge_index, …), which are all that `model` is called with, or ((features, graph), …)
-            where an item has more than that. The first `scans` are used.
+            where an item has more than that; in place of features whatever its layers take. The first `scans` are used.
         loss: a scalar from the output and the item of the loader.
         budget_s: seconds that measuring may take; what was found until then counts. None: 60 on a GPU, 300 on a
             CPU.
@@ -189,7 +189,7 @@ def tune(
             parameter.grad = None
 
     with as_it_was(model):
-        return tune_passes(run, len(items), features_of(inputs[0]).device, budget_s, store, progress)
+        return tune_passes(run, len(items), device_of(inputs[0]), budget_s, store, progress)
 
 
 def tune_passes(

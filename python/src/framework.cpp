@@ -173,7 +173,7 @@ Call::~Call() {
 
 Tensor FrameworkResults::make(const Shape& shape, DType dtype, StreamView stream) {
   PUMICE_ENSURES(like_.is_valid(), "a call without a tensor has results");
-  const nb::gil_scoped_acquire gil;
+  const GilTaken gil;
   Tensor made = hold(new_empty(like_, shape, dtype), shape, dtype, stream);
   if (stream.device.kind == DeviceKind::cpu)
     prefer_huge_pages(made.raw(), static_cast<std::size_t>(shape.elements()) * size_of(dtype));

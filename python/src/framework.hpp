@@ -11,6 +11,7 @@
 #include <pumice/core/allocator.hpp>
 #include <pumice/core/results.hpp>
 
+#include "gil.hpp"
 #include "tensor_look.hpp"
 
 namespace pumice::python {
@@ -93,7 +94,7 @@ class Call {
   /// away costs more than the work.)
   template <class Work> auto run(Work&& work) const {
     if (!on_cpu()) return work();
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     return work();
   }
   /// A result as a tensor of the framework: the one that `results` made it as, else one that shares

@@ -24,7 +24,7 @@ std::atomic<bool> closed = false;
 class FrameworkAllocator final : public Allocator {
  public:
   void* allocate(std::size_t bytes, StreamView stream) override {
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     if (!BlockCache::takes(bytes)) return allocate_raw(bytes, stream);
     if (is_capturing(stream)) {   // memory of a graph, which must not go to anything else
       void* data = allocate_raw(bytes, stream);
@@ -37,7 +37,7 @@ class FrameworkAllocator final : public Allocator {
 
   void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
     if (closed) return;
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     const bool was_captured = !captured_.empty() && captured_.erase(data) != 0;
     if (was_captured || !BlockCache::takes(bytes)) {
       free_raw(data);
@@ -49,7 +49,7 @@ class FrameworkAllocator final : public Allocator {
 
   /// Back to the framework.
   void release() {
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     for (void* data : kept_.release())
       free_raw(data);
   }

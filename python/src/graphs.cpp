@@ -23,7 +23,7 @@ std::shared_ptr<const Csr> GraphHandle::backwards(StreamView stream) const {
   const bool holds_gil = stream.device.kind != DeviceKind::cpu;   // as Call::run has it
   std::unique_lock lock(shared->mutex, std::try_to_lock);
   if (!lock.owns_lock() && holds_gil) {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     lock.lock();
   } else if (!lock.owns_lock()) {
     lock.lock();

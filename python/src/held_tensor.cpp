@@ -13,7 +13,7 @@ namespace pumice::python {
 
 HeldTensor::~HeldTensor() {
   if (framework_is_closed()) return;
-  const nb::gil_scoped_acquire gil;
+  const GilTaken gil;
   tensor_.dec_ref();
 }
 

@@ -85,7 +85,7 @@ void on_kernel_compiled(nb::handle listener) {
   PyObject* const call = nb::borrow(listener).release().ptr();
   pumice::on_kernel_compiled([call](const CompiledKernel& kernel) {
     if (Py_IsInitialized() == 0) return;
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     nb::borrow<nb::callable>(call)(kernel.source, kernel.architecture, kernel.milliseconds);
   });
 }
@@ -120,7 +120,7 @@ NB_MODULE(_C, module) {
       module, "wait",
       [](const std::string& device) {
         const Call call(pumice::parse_device(device));
-        const nb::gil_scoped_release released;
+        const GilReleased released;
         pumice::wait(call.stream());
       },
       "device"_a, "Waits for the current stream and raises what went wrong on it.");

@@ -136,6 +136,7 @@ nb::list recorded_plans() {
 }
 
 nb::list recorded_plans_of_all() {
+  (void)ran_sparse_plans();   // which nobody may ask for, as long as they are recorded
   nb::list result;
   for (const RanPlan& ran : ran_plans())
     result.append(nb::make_tuple(std::string(name_of(ran.direction)), Plan(ran.plan)));
@@ -261,8 +262,10 @@ void bind_plans(nb::module_& module) {
          "Whether to record the plans of this thread's convolutions; forgets earlier ones.");
   define(module, "recorded_plans", &recorded_plans,
          "[(name, reason)] of the forward convolutions since the last call.");
-  define(module, "recorded_plans_of_all", &recorded_plans_of_all,
-         "[(direction, plan)] of convolutions and gradients since the last call.");
+  define(
+      module, "recorded_plans_of_all", &recorded_plans_of_all,
+      "[(direction, plan)] of convolutions and gradients since the last call; forgets products of "
+      "sparse matrices.");
 }
 
 }   // namespace pumice::python

@@ -46,7 +46,7 @@ nb::dict voxelize_points(const Matrix& points, const Matrix& features,
       {static_cast<std::int64_t>(features.shape(0)), static_cast<std::int64_t>(features.shape(1))});
   const VoxelOptions options{.size = size, .range = range, .reduction = parse_reduction(reduction)};
   const Voxels voxels = [&] {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     return voxelize(cloud, values, options);
   }();
   nb::dict result;
@@ -88,7 +88,7 @@ nb::dict as_dict(const PointCloud& cloud) {
 
 nb::dict read(const std::filesystem::path& path, const std::string& layout) {
   const PointCloud cloud = [&] {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     return read_points(path, {.layout = layout});
   }();
   return as_dict(cloud);
@@ -98,7 +98,7 @@ nb::dict simulate_scan(std::uint64_t seed, const std::string& sensor, int sweeps
   const SimulationOptions options{
       .seed = seed, .sensor = SensorModel::named(sensor), .sweeps = sweeps};
   const PointCloud cloud = [&] {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     return simulate(options);
   }();
   return as_dict(cloud);

@@ -22,7 +22,7 @@ struct Family {
   template <class Work> auto locked(bool holds_gil, Work&& work) {
     std::unique_lock lock(mutex, std::try_to_lock);
     if (!lock.owns_lock() && holds_gil) {
-      const nb::gil_scoped_release released;
+      const GilReleased released;
       lock.lock();
     } else if (!lock.owns_lock()) {
       lock.lock();

@@ -29,7 +29,7 @@ class KeptTensors {
   explicit KeptTensors(nb::tuple tensors) : tensors_(tensors.release()) {}
   ~KeptTensors() {
     if (framework_is_closed()) return;
-    const nb::gil_scoped_acquire gil;
+    const GilTaken gil;
     tensors_.dec_ref();
   }
   KeptTensors(const KeptTensors&) = delete;

@@ -17,7 +17,7 @@ namespace {
 
 nb::dict read(const std::filesystem::path& folder, bool inverses, const std::string& part) {
   const TypedEdges edges = [&] {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     const TypedEdges read = read_typed_edges(folder, part);
     return inverses ? with_inverses(read) : read;
   }();

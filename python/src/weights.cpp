@@ -39,13 +39,13 @@ void write(const std::filesystem::path& path, const std::vector<Elements>& tenso
     elements.push_back(
         {name, {type, shape, bytes.size()}, reinterpret_cast<const std::byte*>(bytes.data())});
   }
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   write_stored_tensors(path, elements, metadata);
 }
 
 void write_bytes(const std::filesystem::path& path, const Bytes& bytes) {
   const std::span data(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
-  const nb::gil_scoped_release released;
+  const GilReleased released;
   AtomicFile file(path);
   file.write(data);
   file.commit();
@@ -104,7 +104,7 @@ void bind_weights(nb::module_& module) {
           "read",
           [](const SafetensorsFile& file, const std::string& name, const Room& out) {
             const std::span room(reinterpret_cast<std::byte*>(out.data()), out.size());
-            const nb::gil_scoped_release released;
+            const GilReleased released;
             file.read(name, room);
           },
           "name"_a, "out"_a, "Fills `out`, uint8 of as many bytes as the elements take.")

@@ -40,8 +40,11 @@ struct Arena {
   std::optional<tbb::global_control> limit{};
   tbb::task_arena arena;
 };
+/// Never destroyed: a thread that nobody waits for, as a daemon of Python, may be in a loop when
+/// the process ends.
 std::atomic<std::shared_ptr<Arena>>& current_arena() {
-  static std::atomic<std::shared_ptr<Arena>> arena{std::make_shared<Arena>(available())};
+  static auto& arena =
+      *new std::atomic<std::shared_ptr<Arena>>{std::make_shared<Arena>(available())};
   return arena;
 }
 

@@ -69,6 +69,7 @@ Decomposed copy_to(StreamView stream, const Decomposed& decomposed) {
   PartTable table;
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   if (is_single) table = cuda::part_table(runner, flat, decomposed.rows());
+  wait(stream);   // who makes a table has, but of blocks there is none
   return {std::move(lists), std::move(table)};
 }
 

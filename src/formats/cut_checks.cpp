@@ -32,10 +32,13 @@ void check_types(const CsrView& pattern, const formats::EdgeTypes& types, const 
                  ": copy_to brings one to the other");
 }
 
+void check_parts(std::span<const PartShape> shapes, const CsrView& pattern, const char* op) {
+  PUMICE_EXPECTS(!shapes.empty() || pattern.entries() == 0, op, ": no parts for ",
+                 pattern.entries(), " entries: give a shape for each part");
+}
+
 void check_padding(std::int64_t slots, const PartShape& shape, std::int64_t entries,
                    const char* op) {
-  /// A format that takes more positions for an entry is refused, above so many (half a gigabyte).
-  constexpr std::int64_t kMostPositionsOfEntry = 64;
   constexpr std::int64_t kFewPositions = std::int64_t{1} << 26;
   const std::int64_t most =
       std::max(kFewPositions, kMostPositionsOfEntry * std::max<std::int64_t>(entries, 1));

@@ -1,6 +1,9 @@
 // What is asked of a pattern and of the types of its entries before it is cut, wherever it lies.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include <pumice/core/device.hpp>
 #include <pumice/formats/decompositions.hpp>
 
@@ -13,7 +16,13 @@ void check_cuttable(const CsrView& pattern, StreamView stream, const char* op);
 /// UserError unless there are no types, or one for each entry where the pattern is.
 void check_types(const CsrView& pattern, const formats::EdgeTypes& types, const char* op);
 
-/// UserError for a part that would be nearly all padding.
+/// UserError where there are entries and no part for them.
+void check_parts(std::span<const PartShape> shapes, const CsrView& pattern, const char* op);
+
+/// A format that takes more positions for an entry is nearly all padding.
+inline constexpr std::int64_t kMostPositionsOfEntry = 64;
+
+/// UserError for a part that would be nearly all padding, above half a gigabyte of positions.
 void check_padding(std::int64_t slots, const PartShape& shape, std::int64_t entries,
                    const char* op);
 

@@ -202,6 +202,7 @@ Decomposed decompose(const CsrView& pattern, std::span<const PartShape> shapes,
                      const EdgeTypes& types) {
   constexpr const char* kOp = "decompose";
   check_cuttable(pattern, {}, kOp);
+  check_parts(shapes, pattern, kOp);
   cpu::Assignment assignment{.part = Buffer<std::int32_t>(pattern.entries()),
                              .type = cpu::types_by_place(pattern, types, kOp),
                              .types = types.type.defined() ? types.count : 0};
@@ -229,6 +230,7 @@ Decomposed decompose(const CsrView& pattern, std::span<const PartShape> shapes,
                  kOp, ": parts are ", name_of(part_of.dtype()), ' ', to_string(part_of.shape()),
                  " on ", to_string(part_of.device()), ": give i64 [", pattern.entries(),
                  "], one for each entry, where the pattern is");
+  check_parts(shapes, pattern, kOp);   // before any number is called none of them
   if (stream.device.kind == DeviceKind::cpu) {
     const std::span<const std::int64_t> part = part_of.span<std::int64_t>();
     return decompose(

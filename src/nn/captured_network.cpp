@@ -195,7 +195,7 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   Context context = context_of(options_);
   std::vector<OperatorCall> calls;
   {
-    const std::unique_ptr<CallRecorder> recorder = CallRecorder::if_none();
+    const std::unique_ptr<CallRecorder> recorder = CallRecorder::of_maps_if_none();
     (void)network_->forward(x, context);   // compiles kernels and packs weights, too
     if (recorder != nullptr) calls = recorder->take();
   }   // or it would keep the maps of the runs below

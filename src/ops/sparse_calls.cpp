@@ -55,9 +55,12 @@ SparsePlanPtr plan_of(const SparseProblem& problem, const CsrView& pattern, Stre
     plan = SparsePlanPtr(SparsePlanPtr(), given);   // which owns nothing
   } else {
     plan = choose(problem, target);
+    // What was measured may have been of a pattern with other rows, of as many entries.
+    if (plan->format != SparseFormat::csr) plan = choose(with_lengths(problem, pattern), target);
     if (logging(LogTopic::plan))
       log(LogTopic::plan, explain(with_lengths(problem, pattern), target, *plan));
-    if (records_calls()) note_sparse_call(with_lengths(problem, pattern), plan, pattern, stream);
+    if (records_sparse_calls())
+      note_sparse_call(with_lengths(problem, pattern), plan, pattern, stream);
   }
   PlanRecord::add(problem, *plan);
   return plan;

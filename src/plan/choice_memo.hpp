@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 
 #include <pumice/plan/choose.hpp>
@@ -16,6 +17,7 @@ struct ChoiceKey {
   std::uint32_t architecture;
   std::int32_t multiprocessors;
   std::optional<Dataflow> wanted;
+  std::string device{};   // its name, of what was measured there; rules go by the numbers
 
   friend bool operator==(const ChoiceKey&, const ChoiceKey&) = default;
 };

@@ -3,7 +3,14 @@
 #include <pumice/plan/choose_sparse.hpp>
 
 #include <memory>
+#include <string>
+#include <utility>
 
+#include <pumice/shared/pattern_ref.h>
+
+#include <fmt/format.h>
+
+#include "formats/cut_checks.hpp"
 #include "plan/measured_choices.hpp"
 #include "plan/space/entry_schedules.hpp"
 
@@ -30,6 +37,21 @@ SparsePlanPtr cpu_plan(const char* reason) {
   return SparsePlanPtr(SparsePlanPtr(), made);
 }
 
+/// What a plan that was measured for another pattern, of about as many rows and entries, cannot do
+/// with this one; empty: nothing.
+std::string why_unsuited(const SparsePlan& plan, const SparseProblem& problem) {
+  if (plan.format == SparseFormat::ell && problem.lengths != nullptr) {
+    const std::int64_t lines = problem.lengths->lines(plan.width);
+    const std::int64_t most = kMostPositionsOfEntry * problem.entries / plan.width;
+    if (lines > most)
+      return fmt::format("{} lines of this pattern would be nearly all padding", lines);
+  }
+  const bool is_whole = plan.teams && plan.teams->part_teams == 0 && !problem.maps_entries();
+  if (is_whole && problem.entries > kMostWholeRow)
+    return fmt::format("rows of {} entries together are too long to stay whole", problem.entries);
+  return {};
+}
+
 }   // namespace
 
 SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target) {
@@ -44,8 +66,14 @@ SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target
 }
 
 SparsePlanPtr choose(const SparseProblem& problem, const Target& target) {
-  if (SparsePlanPtr measured = measured_choice(problem, target)) return measured;
-  return choose_by_rules(problem, target);
+  SparsePlanPtr measured = measured_choice(problem, target);
+  if (measured == nullptr) return choose_by_rules(problem, target);
+  const std::string why = why_unsuited(*measured, problem);
+  if (why.empty()) return measured;
+  SparsePlan ruled = *choose_by_rules(problem, target);
+  ruled.reason = fmt::format("{} was measured for another pattern, and {}; by the rules: {}",
+                             measured->name(), why, ruled.reason);
+  return std::make_shared<const SparsePlan>(std::move(ruled));
 }
 
 bool can_cut(const SparseProblem& problem, const Target& target) {

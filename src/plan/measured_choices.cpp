@@ -173,7 +173,7 @@ PlanKey key_of(const SparseProblem& problem, const Target& target) {
           .direction = std::string(name_of(problem.direction)),
           .problem = to_text(problem),
           .rows_bucket = tune::rows_bucket(problem.rows),
-          .density_bucket = tune::density_bucket(problem.entries_per_row())};
+          .density_bucket = density_bucket(problem)};
 }
 
 bool is_of_sparse_product(const PlanKey& key) {
@@ -280,7 +280,8 @@ PlanPtr measured_choice(const ConvolutionProblem& problem, const Target& target)
   if (target.name.empty()) return nullptr;
   const std::shared_ptr<Answers> answers = current().get();
   if (answers->are_none) return nullptr;
-  const ChoiceKey key = choice_key(in_buckets(problem), target);
+  ChoiceKey key = choice_key(in_buckets(problem), target);
+  key.device = target.name;
   if (std::optional<PlanPtr> known = answers->memo.find(key)) return *std::move(known);
   PlanPtr plan;
   if (answers->book != nullptr) {
@@ -298,12 +299,15 @@ SparsePlanPtr measured_choice(const SparseProblem& problem, const Target& target
   if (!answers->has_sparse) return nullptr;
   const SparseKey key = sparse_key(problem, target);
   if (std::optional<SparsePlanPtr> known = answers->sparse_memo.find(key)) return *std::move(known);
+  // The answer is for all problems of the key: whether their entries suit it, `choose` looks.
+  SparseProblem any = problem;
+  any.entries = 0;
   SparsePlanPtr plan;
   if (answers->book != nullptr) {
     plan = answers->book->find_sparse(key_of(problem, target));
-    if (plan != nullptr) check(*plan, problem, target);   // of another bucket, or from a table
+    if (plan != nullptr) check(*plan, any, target);   // of another bucket, or from a table
   } else if (const auto stored = stored_plan(problem, target)) {
-    plan = plan_in(*stored, problem, target, &parse_sparse_plan);
+    plan = plan_in(*stored, any, target, &parse_sparse_plan);
   }
   return answers->sparse_memo.keep(key, std::move(plan));
 }

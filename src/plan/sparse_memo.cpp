@@ -1,6 +1,7 @@
 // Keys by buckets, and the table.
 #include "plan/sparse_memo.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -8,10 +9,15 @@
 
 namespace pumice {
 
+int density_bucket(const SparseProblem& problem) {
+  constexpr double kMost = 5e8;   // what is denser is in the last bucket
+  return tune::density_bucket(std::min(problem.entries_per_row(), kMost));
+}
+
 SparseKey sparse_key(const SparseProblem& problem, const Target& target) {
-  SparseKey key{problem, target.kind, target.architecture, target.multiprocessors};
+  SparseKey key{problem, target.name};
   key.problem.rows = tune::rows_bucket(problem.rows);
-  key.problem.entries = tune::density_bucket(problem.entries_per_row());
+  key.problem.entries = density_bucket(problem);
   key.problem.columns = 0;
   key.problem.lengths = nullptr;
   return key;
@@ -25,8 +31,7 @@ std::size_t SparseMemo::Hash::operator()(const SparseKey& key) const {
                                      static_cast<std::uint64_t>(p.direction) << 8 |
                                      static_cast<std::uint64_t>(p.reduction) << 16 |
                                      static_cast<std::uint64_t>(p.dtype) << 24 |
-                                     static_cast<std::uint64_t>(p.weighted ? 1 : 0) << 32 |
-                                     static_cast<std::uint64_t>(key.kind) << 33};
+                                     static_cast<std::uint64_t>(p.weighted ? 1 : 0) << 32};
   std::uint64_t hash = 0;
   for (const std::uint64_t word : words) {
     hash = (hash ^ word) * 0x9E3779B97F4A7C15u;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 
 #include <pumice/plan/sparse_plan.hpp>
@@ -15,12 +16,13 @@ namespace pumice {
 /// A problem by its buckets: what a look-up depends on.
 struct SparseKey {
   SparseProblem problem;   // rows and entries are buckets, columns and lengths are left out
-  DeviceKind kind;
-  std::uint32_t architecture;
-  std::int32_t multiprocessors;
+  std::string device;      // its name: others of as many multiprocessors have plans of their own
 
   friend bool operator==(const SparseKey&, const SparseKey&) = default;
 };
+
+/// Of the entries of a row, however many there are.
+int density_bucket(const SparseProblem& problem);
 
 SparseKey sparse_key(const SparseProblem& problem, const Target& target);
 

@@ -35,7 +35,7 @@ std::string SparsePlan::name() const {
   std::string text = name_of_format();
   if (ranges) text += fmt::format("/ranges of {}/{} ahead", ranges->work, ranges->ahead);
   if (teams) {
-    text += "/" + teams->name();
+    text += fmt::format("/{}", teams->name());
     if (teams->units > 0) text += fmt::format("/runs of {}", teams->units);
     if (teams->part_teams > 0) text += fmt::format("/parts {}", teams->part_teams);
   }

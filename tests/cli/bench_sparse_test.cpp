@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "program.hpp"
+#include "small_matrix.hpp"
 #include "support/gpu.hpp"
 
 namespace pumice::test {
@@ -24,15 +24,8 @@ const Names kProducts{"spmm sum",
                       "sddmm, gradients of both sides"};
 const Names kRelational{"rgms", "rgms, gradients of features and weight"};
 
-class BenchSparseTest : public ProgramTest {
+class BenchSparseTest : public SmallMatrixTest {
  protected:
-  /// One row with five entries, two of them in one place; two empty rows.
-  std::string matrix() const {
-    write_text(path("m.mtx"),
-               "%%MatrixMarket matrix coordinate pattern general\n3 4 5\n"
-               "2 1\n2 3\n2 3\n2 2\n2 4\n");
-    return path("m.mtx");
-  }
   std::string folder() const {
     std::filesystem::create_directories(path("edges"));
     write_text(path("edges/edges.csv"), "0,0,1\n1,1,2\n2,0,0\n0,1,2\n");

@@ -3,22 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "program.hpp"
+#include "small_matrix.hpp"
 
 namespace pumice::test {
 namespace {
 
 using Json = nlohmann::json;
 
-class ExplainSparseTest : public ProgramTest {
- protected:
-  std::string matrix() const {
-    write_text(path("m.mtx"),
-               "%%MatrixMarket matrix coordinate pattern general\n3 4 5\n"
-               "2 1\n2 3\n2 3\n2 2\n2 4\n");
-    return path("m.mtx");
-  }
-};
+using ExplainSparseTest = SmallMatrixTest;
 
 TEST_F(ExplainSparseTest, says_what_was_chosen_and_why) {
   const Json found = run_json({"explain", "sparse", matrix(), "--channels", "8", "--training"});

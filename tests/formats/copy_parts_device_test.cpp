@@ -78,6 +78,20 @@ TEST(CopyPartsGpu, refuse_holes_that_have_a_column) {
             "read: give holes the column -1");
 }
 
+TEST(CopyPartsGpu, blocks_are_waited_for_too) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const PatternCase one = random_pattern(4, 6, 9, 1);
+  const Csr pattern = one.csr();
+  for (const Decomposed& parts :
+       {formats::bsr(pattern.view(), 2, 3), formats::ell(pattern.view(), 2)}) {
+    const Tensor wrong = copy_to(stream, i64({0, 5}));
+    const Csr made(2, 6, wrong, wrong);   // which the device finds out
+    EXPECT_EQ(message_of([&] { (void)copy_to(stream, parts); }),
+              "Csr: row[1] = 5 where there are 2: give numbers from 0 on");
+  }
+}
+
 TEST(CopyPartsGpu, validate_finds_what_is_wrong_there) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

@@ -88,14 +88,28 @@ TEST(DecompositionsGpu, refuse_what_does_not_fit) {
   const Tensor type_there = copy_to(stream, type);
   EXPECT_NE(message_of([&] {
               formats::csf(there.view(), {type_there.view(), 1}, stream);
-            }).find("csf: types"),
+            }).find("] = 1 where there are 1: give numbers from 0 on"),
             std::string::npos);
   const std::vector<PartShape> shapes{{}, {.width = 2}};
   const Tensor part = copy_to(stream, i64(std::vector<std::int64_t>(20, 2)));
   EXPECT_NE(message_of([&] {
               formats::decompose(there.view(), shapes, part, {}, stream);
-            }).find("decompose: parts"),
+            }).find("] = 2 where there are 2: give numbers from 0 on"),
             std::string::npos);
+  EXPECT_EQ(message_of([&] { formats::decompose(there.view(), {}, part, {}, stream); }),
+            "decompose: no parts for 20 entries: give a shape for each part");
+  EXPECT_NO_THROW(stream.wait()) << "nothing is left to be said";
+  EXPECT_EQ(message_of([&] {
+              formats::decompose(here.view(), std::span<const PartShape>(),
+                                 i64(std::vector<std::int64_t>(20, 0)));
+            }),
+            "decompose: no parts for 20 entries: give a shape for each part");
+  const Csr none_here(6, 8, i64({}), i64({}));
+  const Csr none = copy_to(stream, none_here.view());
+  const Tensor of_none = copy_to(stream, i64({}));
+  EXPECT_TRUE(formats::decompose(none.view(), std::span<const PartShape>(), of_none, {}, stream)
+                  .parts()
+                  .empty());
   const Csr few = random_pattern(3000, 3000, 3000, 2).csr();
   const Csr wide = copy_to(stream, few.view());
   EXPECT_NE(message_of([&] {

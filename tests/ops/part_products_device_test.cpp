@@ -1,6 +1,7 @@
 // Products over parts on a device beside loops over a list of entries in float64.
 // Covers ops/cuda/part_products, kernels/cuda/part_launch and part_source, formats/cuda/part_table.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -189,6 +190,40 @@ TEST(PartProductsGpu, pick_the_first_in_the_order_of_the_pattern) {
       EXPECT_TRUE(same_bits(copy_to_host(got.source, stream), expected.source));
       EXPECT_TRUE(same_bits(copy_to_host(got.output, stream), expected.output));
     }
+  }
+}
+
+/// A row without entries is +0 of every reduction; of a row of -0 the minimum is -0.
+TEST(PartProductsGpu, rows_without_entries_have_no_sign) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  PatternCase one = random_pattern(40, 30, 60, 9);
+  for (std::int64_t& row : one.row)
+    row = row / 2 * 2;
+  const Csr pattern = one.csr();
+  const Csr on_device = copy_to(stream, pattern.view());
+  const Tensor zero = Tensor::full({30, 8}, DType::f32, -0.0);
+  const Tensor x = copy_to(stream, zero);
+  const Tensor none = Tensor::full({40, 8}, DType::f32, 0.0);
+  for (const EntryReduction reduction : kReductions) {
+    const Tensor expected = spmm(pattern.view(), {}, zero, reduction).output;
+    const auto expect_signs = [&](const Tensor& there, const std::string& name) {
+      const Tensor got = copy_to_host(there, stream);
+      for (std::int64_t row = 0; row < 40; ++row) {
+        const bool is_empty = pattern.view().begin_of(row) == pattern.view().end_of(row);
+        for (std::int64_t c = row * 8; c < row * 8 + 8; ++c) {
+          if (is_empty || picks(reduction)) {
+            EXPECT_EQ(std::signbit(got.data<float>()[c]), !is_empty) << name << ", row " << row;
+          }
+        }
+      }
+    };
+    expect_signs(spmm(on_device.view(), {}, x, reduction).output, "rows");
+    for (const NamedFormat& format : every_format(pattern.view(), 3)) {
+      if (!is_of_single_entries(format.parts)) continue;
+      expect_signs(spmm(copy_to(stream, format.parts), {}, x, reduction).output, format.name);
+    }
+    EXPECT_EQ(same_bits(expected, none), !picks(reduction)) << "as the CPU has it";
   }
 }
 

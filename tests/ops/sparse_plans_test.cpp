@@ -1,6 +1,8 @@
 // Every candidate of a sparse product beside loops over a list of entries in float64, on the CPU,
 // and that what is given is what runs.
 // Covers sparse_calls, and the plans of spmm, sddmm and edge_scores.
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -161,6 +163,40 @@ TEST(SparsePlans, a_chosen_plan_is_that_of_the_book_else_of_the_rules) {
   book->set(ruled.problem, here(), measured);
   const PlanBookScope scope(book);
   EXPECT_TRUE(ran().plan->runs_like(*measured));
+}
+
+TEST(SparsePlans, a_plan_of_another_pattern_is_no_error_where_this_one_would_be_padding) {
+  const PatternCase one = random_pattern(500, 400, 3000, 5);
+  PatternCase full = one;   // as many rows and entries
+  std::fill(full.row.begin(), full.row.end(), 17);
+  const Csr csr = one.csr(), full_row = full.csr();
+  const Tensor x = random_tensor({400, 16}, DType::f32, 1);
+  const Tensor g = random_tensor({500, 16}, DType::f32, 2);
+  const Tensor expected = spmm(csr.view(), {}, x).output;
+  const Tensor products = sddmm(csr.view(), g, x);
+  const auto padded = std::make_shared<const SparsePlan>(
+      SparsePlan{.format = SparseFormat::ell, .width = 1 << 27, .ranges = RangeSchedule{}});
+  auto book = std::make_shared<PlanBook>();
+  SparseProblem problem = sparse_problem(SparseOperator::spmm, SparseDirection::forward,
+                                         full_row.view(), DType::f32, 16, 1);
+  book->set(problem, here(), padded);
+  problem.op = SparseOperator::sddmm;
+  book->set(problem, here(), padded);
+  const PlanBookScope scope(book);
+  PlanRecord record;
+  EXPECT_TRUE(same_bits(spmm(csr.view(), {}, x).output, expected));
+  EXPECT_TRUE(same_bits(sddmm(csr.view(), g, x), products));
+  const std::vector<RanSparsePlan> ran = record.take_sparse();
+  ASSERT_EQ(ran.size(), 2u);
+  for (const RanSparsePlan& plan : ran) {
+    EXPECT_EQ(plan.plan->format, SparseFormat::csr);
+    EXPECT_NE(plan.plan->reason.find("would be nearly all padding"), std::string::npos);
+  }
+  EXPECT_NE(message_of([&] {
+              (void)spmm(csr.view(), {}, x, EntryReduction::sum, {}, padded.get());
+            }).find("nearly all of them padding"),
+            std::string::npos)
+      << "one that is given";
 }
 
 TEST(SparsePlans, given_plans_that_do_not_fit_are_refused) {

@@ -1,19 +1,27 @@
 // Tuning and explaining the sparse products of a network, on the CPU and on a device.
 // Covers sparse_replay, sparse_groups, and what tune_network and explain_network make of products.
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <pumice/core/allocator.hpp>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/core/stream_heap.hpp>
 #include <pumice/ops/edge_scores.hpp>
 #include <pumice/ops/spmm.hpp>
 #include <pumice/ops/tune_network.hpp>
 #include <pumice/plan/choose_sparse.hpp>
 #include <pumice/plan/plan_book.hpp>
 
+#include "core/cuda/graph.hpp"
 #include "graphs/random_pattern.hpp"
 #include "kernels/problem.hpp"
 #include "support/gpu.hpp"
@@ -95,6 +103,77 @@ TEST(SparseCallRecorder, notes_products_and_keeps_a_pattern_of_each_key) {
   (void)spmm(pattern.view(), {}, random_tensor({9, 4}, DType::f32, 1), EntryReduction::sum, {},
              &given);
   EXPECT_TRUE(recorder.take_sparse().empty()) << "a plan that was given is not chosen";
+}
+
+TEST(SparseCallRecorder, of_maps_notes_no_products) {
+  SmallProducts products({});
+  {
+    const std::unique_ptr<CallRecorder> recorder = CallRecorder::of_maps_if_none();
+    ASSERT_NE(recorder, nullptr);
+    EXPECT_EQ(CallRecorder::of_maps_if_none(), nullptr);
+    products.run();
+    EXPECT_TRUE(recorder->take_sparse().empty());
+  }
+  CallRecorder recorder;
+  products.run_one();
+  EXPECT_EQ(recorder.take_sparse().size(), 1u);
+}
+
+/// Memory of a framework: whoever asks for it may have to wait for a thread that runs products.
+class MemoryOfOthers final : public Allocator {
+ public:
+  void* allocate(std::size_t bytes, StreamView stream) override {
+    auto other = std::async(std::launch::async, [] {
+      const Csr pattern = random_pattern(9, 9, 20, 1).csr();
+      (void)spmm(pattern.view(), {}, random_tensor({9, 4}, DType::f32, 1));
+    });
+    all_came &= other.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    others_.push_back(std::move(other));
+    return cpu_allocator()->allocate(bytes, stream);
+  }
+  void deallocate(void* data, std::size_t bytes, StreamView stream) noexcept override {
+    cpu_allocator()->deallocate(data, bytes, stream);
+  }
+  std::size_t asked() const { return others_.size(); }
+  bool all_came = true;
+
+ private:
+  std::vector<std::future<void>> others_;
+};
+
+TEST(SparseCallRecorder, lets_other_threads_run_products_while_a_pattern_is_copied) {
+  SmallProducts products({});
+  const auto memory = std::make_shared<MemoryOfOthers>();
+  CallRecorder recorder;
+  {
+    const AllocatorScope scope(Device{}, memory);
+    products.run_one();
+  }
+  EXPECT_GE(memory->asked(), 2u) << "a copy of the pattern, and the result";
+  EXPECT_TRUE(memory->all_came);
+  const std::vector<SparseCall> calls = recorder.take_sparse();
+  EXPECT_EQ(calls.size(), memory->asked() + 1);
+  EXPECT_EQ(
+      std::ranges::count_if(calls, [](const SparseCall& call) { return call.pattern != nullptr; }),
+      2);
+}
+
+TEST(SparseCallRecorderGpu, notes_nothing_of_a_product_that_is_captured) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  SmallProducts products(stream);
+  products.run_one();   // compiles what it takes
+  const auto memory = std::make_shared<StreamHeap>(stream);
+  constexpr std::size_t kEnough = std::size_t{1} << 20;
+  memory->deallocate(memory->allocate(kEnough, stream), kEnough, stream);
+  CallRecorder recorder;
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    const AllocatorScope scope(kGpu, memory);
+    products.run_one();
+  });
+  EXPECT_TRUE(recorder.take_sparse().empty());
+  products.run_one();
+  EXPECT_EQ(recorder.take_sparse().size(), 1u);
 }
 
 void expect_tuned(StreamView stream) {

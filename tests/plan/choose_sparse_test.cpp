@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <pumice/shared/pattern_ref.h>
 #include <pumice/shared/tile_limits.h>
 #include <pumice/plan/choose.hpp>
 #include <pumice/plan/plan_book.hpp>
@@ -229,6 +230,87 @@ TEST(SparsePlanBook, is_asked_before_the_rules) {
     EXPECT_TRUE(book->was_of_use());
   }
   EXPECT_TRUE(choose(some_product(), cpu())->runs_like(*choose_by_rules(some_product(), cpu())));
+}
+
+/// As many rows and entries as some_product(10'000, 7, 400), all entries in one row.
+SparseProblem one_full_row() {
+  SparseProblem problem = some_product();
+  auto lengths = std::make_shared<RowLengths>();
+  lengths->rows[0] = problem.rows - 1;
+  lengths->rows[length_bucket(problem.entries)] = 1;
+  lengths->longest = problem.entries;
+  problem.lengths = lengths;
+  return problem;
+}
+
+TEST(SparsePlanBook, a_format_is_not_taken_where_it_would_be_nearly_all_padding) {
+  const auto measured = std::make_shared<const SparsePlan>(
+      SparsePlan{.format = SparseFormat::ell, .width = 1 << 17, .ranges = RangeSchedule{}});
+  auto book = std::make_shared<PlanBook>();
+  book->set(one_full_row(), cpu(), measured);
+  const PlanBookScope scope(book);
+  for (int time = 0; time < 2; ++time) {   // and once more, as it is remembered
+    EXPECT_EQ(choose(one_full_row(), cpu()), measured);
+    const SparsePlanPtr ruled = choose(some_product(), cpu());
+    EXPECT_TRUE(ruled->runs_like(*choose_by_rules(some_product(), cpu())));
+    EXPECT_EQ(ruled->reason,
+              "ell(131072)/ranges of 65536/8 ahead was measured for another pattern, and 10000 "
+              "lines of this pattern would be nearly all padding; by the rules: " +
+                  choose_by_rules(some_product(), cpu())->reason);
+    EXPECT_NE(explain(some_product(), cpu(), *ruled).find("nearly all padding"), std::string::npos);
+  }
+}
+
+TEST(SparsePlanBook, rows_stay_whole_only_where_they_are_short_enough) {
+  SparseProblem some = some_product(1 << 20, 1, 1), more = some;
+  some.lengths = more.lengths = nullptr;
+  some.entries = kMostWholeRow - 1000;
+  more.entries = kMostWholeRow + 1000;
+  ASSERT_EQ(key_of(some, hopper()), key_of(more, hopper()));
+  auto whole = std::make_shared<SparsePlan>(*choose_by_rules(some, hopper()));
+  whole->teams->part_teams = 0;
+  auto book = std::make_shared<PlanBook>();
+  book->set(some, hopper(), whole);
+  for (const bool more_first : {false, true}) {
+    const PlanBookScope scope(std::make_shared<const PlanBook>(*book));
+    if (!more_first) {
+      EXPECT_EQ(choose(some, hopper()), whole);
+    }
+    const SparsePlanPtr ruled = choose(more, hopper());
+    EXPECT_TRUE(ruled->runs_like(*choose_by_rules(more, hopper()))) << ruled->name();
+    EXPECT_NE(ruled->reason.find("rows of 1073742824 entries together are too long to stay whole"),
+              std::string::npos)
+        << ruled->reason;
+    EXPECT_EQ(choose(some, hopper()), whole);
+  }
+}
+
+TEST(SparsePlanBook, holds_patterns_of_any_density) {
+  SparseProblem dense = some_product(2, 1, 1);
+  dense.lengths = nullptr;
+  auto book = std::make_shared<PlanBook>();
+  book->set(some_product(), cpu(), other_plan());
+  const PlanBookScope scope(book);
+  for (const std::int64_t entries : {1'999'999'999LL, 2'000'000'000LL, 1LL << 40}) {
+    dense.entries = entries;
+    EXPECT_TRUE(choose(dense, cpu())->runs_like(*choose_by_rules(dense, cpu()))) << entries;
+  }
+  SparseProblem denser = dense;
+  denser.entries *= 2;
+  EXPECT_EQ(key_of(denser, cpu()), key_of(dense, cpu())) << "the last bucket";
+}
+
+TEST(SparsePlanBook, devices_of_the_same_numbers_have_plans_of_their_own) {
+  const Target h100 = hopper();
+  Target h200 = hopper();
+  h200.name = "NVIDIA H200";
+  auto of_h100 = std::make_shared<SparsePlan>(*choose_by_rules(some_product(), h100));
+  of_h100->teams->part_teams = 64;
+  auto book = std::make_shared<PlanBook>();
+  book->set(some_product(), h100, of_h100);
+  const PlanBookScope scope(book);
+  EXPECT_EQ(choose(some_product(), h100), of_h100);
+  EXPECT_TRUE(choose(some_product(), h200)->runs_like(*choose_by_rules(some_product(), h200)));
 }
 
 TEST(SparsePlanBook, is_kept_in_the_store_beside_convolutions) {

@@ -138,6 +138,14 @@ TEST(PlanBookTest, has_the_plan_of_the_key_before_those_of_others) {
   EXPECT_EQ(choose(larger, here()), second);
 }
 
+TEST(PlanBookTest, devices_of_the_same_numbers_have_plans_of_their_own) {
+  Target other = here();
+  other.name += " II";
+  const PlanBookScope scope(book_with(some_layer(), other_plan()));
+  EXPECT_TRUE(choose(some_layer(), here())->runs_like(*other_plan()));
+  EXPECT_TRUE(choose(some_layer(), other)->runs_like(*choose_by_rules(some_layer(), other)));
+}
+
 TEST(PlanBookTest, leaves_a_dataflow_that_is_asked_for) {
   const PlanBookScope scope(book_with(some_layer(), other_plan()));
   EXPECT_EQ(choose(some_layer(), here(), Dataflow::fetch_on_demand)->dataflow,

@@ -120,6 +120,22 @@ def test_products_of_relations_have_gradients_of_weights_of_edges_in_a_compiled_
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(6, 4), (4,), (5, 6, 4, 1)])
+def test_a_weight_of_another_shape_is_refused_in_the_same_words(shape):
+    edge_index, edge_type = typed_edges("cpu")
+    graph = pumice.TypedGraph(edge_index, edge_type, 17, 5).traceable()
+    weight = torch.randn(shape)
+    said = rf"typed_linear: weight has shape \[{', '.join(map(str, shape))}\]: give \[5 types, C_in, C_out\]"
+    for product, rows in (
+        (lambda x, weight: ops.rgms(graph, x, weight), 17),
+        (lambda x, weight: ops.typed_linear(x, weight, graph.segments), graph.segments.rows),
+    ):
+        torch._dynamo.reset()
+        for call in (product, torch.compile(product, fullgraph=True, backend="aot_eager")):
+            with pytest.raises(pumice.UserError, match=said):
+                call(torch.randn(rows, 6), weight)
+
+
 def test_memory_for_the_way_back_is_given_back_with_it():
     """Segments that a product keeps for its gradient live as long as the graph of autograd, and no longer."""
     edge_index, edge_type = typed_edges("cpu")

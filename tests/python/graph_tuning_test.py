@@ -88,11 +88,74 @@ def test_explain_names_the_plans_of_graph_layers():
     assert [layer.rows for layer in found] == [60, 60]
 
 
+TYPES = torch.arange(400) % 3
+
+
+def typed(**more):
+    return nn.graph.RGCNConv(60, 4, 3, **more).eval()
+
+
+class Hetero(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.graph.HGTConv(8, 8, (["a"], [("a", "to", "a")]))
+
+    def forward(self, x, edges):
+        return self.layer(x, edges)["a"]
+
+
+class OfGraph(torch.nn.Module):
+    """Features that are learnt, as networks have them that find missing edges."""
+
+    def __init__(self):
+        super().__init__()
+        self.nodes = torch.nn.Parameter(X.clone())
+        self.layer = nn.graph.RGCNConv(8, 4, 3)
+
+    def forward(self, graph):
+        return self.layer(self.nodes, graph)
+
+
+# What layers take, and how many rows and channels explain finds that go into the first of them.
+TAKEN = {
+    "None": (typed, (None, EDGES, TYPES), (60, 0)),
+    "numbers": (typed, (torch.arange(60), EDGES, TYPES), (60, 0)),
+    "None and a typed graph": (typed, (None, pumice.TypedGraph(EDGES, TYPES, 60)), (60, 0)),
+    "features and a typed graph": (lambda: nn.graph.RGCNConv(8, 4, 3), (X, pumice.TypedGraph(EDGES, TYPES, 60)), (60, 8)),
+    "a pair": (lambda: nn.graph.SAGEConv((8, 8), 4), ((X, None), EDGES), (60, 8)),
+    "a pair without sources": (typed, ((None, torch.arange(60)), EDGES, TYPES), (60, 0)),
+    "dictionaries": (Hetero, ({"a": X}, {("a", "to", "a"): EDGES}), (60, 8)),
+    "a typed graph": (OfGraph, pumice.TypedGraph(EDGES, TYPES, 60), (60, 8)),
+}
+
+
+@pytest.mark.parametrize("given", TAKEN)
+def test_what_layers_take_is_an_input(given):
+    make, x, size = TAKEN[given]
+    model = make().eval()
+    (layer,) = pumice.explain(model, x)
+    assert (layer.rows_in, layer.channels_in, layer.rows) == (*size, 60) and layer.plan
+    assert pumice.candidates(model, x)
+    labels = torch.zeros(60, dtype=torch.int64)
+    for item, loss in ((x, None), ((x, labels), lambda output, item: torch.nn.functional.cross_entropy(output, item[1]))):
+        assert pumice.tune(model, [item], loss=loss, budget_s=0.2, store=False, progress=False).layers
+
+
 def test_what_is_no_input_is_refused():
-    with pytest.raises(pumice.UserError, match="takes a sparse tensor"):
-        pumice.candidates(TwoLayers(), (X, X))
-    with pytest.raises(pumice.UserError, match="takes a sparse tensor"):
-        pumice.explain(TwoLayers(), X)
+    wanted = r"takes a sparse tensor, a PointTensor, or what graph layers take, \(features, graph or edge_index, …\), "
+    wanted += "and got a"
+    for x, remedy in (
+        ((X, X), r" tuple: give a graph or edge_index, int64 \[2, E\], after what the nodes have"),
+        ((None, None), r" tuple: give a graph or edge_index, int64 \[2, E\], after"),
+        ((X,), r" tuple: give a graph or edge_index, int64 \[2, E\], after"),
+        (X, r" Tensor: make one with .*, or give \(features, edge_index\)"),
+        ({"a": X}, r" dict: give edges too, as \(x_dict, edge_index_dict\)"),
+        (("x", EDGES), r" tuple: give one of its items"),
+        ((), r" tuple: give one of its items"),
+    ):
+        for call in (pumice.candidates, pumice.explain):
+            with pytest.raises(pumice.UserError, match=wanted + remedy):
+                call(TwoLayers(), x)
 
 
 def test_explain_takes_layers_of_types_and_calls_by_keyword():

@@ -110,6 +110,21 @@ def test_it_finds_edges_that_were_left_out(tmp_path: pathlib.Path, capsys: pytes
 
 
 @needs_example
+@pytest.mark.parametrize("option", ["--steps", "--every", "--seeds", "--validated"])
+def test_nothing_to_do_is_a_sentence(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        example().main(["folder", option, "0"])
+    assert capsys.readouterr().err.endswith(f"error: {option} 0: give 1 or more\n")
+
+
+@needs_example
+def test_a_rate_that_is_too_high_has_figures_too(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ranks by numbers that are none are the last ones."""
+    example().main([str(folder(tmp_path)), *TINY, "--layers=pumice", "--steps=3", "--every=1", "--rate=inf"])
+    assert "pumice: test MRR 0.0" in capsys.readouterr().out
+
+
+@needs_example
 @pytest.mark.parametrize("more", [[], ["--bases=3"], ["--blocks=4"]])
 def test_both_libraries_learn_the_same(tmp_path: pathlib.Path, more: list[str]) -> None:
     module = example()

@@ -86,6 +86,17 @@ def test_the_plan_is_the_one_that_ran(device: torch.device) -> None:
     assert pumice._C.recorded_plans() == []
 
 
+def test_plans_of_all_convolutions_forget_products_of_sparse_matrices() -> None:
+    graph = pumice.Graph(torch.tensor([[0, 1], [1, 0]]))
+    pumice._C.record_plans(True)
+    try:
+        pumice.ops.spmm(graph, torch.ones(2, 3))
+        assert pumice._C.recorded_plans_of_all() == []
+        assert pumice._C.recorded_plans() == []
+    finally:
+        pumice._C.record_plans(False)
+
+
 def test_a_network_of_points_and_voxels(device: torch.device) -> None:
     x = random_tensor(extent=48, count=300, dtype=torch.float32, device=device)
     model = models.SPVCNN(4, 5, cr=0.1).to(device)

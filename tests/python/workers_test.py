@@ -139,3 +139,41 @@ def test_tensors_of_one_batch_share_their_sites_in_a_worker_too() -> None:
     ((left, right),) = list(loader)
     assert left.coords is right.coords
     assert torch.equal(pumice.cat([left, right]).features, torch.cat([x.features, x.features * 2], 1))
+
+
+DAEMONS = """
+import threading, time
+import torch
+import pumice
+from pumice.data import power_law_edges
+
+graph = pumice.Graph(power_law_edges(20_000, 400_000), 20_000)
+seeds, x = torch.arange(20_000), torch.randn(20_000, 16)
+rounds = [0, 0, 0]
+
+def sample():
+    pumice._C.sample_neighbours(graph.graph, seeds, [-1, -1], False, 0, 0, None)
+
+def multiply():
+    pumice._C.spmm(graph.graph, None, x, "sum")
+
+def simulate():
+    pumice.simulate(1, beams=32)
+
+def forever(work, at):
+    while True:
+        work()
+        rounds[at] += 1
+
+for at, work in enumerate((sample, multiply, simulate)):
+    threading.Thread(target=forever, args=(work, at), daemon=True).start()
+while min(rounds) == 0:
+    time.sleep(0.01)
+"""
+
+
+def test_threads_that_are_at_work_when_the_interpreter_ends_do_not_end_the_process() -> None:
+    """They ask for the GIL, which they do not get any more: Python unwinds them then, through frames of C++."""
+    for _ in range(3):
+        done = programs.run(DAEMONS, OMP_NUM_THREADS="1")
+        assert (done.returncode, done.stderr) == (0, "")

@@ -8,7 +8,7 @@ namespace pumice {
 
 inline constexpr int kPatternThreads = 256;
 
-/// Numbers of rows or columns as a caller gives them. A mistake is reported and stands for 0, since
+/// Numbers of rows, columns, types or parts as a caller gives them. A mistake is reported and stands for 0, since
 /// every entry is kept; a RowList (ops/row_list_arguments.h) has rows that may be none, and NaN for
 /// mistakes.
 struct NumberList {

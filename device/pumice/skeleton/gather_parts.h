@@ -224,7 +224,7 @@ PUMICE_DEVICE void finish_shared_rows(const GatherPartsArguments& a) {
       }
     }
     const int64_t to = int64_t{row.row} * channels + channel;
-    if (kMost) value *= a.gather.sign;
+    if (kMost && source >= 0) value *= a.gather.sign;
     if (a.gather.averages) {
       const int64_t entries = a.table.row_begin[row.row + 1] - a.table.row_begin[row.row];
       if (entries > 0) value /= static_cast<float>(entries);

@@ -50,8 +50,9 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     clear();
   }
 
+  /// Of a row without entries `most` keeps what the sign makes +0 of.
   PUMICE_DEVICE void clear() {
-    fill(value, 0.0f);
+    fill(value, kMost ? 0.0f * a.sign : 0.0f);
     if constexpr (kMost) {
       PUMICE_UNROLL
       for (int32_t i = 0; i < kChunk; ++i)

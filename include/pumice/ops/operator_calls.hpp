@@ -33,13 +33,14 @@ struct SparseCall {
   std::shared_ptr<const Csr> pattern;
 };
 
-/// As long as it lives, calls of all threads are noted, which keeps their maps alive. One at a
-/// time; UserError for a second one.
+/// As long as it lives, calls of all threads are noted, which keeps their maps alive; but for
+/// sparse products that are captured into a graph. One at a time; UserError for a second one.
 class CallRecorder {
  public:
   CallRecorder();
-  /// Null where another one lives.
-  static std::unique_ptr<CallRecorder> if_none();
+  /// One that notes no products of sparse matrices, whose patterns would be copied; null where
+  /// another one lives.
+  static std::unique_ptr<CallRecorder> of_maps_if_none();
   ~CallRecorder();
   CallRecorder(const CallRecorder&) = delete;
   CallRecorder& operator=(const CallRecorder&) = delete;

@@ -22,7 +22,9 @@ struct SparseCandidate {
 std::vector<SparseCandidate> candidates(const SparseProblem& problem, const Target& target);
 
 /// The plan to run: what was measured for such a problem on this machine, if anything was (books
-/// and the store of pumice/plan/plan_book.hpp), else what the rules say.
+/// and the store of pumice/plan/plan_book.hpp), else what the rules say. They also say it where the
+/// lengths of rows are known and the measured plan would cut this pattern into padding, and where
+/// it would leave rows whole that are too long for that; the plan's reason says so then.
 SparsePlanPtr choose(const SparseProblem& problem, const Target& target);
 
 /// The rules alone, which look at channels, types, rows and entries, and not at lengths: no row has

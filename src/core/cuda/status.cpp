@@ -139,6 +139,10 @@ std::string describe(const StatusRecord& record) {
       return detail::concatenate(
           site, record.row < 0 ? "" : detail::concatenate('[', record.row, ']'), " = ",
           record.needed, " is not a row; rows are 0 to ", record.capacity - 1, ", or -1 for none");
+    case kBadNumber:
+      return detail::concatenate(
+          site, record.row < 0 ? "" : detail::concatenate('[', record.row, ']'), " = ",
+          record.needed, " where there are ", record.capacity, ": give numbers from 0 on");
     case kPoisonedInput:
       return site + ": follows from rows of which more were needed than there was room for";
     default:

@@ -222,8 +222,7 @@ Decomposed cut(const CsrView& pattern, std::span<const PartShape> shapes,
                const Assignment& assignment, const char* op) {
   for (std::size_t part = 0; part < shapes.size(); ++part)
     check_shape(shapes[part], part, op);
-  PUMICE_EXPECTS(!shapes.empty() || pattern.entries() == 0, op, ": no parts for ",
-                 pattern.entries(), " entries: give a shape for each part");
+  check_parts(shapes, pattern, op);
   const Buffer<std::int32_t> row = rows_of_places(pattern);
   const Source source{pattern, row, assignment.type, assignment.types, op};
   Buffer<std::int64_t> places = all_places(pattern.entries());

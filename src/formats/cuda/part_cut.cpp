@@ -334,8 +334,7 @@ Decomposed cut(jit::KernelRunner& runner, const CsrView& pattern, std::span<cons
                const PartAssignment& assignment, const char* op) {
   for (std::size_t part = 0; part < shapes.size(); ++part)
     check_shape(shapes[part], part, op);
-  PUMICE_EXPECTS(!shapes.empty() || pattern.entries() == 0, op, ": no parts for ",
-                 pattern.entries(), " entries: give a shape for each part");
+  check_parts(shapes, pattern, op);
   NumberPlaces places(runner, pattern);
   const FlatParts flat = PartCut(runner, pattern, shapes, assignment, op).made();
   DecomposedLists lists{pattern.rows,

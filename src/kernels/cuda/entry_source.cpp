@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <pumice/shared/entry_arguments.h>
-#include <pumice/core/error.hpp>
 
+#include "kernels/cuda/spec_text.hpp"
 #include "plan/spec_names.hpp"
 
 namespace pumice::cuda {
@@ -29,8 +29,7 @@ const char* name_of(EdgeOperation operation) {
 }
 
 template <class Spec> void check(const Spec& spec) {
-  const char* why = why_invalid(spec);
-  PUMICE_ENSURES(why == nullptr, entry_name(spec), ": ", why == nullptr ? "" : why);
+  check_spec(spec, [](const Spec& of) { return entry_name(of); });
 }
 
 }   // namespace
@@ -43,6 +42,15 @@ std::string name_of(const EntrySchedule& schedule) {
 std::string text_of(const EntrySchedule& schedule) {
   return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
                      schedule.chunks, schedule.access, schedule.ahead);
+}
+
+std::string text_of(const GatherReduceSpec& spec) {
+  return fmt::format(
+      "{{\n    .type = pumice::ElementType::{}, .operation = pumice::EntryOperation::{},\n"
+      "    .weighted = {}, .headed = {}, .whole_heads = {},\n"
+      "    .numbered = {}, .shared = {}, .added = {}, .schedule = {}}}",
+      name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed, spec.whole_heads,
+      spec.numbered, spec.shared, spec.added, text_of(spec.schedule));
 }
 
 std::string entry_name(const GatherReduceSpec& spec) {
@@ -70,67 +78,48 @@ std::string entry_name(const ScoreGradientSpec& spec) {
 
 std::string entry_source(const GatherReduceSpec& spec) {
   check(spec);
-  return fmt::format(
-      "#include <pumice/skeleton/gather_reduce.h>\n"
-      "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
-      "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
-      "    .weighted = {2}, .headed = {3}, .whole_heads = {11},\n"
-      "    .numbered = {12}, .shared = {13}, .added = {14}, .schedule = {4}}};\n"
-      "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
-      "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
-      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
-      "{8}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
-      "  pumice::gather_reduce<kSpec>(arguments);\n"
-      "}}\n"
-      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
-      "{9}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
-      "  pumice::finish_long_rows<kSpec>(arguments);\n"
-      "}}\n",
-      name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed,
-      text_of(spec.schedule), fingerprint(spec), sizeof(GatherArguments), kEntryThreads,
-      kGatherReduceKernel, kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads,
-      spec.numbered, spec.shared, spec.added);
+  const SpecText text{.header = "gather_reduce",
+                      .type = "GatherReduceSpec",
+                      .value = text_of(spec),
+                      .fingerprint = fingerprint(spec),
+                      .arguments = "GatherArguments",
+                      .argument_bytes = sizeof(GatherArguments)};
+  return text.head() + text.kernel(kGatherReduceKernel, kEntryThreads, entry_blocks(spec)) +
+         text.kernel(kFinishLongRowsKernel, kEntryThreads, entry_blocks(spec));
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {
   check(spec);
-  return fmt::format(
-      "#include <pumice/skeleton/edge_map.h>\n"
-      "inline constexpr pumice::EdgeMapSpec kSpec{{\n"
-      "    .type = pumice::ElementType::{0}, .operation = pumice::EdgeOperation::{8},\n"
-      "    .picked = {1}, .entries = {9},\n"
-      "    .wide = {10}, .warps = {11}, .schedule = {2}}};\n"
-      "static_assert(pumice::fingerprint(kSpec) == {3}u);\n"
-      "static_assert(sizeof(pumice::EdgeArguments) == {4});\n"
-      "PUMICE_KERNEL void __launch_bounds__({5}, {7})\n"
-      "{6}(PUMICE_ARGUMENT(pumice::EdgeArguments) arguments) {{\n"
-      "  pumice::edge_map<kSpec>(arguments);\n"
-      "}}\n",
-      name_of(spec.type), spec.picked, text_of(spec.schedule), fingerprint(spec),
-      sizeof(EdgeArguments), 32 * kEdgeBlockWarps, kEdgeMapKernel, entry_blocks(spec),
-      name_of(spec.operation), spec.entries, spec.wide, spec.warps);
+  const SpecText text{
+      .header = "edge_map",
+      .type = "EdgeMapSpec",
+      .value = fmt::format(
+          "{{\n    .type = pumice::ElementType::{}, .operation = pumice::EdgeOperation::{},\n"
+          "    .picked = {}, .entries = {},\n"
+          "    .wide = {}, .warps = {}, .schedule = {}}}",
+          name_of(spec.type), name_of(spec.operation), spec.picked, spec.entries, spec.wide,
+          spec.warps, text_of(spec.schedule)),
+      .fingerprint = fingerprint(spec),
+      .arguments = "EdgeArguments",
+      .argument_bytes = sizeof(EdgeArguments)};
+  return text.head() + text.kernel(kEdgeMapKernel, 32 * kEdgeBlockWarps, entry_blocks(spec));
 }
 
 std::string entry_source(const ScoreGradientSpec& spec) {
   check(spec);
-  return fmt::format(
-      "#include <pumice/skeleton/score_gradient.h>\n"
-      "inline constexpr pumice::ScoreGradientSpec kSpec{{\n"
-      "    .type = pumice::ElementType::{0}, .entries = {1}, .attention = {2},\n"
-      "    .whole_heads = {3}, .ways = {11}, .schedule = {4}}};\n"
-      "static_assert(pumice::fingerprint(kSpec) == {5}u);\n"
-      "static_assert(sizeof(pumice::ScoreArguments) == {6});\n"
-      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
-      "{8}(PUMICE_ARGUMENT(pumice::ScoreArguments) arguments) {{\n"
-      "  pumice::score_gradient<kSpec>(arguments);\n"
-      "}}\n"
-      "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
-      "{9}(PUMICE_ARGUMENT(pumice::ScoreArguments) arguments) {{\n"
-      "  pumice::finish_scores<kSpec>(arguments);\n"
-      "}}\n",
-      name_of(spec.type), spec.entries, spec.attention, spec.whole_heads, text_of(spec.schedule),
-      fingerprint(spec), sizeof(ScoreArguments), kEntryThreads, kScoreGradientKernel,
-      kFinishScoresKernel, entry_blocks(spec), spec.ways);
+  const SpecText text{
+      .header = "score_gradient",
+      .type = "ScoreGradientSpec",
+      .value =
+          fmt::format("{{\n    .type = pumice::ElementType::{}, .entries = {}, .attention = {},\n"
+                      "    .whole_heads = {}, .ways = {}, .schedule = {}}}",
+                      name_of(spec.type), spec.entries, spec.attention, spec.whole_heads, spec.ways,
+                      text_of(spec.schedule)),
+      .fingerprint = fingerprint(spec),
+      .arguments = "ScoreArguments",
+      .argument_bytes = sizeof(ScoreArguments)};
+  return text.head() + text.kernel(kScoreGradientKernel, kEntryThreads, entry_blocks(spec)) +
+         text.kernel(kFinishScoresKernel, kEntryThreads, entry_blocks(spec));
 }
 
 }   // namespace pumice::cuda

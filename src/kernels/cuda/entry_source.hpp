@@ -17,6 +17,8 @@ inline constexpr const char* kFinishScoresKernel = "finish_scores";
 /// "t8x1a16n4", and as C++ "{.team = 8, …}".
 std::string name_of(const EntrySchedule& schedule);
 std::string text_of(const EntrySchedule& schedule);
+/// "{.type = pumice::ElementType::f16, …}", which kernels over parts have in theirs.
+std::string text_of(const GatherReduceSpec& spec);
 
 /// "gather_reduce_sum_f16_weighted_t8x1a16": a team of 8, 1 chunk each, accesses of 16 bytes.
 std::string entry_name(const GatherReduceSpec& spec);

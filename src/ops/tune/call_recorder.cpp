@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/plan/plan_book.hpp>
 
 namespace pumice {
@@ -14,6 +15,7 @@ namespace {
 
 struct Record {
   std::atomic<bool> is_on{false};
+  std::atomic<bool> has_sparse{false};   // and sparse products are recorded too
   std::mutex mutex;
   std::vector<OperatorCall> calls;
   std::vector<SparseCall> sparse;
@@ -36,6 +38,10 @@ bool records_calls() {
   return record().is_on.load(std::memory_order_acquire);
 }
 
+bool records_sparse_calls() {
+  return record().has_sparse.load(std::memory_order_acquire);
+}
+
 void note_call(OperatorCall call) {
   const std::scoped_lock lock(record().mutex);
   if (record().is_on) record().calls.push_back(std::move(call));
@@ -43,31 +49,42 @@ void note_call(OperatorCall call) {
 
 void note_sparse_call(SparseProblem problem, SparsePlanPtr plan, const CsrView& pattern,
                       StreamView stream) {
-  const tune::PlanKey key = key_of(problem, target_of(pattern.device));
-  const std::scoped_lock lock(record().mutex);
-  if (!record().is_on) return;
-  const auto& known = record().sparse;
-  const bool is_known = std::any_of(known.begin(), known.end(), [&](const SparseCall& call) {
-    return key_of(call.problem, target_of(pattern.device)) == key;
-  });
+  if (is_capturing(stream)) return;   // it could not be waited for
+  const Target& target = target_of(pattern.device);
+  const tune::PlanKey key = key_of(problem, target);
+  const auto is_known = [&] {
+    const auto& known = record().sparse;
+    return std::any_of(known.begin(), known.end(),
+                       [&](const SparseCall& call) { return key_of(call.problem, target) == key; });
+  };
+  std::unique_lock lock(record().mutex);
   std::shared_ptr<const Csr> copy;
-  if (!is_known) copy = std::make_shared<const Csr>(copied(pattern, stream));
+  if (record().has_sparse && !is_known()) {
+    // Copying waits: for a device, and where its memory is a framework's for a lock that another
+    // thread may have while it waits for ours.
+    lock.unlock();
+    copy = std::make_shared<const Csr>(copied(pattern, stream));
+    lock.lock();
+    if (is_known()) copy = nullptr;   // meanwhile
+  }
+  if (!record().has_sparse) return;
   record().sparse.push_back({std::move(problem), std::move(plan), std::move(copy)});
 }
 
 CallRecorder::CallRecorder() {
   PUMICE_EXPECTS(!record().is_on.exchange(true),
                  "calls of operators are recorded already: one tuning at a time in a process");
+  record().has_sparse = true;
 }
 
-std::unique_ptr<CallRecorder> CallRecorder::if_none() {
+std::unique_ptr<CallRecorder> CallRecorder::of_maps_if_none() {
   if (record().is_on.exchange(true)) return nullptr;
   return std::unique_ptr<CallRecorder>(new CallRecorder(IsOn{}));
 }
 
 CallRecorder::~CallRecorder() {
   const std::scoped_lock lock(record().mutex);
-  record().is_on = false;
+  record().is_on = record().has_sparse = false;
   record().calls.clear();
   record().sparse.clear();
 }

@@ -8,7 +8,10 @@ namespace pumice {
 /// Costs one load where nobody records.
 bool records_calls();
 void note_call(OperatorCall call);
-/// Copies the pattern of the first call of each key, and waits for that on a device.
+/// The same of sparse products.
+bool records_sparse_calls();
+/// Copies the pattern of the first call of each key, and waits for that on a device. What is
+/// captured into a graph is not noted.
 void note_sparse_call(SparseProblem problem, SparsePlanPtr plan, const CsrView& pattern,
                       StreamView stream);
 

@@ -10,6 +10,7 @@
 #include <pumice/plan/choose.hpp>
 #include <pumice/plan/choose_sparse.hpp>
 
+#include "formats/cut_checks.hpp"
 #include "plan/space/entry_schedules.hpp"
 
 namespace pumice {
@@ -22,7 +23,6 @@ constexpr double kSlotBytes = 12;
 constexpr double kRowBytes = 30;       // bounds, and what a row begins with
 constexpr double kEntryBytes = 12;     // its column, and its number or value
 constexpr double kRangeBytes = 3000;   // of a range that a thread begins
-constexpr double kMostPadding = 64;    // positions for each entry, beyond which nothing is cut
 /// What a run that is begun costs on a device: three reads that wait for each other.
 constexpr double kRunBytes = 64;
 constexpr double kWindow =
@@ -197,7 +197,8 @@ void add_formats(SparseSpace& space, const SparseProblem& problem) {
     plan.format = format;
     plan.column_parts = parts;
     plan.width = of_lines;
-    if (cut_of(plan, space.lengths()).slots > kMostPadding * total(problem.entries)) return;
+    const double most = total(kMostPositionsOfEntry) * total(problem.entries);
+    if (cut_of(plan, space.lengths()).slots > most) return;
     space.add(std::move(plan));
   };
   add(SparseFormat::ell, 1, width);

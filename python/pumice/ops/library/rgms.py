@@ -12,6 +12,7 @@ from ... import _C
 from ..._registry import define, differentiate, fake_token
 from .. import modes
 from .graphs import heads_of, without_none
+from .typed_linear import channels_made
 
 _ops = torch.ops.pumice
 
@@ -54,7 +55,7 @@ def _fake_rgms(
     rows: Any,
     reduce: str,
 ) -> tuple[Tensor, Tensor]:
-    channels = features.shape[1] if weight is None else weight.shape[2]
+    channels = features.shape[1] if weight is None else channels_made(weight)
     return features.new_empty((rows, channels)), fake_token(features)
 
 

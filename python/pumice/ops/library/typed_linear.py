@@ -19,6 +19,12 @@ def multiply(types: Any, features: Tensor, weight: Tensor) -> Tensor:
     return _C.typed_linear(types, features, weight, modes.of(features)[1])
 
 
+def channels_made(weight: Tensor) -> int:
+    """Of a weight [types, C_in, C_out]; of another shape whatever is last: the operator refuses it when it runs, with the
+    sentence of eager calls, which PyTorch would wrap into one of its own if it came from here."""
+    return weight.shape[-1] if weight.dim() > 0 else 1
+
+
 def input_gradient(types: Any, grad: Tensor, weight: Tensor) -> Tensor:
     return _C.typed_linear_input_gradient(types, grad, weight, modes.of(grad)[1])
 
@@ -59,7 +65,7 @@ def _of_weight_gradient(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 define(
     "typed_linear(Tensor types, Tensor features, Tensor weight) -> Tensor",
     lambda types, features, weight: multiply(_C.typed_rows_of(types), features, weight),
-    lambda types, features, weight: features.new_empty((features.shape[0], weight.shape[2])),
+    lambda types, features, weight: features.new_empty((features.shape[0], channels_made(weight))),
 )
 define(
     "typed_linear_input_gradient(Tensor types, Tensor grad, Tensor weight) -> Tensor",
