@@ -124,9 +124,15 @@ NB_MODULE(_C, module) {
         pumice::wait(call.stream());
       },
       "device"_a, "Waits for the current stream and raises what went wrong on it.");
+  nb::class_<pumice::RefusedWaits>(
+      module, "RefusedWaits",
+      "As long as it lives, what would wait for a device on this thread raises "
+      "UserError.")
+      .def(nb::init<>());
   bind_framework(module);
   bind_coords(module);
   bind_maps(module);
+  bind_map_plan(module);
   bind_tokens(module);
   bind_plans(module);
   bind_convolution(module);

@@ -14,6 +14,8 @@ bool is_cuda(Device device) {
   return device.kind == DeviceKind::cuda;
 }
 
+thread_local int refusals = 0;
+
 cuda::EventHandle event_of(const Event& event) {
   return static_cast<cuda::EventHandle>(event.native());
 }
@@ -45,7 +47,17 @@ void Stream::wait() const {
   pumice::wait(view_);
 }
 
+RefusedWaits::RefusedWaits() {
+  ++refusals;
+}
+RefusedWaits::~RefusedWaits() {
+  --refusals;
+}
+
 void check_can_wait(StreamView stream) {
+  PUMICE_EXPECTS(refusals == 0 || !is_cuda(stream.device), "the host would wait for ",
+                 to_string(stream.device),
+                 " here, to read a count or a result back, which a graph cannot do");
   PUMICE_EXPECTS(!is_capturing(stream),
                  "a stream cannot be waited for while it is captured into a graph: read counts and "
                  "copy results after the capture");
@@ -104,6 +116,7 @@ void Event::record(StreamView stream) {
 
 void Event::wait() const {
   if (native_ == nullptr) return;
+  check_can_wait({device_, nullptr});
   const cuda::ContextGuard guard(device_);
   PUMICE_CUDA(cuEventSynchronize(event_of(*this)));
 }

@@ -1,0 +1,249 @@
+"""Defines `compile`, and the models that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .. import _C
+from .._checks import kind_of, whole_number
+from ..ops import modes
+from .bucket import Bucket, Recorder
+from .outputs import SitesOfRun, hand_out, take_apart
+from .scans import OWN, Scan, scan_of
+from .sizes import Kept, capacity_for
+from .state import ModelState, check_runnable
+from .watch import calling
+
+_EAGER_CALLS = 2  # of a bucket, which learn what it has to make
+_MOST_BUCKETS = 16
+
+
+def compile(
+    model: torch.nn.Module,
+    *,
+    max_voxels: int | None = None,
+    buckets: float = 1.25,
+    max_bytes: int | None = None,
+    fallback: str = "raise",
+    eager: bool = False,
+    input: Callable[[Any], Any] | None = None,
+) -> CompiledModel:
+    """Makes a function that runs `model` as CUDA graphs, with other voxels in every call, for inference.
+
+    The rows of a call choose a bucket: room for 1024 · buckets^n voxels. The first two calls of a bucket
+    run eagerly; the third records sites, kernel maps and layers as one graph, which it and all later ones
+    replay. Weights are packed once; where parameters, buffers or modules change, graphs are recorded anew.
+    PyTorch does not count writes through `.data`: call `forget()` after them. On the CPU the model runs as it is.
+
+    Args:
+        model: a module in evaluation, of layers of `pumice.nn` or `pumice.compat`, and of modules of
+            torch.nn that take each row for itself.
+        max_voxels: the most rows a call may have; the largest bucket has room for just so many. Default:
+            a larger scan opens a larger bucket.
+        buckets: the ratio between the room of one bucket and the next, above 1.
+        max_bytes: of all buckets; the least recently used go first. There are at most 16 in any case.
+        fallback: what becomes of a scan that has more voxels than `max_voxels`, or leads to more rows or
+            pairs than a bucket has room for: "raise", or "eager", which runs it as the model does, and
+            for that waits in every call.
+        eager: run what was learned without a graph, which is slower, and which a debugger can follow.
+        input: makes of a `SparseTensor` what the model is called with; default: what the call was given.
+    Returns:
+        A function of (coords, features, batch_size=1, spatial_shape=None, stride=None), or of one sparse
+        tensor, that gives what the model returns.
+    Raises:
+        UserError: for what is no module, is in training or has hooks, and for arguments out of range.
+    Waits:
+        Never; of calls see `CompiledModel`.
+    Example:
+        >>> net = nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.BatchNorm(8), nn.ReLU()).eval()
+        >>> fast = pumice.compile(net)
+        >>> fast(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4)).shape
+        torch.Size([2, 8])
+    """
+    if not isinstance(model, torch.nn.Module):
+        raise _C.UserError(f"model is {kind_of(model)}: give a module")
+    check_runnable(model)
+    if max_voxels is not None:
+        max_voxels = whole_number("max_voxels", max_voxels, 1, 2**31 - 1)
+    if max_bytes is not None:
+        max_bytes = whole_number("max_bytes", max_bytes, 1, 2**62)
+    if isinstance(buckets, bool) or not isinstance(buckets, (int, float)) or not 1 < buckets <= 16:
+        raise _C.UserError(f"buckets = {buckets!r}: give the ratio of their sizes, above 1 and at most 16")
+    if fallback not in ("raise", "eager"):
+        raise _C.UserError(f"fallback = {fallback!r}: give 'raise' or 'eager'")
+    if input is not None and not callable(input):
+        raise _C.UserError(f"input is {kind_of(input)}: give a function of a SparseTensor")
+    return CompiledModel(model, max_voxels, float(buckets), max_bytes, fallback, bool(eager), input)
+
+
+class CompiledModel:
+    """A model as CUDA graphs: see `compile`.
+
+    A call takes coords int32 or int64 [N, 1 + D] and features [N, C] with what it declares of the sites,
+    batch_size (default 1), spatial_shape and stride, or one sparse tensor; it runs without gradients, under the
+    autocast of the caller. It returns what the model does, in memory of its own: features on the sites of
+    the input are exact; on other sites, which only the GPU has counted, a `CapacityTensor` stands for them.
+    Without a spatial shape, scans may lie in the bounds of a bucket's first one, wider by half its extent on
+    either side.
+
+    A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
+    the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
+    what they needed, and the room.
+
+    Waits:
+        The first three calls of a bucket, and the one after a change of the model; later ones never, but with
+        fallback="eager".
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        max_voxels: int | None,
+        ratio: float,
+        max_bytes: int | None,
+        fallback: str,
+        eager: bool,
+        input: Callable[[Any], Any] | None,
+    ) -> None:
+        """`compile` checks the arguments and calls this."""
+        self.model = model
+        self._most = max_voxels
+        self._ratio = ratio
+        self._falls_back = fallback == "eager"
+        self._eager = eager
+        self._input = input
+        self._buckets = Kept(_MOST_BUCKETS, max_bytes)
+        self._recorder: Recorder | None = None
+        self._state: ModelState | None = None
+
+    def __call__(
+        self,
+        *given: Any,
+        batch_size: int | None = None,
+        spatial_shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> Any:
+        """The model of these voxels."""
+        scan = scan_of(given, batch_size, spatial_shape, stride)
+        if self._input is not None and scan.kind is not OWN:
+            raise _C.UserError(
+                f"the model was compiled with input=…, which takes a SparseTensor, and got {kind_of(given[0])}: "
+                "give coords and features"
+            )
+        if self.model.training:
+            check_runnable(self.model)
+        rows, features = scan.features.shape
+        if not scan.features.is_cuda or rows == 0:
+            return self._as_it_is(scan, None)
+        modes.traced(scan.features)  # refuses transforms of functions
+        if torch.cuda.is_current_stream_capturing():
+            raise _C.UserError("a compiled model is called while a graph is recorded: record the model itself")
+        capacity = capacity_for(rows, self._ratio, self._most)
+        if capacity is None:
+            if self._falls_back:
+                return self._as_it_is(scan, None)
+            raise _C.UserError(
+                f"{rows} voxels, max_voxels = {self._most}: compile with room for them, or with fallback='eager'"
+            )
+        key = (capacity, scan.grid, scan.kind, features, scan.features.device, *_modes(scan))
+        bucket = self._buckets.get(key, lambda: Bucket(self._recorder_on(scan.features.device), capacity, scan))
+        if bucket.calls < _EAGER_CALLS:
+            bucket.calls += 1
+            return self._as_it_is(scan, bucket)
+        return self._by_plan(bucket, scan)
+
+    def _recorder_on(self, device: torch.device) -> Recorder:
+        if self._recorder is None or self._recorder.device != device:
+            self.forget()
+            self._recorder = Recorder(self.model, self._call, device)
+        return self._recorder
+
+    def _call(self, x: Any) -> Any:
+        return self.model(x if self._input is None else self._input(x))
+
+    def _as_it_is(self, scan: Scan, bucket: Bucket | None) -> Any:
+        """An eager pass, from which the bucket learns."""
+        with torch.no_grad():
+            x = scan.given
+            if x is None or bucket is not None:  # of a sparse tensor other maps may be known than this model's
+                x = scan.kind.of(scan.indices, scan.features, scan.grid)
+            coords, _ = scan.kind.parts(x)
+            output = take_apart(self._call(x), SitesOfRun(coords, scan.grid))
+            if bucket is not None:
+                bucket.learn(coords)
+        return hand_out(output, scan, lambda tensor, rows: tensor, None)
+
+    def _by_plan(self, bucket: Bucket, scan: Scan) -> Any:
+        if self._state is not None and not bucket.is_recorded and not self._state.holds():
+            self._forget_graphs()
+        if not bucket.is_recorded:
+            self._prepare(bucket, scan)
+        result = bucket.run(scan)
+        # The device is busy by now, so that looking takes no time of it.
+        if self._state is None or not self._state.holds():
+            self._forget_graphs()
+            self._prepare(bucket, scan)
+            result = bucket.run(scan)
+        if self._falls_back:
+            try:
+                self.wait()
+            except _C.UserError:
+                bucket.drop()
+                return self._as_it_is(scan, bucket)
+        return result
+
+    def _prepare(self, bucket: Bucket, scan: Scan) -> None:
+        check_runnable(self.model)
+        if self._state is None:
+            self._state = ModelState(self.model)
+        if self._eager and bucket.is_prepared:
+            return
+        self._as_it_is(scan, bucket)  # this very scan has room in any case
+        with calling(self.model):
+            bucket.prepare(scan, waits=self._eager)
+            if not self._eager:
+                bucket.record()
+        for dropped in self._buckets.shrink():
+            dropped.drop()
+
+    def _forget_graphs(self) -> None:
+        self._state = None
+        for bucket in self._buckets:
+            bucket.drop()
+        if self._recorder is not None:
+            self._recorder.packed = {}
+
+    def forget(self) -> None:
+        """Gives up all that was learned and recorded, and its memory. Needed after writes through `.data`, which
+        PyTorch does not count. Waits for the GPU."""
+        if self._recorder is not None:
+            self._recorder.stream.synchronize()
+        self._forget_graphs()
+        self._buckets.clear()
+
+    def wait(self) -> None:
+        """Waits for the GPU to be done with all calls.
+
+        Raises:
+            UserError: where one of them exceeded its room, or had coordinates out of bounds.
+        """
+        if self._recorder is not None:
+            self._recorder.wait()
+
+    @property
+    def bytes(self) -> int:
+        """Memory of all buckets: their inputs, and what graphs hold between calls."""
+        return self._buckets.bytes
+
+    def __repr__(self) -> str:
+        rooms = sorted(bucket.capacity for bucket in self._buckets)
+        return f"CompiledModel({type(self.model).__name__}, room for {rooms}, {self.bytes:,} bytes)"
+
+
+def _modes(scan: Scan) -> tuple[Any, ...]:
+    """The switches that a graph records: types, determinism, TF32, autocast, and which plans there are."""
+    features = scan.features
+    return features.dtype, modes.of(features), modes.autocast_dtype(features), _C.plans_in_use()
