@@ -91,6 +91,7 @@ def main() -> None:
     assert raised(lambda: _C.wait("cuda:0"), "more were needed")
     assert raised(lambda: plan.make(OnDevice.of(torch.zeros(7, 4, dtype=torch.int32)), count), "room for 256")
     assert raised(lambda: plan.make(coordinates, OnDevice.of(torch.zeros(1, dtype=torch.int32))), "int64 count")
+    fill(scans[0], torch.randn(len(scans[0]), 8))
     refused = _C.RefusedWaits()
     assert raised(lambda: _C.wait("cuda:0"), "which a graph cannot do")
     made = plan.make(coordinates, count)
