@@ -69,6 +69,7 @@ std::vector<std::int32_t> list_of(const Axes& values, int dimension);
 void bind_coords(nb::module_& module);
 void bind_maps(nb::module_& module);
 void bind_map_plan(nb::module_& module);
+void bind_module_state(nb::module_& module);
 void bind_tokens(nb::module_& module);
 void bind_plans(nb::module_& module);
 void bind_convolution(nb::module_& module);

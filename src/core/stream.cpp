@@ -72,6 +72,10 @@ void wait(StreamView stream) {
   cuda::raise_status(stream);
 }
 
+bool has_trouble(StreamView stream) {
+  return is_cuda(stream.device) && cuda::has_status(stream);
+}
+
 bool is_capturing(StreamView stream) {
   // A null stream cannot be captured; asking about it while another one is spoils that capture.
   if (!is_cuda(stream.device) || stream.native == nullptr) return false;

@@ -89,7 +89,8 @@ def in_order(made: list[torch.Tensor]) -> list[torch.Tensor]:
     result = []
     for tensor in made:
         if tensor.dtype == torch.int32:
-            keys = (tensor.long() + 512) @ torch.tensor([1 << 30, 1 << 20, 1 << 10, 1], device=tensor.device)
+            # CUDA has no product of whole numbers.
+            keys = ((tensor.long() + 512) * torch.tensor([1 << 30, 1 << 20, 1 << 10, 1], device=tensor.device)).sum(1)
             order = keys.argsort()
         result.append(tensor[order] if tensor.dim() == 2 and len(tensor) == len(order) else tensor)
     return result

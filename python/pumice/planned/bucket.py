@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -10,79 +10,14 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .._sites import standing_on
 from ..coords import Coordinates
 from ..nn.kept import frozen_for
 from .outputs import Output, SitesOfRun, hand_out, take_apart
+from .recorder import Recorder
+from .rows import disagreement, first_with_strange_rows
 from .scans import Grid, Kind, Scan
-
-MARGIN = 1.25  # room of sets and maps that follow from the input, times what the learned scans had in proportion
-
-
-class Recorder:
-    """What the buckets of a model share: its stream, the memory of graphs, packed weights, and how it is called."""
-
-    def __init__(self, model: torch.nn.Module, call: Any, device: torch.device) -> None:
-        self.model = model
-        self.call = call  # (a sparse tensor of any kind) -> what the model returns
-        self.device = device
-        self.stream = torch.cuda.Stream(device)
-        self.packed: dict[Any, Any] = {}
-        self._pool: Any = None
-        self._graphs = 0
-
-    @contextmanager
-    def ordered(self) -> Iterator[None]:
-        """Work on the stream of graphs, after what the caller's holds and before what it gets next."""
-        caller = torch.cuda.current_stream(self.device)
-        self.stream.wait_stream(caller)
-        try:
-            with torch.cuda.stream(self.stream):
-                yield
-        finally:
-            caller.wait_stream(self.stream)
-
-    def wait(self) -> None:
-        """Waits for all graphs, and raises what went wrong in one of them."""
-        with torch.cuda.stream(self.stream):
-            _C.wait(str(self.device))
-
-    @contextmanager
-    def recording(self, graph: torch.cuda.CUDAGraph) -> Iterator[None]:
-        """Work in it becomes `graph`, whose memory all graphs share: only one runs at a time."""
-        if self._graphs == 0:  # PyTorch gives up a pool with its last graph
-            self._pool = torch.cuda.graph_pool_handle()
-        with torch.cuda.graph(graph, pool=self._pool, stream=self.stream, capture_error_mode="thread_local"):
-            yield
-        self._graphs += 1
-
-    def give_back(self) -> None:
-        """A graph is gone."""
-        self._graphs -= 1
-
-
-@contextmanager
-def as_in_a_graph() -> Iterator[None]:
-    """Without gradients, and without autocast's memory of weights, which a graph must not read later."""
-    if torch.is_autocast_enabled("cuda"):
-        with torch.no_grad(), torch.autocast("cuda", torch.get_autocast_dtype("cuda"), cache_enabled=False):
-            yield
-    else:
-        with torch.no_grad():
-            yield
-
-
-@contextmanager
-def refusing_waits() -> Iterator[None]:
-    """Raises UserError or RuntimeError where the host would wait for the device, for Pumice on this thread and for
-    PyTorch on all: a recording that fails half way would leave PyTorch's allocator in disorder."""
-    before = torch.cuda.get_sync_debug_mode()
-    refused = _C.RefusedWaits()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode(before)
-        del refused
+from .watch import cannot_be_recorded, named_if_it_fails
 
 
 class Bucket:
@@ -112,8 +47,8 @@ class Bucket:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the plan was run before."""
-        return self._indices is not None
+        """Whether the plan was run before, and gave what the model does."""
+        return self._output is not None
 
     @property
     def is_recorded(self) -> bool:
@@ -122,7 +57,7 @@ class Bucket:
 
     def learn(self, coords: Coordinates) -> None:
         """Learns from what an eager pass asked of the maps of `coords`. Waits."""
-        low, high = coords.sites.bounds
+        low, high = self.recorder.bounds(coords.sites)
         if self._seen is not None:
             low, high = list(map(min, low, self._seen[0])), list(map(max, high, self._seen[1]))
         self._seen = low, high
@@ -131,17 +66,31 @@ class Bucket:
     def _learn(self, sites: _C.Sites) -> None:
         assert self._seen is not None
         low, high = wide_bounds(self._seen, self.grid.spatial_shape)
-        self.plan = _C.learn_map_plan(sites, self.capacity, low, high, MARGIN, self.plan)
+        self.plan = self.recorder.learn(sites, self.capacity, low, high, self.plan)
 
-    def prepare(self, scan: Scan, waits: bool) -> None:
+    def prepare(self, scan: Scan, expected: Output, waits: bool) -> None:
         """Fills the static memory, and runs the plan until it holds what layers of this room ask for. Raises
-        what `refusing_waits` does for what waits, unless `waits`."""
-        with self.recorder.ordered(), as_in_a_graph(), self._frozen():
+        UserError, naming the module, for what waits, unless `waits`, and for a model that gives something else
+        than what was `expected` of these voxels, which it did eagerly. Waits."""
+        recorder = self.recorder
+        rows = scan.indices.shape[0]
+        with recorder.ordered(), recorder.as_in_a_graph(), self._frozen():
             self._fill(scan)
-            self._learn(self._run()[0].sites)
-            with nullcontext() if waits else refusing_waits():
-                coords, _ = self._run()
+            # Nothing may come from rows beyond the count, which hold those of earlier scans.
+            self._features[rows:] = float("nan")
+
+            def run() -> tuple[Coordinates, Output]:
+                with nullcontext() if waits else recorder.refusing_waits():
+                    return self._run()
+
+            self._learn(named_if_it_fails(recorder.model, self._run)[0].sites)
+            coords, output = named_if_it_fails(recorder.model, run)
             self._learn(coords.sites)
+            different = disagreement(expected, output, rows)
+            if different is not None:
+                module = first_with_strange_rows(recorder.model, self._begun, rows)
+                raise cannot_be_recorded(recorder.model, module, different)
+        self._output = output
 
     def _fill(self, scan: Scan) -> None:
         rows = scan.indices.shape[0]
@@ -157,16 +106,10 @@ class Bucket:
         self._count.fill_(rows)
 
     def record(self) -> None:
-        """Records sites, maps and layers as a graph."""
-        recorder = self.recorder
-        graph = torch.cuda.CUDAGraph()
-        torch.cuda.empty_cache()
-        before = torch.cuda.memory_reserved(recorder.device)
-        with as_in_a_graph(), self._frozen():
-            with recorder.recording(graph):
-                _, output = self._run()
-        self._graph, self._output = graph, output
-        self._graph_bytes = max(0, torch.cuda.memory_reserved(recorder.device) - before)
+        """Records sites, maps and layers as a graph. Waits."""
+        with self.recorder.as_in_a_graph(), self._frozen():
+            recording = self.recorder.record(lambda: self._run()[1])
+        self._graph, self._output, self._graph_bytes = recording
 
     @contextmanager
     def _frozen(self) -> Iterator[None]:
@@ -175,41 +118,50 @@ class Bucket:
             yield
         self._read = [*read, *self.recorder.packed.values()]
 
-    def _run(self) -> tuple[Coordinates, Output]:
+    def _begun(self) -> tuple[SitesOfRun, Callable[[], Any]]:
+        """The sites of a run by the plan, and the run."""
         assert self.plan is not None
-        coords = Coordinates._of(self.plan.make(self._indices, self._count))
-        output = self.recorder.call(self.kind.on(coords, self._indices, self._features))
-        return coords, take_apart(output, SitesOfRun(coords, self.grid))
+        coords = Coordinates._of(self.plan.make(self._indices, self._count), self._indices)
+        coords._version = None  # each scan is written into them
+
+        def run() -> Any:
+            with standing_on(coords):
+                return self.recorder.call(self.kind.on(coords, self._indices, self._features))
+
+        return SitesOfRun(coords, self.grid), run
+
+    def _run(self) -> tuple[Coordinates, Output]:
+        sites, run = self._begun()
+        return sites.coords, take_apart(run(), sites)
 
     def run(self, scan: Scan) -> Any:
         """What the model returns for the voxels, by the graph, or by the plan where none was recorded."""
         recorder = self.recorder
-        caller = torch.cuda.current_stream(recorder.device)
-
-        def copy(tensor: Tensor, rows: int | None) -> Tensor:
-            made = (tensor if rows is None else tensor[:rows]).clone()
-            made.record_stream(caller)  # its memory is of the stream of graphs
+        if self._graph is not None:
+            assert self._output is not None
+            recorder.begin()
+            self._fill(scan)
+            self._graph.replay()
+            made = hand_out(self._output, scan, _copied, recorder.wait)
+            recorder.end()
             return made
-
+        caller = recorder.stream_of_caller()
         with recorder.ordered():
             self._fill(scan)
-            if self._graph is not None:
-                self._graph.replay()
-                output = self._output
-            else:
-                with as_in_a_graph(), self._frozen():
-                    _, output = self._run()
-            assert output is not None
-            return hand_out(output, scan, copy, recorder.wait)
+            with recorder.as_in_a_graph(), self._frozen():
+                _, output = self._run()
+            return hand_out(output, scan, lambda t, rows: recorder.handed_out(_copied(t, rows), caller), recorder.wait)
 
     def drop(self) -> None:
         """Gives up the graph."""
-        if self._graph is None:
-            return
-        self._graph.reset()
+        if self._graph is not None:
+            self.recorder.drop(self._graph)
         self._graph = self._output = None
         self._read, self._graph_bytes = [], 0
-        self.recorder.give_back()
+
+
+def _copied(tensor: Tensor, rows: int | None) -> Tensor:
+    return tensor.clone() if rows is None else tensor[:rows].clone()
 
 
 def wide_bounds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,13 +10,16 @@ import torch
 
 from .. import _C
 from .._checks import kind_of, whole_number
+from .._sites import standing_on
+from ..coords import Coordinates
 from ..ops import modes
-from .bucket import Bucket, Recorder
-from .outputs import SitesOfRun, hand_out, take_apart
+from .bucket import Bucket
+from .outputs import Output, SitesOfRun, hand_out, take_apart
+from .recorder import Recorder
 from .scans import OWN, Scan, scan_of
 from .sizes import Kept, capacity_for
 from .state import ModelState, check_runnable
-from .watch import calling
+from .watch import cannot_be_recorded, first_line
 
 _EAGER_CALLS = 2  # of a bucket, which learn what it has to make
 _MOST_BUCKETS = 16
@@ -49,7 +53,8 @@ def compile(
             pairs than a bucket has room for: "raise", or "eager", which runs it as the model does, and
             for that waits in every call.
         eager: run what was learned without a graph, which is slower, and which a debugger can follow.
-        input: makes of a `SparseTensor` what the model is called with; default: what the call was given.
+        input: makes of a `SparseTensor` what the model is called with, a tuple for several arguments; default:
+            what the call was given. Sites that the model makes of `x.indices` itself are those of the call.
     Returns:
         A function of (coords, features, batch_size=1, spatial_shape=None, stride=None), or of one sparse
         tensor, that gives what the model returns.
@@ -91,7 +96,9 @@ class CompiledModel:
 
     A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
     the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
-    what they needed, and the room.
+    what they needed, and the room. So does a later call, as soon as the GPU has come to it.
+
+    Calls may come from several threads and streams; one bucket runs at a time.
 
     Waits:
         The first three calls of a bucket, and the one after a change of the model; later ones never, but with
@@ -113,8 +120,9 @@ class CompiledModel:
         self._most = max_voxels
         self._ratio = ratio
         self._falls_back = fallback == "eager"
-        self._eager = eager
+        self._eager_plans = eager
         self._input = input
+        self._lock = threading.RLock()
         self._buckets = Kept(_MOST_BUCKETS, max_bytes)
         self._recorder: Recorder | None = None
         self._state: ModelState | None = None
@@ -127,6 +135,49 @@ class CompiledModel:
         stride: Sequence[int] | None = None,
     ) -> Any:
         """The model of these voxels."""
+        scan = self._scan(given, batch_size, spatial_shape, stride)
+        with self._lock:
+            bucket = self._bucket_of(scan)
+            if bucket is None:
+                return self._as_it_is(scan)
+            self._raise_trouble()
+            if bucket.calls < _EAGER_CALLS:
+                return self._learning_from(scan, bucket)
+            return self._by_plan(bucket, scan)
+
+    def plan(
+        self,
+        *given: Any,
+        batch_size: int | None = None,
+        spatial_shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> int:
+        """Learns and records what calls with such scans need, and returns how many bytes that holds, before it runs;
+        the first call runs the graph then. Takes what a call does.
+
+        Returns:
+            The bytes of the bucket's inputs, and what its graph added to the memory that all graphs share; 0 on the
+            CPU and for scans that run eagerly.
+        Waits:
+            For the GPU.
+        """
+        scan = self._scan(given, batch_size, spatial_shape, stride)
+        with self._lock:
+            bucket = self._bucket_of(scan)
+            if bucket is None:
+                return 0
+            while bucket.calls < _EAGER_CALLS:
+                self._learning_from(scan, bucket)
+            self._renew(bucket, scan)
+            return bucket.bytes
+
+    def _scan(
+        self,
+        given: tuple[Any, ...],
+        batch_size: int | None,
+        spatial_shape: Sequence[int] | None,
+        stride: Sequence[int] | None,
+    ) -> Scan:
         scan = scan_of(given, batch_size, spatial_shape, stride)
         if self._input is not None and scan.kind is not OWN:
             raise _C.UserError(
@@ -135,94 +186,124 @@ class CompiledModel:
             )
         if self.model.training:
             check_runnable(self.model)
-        rows, features = scan.features.shape
-        if not scan.features.is_cuda or rows == 0:
-            return self._as_it_is(scan, None)
+        return scan
+
+    def _bucket_of(self, scan: Scan) -> Bucket | None:
+        """The one that takes the voxels; None where the model runs as it is."""
+        rows, channels = scan.features.shape
+        device = scan.features.device
+        if not self._records(device) or rows == 0:
+            return None
         modes.traced(scan.features)  # refuses transforms of functions
-        if torch.cuda.is_current_stream_capturing():
-            raise _C.UserError("a compiled model is called while a graph is recorded: record the model itself")
         capacity = capacity_for(rows, self._ratio, self._most)
         if capacity is None:
             if self._falls_back:
-                return self._as_it_is(scan, None)
+                return None
             raise _C.UserError(
                 f"{rows} voxels, max_voxels = {self._most}: compile with room for them, or with fallback='eager'"
             )
-        key = (capacity, scan.grid, scan.kind, features, scan.features.device, *_modes(scan))
-        bucket = self._buckets.get(key, lambda: Bucket(self._recorder_on(scan.features.device), capacity, scan))
-        if bucket.calls < _EAGER_CALLS:
-            bucket.calls += 1
-            return self._as_it_is(scan, bucket)
-        return self._by_plan(bucket, scan)
-
-    def _recorder_on(self, device: torch.device) -> Recorder:
         if self._recorder is None or self._recorder.device != device:
             self.forget()
-            self._recorder = Recorder(self.model, self._call, device)
-        return self._recorder
+            self._recorder = self._new_recorder(device)
+        recorder = self._recorder
+        key = (capacity, scan.grid, scan.kind, channels, *_modes(scan))
+        return self._buckets.get(key, lambda: Bucket(recorder, capacity, scan))
+
+    def _records(self, device: torch.device) -> bool:
+        if device.type != "cuda":
+            return False
+        if torch.cuda.is_current_stream_capturing():
+            raise _C.UserError("a compiled model is called while a graph is recorded: record the model itself")
+        return True
+
+    def _new_recorder(self, device: torch.device) -> Recorder:
+        return Recorder(self.model, self._call, device)
 
     def _call(self, x: Any) -> Any:
-        return self.model(x if self._input is None else self._input(x))
+        given = x if self._input is None else self._input(x)
+        return self.model(*given) if type(given) is tuple else self.model(given)
 
-    def _as_it_is(self, scan: Scan, bucket: Bucket | None) -> Any:
+    def _eager(self, scan: Scan, x: Any) -> tuple[Coordinates, Output]:
+        coords, _ = scan.kind.parts(x)
+        with standing_on(coords):
+            return coords, take_apart(self._call(x), SitesOfRun(coords, scan.grid))
+
+    def _as_it_is(self, scan: Scan) -> Any:
+        with torch.no_grad():
+            x = scan.kind.of(scan.indices, scan.features, scan.grid) if scan.given is None else scan.given
+            return _as_made(self._eager(scan, x)[1], scan)
+
+    def _learned(self, scan: Scan, bucket: Bucket) -> Output:
         """An eager pass, from which the bucket learns."""
         with torch.no_grad():
-            x = scan.given
-            if x is None or bucket is not None:  # of a sparse tensor other maps may be known than this model's
-                x = scan.kind.of(scan.indices, scan.features, scan.grid)
-            coords, _ = scan.kind.parts(x)
-            output = take_apart(self._call(x), SitesOfRun(coords, scan.grid))
-            if bucket is not None:
-                bucket.learn(coords)
-        return hand_out(output, scan, lambda tensor, rows: tensor, None)
+            # Of a sparse tensor that was given, other maps may be known than this model's.
+            coords, output = self._eager(scan, scan.kind.of(scan.indices, scan.features, scan.grid))
+            bucket.learn(coords)
+        return output
+
+    def _learning_from(self, scan: Scan, bucket: Bucket) -> Any:
+        bucket.calls += 1
+        return _as_made(self._learned(scan, bucket), scan)
 
     def _by_plan(self, bucket: Bucket, scan: Scan) -> Any:
-        if self._state is not None and not bucket.is_recorded and not self._state.holds():
-            self._forget_graphs()
-        if not bucket.is_recorded:
-            self._prepare(bucket, scan)
+        if not bucket.is_prepared:
+            self._renew(bucket, scan)
         result = bucket.run(scan)
         # The device is busy by now, so that looking takes no time of it.
         if self._state is None or not self._state.holds():
-            self._forget_graphs()
-            self._prepare(bucket, scan)
+            self._renew(bucket, scan)
             result = bucket.run(scan)
         if self._falls_back:
             try:
                 self.wait()
             except _C.UserError:
                 bucket.drop()
-                return self._as_it_is(scan, bucket)
+                return _as_made(self._learned(scan, bucket), scan)
         return result
 
-    def _prepare(self, bucket: Bucket, scan: Scan) -> None:
+    def _renew(self, bucket: Bucket, scan: Scan) -> None:
+        """Records the bucket where it is not, and gives up all graphs of a model that was another."""
+        if self._state is not None and not self._state.holds():
+            self._forget_graphs()
+        if bucket.is_prepared:
+            return
         check_runnable(self.model)
+        expected = self._learned(scan, bucket)  # this very scan has room in any case
+        bucket.prepare(scan, expected, waits=self._eager_plans)
         if self._state is None:
             self._state = ModelState(self.model)
-        if self._eager and bucket.is_prepared:
-            return
-        self._as_it_is(scan, bucket)  # this very scan has room in any case
-        with calling(self.model):
-            bucket.prepare(scan, waits=self._eager)
-            if not self._eager:
+        if not self._eager_plans:
+            try:
                 bucket.record()
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except (_C.Error, ValueError, RuntimeError) as error:
+                raise cannot_be_recorded(self.model, None, first_line(error)) from error
         for dropped in self._buckets.shrink():
             dropped.drop()
 
+    def _raise_trouble(self) -> None:
+        """What went wrong in an earlier call, if the device has come to it."""
+        if self._recorder is not None and self._recorder.has_trouble():
+            try:
+                self.wait()
+            except _C.UserError as error:
+                raise _C.UserError(f"an earlier call of the compiled model, whose results are no numbers: {error}") from None
+
     def _forget_graphs(self) -> None:
         self._state = None
+        if self._recorder is not None:
+            self._recorder.settle()
+            self._recorder.packed = {}
         for bucket in self._buckets:
             bucket.drop()
-        if self._recorder is not None:
-            self._recorder.packed = {}
 
     def forget(self) -> None:
         """Gives up all that was learned and recorded, and its memory. Needed after writes through `.data`, which
-        PyTorch does not count. Waits for the GPU."""
-        if self._recorder is not None:
-            self._recorder.stream.synchronize()
-        self._forget_graphs()
-        self._buckets.clear()
+        PyTorch does not count. Does not wait."""
+        with self._lock:
+            self._forget_graphs()
+            self._buckets.clear()
 
     def wait(self) -> None:
         """Waits for the GPU to be done with all calls.
@@ -241,6 +322,10 @@ class CompiledModel:
     def __repr__(self) -> str:
         rooms = sorted(bucket.capacity for bucket in self._buckets)
         return f"CompiledModel({type(self.model).__name__}, room for {rooms}, {self.bytes:,} bytes)"
+
+
+def _as_made(output: Output, scan: Scan) -> Any:
+    return hand_out(output, scan, lambda tensor, rows: tensor, None)
 
 
 def _modes(scan: Scan) -> tuple[Any, ...]:

@@ -198,14 +198,19 @@ def _of_tensors(
         raise _C.UserError(
             f"coords are on {coords.device} and features on {features.device}: .to() brings one to the other"
         )
-    if coords.dtype == torch.int64:
-        # What int32 does not hold stays out of any bounds, and is reported as such.
-        coords = coords.clamp(-(2**31), 2**31 - 1).to(torch.int32)
-    if coords.dtype != torch.int32:
-        raise _C.UserError(f"coords are {coords.dtype}: give int32 or int64, as coords.int() makes")
     dimension = coords.shape[1] - 1
     items = 1 if batch_size is None else whole_number("batch_size", batch_size, 1, 2**31 - 1)
     shape = axis_numbers("spatial_shape", spatial_shape, dimension)
     steps = axis_numbers("stride", stride, dimension) or [1] * dimension
     grid = Grid(dimension, items, None if shape is None else tuple(shape), tuple(steps))
-    return Scan(coords, features, grid, OWN, None)
+    return of_parts(coords, features, grid, OWN, None)
+
+
+def of_parts(coords: Tensor, features: Tensor, grid: Grid, kind: Kind, given: Any) -> Scan:
+    """The voxels of coords of int32 or int64 [N, 1 + D]; UserError for other types."""
+    if coords.dtype == torch.int64:
+        # What int32 does not hold stays out of any bounds, and is reported as such.
+        coords = coords.clamp(-(2**31), 2**31 - 1).to(torch.int32)
+    if coords.dtype != torch.int32:
+        raise _C.UserError(f"coords are {coords.dtype}: give int32 or int64, as coords.int() makes")
+    return Scan(coords, features, grid, kind, given)
