@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +14,6 @@ from . import _C, _framework  # noqa: F401  (connects PyTorch)
 from ._checks import shown, warn_once, whole_number
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor, no_tensor
-
-if TYPE_CHECKING:
-    from .coords import Coordinates
 
 NO_TRACING = (
     "ONNX and TorchScript have no sparse tensors, so torch.onnx.export, torch.jit.trace and torch.jit.script cannot export them: "
@@ -28,15 +25,15 @@ _MANY_ITEMS = 64
 
 
 class _Standing(threading.local):
-    coords: Coordinates | None = None
+    coords: Any = None  # Coordinates
 
 
 _standing = _Standing()
 
 
 @contextmanager
-def standing_on(coords: Coordinates) -> Iterator[None]:
-    """In it, who makes sites of the very tensor `coords.indices` gets those of `coords`."""
+def standing_on(coords: Any) -> Iterator[None]:
+    """In it, who makes sites of the very tensor `coords.indices` gets those of these `Coordinates`."""
     before, _standing.coords = _standing.coords, coords
     try:
         yield
@@ -46,8 +43,8 @@ def standing_on(coords: Coordinates) -> Iterator[None]:
 
 def sites_that_stand(
     indices: Tensor, spatial_shape: Sequence[int] | None, batch_size: int | None, stride: Sequence[int] | None
-) -> Coordinates | None:
-    """The coordinates of `standing_on` where `indices` are theirs. UserError where the grid is another."""
+) -> Any:
+    """The coordinates of `standing_on` where `indices` are theirs, else None. UserError where the grid is another."""
     coords = _standing.coords
     if coords is None:
         return None

@@ -81,7 +81,7 @@ nb::bytes stamps_of(const nb::list& tensors) {
     stamps.push_back(reinterpret_cast<std::intptr_t>(address_of(tensor)));
     stamps.push_back(version_of(tensor));
   }
-  return {reinterpret_cast<const char*>(stamps.data()), stamps.size() * sizeof(std::int64_t)};
+  return nb::bytes(stamps.data(), stamps.size() * sizeof(std::int64_t));
 }
 
 }   // namespace

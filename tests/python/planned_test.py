@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -292,6 +293,7 @@ def test_the_same_bits_every_time_cuda() -> None:
 
 
 @cuda
+@pytest.mark.filterwarnings("ignore:.*prototype")
 def test_nothing_waits_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     net = encoder().cuda()
     fast = pumice.compile(net)
@@ -435,6 +437,64 @@ def test_too_many_rows_or_sites_out_of_bounds_are_raised_cuda() -> None:
     fast.wait()
 
 
+@cuda
+def test_a_later_call_raises_what_went_wrong_in_an_earlier_one_cuda() -> None:
+    net = unet().cuda()
+    fast = pumice.compile(net)
+    site = {"batch_size": 2, "spatial_shape": [64, 64, 64]}
+    cells, features = scan(3900, 1, "cuda")
+    for _ in range(3):
+        fast(cells, features, **site)
+    far = cells.clone()
+    far[7, 2] = 64
+    fast(far, features, **site)
+    torch.cuda.synchronize()
+    with pytest.raises(pumice.UserError, match=f"an earlier call .* 1 of {len(cells)} coordinates"):
+        fast(cells, features, **site)
+    with torch.no_grad():
+        expect_same(fast(cells, features, **site), net(pumice.SparseTensor(cells, features, **site)))
+    fast.wait()
+
+
+@cuda
+def test_buckets_share_memory_cuda() -> None:
+    net = unet().cuda()
+    large, small = scan(60_000, 1, "cuda"), scan(45_000, 2, "cuda")
+    alone = []
+    for given in (large, small):
+        fast = pumice.compile(net)
+        alone.append(fast.plan(*given, batch_size=2))
+        assert alone[-1] == fast.bytes > 0
+        fast.forget()
+        torch.cuda.synchronize()
+    fast = pumice.compile(net)
+    together = fast.plan(*large, batch_size=2) + fast.plan(*small, batch_size=2)
+    assert len(fast._buckets) == 2 and together == fast.bytes < 0.8 * sum(alone), (alone, together)
+    for given in (large, small, large):
+        expect_same(fast(*given, batch_size=2), of_model(net, *given))
+
+
+@cuda
+def test_threads_may_share_a_compiled_model_cuda() -> None:
+    net = unet().cuda()
+    fast = pumice.compile(net)
+    scans = [scan(4000 - 10 * seed, seed, "cuda") for seed in range(4)]
+    passes(fast, scans)
+    expected = [of_model(net, *given).features for given in scans]
+    torch.cuda.synchronize()
+
+    def work(number: int) -> list[torch.Tensor]:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            return [fast(*scans[number], batch_size=2).features for _ in range(20)]
+
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(work, range(4)))
+    torch.cuda.synchronize()
+    for some, one in zip(made, expected):
+        for features in some:
+            torch.testing.assert_close(features, one, rtol=1e-3, atol=1e-3)
+
+
 def lone_and_dense(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Sites on a plane of every tenth cell, and as many side by side: the same rows, other numbers of what follows."""
     at = torch.arange(count)
@@ -495,79 +555,6 @@ def test_streams_of_the_caller_cuda() -> None:
     torch.cuda.synchronize()
     for turn, features in enumerate(made):
         torch.testing.assert_close(features, expected[turn % 4].features, rtol=1e-3, atol=1e-3)
-
-
-@cuda
-def test_models_written_for_spconv_cuda() -> None:
-    from pumice.compat import spconv
-
-    def block(cin: int, cout: int, key: str) -> Any:
-        return spconv.SparseSequential(
-            spconv.SubMConv3d(cin, cout, 3, bias=False, indice_key=key), torch.nn.BatchNorm1d(cout), torch.nn.ReLU()
-        )
-
-    class Net(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one = block(4, 16, "a")
-            self.down = spconv.SparseConv3d(16, 32, 2, 2, bias=False, indice_key="down")
-            self.two = block(32, 32, "b")
-            self.up = spconv.SparseInverseConv3d(32, 16, 2, indice_key="down")
-
-        def forward(self, x: Any) -> Any:
-            fine = self.one(x)
-            coarse = self.two(self.down(fine))
-            up = self.up(coarse)
-            return up.replace_feature(torch.cat([up.features, fine.features], 1)), coarse
-
-    net = settle(Net()).cuda()
-    fast = pumice.compile(net)
-    for seed in range(6):
-        cells, features = scan(4000 - seed, seed, "cuda")
-        x = spconv.SparseConvTensor(features, cells, [64] * 3, 2)
-        up, coarse = fast(x)
-        with torch.no_grad():
-            expected_up, expected_coarse = net(x)
-        exact = coarse.exact() if isinstance(coarse, pumice.CapacityTensor) else coarse
-        assert type(up) is type(exact) is spconv.SparseConvTensor
-        expect_same([up.indices, up.features], [x.indices, expected_up.features])
-        expect_same([exact.indices, exact.features], [expected_coarse.indices, expected_coarse.features])
-
-
-@cuda
-def test_what_waits_is_refused_by_name_and_leaves_all_usable_cuda() -> None:
-    class Counting(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x.replace(features=x.features * float(x.features[0, 0] > -1e9))
-
-    net = nn.Sequential(nn.SubMConv3d(4, 8, 3), Counting()).cuda().eval()
-    fast = pumice.compile(net)
-    given = scan(4000, 1, "cuda")
-    for _ in range(2):
-        fast(*given, batch_size=2)
-    for _ in range(2):
-        with pytest.raises(pumice.UserError, match=r"'1' \(Counting\) cannot be recorded"):
-            fast(*given, batch_size=2)
-    expect_same(pumice.compile(net, eager=True)(*given, batch_size=2), of_model(net, *given))
-    other = unet().cuda()
-    fast = pumice.compile(other)
-    passes(fast, [given])
-    expect_same(fast(*given, batch_size=2), of_model(other, *given))
-
-
-@cuda
-def test_sites_that_are_pruned_are_refused_by_name_cuda() -> None:
-    class Pruning(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x[x.features[:, 0] > 0]
-
-    net = nn.Sequential(nn.SubMConv3d(4, 8, 3), Pruning()).cuda().eval()
-    fast = pumice.compile(net)
-    given = scan(4000, 1, "cuda")
-    for _ in range(2):
-        fast(*given, batch_size=2)
-    with pytest.raises(pumice.UserError, match=r"'1' \(Pruning\) cannot be recorded"):
-        fast(*given, batch_size=2)
 
 
 def test_the_extension_counts_plans() -> None:
