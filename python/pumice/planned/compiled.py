@@ -100,9 +100,25 @@ class CompiledModel:
 
     Calls may come from several threads and streams; one bucket runs at a time.
 
+    Args:
+        model: as `compile` takes it; so are the others, which it has checked.
+        max_voxels: the most rows of a call.
+        ratio: of buckets.
+        max_bytes: of all buckets.
+        fallback: "raise" or "eager".
+        eager: whether there are no graphs.
+        input: makes the arguments of the model.
+    Raises:
+        UserError: in calls, for arguments that are no voxels, for what went wrong in an earlier call, and where a module
+            cannot be recorded, by its name.
     Waits:
         The first three calls of a bucket, and the one after a change of the model; later ones never, but with
         fallback="eager".
+    Example:
+        >>> fast = pumice.compile(nn.SubMConv3d(4, 8, 3).eval())
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> fast(x).coords is x.coords
+        True
     """
 
     def __init__(
@@ -115,7 +131,6 @@ class CompiledModel:
         eager: bool,
         input: Callable[[Any], Any] | None,
     ) -> None:
-        """`compile` checks the arguments and calls this."""
         self.model = model
         self._most = max_voxels
         self._ratio = ratio

@@ -43,7 +43,17 @@ class CapacityTensor:
         features: [capacity, C].
         count: int64 [1] on the same device, which nobody waited for; more than the capacity, or negative,
             where there were more rows than room.
-        exact: makes the sparse tensor of the first rows.
+        exact: (indices, features) -> the sparse tensor of the first rows.
+        wait: raises what went wrong on the GPU; default: nothing can have.
+    Raises:
+        UserError: `rows()` and `exact()`, where there were more rows than room.
+    Waits:
+        `rows()` and `exact()`, for the GPU; nothing else.
+    Example:
+        >>> indices, features = torch.tensor([[0, 1], [0, 2], [0, 0]]), torch.ones(3, 4)
+        >>> x = pumice.CapacityTensor(indices, features, torch.tensor([2]), lambda i, f: (i, f))
+        >>> x.capacity, x.rows(), x.exact()[1].shape
+        (3, 2, torch.Size([2, 4]))
     """
 
     __slots__ = ("_exact", "_wait", "count", "features", "indices")
@@ -60,7 +70,6 @@ class CapacityTensor:
         exact: Callable[[Tensor, Tensor], Any],
         wait: Callable[[], None] | None = None,
     ) -> None:
-        """The arguments are those of the class; `wait` raises what went wrong on the device."""
         self.indices = indices
         self.features = features
         self.count = count
