@@ -20,7 +20,7 @@ LAYERS = {
     "operators": ["ops"],
     "tensors": ["_torch_functions", "joining", "points", "tensor", "tensor_values", "view", "voxels"],
     "layers": ["nn"],
-    "networks": ["convert", "layer_calls", "models", "passes", "profiling", "tuning", "weights"],
+    "networks": ["convert", "layer_calls", "models", "passes", "planned", "profiling", "tuning", "weights"],
     "training": ["_classes", "data", "losses", "metrics"],
     "interfaces": ["compat"],
     "package": ["__init__", "__main__"],

@@ -64,6 +64,7 @@ if _TYPE_CHECKING:
     from .coords import Coordinates
     from .graph import Graph
     from .joining import cat, collate
+    from .planned import CapacityTensor, CompiledModel, compile
     from .profiling import candidates, explain
     from .tensor import SparseTensor
     from .typed_graph import TypedGraph, TypedRows
@@ -90,9 +91,12 @@ _WITH_TORCH = {
     "TypedGraph": "pumice.typed_graph",
     "TypedRows": "pumice.typed_graph",
     "Tuning": "pumice.tuning",
+    "CapacityTensor": "pumice.planned",
+    "CompiledModel": "pumice.planned",
     "candidates": "pumice.profiling",
     "cat": "pumice.joining",
     "collate": "pumice.joining",
+    "compile": "pumice.planned",
     "explain": "pumice.profiling",
     "load_plans": "pumice.tuning",
     "load_weights": "pumice.weights",
@@ -103,6 +107,8 @@ _WITH_TORCH = {
 }
 
 __all__ = [
+    "CapacityTensor",
+    "CompiledModel",
     "Coordinates",
     "Error",
     "Graph",

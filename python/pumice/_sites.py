@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,6 +24,60 @@ NO_TRACING = (
 _MANY_ITEMS = 64
 
 
+class _Standing(threading.local):
+    coords: Any = None  # Coordinates
+
+
+_standing = _Standing()
+
+
+@contextmanager
+def standing_on(coords: Any) -> Iterator[None]:
+    """In it, who makes sites of the very tensor `coords.indices` gets those of these `Coordinates`."""
+    before, _standing.coords = _standing.coords, coords
+    try:
+        yield
+    finally:
+        _standing.coords = before
+
+
+def sites_that_stand(
+    indices: Tensor, spatial_shape: Sequence[int] | None, batch_size: int | None, stride: Sequence[int] | None
+) -> Any:
+    """The coordinates of `standing_on` where `indices` are theirs, else None. UserError where the grid is another."""
+    coords = _standing.coords
+    if coords is None:
+        return None
+    known = coords.indices
+    if indices is not known and (
+        indices.shape != known.shape
+        or indices.dtype != known.dtype
+        or indices.device != known.device
+        or indices.data_ptr() != known.data_ptr()
+    ):
+        return None
+    dimension = known.shape[1] - 1
+    for name, given, declared in (
+        ("spatial_shape", axis_numbers("spatial_shape", spatial_shape, dimension), coords.spatial_shape),
+        ("stride", axis_numbers("stride", stride, dimension), coords.stride),
+        ("batch_size", batch_size, coords.batch_size),
+    ):
+        if given is None:
+            continue
+        wanted = given if name == "batch_size" else tuple(given)  # type: ignore[arg-type]
+        if wanted != declared:
+            raise _C.UserError(
+                f"the model makes sites with {name} = {given} of coords that a compiled model was given with {declared}: "
+                f"give {name} to the call"
+            )
+    _standing.coords = None  # its sites may be made now, of these very indices
+    try:
+        _ = coords.sites
+    finally:
+        _standing.coords = coords
+    return coords
+
+
 def make_sites(
     indices: Tensor,
     spatial_shape: Sequence[int] | None,
@@ -31,6 +87,9 @@ def make_sites(
     """(sites, int32 [N, 1 + D] of their own memory); the arguments are those of `Coordinates`."""
     if torch.jit.is_tracing():   # which would write down the sites of one scan as constants
         raise _C.UserError(NO_TRACING)
+    known = None if _standing.coords is None else sites_that_stand(indices, spatial_shape, batch_size, stride)
+    if known is not None:
+        return known.sites, indices
     cells = as_cells(indices)
     sites = _C.create_sites(cells, *site_options(cells, spatial_shape, batch_size, stride))
     if batch_size is None and sites.batch_size > _MANY_ITEMS:

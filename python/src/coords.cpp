@@ -118,6 +118,9 @@ std::vector<std::int32_t> list_of(const Axes& values, int dimension) {
 void bind_coords(nb::module_& module) {
   nb::class_<Sites>(module, "Sites", "Distinct coordinates, and the maps made from them.")
       .def_prop_ro("rows", &Sites::rows)
+      .def_prop_ro(
+          "host_knows", [](const Sites& sites) { return sites.set->rows().host_knows(); },
+          "Whether `rows` are in use, or else are the room of a set that a device counts.")
       .def_prop_ro("dimension", [](const Sites& sites) { return sites.set->dimension(); })
       .def_prop_ro("batch_size", [](const Sites& sites) { return sites.set->batch_size(); })
       .def_prop_ro("device", [](const Sites& sites) { return to_string(sites.set->device()); })

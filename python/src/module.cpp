@@ -124,9 +124,24 @@ NB_MODULE(_C, module) {
         pumice::wait(call.stream());
       },
       "device"_a, "Waits for the current stream and raises what went wrong on it.");
+  define(
+      module, "has_trouble",
+      [](const std::string& device, std::intptr_t stream) {
+        return pumice::has_trouble({pumice::parse_device(device), reinterpret_cast<void*>(stream)});
+      },
+      "device"_a, "stream"_a,
+      "Whether something went wrong on a stream of that address, as far as it has come: does not "
+      "wait.");
+  nb::class_<pumice::RefusedWaits>(
+      module, "RefusedWaits",
+      "As long as it lives, what would wait for a device on this thread raises "
+      "UserError.")
+      .def(nb::init<>());
   bind_framework(module);
   bind_coords(module);
   bind_maps(module);
+  bind_map_plan(module);
+  bind_module_state(module);
   bind_tokens(module);
   bind_plans(module);
   bind_convolution(module);

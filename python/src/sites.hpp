@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <pumice/maps/map_cache.hpp>
@@ -14,8 +15,12 @@ namespace pumice::python {
 /// The maps of everything that was made from one set of coordinates. A set keeps its family, and a
 /// map that of its sets, so maps live as long as anyone can ask for them again.
 struct Family {
-  MapCache maps;
+  std::shared_ptr<MapCache> maps = std::make_shared<MapCache>();
   std::mutex mutex;
+
+  Family() = default;
+  /// With maps that a plan made.
+  explicit Family(std::shared_ptr<MapCache> made) : maps(std::move(made)) {}
 
   /// Runs `work` on the cache, one thread at a time. Who has to wait gives the GIL away where it
   /// has it, since the one it waits for may need it to allocate.
@@ -27,7 +32,7 @@ struct Family {
     } else if (!lock.owns_lock()) {
       lock.lock();
     }
-    return work(maps);
+    return work(*maps);
   }
 };
 
@@ -63,6 +68,8 @@ std::vector<std::int32_t> list_of(const Axes& values, int dimension);
 
 void bind_coords(nb::module_& module);
 void bind_maps(nb::module_& module);
+void bind_map_plan(nb::module_& module);
+void bind_module_state(nb::module_& module);
 void bind_tokens(nb::module_& module);
 void bind_plans(nb::module_& module);
 void bind_convolution(nb::module_& module);

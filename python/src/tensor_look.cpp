@@ -146,6 +146,11 @@ TensorLook look_at(nb::handle tensor, const char* name) {
   return look_by_methods(tensor, name);
 }
 
+void* address_of(nb::handle tensor) {
+  if (const std::optional<TensorLook> found = look_by_table(tensor)) return found->data;
+  return address_in(call_method(tensor, names().data_ptr));
+}
+
 int device_index_of(nb::handle tensor) {
   if (const std::optional<TensorLook> found = look_by_table(tensor)) return found->device_index;
   try {

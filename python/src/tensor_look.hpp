@@ -27,6 +27,8 @@ int device_index_of(nb::handle tensor);
 /// tensor with memory of its own: sparse, nested, quantised, wrapped by a transform of functions.
 /// What memory alone does not say are a lazy sign and a derivative that a tensor carries along.
 TensorLook look_at(nb::handle tensor, const char* name);
+/// Where its memory begins, of any element type.
+void* address_of(nb::handle tensor);
 
 /// Whether values are the negatives of what memory holds (torch._neg_view): 60 to 80 ns, and the
 /// GIL is given away for it.

@@ -14,6 +14,8 @@ bool is_cuda(Device device) {
   return device.kind == DeviceKind::cuda;
 }
 
+thread_local int refusals = 0;
+
 cuda::EventHandle event_of(const Event& event) {
   return static_cast<cuda::EventHandle>(event.native());
 }
@@ -45,7 +47,17 @@ void Stream::wait() const {
   pumice::wait(view_);
 }
 
+RefusedWaits::RefusedWaits() {
+  ++refusals;
+}
+RefusedWaits::~RefusedWaits() {
+  --refusals;
+}
+
 void check_can_wait(StreamView stream) {
+  PUMICE_EXPECTS(refusals == 0 || !is_cuda(stream.device), "the host would wait for ",
+                 to_string(stream.device),
+                 " here, to read a count or a result back, which a graph cannot do");
   PUMICE_EXPECTS(!is_capturing(stream),
                  "a stream cannot be waited for while it is captured into a graph: read counts and "
                  "copy results after the capture");
@@ -58,6 +70,10 @@ void wait(StreamView stream) {
   const cuda::Result result = cuda::driver().cuStreamSynchronize(cuda::handle_of(stream));
   if (result != cuda::kSuccess) cuda::raise(result, "waiting for " + to_string(stream.device));
   cuda::raise_status(stream);
+}
+
+bool has_trouble(StreamView stream) {
+  return is_cuda(stream.device) && cuda::has_status(stream);
 }
 
 bool is_capturing(StreamView stream) {
@@ -104,6 +120,7 @@ void Event::record(StreamView stream) {
 
 void Event::wait() const {
   if (native_ == nullptr) return;
+  check_can_wait({device_, nullptr});
   const cuda::ContextGuard guard(device_);
   PUMICE_CUDA(cuEventSynchronize(event_of(*this)));
 }

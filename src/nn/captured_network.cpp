@@ -202,7 +202,7 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
   const PlanBook shared =
       plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
   context.shared_plans = &shared;
-  cuda::PlanRoom room{.rows = room_for(set->size(), options_.margin),
+  PlanRoom room{.rows = room_for(set->size(), options_.margin),
                       .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
                       .margin = options_.margin};
   cuda::MapPlan plan(*x.maps, set, room);

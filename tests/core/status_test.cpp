@@ -64,8 +64,13 @@ TEST(StatusGpu, IsRaisedByTheNextWaitOfThatStreamAndCleared) {
   EXPECT_EQ(test::message_of([&] { troubled.wait(); }),
             "voxels: 7 needed, capacity 5: give a larger capacity");
   troubled.wait();
+  EXPECT_FALSE(has_trouble(troubled));
   report(troubled, record);
+  while (!has_trouble(troubled)) {}   // the device comes to it although nobody waits
+  EXPECT_FALSE(has_trouble(clean));
+  EXPECT_FALSE(has_trouble({}));
   EXPECT_THROW(wait(troubled), UserError);
+  EXPECT_FALSE(has_trouble(troubled));
 }
 
 TEST(StatusGpu, ARecordServesTheNextStreamEmpty) {

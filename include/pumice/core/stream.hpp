@@ -39,6 +39,21 @@ void wait(StreamView stream);
 /// UserError where `wait` would refuse, for those who enqueue something before they wait.
 void check_can_wait(StreamView stream);
 
+/// Whether kernels have reported trouble to `stream`, for which `wait` would raise: a look at a word
+/// of host memory, which does not wait. What is enqueued may still report.
+bool has_trouble(StreamView stream);
+
+/// As long as it lives, `wait` and whatever else would wait for a device on this thread raises
+/// UserError instead: to find out before a recording what could not be recorded, and to prove that
+/// nothing waits.
+class RefusedWaits {
+ public:
+  RefusedWaits();
+  ~RefusedWaits();
+  RefusedWaits(const RefusedWaits&) = delete;
+  RefusedWaits& operator=(const RefusedWaits&) = delete;
+};
+
 /// Whether what is enqueued on `stream` is recorded into a graph instead of run.
 bool is_capturing(StreamView stream);
 /// The number of the recording that `stream` takes part in, another for each; 0: none.

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _C, ops
 from ..convert.layouts import LAYOUTS, axis_order, to_common
 from ..nn import deferred
-from ..nn.kept import Kept
+from ..nn.kept import Kept, used
 from ..ops import modes
 
 
@@ -88,6 +88,7 @@ class ForeignWeight(Kept):
                 self._turned = self.turn(parameter).contiguous()
             self.packed = packed = _C.PackedWeights()
             self._turned_from = now
+        used((self._turned, packed))
         return self._turned, packed
 
     def convolve(

@@ -20,6 +20,7 @@ from ..ops import modes
 from ..ops.recomputed import gradients_of
 from ..tensor import SparseTensor
 from .convolution import Convolution
+from .kept import used
 from .submanifold import keeps_sites
 
 Row = tuple[int, int, bool, float, float]
@@ -119,8 +120,10 @@ class Code:
             and known[1] == key
             and known[3].is_of(parameters, running)
         ):
+            used(known[3])
             return known[3]
         made = _C.ChainWeights(self.c, features, parameters, layouts, running)
+        used(made)
         if not modes.is_recorded(features):
             self.weights = (kept, key, (parameters, running), made)
         return made

@@ -30,6 +30,7 @@ from .activation import ReLU
 from .chain import Chain, Link
 from .composition import COMPOSITIONS, nested
 from .convolution import Convolution
+from .kept import used
 from .normalization import BatchNorm, batch_norm
 
 
@@ -122,8 +123,10 @@ class Step:
         if kept is not None:
             key = tuple(None if t is None else (t.data_ptr(), modes.version_of(t)) for t in of)
             if self.folded is not None and self.folded[0] is kept and self.folded[1] == key:
+                used(self.folded[2])
                 return self.folded[2]
         made = ops.fold_batch_norm(*of, self.norm.eps)
+        used(made)
         if not traced and (kept is None or not modes.is_recorded(made[0])):
             self.folded = None if kept is None else (kept, key, made)
         return made

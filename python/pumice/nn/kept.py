@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -39,6 +41,34 @@ class Kept:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._arguments()
+
+
+_readers: list[list[Any]] = []
+
+
+def used(made: Any) -> None:
+    """Tells who records a graph that its kernels read `made`: weights in the form of kernels, or norms as scales."""
+    for read in _readers:
+        read.append(made)
+
+
+@contextmanager
+def frozen_for(model: torch.nn.Module, packed: dict[Kept, _C.PackedWeights], read: list[Any]) -> Iterator[None]:
+    """In it the layers of `model` keep what they pack in `packed`, whether they are frozen or not, and everything made
+    of weights that kernels read is added to `read`, which keeps it alive for a graph."""
+    layers = [kept for layer in model.modules() if isinstance(kept := getattr(layer, "_kept", None), Kept)]
+    before = [(kept, kept.frozen, kept.packed) for kept in layers]
+    for kept in layers:
+        kept.frozen = True
+        kept.packed = packed.setdefault(kept, _C.PackedWeights())
+    _readers.append(read)
+    try:
+        yield
+    finally:
+        _readers.remove(read)
+        for kept, frozen, own in before:
+            packed[kept] = kept.packed
+            kept.frozen, kept.packed = frozen, own
 
 
 def freeze(model: torch.nn.Module) -> torch.nn.Module:

@@ -156,6 +156,11 @@ void raise_status(StreamView stream) {
   PUMICE_EXPECTS(taken.code == kFine, describe(taken));
 }
 
+bool has_status(StreamView stream) {
+  const std::atomic_ref<int32_t> code(records().of(stream).host->code);
+  return code.load(std::memory_order_acquire) != kFine;
+}
+
 void forget_status(StreamView stream) noexcept {
   const Slot slot = records().remove(stream);
   if (slot.host == nullptr) return;

@@ -21,6 +21,9 @@ StatusRecord* device_status(StreamView stream);
 /// to be idle.
 void raise_status(StreamView stream);
 
+/// Whether `stream` has reported something. Does not wait.
+bool has_status(StreamView stream);
+
 /// What `record` says, in a sentence.
 std::string describe(const StatusRecord& record);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -40,7 +42,8 @@ bool halves_every_axis(const KernelWindow& window) {
 
 }   // namespace
 
-MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room)
+MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room,
+                 const MapPlan* earlier)
     : room_(room) {
   const StreamView stream = input->stream();
   PUMICE_EXPECTS(stream.device.kind == DeviceKind::cuda,
@@ -67,9 +70,14 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
   std::unordered_map<const CoordinateSet*, std::size_t> number{{input.get(), 0}};
   for (const MapCache::Entry& entry : maps.entries()) {
     const auto from = number.find(entry.key.in.get());
-    PUMICE_ENSURES(from != number.end(), "a map between sets that do not follow from the input");
+    PUMICE_EXPECTS(from != number.end(), "the map of ", to_string(entry.map->window()),
+                   " is of sites that do not follow from the input by convolutions or pooling: a "
+                   "plan cannot make them again");
     const KernelMap& map = *entry.map;
     if (!number.contains(map.out().get())) {
+      PUMICE_EXPECTS(entry.key.out == nullptr, "the map of ", to_string(map.window()),
+                     " leads to sites that were given and do not follow from the input: a plan "
+                     "cannot make them again");
       CoordinateOptions options = map.out()->options();
       options.bounds.reset();
       sets_.push_back({.from = from->second,
@@ -91,7 +99,65 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
       step.tiles.push_back({asked.wanted, scaled(read_back(asked.entries, stream), factor)});
     maps_.push_back(std::move(step));
   }
+  if (earlier != nullptr && same_steps(*earlier)) widen(*earlier);
+  tell_apart();
   learn_levels();
+}
+
+bool MapPlan::same_steps(const MapPlan& other) const {
+  return std::ranges::equal(sets_, other.sets_,
+                            [](const SetStep& a, const SetStep& b) {
+                              return a.from == b.from && a.kind == b.kind && a.window == b.window;
+                            }) &&
+         std::ranges::equal(maps_, other.maps_, [](const MapStep& a, const MapStep& b) {
+           return a.kind == b.kind && a.in == b.in && a.out == b.out && a.window == b.window;
+         });
+}
+
+/// Room that suffices for tiles where others had that much: of twice the height there are half as
+/// many, each with the offsets of both, and rows sorted by mask need no more of them.
+std::int64_t MapPlan::most_entries(const TilesWanted& wanted, std::span<const TilesStep> tiles) {
+  std::optional<std::int64_t> least;
+  for (const TilesStep& before : tiles) {
+    const TileCut& cut = before.wanted.cut;
+    if (before.wanted.is_transposed != wanted.is_transposed ||
+        (cut.sort_by_mask && !wanted.cut.sort_by_mask))
+      continue;
+    const std::int64_t lower = (cut.tile_rows + wanted.cut.tile_rows - 1) / wanted.cut.tile_rows;
+    const std::int64_t entries = before.entry_capacity * std::max<std::int64_t>(lower, 1);
+    least = std::min(entries, least.value_or(entries));
+  }
+  return least.value_or(0);
+}
+
+void MapPlan::widen(const MapPlan& earlier) {
+  const auto wider = [](SetCapacity& room, const SetCapacity& before) {
+    room.rows = std::max(room.rows, before.rows);
+    room.blocks = std::max(room.blocks, before.blocks);
+  };
+  if (earlier.room_.rows == room_.rows)
+    wider(input_.capacities.front(), earlier.input_.capacities.front());
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    wider(sets_[i].room, earlier.sets_[i].room);
+  for (std::size_t i = 0; i < maps_.size(); ++i) {
+    for (TilesStep& tiles : maps_[i].tiles)
+      tiles.entry_capacity =
+          std::max(tiles.entry_capacity, most_entries(tiles.wanted, earlier.maps_[i].tiles));
+  }
+}
+
+/// No two sets have the same room, so that whoever sees a number of rows knows whose they are.
+void MapPlan::tell_apart() {
+  const auto is_taken = [&](std::size_t set) {
+    const std::int64_t rows = sets_[set].room.rows;
+    const auto has_it = [&](const SetStep& other) { return other.room.rows == rows; };
+    return rows == room_.rows ||
+           std::any_of(sets_.begin(), sets_.begin() + static_cast<std::ptrdiff_t>(set), has_it);
+  };
+  for (std::size_t set = 0; set < sets_.size(); ++set) {
+    while (is_taken(set))
+      ++sets_[set].room.rows;
+  }
 }
 
 /// A chain of halvings from the input on comes out of the sort that the input takes anyway.
@@ -161,6 +227,13 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
       MapFormats::of(map).keep(requests[next], std::move(built[next]));
   }
   return made;
+}
+
+std::vector<std::int64_t> MapPlan::capacities() const {
+  std::vector<std::int64_t> rows{room_.rows};
+  for (const SetStep& set : sets_)
+    rows.push_back(set.room.rows);
+  return rows;
 }
 
 }   // namespace pumice::cuda

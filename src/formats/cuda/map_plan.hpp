@@ -10,8 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include <pumice/formats/map_plan.hpp>
 #include <pumice/maps/map_cache.hpp>
 
 #include "coords/cuda/coordinate_set.hpp"
@@ -20,20 +22,13 @@
 
 namespace pumice::cuda {
 
-/// How much larger than the learned scan others may be.
-struct PlanRoom {
-  std::int64_t rows = 0;   // of the input set
-  CoordinateBounds bounds{};
-  /// Sets and maps that follow from the input get room in proportion, times this: scans of one
-  /// size differ in how dense they are.
-  double margin = 1.25;
-};
-
 class MapPlan {
  public:
   /// Learns from the maps of a pass over `input`, on its stream, which is waited for. Tiles that
   /// no convolution of that pass asked for are left out.
-  MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room);
+  /// Of an `earlier` plan of the same sets and maps each keeps the room that it has more of.
+  MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room,
+          const MapPlan* earlier = nullptr);
 
   struct Made {
     CoordinateSetPtr input;
@@ -42,6 +37,9 @@ class MapPlan {
   /// The sets and maps of `coordinates`, int32 [room.rows, 1 + D] on the plan's device, of which
   /// `rows` are in use. Only enqueues, the same launches each time.
   Made make(const Tensor& coordinates, const RowCount& rows) const;
+
+  /// The room of each set, the input first.
+  std::vector<std::int64_t> capacities() const;
 
  private:
   using Kind = MapCache::Kind;
@@ -70,6 +68,10 @@ class MapPlan {
     std::vector<TilesStep> tiles{};
   };
 
+  bool same_steps(const MapPlan& other) const;
+  void widen(const MapPlan& earlier);
+  static std::int64_t most_entries(const TilesWanted& wanted, std::span<const TilesStep> tiles);
+  void tell_apart();
   void learn_levels();
   const DeviceWindow& window_of_set(std::size_t set) const;
   CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;

@@ -15,7 +15,7 @@ from .unprefixed import EXTENSION, SUBMODULES, find_unprefixed
 for _name in (*SUBMODULES, EXTENSION):
     importlib.import_module(f".{_name}", __name__)
 
-from . import MinkowskiFunctional, MinkowskiOps, modules, utils  # noqa: E402
+from . import MinkowskiFunctional, MinkowskiOps, modules, planned, utils  # noqa: E402
 from .convolution import (
     MinkowskiChannelwiseConvolution,
     MinkowskiConvolution,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import foreign
 from . import backends, utils  # noqa: I001  (in the order in which they need each other)
-from . import tensor, operators, nn, backend, backbones, version
+from . import tensor, operators, nn, backend, backbones, planned, version
 from .conventions import use_border, use_version
 from .operators import cat, generative_add
 from .tensor import PointTensor, SparseTensor

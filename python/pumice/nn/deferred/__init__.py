@@ -19,6 +19,7 @@ from __future__ import annotations
 from . import switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
+from .region import is_own_hook
 from .tensors import Deferred, plain
 from .uses import NORM, OTHER, RELU, Habit, Use
 
@@ -32,6 +33,7 @@ __all__ = [
     "added",
     "can_wait",
     "convolved",
+    "is_own_hook",
     "norm_of",
     "normalized",
     "plain",

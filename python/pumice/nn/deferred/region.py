@@ -78,6 +78,11 @@ def is_open() -> bool:
     return False
 
 
+def is_own_hook(hook: object) -> bool:
+    """Whether a hook of a module is one of those that this module registers."""
+    return hook is _begin or hook is _end
+
+
 def add(link: Waiting) -> None:
     """Adds a link that waits."""
     waiting = _region.waiting

@@ -18,6 +18,7 @@ from . import (
     identity,
     modules,
     ops,
+    planned,
     pool,
     spatial,
     tables,

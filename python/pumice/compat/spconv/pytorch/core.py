@@ -13,6 +13,7 @@ from torch.fx import Proxy, ProxyableClassMeta
 
 from .... import _C, ops
 from ...._checks import at_least_one, full_kind_of
+from ...._sites import sites_that_stand
 from ....coords import Coordinates
 from ....nn import deferred
 from ....ops.modes import version_of
@@ -113,12 +114,14 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         """The sites, as Pumice's own layers take them: pumice.SparseTensor(x.coords, x.features)."""
         coords = self._known_coords()
         if coords is None:
-            # A copy, since in-place changes of `indices` must not reach maps that are kept.
-            coords = Coordinates(
-                self.indices.detach().clone(),
-                spatial_shape=self.spatial_shape,
-                batch_size=int(self.batch_size),
-            )
+            coords = sites_that_stand(self.indices, self.spatial_shape, int(self.batch_size), None)
+            if coords is None:
+                # A copy, since in-place changes of `indices` must not reach maps that are kept.
+                coords = Coordinates(
+                    self.indices.detach().clone(),
+                    spatial_shape=self.spatial_shape,
+                    batch_size=int(self.batch_size),
+                )
             self._stand_on(coords)
         return coords
 

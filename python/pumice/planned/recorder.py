@@ -1,0 +1,148 @@
+"""All that compiled models ask of a GPU: the order of work on streams, recordings, and their memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C
+
+MARGIN = 1.25  # room of sets and maps that follow from the input, times what the learned scans had in proportion
+
+
+class Recording(NamedTuple):
+    """A graph, what the recorded work returned, and how many bytes it holds beside what was there before."""
+
+    graph: torch.cuda.CUDAGraph
+    result: Any
+    bytes: int
+
+
+class Recorder:
+    """What the buckets of a model share: the memory of graphs, packed weights, and the order of their work, of which
+    only one may run at a time.
+
+    Learning and recording have a stream of their own, to whose record of trouble the kernels of all graphs report;
+    graphs run on the stream of whoever calls."""
+
+    def __init__(self, model: torch.nn.Module, call: Callable[[Any], Any], device: torch.device) -> None:
+        self.model = model
+        self.call = call  # (a sparse tensor of any kind) -> what the model returns
+        self.device = device
+        self.name = str(device)
+        self.packed: dict[Any, Any] = {}
+        self._stream = torch.cuda.Stream(device)
+        self._end = torch.cuda.Event()  # of the work that was enqueued last, on the stream `_last`
+        self._last = self._stream.cuda_stream
+        self._pool: Any = None
+        self._graphs = 0
+
+    def begin(self) -> None:
+        """What the caller enqueues next comes after all earlier work of buckets."""
+        if torch._C._cuda_getCurrentRawStream(self.device.index) != self._last:
+            torch.cuda.current_stream(self.device).wait_event(self._end)
+
+    def end(self) -> None:
+        """The work of a bucket is enqueued on the caller's stream."""
+        stream = torch.cuda.current_stream(self.device)
+        self._end.record(stream)
+        self._last = stream.cuda_stream
+
+    @contextmanager
+    def ordered(self) -> Iterator[None]:
+        """Work on the stream of recordings, after what the caller's and earlier calls hold, and before what the
+        caller's gets next."""
+        caller = torch.cuda.current_stream(self.device)
+        self.settle()
+        self._stream.wait_stream(caller)
+        try:
+            with torch.cuda.stream(self._stream):
+                yield
+        finally:
+            caller.wait_stream(self._stream)
+            self.end()
+
+    def settle(self) -> None:
+        """Memory of the stream of recordings that is given up from here on is used again after all work so far."""
+        self._stream.wait_event(self._end)
+
+    def wait(self) -> None:
+        """Waits for all graphs, and raises what went wrong in one of them."""
+        self.settle()
+        with torch.cuda.stream(self._stream):
+            _C.wait(self.name)
+
+    def has_trouble(self) -> bool:
+        """Whether something went wrong in a graph, as far as the GPU has come: does not wait."""
+        return _C.has_trouble(self.name, self._stream.cuda_stream)
+
+    def handed_out(self, tensor: Tensor, caller: torch.cuda.Stream) -> Tensor:
+        """A tensor that was made in `ordered`, for whoever called."""
+        tensor.record_stream(caller)
+        return tensor
+
+    def stream_of_caller(self) -> torch.cuda.Stream:
+        """The current one."""
+        return torch.cuda.current_stream(self.device)
+
+    def bounds(self, sites: _C.Sites) -> tuple[list[int], list[int]]:
+        """The lowest and the highest site that there may be."""
+        return sites.bounds
+
+    def learn(
+        self, sites: _C.Sites, rows: int, low: list[int], high: list[int], earlier: _C.MapPlan | None
+    ) -> _C.MapPlan:
+        """A plan of what was asked of `sites`, with room for `rows` of them. Waits."""
+        return _C.learn_map_plan(sites, rows, low, high, MARGIN, earlier)
+
+    def record(self, work: Callable[[], Any]) -> Recording:
+        """Records what `work` enqueues as a graph, whose memory all graphs share. Waits."""
+        if self._graphs == 0:  # PyTorch gives up a pool with its last graph
+            self._pool = torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.empty_cache()
+        before = torch.cuda.memory_reserved(self.device)
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
+            result = work()
+        self._graphs += 1
+        return Recording(graph, result, max(0, torch.cuda.memory_reserved(self.device) - before))
+
+    def drop(self, graph: torch.cuda.CUDAGraph) -> None:
+        """Gives up a graph, which may still run."""
+        self.settle()
+        graph.reset()
+        self._graphs -= 1
+
+    @contextmanager
+    def as_in_a_graph(self) -> Iterator[None]:
+        """Without gradients, and without autocast's memory of weights, which a graph must not read later."""
+        if torch.is_autocast_enabled("cuda"):
+            with torch.no_grad(), torch.autocast("cuda", torch.get_autocast_dtype("cuda"), cache_enabled=False):
+                yield
+        else:
+            with torch.no_grad():
+                yield
+
+    @contextmanager
+    def refusing_waits(self) -> Iterator[None]:
+        """Raises UserError or RuntimeError where the host would wait for the GPU, for Pumice on this thread and for
+        PyTorch on all: a recording that fails half way would leave PyTorch's allocator in disorder."""
+        before = torch.cuda.get_sync_debug_mode()
+        refused = _C.RefusedWaits()
+        _set_sync_debug_mode("error")
+        try:
+            yield
+        finally:
+            _set_sync_debug_mode(before)
+            del refused
+
+
+def _set_sync_debug_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is a prototype, which finds most waits and not all
+        torch.cuda.set_sync_debug_mode(mode)

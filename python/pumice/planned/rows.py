@@ -1,0 +1,96 @@
+"""Finds models that mix rows: what sums, sorts or normalises over all rows of a tensor reads those that a bucket has
+room for and a scan does not fill. A run by the plan, with NaN there, is compared with what the model gave eagerly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, take_apart
+
+# In proportion to the largest value: plans of other sizes sum in another order, and a network of many layers adds
+# up what that changes. Rows that are mixed show as NaN, or by the share of rows that are not in use.
+_BOUNDS = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 1e-1, torch.bfloat16: 1e-1}
+_MOST_OTHER = 0.1  # of the values of whole numbers, such as classes, which rounding can move
+
+
+def disagreement(expected: Output, made: Output, rows: int) -> str | None:
+    """How what a plan `made` of `rows` voxels differs from what was `expected`, as a part of a sentence; None where
+    it does not. Waits."""
+    if len(expected.leaves) != len(made.leaves):
+        return f"it returned {len(expected.leaves)} values for {rows} rows and {len(made.leaves)} where there was room for more"
+    for wanted, given in zip(expected.leaves, made.leaves):
+        different = _difference(wanted.values, given, rows)
+        if different is not None:
+            return (
+                f"with room for more rows than are in use, {different}: something computes with all rows at once, as a mean "
+                "over features or a softmax over their first axis does (pumice.nn has count-aware ones: GlobalPool, "
+                "InstanceNorm), or with their number, or draws random numbers"
+            )
+    return None
+
+
+def _difference(wanted: Any, given: Leaf, rows: int) -> str | None:
+    values = given.values
+    if not isinstance(wanted, Tensor) or not isinstance(values, Tensor):
+        return None if type(wanted) is type(values) and wanted == values else f"it returns {values!r} in place of {wanted!r}"
+    in_order = given.rows is WHOLE or given.rows is INPUT
+    values = _in_use(given, rows)
+    if values.shape != wanted.shape or values.dtype != wanted.dtype:
+        return (
+            f"it returns {tuple(values.shape)} {values.dtype} in place of {tuple(wanted.shape)} {wanted.dtype}"
+        )
+    if values.numel() == 0:
+        return None
+    if not values.is_floating_point():
+        if in_order and float((values != wanted).float().mean()) > _MOST_OTHER:
+            return "it returns other whole numbers"
+        return None
+    if not in_order:  # rows of sites that a plan makes may come in another order
+        values, wanted = values.sort(0).values, wanted.sort(0).values
+    if bool((values.isnan() & ~wanted.isnan()).any()):
+        return "rows in use are no numbers"
+    both = values.isfinite() & wanted.isfinite()
+    left, right = values[both].double(), wanted[both].double()
+    if left.numel() == 0:
+        return None
+    apart = float((left - right).abs().max() / right.abs().max().clamp(min=1e-6))
+    if apart > _BOUNDS.get(values.dtype, 1e-1):
+        return f"values differ by {apart:.1e} of the largest"
+    return None
+
+
+def _in_use(leaf: Leaf, rows: int) -> Tensor:
+    if leaf.rows is WHOLE:
+        return leaf.values
+    return leaf.values[: rows if leaf.rows is INPUT else max(0, int(leaf.rows.count.item()))]
+
+
+def first_with_strange_rows(
+    model: torch.nn.Module, begin: Callable[[], tuple[SitesOfRun, Callable[[], Any]]], rows: int
+) -> torch.nn.Module | None:
+    """The first module of `model` whose rows in use are no numbers, in a run by the plan with NaN in all others. Waits."""
+    members = {id(module) for module in model.modules()}
+    found: list[torch.nn.Module] = []
+    sites, run = begin()
+
+    def look(module: torch.nn.Module, _: Any, output: Any) -> None:
+        if found or id(module) not in members:
+            return
+        try:
+            leaves = take_apart(output, sites).leaves
+        except _C.UserError:  # something of the model's own, which is no output
+            return
+        if any(isinstance(leaf.values, Tensor) and bool(_in_use(leaf, rows).isnan().any()) for leaf in leaves):
+            found.append(module)
+
+    handle = torch.nn.modules.module.register_module_forward_hook(look)
+    try:
+        run()
+    finally:
+        handle.remove()
+    return found[0] if found else None

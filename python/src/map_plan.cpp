@@ -1,0 +1,87 @@
+// Plans of sets and maps: learned from the maps of a family, which they make again for other scans.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <nanobind/stl/vector.h>
+#include <pumice/core/copy.hpp>
+#include <pumice/core/error.hpp>
+#include <pumice/formats/map_plan.hpp>
+#include <pumice/plan/plan_book.hpp>
+
+#include "arguments.hpp"
+#include "held_tensor.hpp"
+#include "sites.hpp"
+
+using namespace nanobind::literals;
+
+namespace pumice::python {
+namespace {
+
+using List = std::vector<std::int32_t>;
+
+MapPlan learn(const Sites& sites, std::int64_t rows, const List& low, const List& high,
+              double margin, const MapPlan* earlier) {
+  const Call call(sites.set->device(), home_of(sites));
+  const PlanRoom room{
+      .rows = rows, .bounds = {axes_of(low, "low"), axes_of(high, "high")}, .margin = margin};
+  return sites.family->locked(
+      true, [&](MapCache& maps) { return MapPlan(maps, sites.set, room, earlier); });
+}
+
+/// A tensor of the framework as one that keeps it alive.
+Tensor held(const Call& call, nb::handle tensor, const char* name) {
+  const ConstTensorView view = view_of(tensor, name, call.stream());
+  return hold(nb::borrow(tensor), view.shape(), view.dtype(), call.stream());
+}
+
+Sites make(const MapPlan& plan, nb::handle coordinates, nb::handle count) {
+  const Call call(coordinates);
+  const Tensor cells = held(call, coordinates, "coordinates");
+  auto word = std::make_shared<Tensor>(held(call, count, "count"));
+  PUMICE_EXPECTS(
+      cells.dtype() == DType::i32 && word->dtype() == DType::i64 && word->elements() == 1,
+      "a plan takes int32 coordinates and one int64 count, not ", name_of(cells.dtype()), ' ',
+      to_string(cells.shape()), " and ", name_of(word->dtype()), ' ', to_string(word->shape()));
+  auto* const data = static_cast<std::int64_t*>(word->raw());
+  const RowCount rows =
+      RowCount::on_device(std::shared_ptr<std::int64_t>(word, data), cells.rows(), cells.device());
+  MapPlan::Made made = call.run([&] { return plan.make(cells, rows); });
+  return {std::move(made.input), std::make_shared<Family>(std::move(made.maps))};
+}
+
+/// Without waiting: on a device the number is there when the stream has come to it.
+void copy_row_count(const Sites& sites, nb::handle to) {
+  const Call call(to, home_of(sites));
+  const TensorView word = single_view_of(to, "to", call.stream());
+  PUMICE_EXPECTS(word.dtype() == DType::i64, "to is ", name_of(word.dtype()), ": give int64");
+  const RowCount& rows = sites.set->rows();
+  auto* const data = static_cast<std::int64_t*>(word.raw());
+  if (rows.host_knows()) {
+    const std::int64_t number = rows.host();
+    copy_async(data, word.device(), &number, Device{}, sizeof(number), call.stream());
+  } else {
+    copy_async(data, word.device(), rows.word(), sites.set->device(), sizeof(*data), call.stream());
+  }
+}
+
+}   // namespace
+
+void bind_map_plan(nb::module_& module) {
+  nb::class_<MapPlan>(module, "MapPlan", "Sets and maps that can be made again without waiting.")
+      .def("make", &make, "coordinates"_a, "count"_a,
+           "Sites of int32 [rows, 1 + D] with their maps; `count`, int64 [1], says how many rows "
+           "are in use. Both are read when the device comes to it, and are kept.")
+      .def_prop_ro("capacities", &MapPlan::capacities, "The room of each set, the input first.");
+  define(module, "learn_map_plan", &learn, "sites"_a, "rows"_a, "low"_a, "high"_a, "margin"_a,
+         "earlier"_a.none(),
+         "A plan of all maps that were asked of `sites` and what follows from them, with room for "
+         "`rows` sites from low to high, and for `margin` times as much, in proportion, of what "
+         "follows; no less than an `earlier` plan of the same sites and maps has. Waits.");
+  define(module, "copy_row_count", &copy_row_count, "sites"_a, "to"_a,
+         "Writes the number of rows that are in use to int64 [1], without waiting.");
+  define(module, "plans_in_use", &plans_in_use,
+         "A number that changes whenever other plans may be chosen.");
+}
+
+}   // namespace pumice::python

@@ -1,0 +1,114 @@
+"""Plans of sites and maps on the emulated device (see emulated_device.py): learned from one scan, made again for
+others, with the numbers of rows known to the device alone. Run by emulated_device_test.py in a process of its own."""
+
+from __future__ import annotations
+
+import torch
+from conftest import random_sites
+from emulated_device import OnDevice, raw_allocate, raw_free, same
+
+import pumice
+from pumice import _C, nn
+from pumice.window import Window
+
+ROOM = 256
+MISSING = -(2**31)
+
+center = nn.SubMConv3d(8, 8, 3, bias=False)
+down = Window([2] * 3, [2] * 3, [0] * 3, [1] * 3)
+weights = [torch.randn(k, cin, cout) / 16 for k, cin, cout in ((27, 8, 8), (8, 8, 16), (27, 16, 16), (8, 16, 8))]
+plain = (1, False, False, None, None, None, 0)
+
+
+def network(features: torch.Tensor, sites: object, place: object) -> tuple[torch.Tensor, object]:
+    """Two levels of a U-net, and the sites of the second."""
+    w = [place(weight) for weight in weights]
+    fine = _C.submanifold_map(sites, center.window.c)
+    x = _C.convolution(features, w[0], fine, None, *plain)
+    strided = _C.strided_map(sites, down.c, True)
+    x = _C.convolution(x, w[1], strided, None, *plain)
+    coarse = strided.out_sites
+    x = _C.convolution(x, w[2], _C.submanifold_map(coarse, center.window.c), None, *plain)
+    return _C.convolution(x, w[3], _C.inverse_map(coarse, down.c, None), None, *plain), coarse
+
+
+def number(tensor: OnDevice) -> int:
+    return int(tensor.host().item())
+
+
+def main() -> None:
+    torch.manual_seed(0)
+    _C.use_framework_device(raw_allocate, raw_free, lambda index: 0, lambda: 0, lambda index: None)
+    scans = [random_sites(3, 8, count) for count in (120, 60, 180, 1)]
+    plan = None
+    for cells in scans[:2]:  # the second is learned beside the first
+        sites = _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
+        network(OnDevice.of(torch.randn(len(cells), 8)), sites, OnDevice.of)
+        plan = _C.learn_map_plan(sites, ROOM, [0] * 3, [7] * 3, 1.25, plan)
+    assert plan.capacities[0] == ROOM and len(plan.capacities) == 2, plan.capacities
+    assert len(set(plan.capacities)) == 2, "two sets have the same room"
+    print("learned", flush=True)
+
+    coordinates = OnDevice.of(torch.full((ROOM, 4), MISSING, dtype=torch.int32))
+    features = OnDevice.of(torch.full((ROOM, 8), float("nan")))
+    count = OnDevice.of(torch.zeros(1, dtype=torch.int64))
+
+    def fill(cells: torch.Tensor, values: torch.Tensor) -> None:
+        coordinates.host()[: len(cells)] = cells
+        features.host()[: len(cells)] = values
+        count.host().fill_(len(cells))
+
+    for turn in range(2):  # the second plan has the tiles of this room
+        for cells in scans:
+            values = torch.randn(len(cells), 8)
+            fill(cells, values)
+            made = plan.make(coordinates, count)
+            assert made.rows == ROOM and not made.host_knows
+            output, coarse = network(features, made, OnDevice.of)
+            here = pumice.Coordinates(cells, batch_size=2).sites
+            expected, coarse_here = network(values, here, torch.Tensor.clone)
+            rows = OnDevice.of(torch.zeros(1, dtype=torch.int64))
+            _C.copy_row_count(made, rows)
+            assert number(rows) == len(cells)
+            _C.copy_row_count(coarse, rows)
+            assert number(rows) == coarse_here.rows
+            _C.wait("cuda:0")
+            # Their order is the plan's own: rows of the input stay where they are.
+            same(OnDevice.of(output.host()[: len(cells)]), expected, f"planned network on {len(cells)} sites")
+            assert coarse.rows == plan.capacities[1]
+        plan = _C.learn_map_plan(made, ROOM, [0] * 3, [7] * 3, 1.25, plan)
+    assert plan.capacities[0] == ROOM
+
+    cells = scans[0].clone()
+    cells[3, 1] = 8
+    fill(cells, torch.randn(len(cells), 8))
+    made = plan.make(coordinates, count)
+    output, _ = network(features, made, OnDevice.of)
+    assert raised(lambda: _C.wait("cuda:0"), f"1 of {len(cells)} coordinates lie outside")
+    count.host().fill_(ROOM + 1)
+    made = plan.make(coordinates, count)
+    network(features, made, OnDevice.of)
+    assert raised(lambda: _C.wait("cuda:0"), "more were needed")
+    assert raised(lambda: plan.make(OnDevice.of(torch.zeros(7, 4, dtype=torch.int32)), count), "room for 256")
+    assert raised(lambda: plan.make(coordinates, OnDevice.of(torch.zeros(1, dtype=torch.int32))), "int64 count")
+    fill(scans[0], torch.randn(len(scans[0]), 8))
+    refused = _C.RefusedWaits()
+    assert raised(lambda: _C.wait("cuda:0"), "which a graph cannot do")
+    made = plan.make(coordinates, count)
+    assert raised(lambda: made.copy_to("cpu"), "which a graph cannot do")
+    del refused
+    _C.wait("cuda:0")
+    print("refused", flush=True)
+
+
+def raised(call: object, part: str) -> bool:
+    try:
+        call()
+    except ValueError as error:
+        assert part in str(error), error
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Buckets of compiled models on the CPU: a plan whose room is filled with sites that lie far from all others, and a
+graph that runs its work again. Sites that follow from the input count those of the room too, so that outputs on the
+sites of the input, and those that know nothing of sites, are what a GPU gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+
+import pumice
+from pumice import _C
+from pumice.planned.compiled import CompiledModel
+from pumice.planned.outputs import Output
+from pumice.planned.recorder import Recorder, Recording
+
+FAR = 10_000
+
+
+class PretendedPlan:
+    def __init__(self, sites: _C.Sites) -> None:
+        self.batch_size = sites.batch_size
+        self.stride = list(sites.stride)
+        self.shape = sites.spatial_shape
+
+    def make(self, indices: torch.Tensor, count: torch.Tensor) -> _C.Sites:
+        rows = int(count)
+        cells = indices.clone()
+        cells[rows:] = 0
+        more = torch.arange(len(cells) - rows)
+        cells[rows:, 1], cells[rows:, 2] = FAR + 8 * (more % 32), 8 * (more // 32)
+        return _C.create_sites(cells, self.stride, self.shape, self.batch_size, None, None)
+
+
+class PretendedGraph:
+    def __init__(self, work: Callable[[], Output]) -> None:
+        self.work = work
+        self.output = work()
+
+    def replay(self) -> None:
+        for held, made in zip(self.output.leaves, self.work().leaves):
+            # A graph of a model that has changed since would still be the old one.
+            if isinstance(held.values, torch.Tensor) and held.values.shape == made.values.shape:
+                held.values.copy_(made.values)
+
+
+class PretendedRecorder(Recorder):
+    def __init__(self, model: torch.nn.Module, call: Callable[[Any], Any], device: torch.device) -> None:
+        self.model, self.call, self.device = model, call, device
+        self.packed = {}
+        self.trouble: str | None = None
+        self.graphs = 0
+
+    def begin(self) -> None:
+        pass
+
+    end = settle = begin
+
+    @contextmanager
+    def ordered(self) -> Iterator[None]:
+        yield
+
+    def wait(self) -> None:
+        trouble, self.trouble = self.trouble, None
+        if trouble is not None:
+            raise pumice.UserError(trouble)
+
+    def has_trouble(self) -> bool:
+        return self.trouble is not None
+
+    def handed_out(self, tensor: torch.Tensor, caller: Any) -> torch.Tensor:
+        return tensor
+
+    def stream_of_caller(self) -> Any:
+        return None
+
+    def bounds(self, sites: Any) -> tuple[list[int], list[int]]:
+        return [0] * 3, [63] * 3
+
+    def learn(self, sites: Any, rows: int, low: list[int], high: list[int], earlier: Any) -> Any:
+        return PretendedPlan(sites)
+
+    def record(self, work: Callable[[], Any]) -> Recording:
+        self.graphs += 1
+        graph: Any = PretendedGraph(work)
+        return Recording(graph, graph.output, 100)
+
+    def drop(self, graph: Any) -> None:
+        self.graphs -= 1
+
+    def as_in_a_graph(self) -> Any:
+        return torch.no_grad()
+
+    def refusing_waits(self) -> Any:
+        return nullcontext()
+
+
+class PretendedModel(CompiledModel):
+    """As `pumice.compile` makes, with graphs on the CPU."""
+
+    def _records(self, device: torch.device) -> bool:
+        return True
+
+    def _new_recorder(self, device: torch.device) -> Recorder:
+        return PretendedRecorder(self.model, self._call, device)
+
+
+def compile(model: torch.nn.Module, **options: Any) -> PretendedModel:
+    """`pumice.compile` with its arguments."""
+    real = pumice.compile(model, **options)
+    return PretendedModel(
+        model, real._most, real._ratio, real._buckets._most_bytes, options.get("fallback", "raise"), real._eager_plans,
+        real._input,
+    )  # fmt: skip
