@@ -14,6 +14,7 @@ enum StatusCode : int32_t {
   kPoisonedInput = 3,   // an input's count was poison already
   kDuplicateRows = 4,   // `needed` of `capacity` rows have the coordinates of another
   kBadRow = 5,          // element `row` of a list is `needed`, which is none of `capacity` rows
+  kSingleRow = 6,       // one row, where statistics of several were needed
 };
 
 /// The first trouble stays. Whoever sets `claim` from 0 to 1 writes the other fields, `code` last,

@@ -141,6 +141,10 @@ std::string describe(const StatusRecord& record) {
           record.needed, " is not a row; rows are 0 to ", record.capacity - 1, ", or -1 for none");
     case kPoisonedInput:
       return site + ": follows from rows of which more were needed than there was room for";
+    case kSingleRow:
+      return site +
+             ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
+             "(model.eval() in Python)";
     default:
       return detail::concatenate(site, ": code ", record.code, ", ", record.needed, " beside ",
                                  record.capacity);
