@@ -127,6 +127,7 @@ def test_rows_merged_and_taken(reduction: str) -> None:
     row_of = torch.tensor([2, 0, -1, 2, 0, 2, 3], dtype=torch.int32)
     check(lambda x: ops.reduce_rows(x, row_of, 4, reduction), rows(7))
     check(lambda x: ops.take_rows(x, row_of), rows(4))
+    check(lambda x: ops.clear_tail(x, torch.tensor([3])), rows(4))
 
 
 @pytest.mark.parametrize("training", [True, False])

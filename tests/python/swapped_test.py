@@ -58,8 +58,9 @@ OPS: dict[str, dict[str, Any]] = {
     "batch_norm": {
         "features": ROWS, "weight": torch.ones(4), "bias": torch.zeros(4), "running_mean": torch.zeros(4),
         "running_variance": torch.ones(4), "training": True, "momentum": 0.1, "eps": 1e-5, "residual": ROWS, "relu": True,
-        "batches": torch.tensor(0),
+        "batches": torch.tensor(0), "count": X.coords,
     },
+    "clear_tail": {"features": ROWS, "count": X.coords},
     "candidates": {"features": ROWS, "weight": WEIGHT, "map": MAP, "direction": "forward", "groups": 1,
                    "deterministic": None, "tf32": None},
     "convolution": {"features": ROWS, "weight": WEIGHT, "map": MAP, "bias": FOLD, "groups": 1, "kept": None,
