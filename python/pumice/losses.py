@@ -51,6 +51,8 @@ def cross_entropy(
     _check(scores, labels, "labels")
     if weight is not None:
         check_tensor("weight", weight)
+        if not weight.is_floating_point():
+            raise _C.UserError(f"weight is {weight.dtype}: give what a row of each class counts, of a floating type")
         check_same_device("scores", scores, "weight", weight)
         weight = weight.to(modes.sum_type(scores.dtype))
     ignore_index = whole_number("ignore_index", ignore_index, -(2**63))

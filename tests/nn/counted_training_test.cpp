@@ -196,7 +196,7 @@ struct ChainOperands {
         return copy_to(stream, random_tensor(shape, DType::f32, 10 * i + seed));
       };
       owned.push_back(there({offsets[i], kChannels, kChannels}, 1));
-      for (const std::uint64_t seed : {2, 3, 4, 5})
+      for (std::uint64_t seed = 2; seed < 6; ++seed)
         owned.push_back(there({kChannels}, seed));
       owned.push_back(Tensor::zeros({1}, DType::i64, stream));
     }

@@ -247,6 +247,8 @@ def test_mistakes() -> None:
     refused(lambda: ops.clear_tail(x, torch.tensor([3, 4])), "count has shape [2]")
     refused(lambda: ops.clear_tail(x, torch.tensor([7])), "7 rows needed", "capacity 6")
     refused(lambda: ops.batch_norm(x, None, None, count=random_tensor().coords), "have 6 rows")
+    refused(lambda: ops.clear_tail(x, random_tensor().coords), "6 rows")
+    refused(lambda: losses.cross_entropy(x, labels, weight=torch.ones(4).long()), "weight is torch.int64")
     refused(lambda: losses.cross_entropy(x, labels), "labels[5] = 4", "0 to 3")
     refused(lambda: losses.cross_entropy(x, labels.float()), "labels is torch.float32")
     refused(lambda: losses.cross_entropy(x[:, 0], labels), "scores have shape (6,)")

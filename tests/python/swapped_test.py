@@ -207,7 +207,8 @@ def outcome(call: Callable[..., Any], given: dict[str, Any]) -> str:
 _ROWS, _NUMBER, _NONE = "a dense tensor", "a number in a tensor", "None"
 _ANY = {"features": {_ROWS}, "map": {"a map"}, "coords": {"sites"}, "window": {"a window"}, "like": {"a sparse tensor", "sites"}}
 _FIT: dict[str, dict[str, set[str]]] = {
-    "batch_norm": {"eps": {"3", _NUMBER}, "residual": {_ROWS}, "batches": set()},
+    "batch_norm": {"eps": {"3", _NUMBER}, "residual": {_ROWS}, "batches": set(), "count": {_NONE, "sites", "a map"}},
+    "clear_tail": {"features": {_ROWS, "a tensor of three axes"}, "count": {_NONE, "sites", "a map"}},
     "convolution_weight_gradient": {"grad_output": {_ROWS}},  # of four channels
     "fold_batch_norm": {"eps": {"3", _NUMBER}},
     "edge_scores": {"target": {_ROWS}, "source": {_ROWS}, "entry": {_NONE}, "negative_slope": {"3", _NUMBER}},

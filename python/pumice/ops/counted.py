@@ -68,7 +68,13 @@ def clear_tail(features: Tensor, count: Count) -> Tensor:
                 [0.]])
     """
     traced = modes.traced(features)
+    if features.dim() == 0:
+        raise _C.UserError("features are one number: give [rows, …]")
     if not is_counted(count):
+        if type(count) is Coordinates and not traced and count.rows != features.shape[0]:
+            raise _C.UserError(
+                f"count is of {count.rows} sites, and features have {features.shape[0]} rows: give the sites of these rows"
+            )
         return features
     if traced:
         return torch.where(_rows_in_use(features, count), features, torch.zeros_like(features))
