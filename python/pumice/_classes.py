@@ -40,11 +40,13 @@ def check_same_device(first: str, left: Tensor, second: str, right: Tensor) -> N
         )
 
 
-def counted_rows(name: str, truth: Tensor, classes: int, ignore_index: int) -> Tensor:
+def counted_rows(
+    name: str, truth: Tensor, classes: int, ignore_index: int, waits: bool = True
+) -> Tensor:
     """bool, shaped as `truth`, which is int64: False for rows that are `ignore_index`.
 
-    Raises UserError where another row is outside 0 … classes - 1. On a GPU it waits for that, except
-    in torch.compile and while a graph is captured, where a kernel asserts it.
+    Raises UserError where another row is outside 0 … classes - 1. On a GPU it waits for that where it `waits`, except
+    in torch.compile and while a graph is captured; else a kernel asserts it.
     """
     counted = truth != whole_number("ignore_index", ignore_index, -(2**63))
     wrong = counted & ((truth < 0) | (truth >= classes))
@@ -53,7 +55,8 @@ def counted_rows(name: str, truth: Tensor, classes: int, ignore_index: int) -> T
         "bring labels to classes with a label map, as pumice.data.SEMANTIC_KITTI is, and rows without "
         f"a class to ignore_index, which is {ignore_index}"
     )
-    if torch.compiler.is_compiling() or modes.is_recorded(truth):
+    asserts = truth.is_cuda and not waits
+    if asserts or torch.compiler.is_compiling() or modes.is_recorded(truth):
         torch._assert_async(~wrong.any(), f"{name} holds values {where}: {remedy}")
     elif not truth.is_meta and wrong.any():
         values = torch.unique(truth[wrong]).tolist()

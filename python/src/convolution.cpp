@@ -147,7 +147,8 @@ nb::tuple gradients(nb::handle features, nb::handle weight, nb::handle grad_outp
     of_weight = call.give(
         call.run([&] { return convolution_weight_gradient(x, g, view, options, results); }));
   }
-  if (wanted.bias) of_bias = call.give(call.run([&] { return bias_gradient(g, results); }));
+  if (wanted.bias)
+    of_bias = call.give(call.run([&] { return bias_gradient(g, out_row_count(view), results); }));
   return nb::make_tuple(std::move(of_features), std::move(of_weight), std::move(of_bias));
 }
 

@@ -77,6 +77,10 @@ class Call {
   /// finished, as torch.cuda.graph waits for it, and a recording cannot be joined by another
   /// stream.
   Call(nb::handle like, StreamView home) : Call(like) { run_on(home); }
+  /// The same where there may be none of these.
+  Call(nb::handle like, std::optional<StreamView> home) : Call(like) {
+    if (home) run_on(*home);
+  }
   Call(Device device, StreamView home) : Call(device) { run_on(home); }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;

@@ -122,7 +122,7 @@ void add_product(const GraphHandle& graph, nb::handle features, nb::handle rows,
 nb::object bias_gradient(nb::handle grad_output) {
   const Call call(grad_output);
   const ConstTensorView g = call.view(grad_output, "grad_output");
-  return call.give(call.run([&] { return linear_bias_gradient(g, call.results()); }));
+  return call.give(call.run([&] { return linear_bias_gradient(g, nullptr, call.results()); }));
 }
 
 nb::object features_gradient(const GraphHandle& graph, nb::handle values, nb::handle grad_output,

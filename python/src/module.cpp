@@ -14,6 +14,7 @@
 
 #include "arguments.hpp"
 #include "graphs.hpp"
+#include "row_counts.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -146,6 +147,8 @@ NB_MODULE(_C, module) {
   bind_plans(module);
   bind_convolution(module);
   bind_normalization(module);
+  bind_counted(module);
+  bind_losses(module);
   bind_weight_layouts(module);
   bind_chain(module);
   bind_tuning(module);

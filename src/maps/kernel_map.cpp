@@ -121,6 +121,11 @@ KernelMapView transposed(const KernelMapView& map) {
   return other_side(map);
 }
 
+const RowCount* out_row_count(const KernelMapView& map) {
+  if (map.map == nullptr) return nullptr;
+  return &(map.is_transposed ? map.map->in() : map.map->out())->rows();
+}
+
 KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,
                      KernelPairs pairs, bool has_identity_offset)
     : KernelMap(std::move(window), std::move(in), std::move(out), has_identity_offset) {

@@ -222,7 +222,7 @@ SparseTensor Convolution::run(SparseTensor x, const CoordinateSetPtr& sites, con
       of_weight.dataflow.reset();   // which is one of its own
       of_weight.plan = plans.weight_gradient.get();
       weight->accumulate(convolution_weight_gradient(features, gradient, pairs, of_weight));
-      if (bias != nullptr) bias->accumulate(bias_gradient(gradient));
+      if (bias != nullptr) bias->accumulate(bias_gradient(gradient, out_row_count(pairs)));
       if (from != nullptr) {
         ConvolutionOptions of_input = backwards;
         of_input.plan = plans.input_gradient.get();

@@ -36,11 +36,12 @@ SparseTensor Linear::forward(SparseTensor x, Context& context) {
   if (context.record) {
     node = std::make_shared<Node>(
         std::vector{x.node},
-        [features = x.features, from = x.node, parameter = weight_, bias = bias_,
-         options = LinearOptions{.numerics = context.numerics}](const Tensor& gradient) {
+        [features = x.features, sites = x.coordinates, from = x.node, parameter = weight_,
+         bias = bias_, numerics = context.numerics](const Tensor& gradient) {
+          const LinearOptions options{.numerics = numerics, .rows = &sites->rows()};
           // The stored weight is the transpose of the operator's, and so is its gradient.
           parameter->accumulate(linear_weight_gradient(gradient, features, options));
-          if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
+          if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient, options.rows));
           if (from != nullptr) {
             from->accumulate(
                 linear_transposed_input_gradient(gradient, parameter->value(), options));

@@ -40,32 +40,33 @@ BatchNorm::BatchNorm(std::int64_t channels, double epsilon, double momentum)
 
 SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
-  close_tail(x);
   LayerTimer timer(context, path(), x, 0);
   Tensor y;
   Backward backward;
   if (training()) {
     Normalized normal = batch_norm_training(
         x.features, weight_->value(), bias_->value(), running_mean_->edit().view(),
-        running_var_->edit().view(), {.epsilon = epsilon_, .momentum = momentum_});
+        running_var_->edit().view(),
+        {.epsilon = epsilon_, .momentum = momentum_, .rows = &x.coordinates->rows()});
     y = std::move(normal.output);
     if (context.record) {
-      backward = [features = x.features, from = x.node, weight = weight_, bias = bias_,
-                  mean = normal.mean,
+      backward = [features = x.features, sites = x.coordinates, from = x.node, weight = weight_,
+                  bias = bias_, mean = normal.mean,
                   deviation = normal.inverse_deviation](const Tensor& gradient) {
-        pass_on(batch_norm_training_gradient(features, gradient, weight->value(), mean, deviation),
+        pass_on(batch_norm_training_gradient(features, gradient, weight->value(), mean, deviation,
+                                             {.rows = &sites->rows()}),
                 from, weight, bias);
       };
     }
   } else {
     y = batch_norm_inference(x.features, running_mean_->value(), running_var_->value(),
-                             weight_->value(), bias_->value(), epsilon_);
+                             weight_->value(), bias_->value(), epsilon_, &x.coordinates->rows());
     if (context.record) {
-      backward = [features = x.features, from = x.node, weight = weight_, bias = bias_,
-                  mean = running_mean_->value(), variance = running_var_->value(),
+      backward = [features = x.features, sites = x.coordinates, from = x.node, weight = weight_,
+                  bias = bias_, mean = running_mean_->value(), variance = running_var_->value(),
                   epsilon = epsilon_](const Tensor& gradient) {
         pass_on(batch_norm_inference_gradient(features, gradient, mean, variance, weight->value(),
-                                              epsilon),
+                                              epsilon, &sites->rows()),
                 from, weight, bias);
       };
     }
@@ -73,7 +74,6 @@ SparseTensor BatchNorm::forward(SparseTensor x, Context& context) {
   NodePtr node =
       backward ? std::make_shared<Node>(std::vector{x.node}, std::move(backward)) : nullptr;
   SparseTensor result = x.with(std::move(y), std::move(node));
-  result.has_open_tail = false;
   timer.finish("batch norm", result);
   return result;
 }
@@ -97,21 +97,21 @@ LayerNorm::LayerNorm(std::int64_t channels, double epsilon)
 
 SparseTensor LayerNorm::forward(SparseTensor x, Context& context) {
   check_channels(label(), x, weight_);
-  close_tail(x);
   LayerTimer timer(context, path(), x, 0);
-  Normalized normal = layer_norm(x.features, weight_->value(), bias_->value(), epsilon_);
+  Normalized normal =
+      layer_norm(x.features, weight_->value(), bias_->value(), epsilon_, &x.coordinates->rows());
   NodePtr node;
   if (context.record) {
-    node = std::make_shared<Node>(
-        std::vector{x.node},
-        [features = x.features, from = x.node, weight = weight_, bias = bias_, mean = normal.mean,
-         deviation = normal.inverse_deviation](const Tensor& gradient) {
-          pass_on(layer_norm_gradient(features, gradient, weight->value(), mean, deviation), from,
-                  weight, bias);
-        });
+    node = std::make_shared<Node>(std::vector{x.node},
+                                  [features = x.features, sites = x.coordinates, from = x.node,
+                                   weight = weight_, bias = bias_, mean = normal.mean,
+                                   deviation = normal.inverse_deviation](const Tensor& gradient) {
+                                    pass_on(layer_norm_gradient(features, gradient, weight->value(),
+                                                                mean, deviation, &sites->rows()),
+                                            from, weight, bias);
+                                  });
   }
   SparseTensor result = x.with(std::move(normal.output), std::move(node));
-  result.has_open_tail = false;
   timer.finish("layer norm", result);
   return result;
 }

@@ -16,6 +16,7 @@
 #include "ops/cuda/columns.hpp"
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
+#include "ops/rows_in_use.hpp"
 
 namespace pumice {
 namespace {
@@ -215,16 +216,17 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
   return result;
 }
 
-Tensor bias_gradient(ConstTensorView grad_output, const Place& place) {
+Tensor bias_gradient(ConstTensorView grad_output, const RowCount* rows, const Place& place) {
   check_features("grad_output", grad_output, {"its own", grad_output.rows()});
+  const RowsInUse used(rows, grad_output, "bias_gradient");
   Tensor sums = place.make({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
                            grad_output.stream());
   if (!checks::on_cuda(grad_output)) {
-    cpu::sum_rows(grad_output, sums.view());
+    cpu::sum_rows(used.of(grad_output), sums.view());
     return sums;
   }
   jit::DeviceRunner runner = cuda::runner_for(grad_output);
-  cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
+  cuda::sum_items(runner, {.rows = used.ref()}, used.of(grad_output), false, sums.view());
   return sums;
 }
 

@@ -1,8 +1,6 @@
 // Checks the arguments of linear layers and hands them to the back end.
 #include <pumice/ops/linear.hpp>
 
-#include <optional>
-
 #include <pumice/ops/plan_record.hpp>
 #include <pumice/plan/choose.hpp>
 
@@ -12,6 +10,7 @@
 #include "ops/cuda/convolution.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/planned_call.hpp"
+#include "ops/rows_in_use.hpp"
 #include "ops/tune/call_recorder.hpp"
 
 namespace pumice {
@@ -33,14 +32,6 @@ void check_options(const LinearOptions& options, ConstTensorView rows, const cha
   PUMICE_EXPECTS(rows.dtype() == DType::f32, op,
                  ": tf32 is a way to multiply f32, and features are ", name_of(rows.dtype()),
                  "; leave tf32 out, or convert them");
-}
-
-std::optional<RowCountRef> used_rows(const LinearOptions& options, ConstTensorView features) {
-  if (options.rows == nullptr) return std::nullopt;
-  PUMICE_EXPECTS(options.rows->capacity() == features.rows(), "linear: rows counts within ",
-                 options.rows->capacity(), " and features have ", features.rows(),
-                 " rows; give the count of these features");
-  return options.rows->ref();
 }
 
 struct PlannedProduct {
@@ -69,31 +60,22 @@ PlannedProduct planned(Direction direction, ConstTensorView input, std::int64_t 
   return product;
 }
 
-template <class View> View first_rows(const View& view, std::int64_t count) {
-  return View(view.raw(), view.dtype(), {count, view.extent(1)}, view.stream());
-}
-
 void run_on_device(Direction direction, ConstTensorView features, ConstTensorView weight,
                    bool transpose, ConstTensorView bias, const LinearOptions& options,
-                   TensorView output) {
+                   RowsInUse used, TensorView output) {
   const PlannedProduct product = planned(direction, features, output.extent(1), options, "linear");
-  std::optional<RowCountRef> rows = used_rows(options, features);
-  if (rows && product.plan->dataflow == Dataflow::gather_gemm_scatter) {
-    // cuBLAS takes the number of rows from the host.
-    const std::int64_t count = options.rows->wait_for_host(features.stream());
-    features = first_rows(features, count);
-    output = first_rows(output, count);
-    rows.reset();
-  }
+  // cuBLAS takes the number of rows from the host.
+  if (!used.host_knows() && product.plan->dataflow == Dataflow::gather_gemm_scatter)
+    used = RowsInUse::first(options.rows->wait_for_host(features.stream()));
   const ConstTensorView slices(weight.raw(), weight.dtype(),
                                {1, weight.extent(0), weight.extent(1)}, weight.stream());
-  cuda::run({.input = features,
+  cuda::run({.input = used.of(features),
              .weight = slices,
              .transpose_weight = transpose,
              .kept = options.kept,
              .epilogue = {.shift = bias},
-             .output = output,
-             .rows = rows},
+             .output = used.of(output),
+             .rows = used.ref()},
             nullptr, product.problem, *product.plan);
 }
 
@@ -106,11 +88,12 @@ Tensor input_gradient(ConstTensorView grad_output, ConstTensorView weight, bool 
   checks::extent(grad_output, 1, weight.extent(out), op, "grad_output", "the C_out of the weight");
   Tensor grad = place.make({grad_output.rows(), weight.extent(1 - out)}, grad_output.dtype(),
                            grad_output.stream());
+  const RowsInUse used(options.rows, grad_output, op);
   if (checks::on_cuda(grad_output)) {
-    run_on_device(Direction::input_gradient, grad_output, weight, transpose, {}, options,
+    run_on_device(Direction::input_gradient, grad_output, weight, transpose, {}, options, used,
                   grad.view());
   } else {
-    cpu::linear(grad_output, weight, transpose, {}, grad.view());
+    cpu::linear(used.of(grad_output), weight, transpose, {}, used.of(grad.view()));
   }
   return grad;
 }
@@ -145,10 +128,11 @@ Tensor linear(ConstTensorView features, ConstTensorView weight, ConstTensorView 
   checks::same_device(bias, features, "linear", "bias", "features");
   Tensor output =
       place.make({features.rows(), weight.extent(1)}, features.dtype(), features.stream());
+  const RowsInUse used(options.rows, features, "linear");
   if (checks::on_cuda(features)) {
-    run_on_device(Direction::forward, features, weight, false, bias, options, output.view());
+    run_on_device(Direction::forward, features, weight, false, bias, options, used, output.view());
   } else {
-    cpu::linear(features, weight, false, bias, output.view());
+    cpu::linear(used.of(features), weight, false, bias, used.of(output.view()));
   }
   return output;
 }
@@ -163,10 +147,11 @@ Tensor linear_transposed(ConstTensorView features, ConstTensorView weight, Const
   checks::same_device(bias, features, op, "bias", "features");
   Tensor output =
       place.make({features.rows(), weight.extent(0)}, features.dtype(), features.stream());
+  const RowsInUse used(options.rows, features, op);
   if (checks::on_cuda(features)) {
-    run_on_device(Direction::forward, features, weight, true, bias, options, output.view());
+    run_on_device(Direction::forward, features, weight, true, bias, options, used, output.view());
   } else {
-    cpu::linear(features, weight, true, bias, output.view());
+    cpu::linear(used.of(features), weight, true, bias, used.of(output.view()));
   }
   return output;
 }
@@ -193,26 +178,32 @@ Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_out
   check_options(options, features, op);
   Tensor grad =
       place.make({features.extent(1), grad_output.extent(1)}, features.dtype(), features.stream());
+  const RowsInUse used(options.rows, features, op);
   if (!checks::on_cuda(features)) {
-    cpu::linear_weight_gradient(features, grad_output, grad.view());
+    cpu::linear_weight_gradient(used.of(features), used.of(grad_output), grad.view());
   } else if (grad.elements() > 0) {
     const PlannedProduct product =
         planned(Direction::weight_gradient, features, grad_output.extent(1), options, op);
-    cuda::run({.features = features, .grad_output = grad_output, .result = grad.view()}, nullptr,
-              product.problem, *product.plan);
+    cuda::run({.features = used.of(features),
+               .grad_output = used.of(grad_output),
+               .result = grad.view(),
+               .rows = used.ref()},
+              nullptr, product.problem, *product.plan);
   }
   return grad;
 }
 
-Tensor linear_bias_gradient(ConstTensorView grad_output, const Place& place) {
-  checks::matrix(grad_output, "linear_bias_gradient", "grad_output");
+Tensor linear_bias_gradient(ConstTensorView grad_output, const RowCount* rows, const Place& place) {
+  const char* op = "linear_bias_gradient";
+  checks::matrix(grad_output, op, "grad_output");
+  const RowsInUse used(rows, grad_output, op);
   Tensor sums = place.make({grad_output.extent(1)}, checks::compute_dtype(grad_output.dtype()),
                            grad_output.stream());
   if (checks::on_cuda(grad_output)) {
     jit::DeviceRunner runner = cuda::runner_for(grad_output);
-    cuda::sum_items(runner, cuda::all_rows(grad_output), grad_output, false, sums.view());
+    cuda::sum_items(runner, {.rows = used.ref()}, used.of(grad_output), false, sums.view());
   } else {
-    cpu::column_sum(grad_output, sums.view());
+    cpu::column_sum(used.of(grad_output), sums.view());
   }
   return sums;
 }

@@ -12,6 +12,7 @@
 #include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/items.hpp"
 #include "ops/cuda/sources.hpp"
+#include "ops/rows_in_use.hpp"
 
 namespace pumice {
 namespace {
@@ -127,6 +128,12 @@ cuda::NormGradientViews views_of(NormGradients& gradients) {
   return {gradients.features.view(), gradients.weight.view(), gradients.bias.view(),
           gradients.residual.view()};
 }
+cuda::NormGradientViews views_of(NormGradients& gradients, const RowsInUse& used) {
+  cuda::NormGradientViews views = views_of(gradients);
+  views.features = used.of(views.features);
+  views.residual = used.of(views.residual);
+  return views;
+}
 
 constexpr std::int64_t kGrain = 1 << 14;   // elements a chunk
 
@@ -197,7 +204,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                const AfterNorm& after, const NormalizedPlaces& places) {
   const char* op = "batch_norm_training";
   check_batch_input(features, weight, bias, options.epsilon, op);
-  const std::int64_t rows = features.rows();
+  const RowsInUse used(options.rows, features, op);
   const std::int64_t channels = features.extent(1);
   checks::norm_parameters(running_mean, running_variance, channels, features.dtype(), op,
                           "running_mean", "running_variance");
@@ -207,7 +214,7 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   PUMICE_EXPECTS(options.momentum >= 0 && options.momentum <= 1, op,
                  ": momentum = ", options.momentum, "; it is the share of the new batch, 0 to 1");
   PUMICE_EXPECTS(
-      rows != 1, op,
+      !used.host_knows() || used.bound() != 1, op,
       ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
       "(model.eval() in Python)");
   if (after.residual.defined()) {
@@ -215,17 +222,22 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
     checks::same_device(after.residual, features, op, "residual", "features");
   }
   Normalized result = empty_result(features, {channels}, places);
+  features = used.of(features);
+  const AfterNorm then{.residual = used.of(after.residual), .relu = after.relu};
+  const TensorView output = used.of(result.output.view());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
     cuda::normalize_by_own(
-        runner, cuda::all_rows(features), features,
+        runner, {.rows = used.ref()}, features,
         {.mean = result.mean.view(),
          .inverse_deviation = result.inverse_deviation.view(),
          .epsilon = options.epsilon,
-         .running = {running_mean, running_variance, options.batches, options.momentum}},
-        weight, bias, result.output.view(), {.residual = after.residual, .relu = after.relu});
+         .running = {running_mean, running_variance, options.batches, options.momentum},
+         .reports_single_row = !used.host_knows()},
+        weight, bias, output, {.residual = then.residual, .relu = then.relu});
     return result;
   }
+  const std::int64_t rows = used.bound();
   const cpu::RowChunks chunks(rows, channels);
   const cpu::Moments moments = cpu::moments(features, chunks);
   store(moments.mean, result.mean.view());
@@ -234,9 +246,8 @@ Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
   Tensor wide_bias;
   const DType compute = result.mean.dtype();
   cpu::normalize(features, chunks, result.mean, result.inverse_deviation,
-                 widened(weight, compute, wide_weight), widened(bias, compute, wide_bias),
-                 result.output.view());
-  apply_on_host(after, result.output.view());
+                 widened(weight, compute, wide_weight), widened(bias, compute, wide_bias), output);
+  apply_on_host(then, output);
   if (rows > 0) {
     const auto count = static_cast<double>(rows);
     move_towards(running_mean, moments.mean, options.momentum, 1.0);
@@ -258,6 +269,7 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
     checks::same_shape(before.output, features, op, "output", "features");
     checks::same_device(before.output, features, op, "output", "features");
   }
+  const RowsInUse used(before.rows, features, op);
   const DType compute = checks::compute_dtype(features.dtype());
   const DType of_parameters = weight.defined() ? weight.dtype() : compute;
   NormGradients result = empty_gradients(features, of_parameters, places);
@@ -265,19 +277,24 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
     result.residual = places.residual.make(features.shape(), features.dtype(), features.stream(),
                                            "places.residual");
   }
+  features = used.of(features);
+  grad_output = used.of(grad_output);
+  const ConstTensorView relu = used.of(before.output);
+  const cuda::NormGradientViews views = views_of(result, used);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
-                             inverse_deviation, weight, false, views_of(result), before.output);
+    cuda::normalize_gradient(runner, {.rows = used.ref()}, features, grad_output, mean,
+                             inverse_deviation, weight, false, views, relu);
     return result;
   }
-  Tensor passed = result.residual;   // what reaches the residual reaches the norm too
-  if (before.output.defined()) {
-    if (!passed.defined()) passed = Tensor(features.shape(), features.dtype());
-    pass_relu_on_host(grad_output, before.output, passed.view());
-    grad_output = passed.view();
+  Tensor own;   // what reaches the residual reaches the norm too
+  TensorView passed = views.residual;
+  if (relu.defined()) {
+    if (!passed.defined()) passed = (own = Tensor(features.shape(), features.dtype())).view();
+    pass_relu_on_host(grad_output, relu, passed);
+    grad_output = passed;
   } else if (passed.defined()) {
-    copy_async(passed.view(), grad_output, passed.stream());
+    copy_async(passed, grad_output, passed.stream());
   }
   Tensor wide_weight;
   Tensor sums[2];
@@ -287,8 +304,8 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
   }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
                           inverse_deviation, widened(weight, compute, wide_weight), false,
-                          result.features.view(), is_narrow ? sums[0].view() : result.weight.view(),
-                          is_narrow ? sums[1].view() : result.bias.view());
+                          views.features, is_narrow ? sums[0].view() : views.weight,
+                          is_narrow ? sums[1].view() : views.bias);
   if (is_narrow) {
     convert_on_host(result.weight.view(), sums[0]);
     convert_on_host(result.bias.view(), sums[1]);
@@ -298,77 +315,93 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
 
 Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
                             ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
-                            double epsilon, const Place& place) {
+                            double epsilon, const RowCount* rows, const Place& place) {
   const char* op = "batch_norm_inference";
   check_input(features, weight, bias, epsilon, op);
   check_statistics(mean, variance, features, {features.extent(1)}, op, "variance");
+  const RowsInUse used(rows, features, op);
   const Tensor deviation = inverse_deviation_of(variance, epsilon);
   Tensor output = place.make(features.shape(), features.dtype(), features.stream());
+  features = used.of(features);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::normalize(runner, cuda::all_rows(features), features, mean, deviation, weight, bias,
-                    output.view());
+    cuda::normalize(runner, {.rows = used.ref()}, features, mean, deviation, weight, bias,
+                    used.of(output.view()));
     return output;
   }
   cpu::normalize(features, {features.rows(), features.extent(1)}, mean, deviation, weight, bias,
-                 output.view());
+                 used.of(output.view()));
   return output;
 }
 
 NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
                                             ConstTensorView mean, ConstTensorView variance,
                                             ConstTensorView weight, double epsilon,
+                                            const RowCount* rows,
                                             const NormGradientPlaces& places) {
   const char* op = "batch_norm_inference_gradient";
   check_input(features, weight, {}, epsilon, op);
   check_gradient(features, grad_output, mean, variance, {features.row_elements()}, op);
   NormGradients result = empty_gradients(features, checks::compute_dtype(features.dtype()), places);
+  const RowsInUse used(rows, features, op);
   const Tensor deviation = inverse_deviation_of(variance, epsilon);
+  features = used.of(features);
+  grad_output = used.of(grad_output);
+  const cuda::NormGradientViews views = views_of(result, used);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::normalize_gradient(runner, cuda::all_rows(features), features, grad_output, mean,
-                             deviation, weight, true, views_of(result));
+    cuda::normalize_gradient(runner, {.rows = used.ref()}, features, grad_output, mean, deviation,
+                             weight, true, views);
     return result;
   }
   cpu::normalize_gradient(features, grad_output, {features.rows(), features.extent(1)}, mean,
-                          deviation, weight, true, result.features.view(), result.weight.view(),
-                          result.bias.view());
+                          deviation, weight, true, views.features, views.weight, views.bias);
   return result;
 }
 
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                      double epsilon, const NormalizedPlaces& places) {
+                      double epsilon, const RowCount* rows, const NormalizedPlaces& places) {
   check_input(features, weight, bias, epsilon, "layer_norm");
   PUMICE_EXPECTS(features.extent(1) > 0,
                  "layer_norm: features has no channels to normalise over; give it at least 1");
+  const RowsInUse used(rows, features, "layer_norm");
   Normalized result = empty_result(features, {features.rows()}, places);
+  features = used.of(features);
+  const TensorView output = used.of(result.output.view());
+  const TensorView mean = used.of(result.mean.view());
+  const TensorView inverse_deviation = used.of(result.inverse_deviation.view());
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::layer_norm(runner, features, weight, bias, epsilon, result.output.view(),
-                     result.mean.view(), result.inverse_deviation.view());
+    cuda::layer_norm(runner, used.ref(), features, weight, bias, epsilon, output, mean,
+                     inverse_deviation);
     return result;
   }
-  cpu::layer_norm(features, weight, bias, epsilon, result.output.view(), result.mean.view(),
-                  result.inverse_deviation.view());
+  cpu::layer_norm(features, weight, bias, epsilon, output, mean, inverse_deviation);
   return result;
 }
 
 NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                   ConstTensorView weight, ConstTensorView mean,
-                                  ConstTensorView inverse_deviation,
+                                  ConstTensorView inverse_deviation, const RowCount* rows,
                                   const NormGradientPlaces& places) {
   const char* op = "layer_norm_gradient";
   check_input(features, weight, {}, 0, op);
   check_gradient(features, grad_output, mean, inverse_deviation, {features.rows()}, op);
+  const RowsInUse used(rows, features, op);
   NormGradients result = empty_gradients(features, checks::compute_dtype(features.dtype()), places);
+  features = used.of(features);
+  grad_output = used.of(grad_output);
+  mean = used.of(mean);
+  inverse_deviation = used.of(inverse_deviation);
+  const cuda::NormGradientViews views = views_of(result, used);
   if (checks::on_cuda(features)) {
     jit::DeviceRunner runner = cuda::runner_for(features);
-    cuda::layer_norm_gradient(runner, features, grad_output, weight, mean, inverse_deviation,
-                              views_of(result));
+    cuda::layer_norm_gradient(runner, used.ref(), features, grad_output, weight, mean,
+                              inverse_deviation, views);
     return result;
   }
-  cpu::layer_norm_gradient(features, grad_output, weight, mean, inverse_deviation,
-                           result.features.view(), result.weight.view(), result.bias.view());
+  cpu::layer_norm_gradient(features, grad_output, weight, mean, inverse_deviation, views.features,
+                           views.weight, views.bias);
   return result;
 }
 

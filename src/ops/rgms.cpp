@@ -81,7 +81,7 @@ RgmsGradients rgms_gradients(const TypedGraphView& graph, ConstTensorView values
   RgmsGradients made;
   const bool has_root = root.root.defined();
   if (wanted.bias && root.bias.defined())
-    made.bias = linear_bias_gradient(grad_output, places.bias);
+    made.bias = linear_bias_gradient(grad_output, nullptr, places.bias);
   if (wanted.root && has_root) {
     made.root = linear_weight_gradient(targets_of(root, features), grad_output, as_linear(options),
                                        places.root);

@@ -4,11 +4,14 @@
 #include <limits>
 #include <vector>
 
+#include <pumice/core/copy.hpp>
+
 #include "ops/checks.hpp"
 #include "ops/cpu/row_numbers.hpp"
 #include "ops/cpu/rows.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
+#include "ops/rows_in_use.hpp"
 
 namespace pumice {
 namespace {
@@ -62,13 +65,39 @@ ReducedRows reduce_on_device(ConstTensorView features, ConstTensorView row_of,
 
 }   // namespace
 
+namespace {
+
+/// Zeros from row `used` on.
+void clear_from(TensorView features, std::int64_t used) {
+  const std::size_t row =
+      static_cast<std::size_t>(features.row_elements()) * size_of(features.dtype());
+  const std::size_t begin = static_cast<std::size_t>(used) * row;
+  const std::size_t end = static_cast<std::size_t>(features.rows()) * row;
+  if (begin < end)
+    fill_bytes_async(static_cast<std::byte*>(features.raw()) + begin, std::byte{0}, end - begin,
+                     features.stream());
+}
+
+}   // namespace
+
 void clear_tail(TensorView features, const RowCount& rows) {
-  if (rows.host_knows() || !checks::on_cuda(features)) return;
-  PUMICE_EXPECTS(features.rank() >= 1 && features.rows() == rows.capacity(),
-                 "clear_tail: features ", to_string(features.shape()), " for a count within ",
-                 rows.capacity(), "; give the count of these features");
+  const RowsInUse used(&rows, features, "clear_tail");
+  if (used.host_knows()) return clear_from(features, used.bound());
   jit::DeviceRunner runner = cuda::runner_for(features);
-  cuda::clear_tail(runner, rows.ref(), features);
+  cuda::clear_tail(runner, used.ref(), features);
+}
+
+Tensor cleared_tail(ConstTensorView features, const RowCount& rows, const Place& place) {
+  const RowsInUse used(&rows, features, "cleared_tail");
+  Tensor output = place.make(features.shape(), features.dtype(), features.stream());
+  if (used.host_knows()) {
+    copy_async(used.of(output.view()), used.of(features), features.stream());
+    clear_from(output.view(), used.bound());
+    return output;
+  }
+  jit::DeviceRunner runner = cuda::runner_for(features);
+  cuda::copy_used_rows(runner, used.ref(), features, output.view());
+  return output;
 }
 
 Tensor take_rows(ConstTensorView features, ConstTensorView rows, const Place& place) {

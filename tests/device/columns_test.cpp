@@ -243,15 +243,16 @@ PUMICE_LARGE_DEVICE_TEST(DeviceNorms, NormalizeSingleRows) {
       const DeviceTensor y(*runner, x.shape(), type);
       const DeviceTensor mean(*runner, {size.rows}, DType::f32);
       const DeviceTensor deviation(*runner, {size.rows}, DType::f32);
-      cuda::layer_norm(*runner, gpu_x.view(), parameters.gpu_weight.view(),
-                       parameters.gpu_bias.view(), kNormEpsilon, y.view(), mean.view(),
-                       deviation.view());
+      cuda::layer_norm(*runner, cuda::all_rows(gpu_x.view()).rows, gpu_x.view(),
+                       parameters.gpu_weight.view(), parameters.gpu_bias.view(), kNormEpsilon,
+                       y.view(), mean.view(), deviation.view());
       expect_like(mean, expected.mean, kWork, 4, "mean");
       expect_like(deviation, expected.inverse_deviation, kWork, 8, "inverse deviation");
       expect_like(y, expected.output, kWork, 8, "output");
       const Gradients gradients(*runner, x);
-      cuda::layer_norm_gradient(*runner, gpu_x.view(), gpu_dy.view(), parameters.gpu_weight.view(),
-                                mean.view(), deviation.view(), gradients.views());
+      cuda::layer_norm_gradient(*runner, cuda::all_rows(gpu_x.view()).rows, gpu_x.view(),
+                                gpu_dy.view(), parameters.gpu_weight.view(), mean.view(),
+                                deviation.view(), gradients.views());
       gradients.expect(
           layer_norm_gradient(x, dy, parameters.weight, expected.mean, expected.inverse_deviation),
           static_cast<double>(size.rows) + 1);

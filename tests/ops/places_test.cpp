@@ -113,8 +113,8 @@ std::vector<PlaceCase> convolutions() {
              linear_input_gradient(in.y, matrix, {}, next()),
              linear_transposed_input_gradient(in.y, matrix, {}, next()),
              linear_weight_gradient(in.x, in.y, {.numerics = {.deterministic = true}}, next()),
-             linear_bias_gradient(in.y, next()),
-             bias_gradient(in.y, next())};
+             linear_bias_gradient(in.y, nullptr, next()),
+             bias_gradient(in.y, nullptr, next())};
        }},
   };
 }
@@ -139,10 +139,10 @@ std::vector<PlaceCase> norms() {
        }},
       {"settled norm",
        [](const In& in, const Next& next) {
-         std::vector<Tensor> all{
-             batch_norm_inference(in.x, in.shift, in.scale, in.scale, in.shift, 1e-5, next())};
+         std::vector<Tensor> all{batch_norm_inference(in.x, in.shift, in.scale, in.scale, in.shift,
+                                                      1e-5, nullptr, next())};
          for (const Tensor& one : parts(batch_norm_inference_gradient(
-                  in.x, in.y, in.shift, in.scale, in.scale, 1e-5,
+                  in.x, in.y, in.shift, in.scale, in.scale, 1e-5, nullptr,
                   {.features = next(), .weight = next(), .bias = next()})))
            all.push_back(one);
          const ScaleShift folded = fold_batch_norm(in.shift, in.scale, in.scale, in.shift, {}, 1e-5,
@@ -154,11 +154,11 @@ std::vector<PlaceCase> norms() {
        }},
       {"layer norm",
        [](const In& in, const Next& next) {
-         const Normalized norm = layer_norm(in.x, in.scale, in.shift, 1e-5, three(next));
+         const Normalized norm = layer_norm(in.x, in.scale, in.shift, 1e-5, nullptr, three(next));
          std::vector<Tensor> all = parts(norm);
-         for (const Tensor& one :
-              parts(layer_norm_gradient(in.x, in.y, in.scale, norm.mean, norm.inverse_deviation,
-                                        {.features = next(), .weight = next(), .bias = next()})))
+         for (const Tensor& one : parts(layer_norm_gradient(
+                  in.x, in.y, in.scale, norm.mean, norm.inverse_deviation, nullptr,
+                  {.features = next(), .weight = next(), .bias = next()})))
            all.push_back(one);
          return all;
        }},

@@ -16,6 +16,7 @@
 #include <pumice/maps/build.hpp>
 #include <pumice/ops/activation.hpp>
 #include <pumice/ops/convolution.hpp>
+#include <pumice/ops/cross_entropy.hpp>
 #include <pumice/ops/dense.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/folded_norm.hpp>
@@ -81,6 +82,10 @@ struct RecordedInputs {
       kept.data<std::uint8_t>()[i] = i % 3 != 0;
     }
     row_of = copy_to(stream, chosen);
+    Tensor classes({rows}, DType::i64);
+    for (std::int64_t i = 0; i < rows; ++i)
+      classes.data<std::int64_t>()[i] = i % (kChannels + 1) - 1;
+    label = copy_to(stream, classes);
     keep = copy_to(stream, kept);
     Tensor some = chance_tensor({rows, 4}, DType::f32, 11, -10, 10);
     for (std::int64_t p = 0; p < rows; ++p)
@@ -114,7 +119,8 @@ struct RecordedInputs {
   StreamView stream;
   RecordedGraph graph;
   CoordinateSetPtr on_host, set, other, coarse;
-  Tensor x, y, items, scale, shift, matrix, row_of, coarse_row, keep, points, dense, coordinates;
+  Tensor x, y, items, scale, shift, matrix, row_of, coarse_row, keep, label, points, dense,
+      coordinates;
   UnionSet united;
   Tensor union_grad, union_grad_wide;
   DenseGrid grid;
@@ -443,14 +449,28 @@ inline void add_item_cases(std::vector<RecordedCase>& cases) {
        }});
 }
 
+inline void add_loss_cases(std::vector<RecordedCase>& cases) {
+  cases.push_back({"cross entropy",
+                   {"cross_entropy", "cross_entropy_gradient"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     const CrossEntropyOptions options{.weight = in.scale, .smoothing = 0.1};
+                     const CrossEntropy made = cross_entropy(in.x, in.label, options);
+                     const Tensor gradient =
+                         cross_entropy_gradient(in.x, in.label, made, made.loss, options);
+                     out.insert(out.end(), {made.loss, made.weight, gradient});
+                   }});
+}
+
 inline void add_row_cases(std::vector<RecordedCase>& cases) {
-  cases.push_back(
-      {"rows", {"take_rows", "scatter_rows", "clear_tail"}, [](RecordedInputs& in, Outputs& out) {
-         Tensor taken = take_rows(in.x, in.row_of);
-         clear_tail(taken.view(), in.set->rows());
-         out.push_back(std::move(taken));
-         out.push_back(scatter_rows(in.x, in.row_of, in.x.rows()));
-       }});
+  cases.push_back({"rows",
+                   {"take_rows", "scatter_rows", "clear_tail", "cleared_tail"},
+                   [](RecordedInputs& in, Outputs& out) {
+                     Tensor taken = take_rows(in.x, in.row_of);
+                     clear_tail(taken.view(), in.set->rows());
+                     out.push_back(std::move(taken));
+                     out.push_back(cleared_tail(in.x, in.set->rows()));
+                     out.push_back(scatter_rows(in.x, in.row_of, in.x.rows()));
+                   }});
   cases.push_back({"reduced rows",
                    {"reduce_rows", "reduce_rows_gradient"},
                    [](RecordedInputs& in, Outputs& out) {

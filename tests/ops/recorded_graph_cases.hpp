@@ -105,6 +105,7 @@ inline std::vector<RecordedCase> recorded_cases() {
   recorded::add_plans(cases);
   recorded::add_making_cases(cases);
   recorded::add_norm_cases(cases);
+  recorded::add_loss_cases(cases);
   recorded::add_elementwise_cases(cases);
   recorded::add_item_cases(cases);
   recorded::add_row_cases(cases);

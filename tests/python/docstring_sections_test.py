@@ -43,7 +43,7 @@ NAMES = {
     "losses": losses, "metrics": metrics, "convert": convert,
 }  # fmt: skip
 # Of modules without a list.
-IN_MODULES = {"pumice.view": ["log_rerun"], "pumice.losses": ["lovasz_softmax"], "pumice.metrics": ["Confusion"]}
+IN_MODULES = {"pumice.view": ["log_rerun"], "pumice.losses": ["cross_entropy", "lovasz_softmax"], "pumice.metrics": ["Confusion"]}
 # Errors have no arguments to explain.
 ERRORS = ("Error", "InternalError", "UserError")
 

@@ -128,10 +128,10 @@ def norms(features: torch.Tensor, other: torch.Tensor) -> None:
             weight, bias = place(torch.linspace(0.5, 2, channels)), place(torch.ones(channels) * 0.1)
             running = place(torch.zeros(channels)), place(torch.ones(channels))
             running = *running, place(torch.tensor(6))
-            forward = _C.batch_norm_training(x, weight, bias, *running, 1e-5, 0.1, r, relu)
+            forward = _C.batch_norm_training(x, weight, bias, *running, 1e-5, 0.1, r, relu, None)
             output = forward[0] if relu else None
             backward = _C.batch_norm_training_gradient(
-                x, g, weight, *forward[1:], output, True
+                x, g, weight, *forward[1:], output, True, None
             )
             made.append((*forward, *backward, *running))
         all_same(made[1], made[0], f"batch norm, relu={relu}")

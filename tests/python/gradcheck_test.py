@@ -127,6 +127,7 @@ def test_rows_merged_and_taken(reduction: str) -> None:
     row_of = torch.tensor([2, 0, -1, 2, 0, 2, 3], dtype=torch.int32)
     check(lambda x: ops.reduce_rows(x, row_of, 4, reduction), rows(7))
     check(lambda x: ops.take_rows(x, row_of), rows(4))
+    check(lambda x: ops.clear_tail(x, torch.tensor([3])), rows(4))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -170,7 +171,7 @@ def test_products_of_entries_attention_and_typed_rows() -> None:
 def test_every_operator_is_checked() -> None:
     """What is not, makes no features of features."""
     checked = {
-        "batch_norm", "convolution", "convolution_input_gradient", "convolution_weight_gradient",
+        "batch_norm", "clear_tail", "convolution", "convolution_input_gradient", "convolution_weight_gradient",
         "from_dense", "global_pool", "interpolate", "pool", "prune", "reduce_rows", "take_rows",
         "to_bev", "to_dense", "union_add", "edge_scores", "edge_softmax", "rgms", "sddmm", "spmm", "typed_linear",
     }  # fmt: skip

@@ -97,10 +97,10 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
     for kind in kinds:
         one, zero = (torch.full((6,), value, dtype=kind) for value in (1.0, 0.0))
         running = (zero.clone(), one.clone())
-        forward = _C.batch_norm_training(features, one, zero, *running, None, 1e-5, 0.1, None, True)
+        forward = _C.batch_norm_training(features, one, zero, *running, None, 1e-5, 0.1, None, True, None)
         made[f"norm of {kind}"] = forward
         made[f"its gradient of {kind}"] = _C.batch_norm_training_gradient(
-            features, features, one, *forward[1:], forward[0], True
+            features, features, one, *forward[1:], forward[0], True, None
         )
         made[f"fold of {kind}"] = _C.fold_batch_norm(zero, one, one, zero, one, 1e-5)
     # What is given is taken three times, so that gradients of it add up.

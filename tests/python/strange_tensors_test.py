@@ -246,6 +246,9 @@ ENTRIES: dict[str, Entry] = {
         ),
         {"features": (N, C), "weight": (C,), "bias": (C,), "residual": (N, C)},
     ),
+    "ops.clear_tail": Entry(
+        lambda features: ops.clear_tail(features, torch.tensor([3])), {"features": (N, C)}
+    ),
     "ops.pool": Entry(lambda features: ops.pool(features, MAP, "max"), {"features": (N, C)}),
     "ops.global_pool": Entry(
         lambda features: ops.global_pool(features, COORDS, "average"), {"features": (N, C)}
@@ -283,6 +286,10 @@ ENTRIES: dict[str, Entry] = {
     ),
     "cat": Entry(
         lambda features: pumice.cat([pumice.SparseTensor(COORDS, features)] * 2), {"features": (N, C)}
+    ),
+    "losses.cross_entropy": Entry(
+        lambda scores, weight, labels: losses.cross_entropy(scores, labels, weight=weight),
+        {"scores": (N, 3), "weight": (3,)}, {"labels": classes},
     ),
     "losses.lovasz_softmax": Entry(
         losses.lovasz_softmax, {"scores": (N, 3)}, {"truth": classes}

@@ -58,8 +58,9 @@ OPS: dict[str, dict[str, Any]] = {
     "batch_norm": {
         "features": ROWS, "weight": torch.ones(4), "bias": torch.zeros(4), "running_mean": torch.zeros(4),
         "running_variance": torch.ones(4), "training": True, "momentum": 0.1, "eps": 1e-5, "residual": ROWS, "relu": True,
-        "batches": torch.tensor(0),
+        "batches": torch.tensor(0), "count": X.coords,
     },
+    "clear_tail": {"features": ROWS, "count": X.coords},
     "candidates": {"features": ROWS, "weight": WEIGHT, "map": MAP, "direction": "forward", "groups": 1,
                    "deterministic": None, "tf32": None},
     "convolution": {"features": ROWS, "weight": WEIGHT, "map": MAP, "bias": FOLD, "groups": 1, "kept": None,
@@ -206,7 +207,8 @@ def outcome(call: Callable[..., Any], given: dict[str, Any]) -> str:
 _ROWS, _NUMBER, _NONE = "a dense tensor", "a number in a tensor", "None"
 _ANY = {"features": {_ROWS}, "map": {"a map"}, "coords": {"sites"}, "window": {"a window"}, "like": {"a sparse tensor", "sites"}}
 _FIT: dict[str, dict[str, set[str]]] = {
-    "batch_norm": {"eps": {"3", _NUMBER}, "residual": {_ROWS}, "batches": set()},
+    "batch_norm": {"eps": {"3", _NUMBER}, "residual": {_ROWS}, "batches": set(), "count": {_NONE, "sites", "a map"}},
+    "clear_tail": {"features": {_ROWS, "a tensor of three axes"}, "count": {_NONE, "sites", "a map"}},
     "convolution_weight_gradient": {"grad_output": {_ROWS}},  # of four channels
     "fold_batch_norm": {"eps": {"3", _NUMBER}},
     "edge_scores": {"target": {_ROWS}, "source": {_ROWS}, "entry": {_NONE}, "negative_slope": {"3", _NUMBER}},

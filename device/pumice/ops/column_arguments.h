@@ -5,7 +5,11 @@
 //   ┌────┬────┬────┐  ┌────┬────┐     for each share and tile of columns
 //   │ s0 │ s1 │ s2 │  │ s0 │ s1 │ …
 //   └────┴────┴────┘  └────┴────┘     partial results [items, shares, 2, channels], added up in an
-//                                     order that the shape gives: the same bits every time
+//                                     order that the rows give: the same bits every time
+//
+// Blocks are launched for as many rows as there is room for, but an item is cut by the number of
+// rows that it has, which the device may be the only one to know: sums have the same bits in any
+// room. Blocks whose shares an item does not need do nothing.
 //
 // Norms have no launch that adds up: every block of the kernel that needs the sums adds them up for
 // its own columns. There are a few dozen shares, which lie in the L2, and no block waits for
@@ -14,6 +18,7 @@
 
 #include <pumice/ops/row_list_arguments.h>
 #include <pumice/shared/row_count.h>
+#include <pumice/shared/status.h>
 #include <pumice/shared/tile_spec.h>
 #include <pumice/shared/types.h>
 
@@ -43,7 +48,8 @@ struct RowItems {
 struct ColumnShape {
   RowItems rows{};
   int32_t channels = 0;
-  int32_t shares = 1;
+  int32_t shares = 1;       // of each item, that blocks are launched for
+  int32_t share_rows = 1;   // an item has a share for so many of its rows, as far as there are any
   ElementType type = ElementType::f32;   // of features and gradients
 };
 
@@ -72,6 +78,9 @@ struct NewStatistics {
   double momentum = 0;
   EmptyItem empty = EmptyItem::mean_and_deviation;
   ElementType running_type = ElementType::f32;
+  StatusRecord* status = nullptr;   // whom an item of one row is reported to: it gets NaN; null: it
+                                    // has a variance of 0
+  int32_t site = 0;
 };
 
 /// out = (in − mean) · inverse_deviation · weight + bias, statistics of the row's item.

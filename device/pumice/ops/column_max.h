@@ -75,6 +75,7 @@ struct ColumnMaxima {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              2) void column_maxima(PUMICE_ARGUMENT(MaximumArguments) a) {
   PUMICE_BLOCK_SHARED(LaneMaxima, lanes);
+  if (!has_share(a.shape)) return;
   with_access<ColumnMaxima>(a.shape.type, a.shape.channels, a, lanes);
 }
 
@@ -87,7 +88,8 @@ PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void finish_maxima(
   const int32_t channel = static_cast<int32_t>(at % a.shape.channels);
   float value = 0.0f;
   int32_t row = -1;
-  for (int32_t share = 0; share < a.shape.shares; ++share) {
+  const int32_t shares = shares_of(a.shape, item_size(a.shape.rows, item));
+  for (int32_t share = 0; share < shares; ++share) {
     const int64_t from = partial_row(a.shape, item, share, 0) + channel;
     keep_larger(value, row, a.value[from], a.row[from]);
   }

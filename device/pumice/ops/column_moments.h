@@ -93,6 +93,7 @@ struct ColumnMoments {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              1) void column_moments(PUMICE_ARGUMENT(MomentArguments) a) {
   PUMICE_BLOCK_SHARED(LaneMoments, lanes);
+  if (!has_share(a.shape)) return;
   with_access<ColumnMoments>(a.shape.type, a.shape.channels, a, lanes);
 }
 

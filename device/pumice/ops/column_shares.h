@@ -29,7 +29,7 @@ struct ColumnScratch {
 class ShareRows {
  public:
   PUMICE_DEVICE ShareRows(const ColumnShape& shape, int32_t item)
-      : size_(item_size(shape.rows, item)), step_(share_size(size_, shape.shares)) {}
+      : size_(item_size(shape.rows, item)), step_(share_size(size_, shares_of(shape, size_))) {}
   PUMICE_DEVICE int64_t size() const { return size_; }
   PUMICE_DEVICE double of(int32_t share) const {
     const int64_t left = size_ - step_ * share;
@@ -49,16 +49,17 @@ template <class Add, class Finish>
 PUMICE_DEVICE void sum_shares(const ColumnShape& shape, const float* partial,
                               ColumnScratch& scratch, const Add& add, const Finish& finish) {
   const int32_t item = block_index() / shape.shares;
+  const int32_t shares = shares_of(shape, item_size(shape.rows, item));
   const int32_t channel = block_index_y() * kColumnTile + lane_index();
   const bool there = channel < shape.channels;
   double sums[2] = {0.0, 0.0};
   PUMICE_ROLLED
-  for (int32_t first = warp_index(); first < shape.shares; first += kSharesAtOnce) {
+  for (int32_t first = warp_index(); first < shares; first += kSharesAtOnce) {
     float value[kSharesOfWarp][2];
     PUMICE_UNROLL
     for (int32_t i = 0; i < kSharesOfWarp; ++i) {
       const int32_t share = first + i * kColumnWarps;
-      const bool wanted = there && share < shape.shares;
+      const bool wanted = there && share < shares;
       const int64_t at = partial_row(shape, item, share, 0) + channel;
       value[i][0] = wanted ? partial[at] : 0.0f;
       value[i][1] = wanted ? partial[at + shape.channels] : 0.0f;
@@ -66,7 +67,7 @@ PUMICE_DEVICE void sum_shares(const ColumnShape& shape, const float* partial,
     PUMICE_UNROLL
     for (int32_t i = 0; i < kSharesOfWarp; ++i) {
       const int32_t share = first + i * kColumnWarps;
-      if (share < shape.shares) add(share, value[i][0], value[i][1], sums);
+      if (share < shares) add(share, value[i][0], value[i][1], sums);
     }
   }
   scratch.sum[warp_index()][0][lane_index()] = sums[0];

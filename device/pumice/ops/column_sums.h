@@ -104,6 +104,7 @@ struct ColumnSums {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void column_sums(PUMICE_ARGUMENT(ColumnSumArguments)
                                                                   a) {
   PUMICE_BLOCK_SHARED(LaneSums, lanes);
+  if (!has_share(a.shape)) return;
   with_access<ColumnSums>(a.shape.type, a.shape.channels, a, lanes);
 }
 
@@ -135,14 +136,15 @@ class FinishSums {
   Values& values_;
 };
 
-/// One of the two sums of an item, in every thread of the channel. Shares without rows hold 0.
+/// One of the two sums of an item, in every thread of the channel.
 PUMICE_DEVICE double item_sum(const ColumnShape& shape, const float* partial, int32_t item,
                               int32_t which, const FinishSums& sums) {
   const int32_t channel = FinishSums::channel();
+  const int32_t shares = shares_of(shape, item_size(shape.rows, item));
   double sum = 0.0;
   if (channel < shape.channels) {
     PUMICE_UNROLL_BY(4)
-    for (int32_t share = FinishSums::lane(); share < shape.shares; share += FinishSums::kLanes)
+    for (int32_t share = FinishSums::lane(); share < shares; share += FinishSums::kLanes)
       sum += static_cast<double>(partial[partial_row(shape, item, share, which) + channel]);
   }
   return sums.add(sum);

@@ -83,6 +83,17 @@ PUMICE_DEVICE int64_t item_begin(const RowItems& rows, int32_t item) {
 PUMICE_DEVICE int64_t item_size(const RowItems& rows, int32_t item) {
   return rows.begin == nullptr ? rows.rows.rows() : rows.begin[item + 1] - rows.begin[item];
 }
+/// How many shares an item of `size` rows is cut into, whatever room there is for more.
+PUMICE_DEVICE int32_t shares_of(const ColumnShape& shape, int64_t size) {
+  const int64_t wanted = (size + shape.share_rows - 1) / shape.share_rows;
+  if (wanted >= shape.shares) return shape.shares;
+  return wanted > 1 ? static_cast<int32_t>(wanted) : 1;
+}
+/// Whether the item of this block has the share of this block.
+PUMICE_DEVICE bool has_share(const ColumnShape& shape) {
+  const int64_t size = item_size(shape.rows, block_index() / shape.shares);
+  return block_index() % shape.shares < shares_of(shape, size);
+}
 /// Rows of a share of an item of `size` rows; the last ones may be shorter, or empty.
 PUMICE_DEVICE int64_t share_size(int64_t size, int32_t shares) {
   return (size + shares - 1) / shares;
@@ -108,7 +119,7 @@ template <int32_t kCount> class ColumnWalk {
     lanes_ = kColumnThreads / chunks_;
     lane_ = thread_index() / chunks_;
     const int64_t size = item_size(rows_, item_);
-    const int64_t step = share_size(size, shape.shares);
+    const int64_t step = share_size(size, shares_of(shape, size));
     const int64_t first = step * share_ < size ? step * share_ : size;
     const int64_t last = first + step < size ? first + step : size;
     begin_ = item_begin(rows_, item_) + first;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pumice/ops/column_shares.h>
+#include <pumice/thread/report.h>
 
 namespace pumice {
 
@@ -56,14 +57,16 @@ PUMICE_DEVICE void find_statistics(const ColumnShape& shape, const NewStatistics
         const double mean = center + shift;
         double variance = sums[1] * share_of_one - shift * shift;
         variance = variance < 0.0 ? 0.0 : variance;   // a NaN stays one
-        const bool poisoned = shape.rows.rows.poisoned();
+        const bool single = size == 1 && own.status != nullptr;
+        const bool poisoned = shape.rows.rows.poisoned() || single;
         const bool zero = size == 0 && own.empty == EmptyItem::zero;
         const float scale = zero ? 0.0f : static_cast<float>(1.0 / sqrt(variance + own.epsilon));
         scratch.first[lane_index()] = poisoned ? quiet_nan() : static_cast<float>(mean);
         scratch.second[lane_index()] = poisoned ? quiet_nan() : scale;
         if (!speaks_for_item(shape)) return;
-        keep_statistics(own, int64_t{item} * shape.channels + channel, channel, size, mean,
-                        variance, scratch.first[lane_index()], scratch.second[lane_index()]);
+        if (single && channel == 0) report(own.status, kSingleRow, own.site, 2, 1);
+        keep_statistics(own, int64_t{item} * shape.channels + channel, channel, single ? 0 : size,
+                        mean, variance, scratch.first[lane_index()], scratch.second[lane_index()]);
       });
 }
 
@@ -110,8 +113,10 @@ struct NormalizeRows {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_rows(PUMICE_ARGUMENT(NormalizeArguments)
                                                                      a) {
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
-  if (a.own.partial != nullptr) find_statistics(a.shape, a.own, scratch);
+  const bool works = has_share(a.shape);
+  if (works && a.own.partial != nullptr) find_statistics(a.shape, a.own, scratch);
   if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
+  if (!works) return;
   with_access<NormalizeRows>(a.shape.type, a.shape.channels, a, scratch);
 }
 
@@ -187,10 +192,12 @@ struct NormalizeGradient {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_gradient(
     PUMICE_ARGUMENT(FeatureGradientArguments) a) {
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
-  if (!a.constant || speaks_for_item(a.shape)) find_slopes(a, scratch);
+  const bool works = has_share(a.shape);
+  if (works && (!a.constant || speaks_for_item(a.shape))) find_slopes(a, scratch);
   const RowCountRef& rows = a.shape.rows.rows;
   if (a.passed != nullptr) poisoned_rows(rows, a.shape.channels, a.shape.type, a.passed);
   if (poisoned_rows(rows, a.shape.channels, a.shape.type, a.out)) return;
+  if (!works) return;
   with_access<NormalizeGradient>(a.shape.type, a.shape.channels, a, scratch);
 }
 

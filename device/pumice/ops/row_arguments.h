@@ -23,9 +23,11 @@ struct TakeArguments {
   int32_t copy_bytes = 16;   // that all addresses, pitches and the width are a multiple of
 };
 
-/// Rows at and past the count become zeros; nothing happens where the count is poison.
+/// Rows at and past the count become zeros, those before it a copy of `from` where there is one. A
+/// count that is poison leaves rows as they are, or copies all.
 struct ClearTailArguments {
   RowCountRef rows{};
+  const void* from = nullptr;
   void* data = nullptr;
   int64_t pitch = 0;         // bytes of a row, all of them
   int32_t copy_bytes = 16;   // that the pitch is a multiple of

@@ -36,15 +36,16 @@ PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void take_rows(PUMICE_ARGUMENT(TakeArg
 
 template <class Piece> PUMICE_DEVICE void clear_pieces(const ClearTailArguments& a) {
   const int64_t pieces = a.pitch / static_cast<int64_t>(sizeof(Piece));
+  const int64_t kept = (a.rows.poisoned() ? a.rows.capacity : a.rows.rows()) * pieces;
   const int64_t end = a.rows.capacity * pieces;
   const int64_t step = int64_t{grid_size()} * kRowThreads;
+  const int64_t first = a.from == nullptr ? kept : 0;
   PUMICE_ROLLED
-  for (int64_t i = a.rows.rows() * pieces + global_thread_index(); i < end; i += step)
-    static_cast<Piece*>(a.data)[i] = Piece{};
+  for (int64_t i = first + global_thread_index(); i < end; i += step)
+    static_cast<Piece*>(a.data)[i] = i < kept ? static_cast<const Piece*>(a.from)[i] : Piece{};
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kRowThreads) void clear_tail(PUMICE_ARGUMENT(ClearTailArguments) a) {
-  if (a.rows.poisoned()) return;
   switch (a.copy_bytes) {
     case 16: return clear_pieces<Words<4>>(a);
     case 8: return clear_pieces<Words<2>>(a);

@@ -38,6 +38,7 @@ struct SpreadItems {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void spread_items(PUMICE_ARGUMENT(SpreadArguments) a) {
   if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
+  if (!has_share(a.shape)) return;
   with_access<SpreadItems>(a.shape.type, a.shape.channels, a);
 }
 

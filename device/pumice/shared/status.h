@@ -15,6 +15,7 @@ enum StatusCode : int32_t {
   kDuplicateRows = 4,   // `needed` of `capacity` rows have the coordinates of another
   kBadRow = 5,          // element `row` of a list is `needed`, which is none of `capacity` rows
   kBadNumber = 6,       // element `row` of a list is `needed`, where there are `capacity`
+  kSingleRow = 7,       // one row, where statistics of several were needed
 };
 
 /// The first trouble stays. Whoever sets `claim` from 0 to 1 writes the other fields, `code` last,

@@ -49,6 +49,10 @@ struct KernelMapView {
 /// input use. Costs nothing.
 KernelMapView transposed(const KernelMapView& map);
 
+/// How many output rows are in use, as the set of the outputs counts them, for as long as the map
+/// lives; null for a view of other lists, whose rows all are.
+const RowCount* out_row_count(const KernelMapView& map);
+
 /// UserError, in the name of `op`, unless the lists of a view lead to rows that there are and keep
 /// what the view says of them. Of the view that a KernelMap gave that is known; lists of the
 /// caller's own cost a pass over all pairs.

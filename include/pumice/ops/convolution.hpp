@@ -87,7 +87,9 @@ Tensor convolution_weight_gradient(ConstTensorView features, ConstTensorView gra
                                    const KernelMapView& map, const ConvolutionOptions& options = {},
                                    const Place& place = {});
 
-/// Gradient of a bias: the sum over rows, compute type [C].
-Tensor bias_gradient(ConstTensorView grad_output, const Place& place = {});
+/// Gradient of a bias: the sum over rows, compute type [C]. `rows`: how many of them are in use, as
+/// the set of the outputs says; null: all. The bits do not depend on how many others there are.
+Tensor bias_gradient(ConstTensorView grad_output, const RowCount* rows = nullptr,
+                     const Place& place = {});
 
 }   // namespace pumice

@@ -13,9 +13,8 @@ namespace pumice {
 struct LinearOptions {
   PackedWeights* kept = nullptr;   // where the packed weight is kept for the next call
   Numerics numerics{};
-  /// Products on a device: how many of the rows are in use. The others are not read, and what the
-  /// result holds there is undefined. Null: all. Not for weight gradients. A plan of
-  /// gather–GEMM–scatter waits for the count.
+  /// How many of the N rows are in use; null: all. The others are neither read nor written. A plan
+  /// of gather–GEMM–scatter waits for the count.
   const RowCount* rows = nullptr;
   /// How it runs on a device; null: chosen. UserError for one that does not suit the problem, and
   /// on the CPU, which has one way.
@@ -45,11 +44,14 @@ Tensor linear_input_gradient(ConstTensorView grad_output, ConstTensorView weight
 Tensor linear_transposed_input_gradient(ConstTensorView grad_output, ConstTensorView weight,
                                         const LinearOptions& options = {}, const Place& place = {});
 /// xᵀ · grad_output: [C_in, C_out], of the storage type. With the two exchanged, the gradient of a
-/// weight as PyTorch stores it.
+/// weight as PyTorch stores it. With the same plan the bits do not depend on how many rows are not
+/// in use.
 Tensor linear_weight_gradient(ConstTensorView features, ConstTensorView grad_output,
                               const LinearOptions& options = {}, const Place& place = {});
 /// The sum over rows, compute type [C_out]; summed in double, on a device in double over sums of a
-/// few hundred rows in float.
-Tensor linear_bias_gradient(ConstTensorView grad_output, const Place& place = {});
+/// few hundred rows in float. `rows`: how many are in use, null: all; the bits do not depend on how
+/// many others there are.
+Tensor linear_bias_gradient(ConstTensorView grad_output, const RowCount* rows = nullptr,
+                            const Place& place = {});
 
 }   // namespace pumice

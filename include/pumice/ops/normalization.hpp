@@ -9,12 +9,16 @@
 // on the shape alone. On a device the passes over the rows are in float, by Welford's and Chan's
 // recurrences, which subtract no large sums, and only what they leave is added in double; the bits
 // depend on the shape and the device.
+//
+// `rows`: how many of the N rows are in use, null: all. The others are neither read nor written,
+// and the bits do not depend on how many of them there are.
 #pragma once
 
 #include <cstdint>
 
 #include <pumice/coords/coordinate_set.hpp>
 #include <pumice/core/results.hpp>
+#include <pumice/core/row_count.hpp>
 
 namespace pumice {
 
@@ -55,18 +59,22 @@ struct BeforeNormGradient {
   ConstTensorView output{};   // of the ReLU, which passes gradients where it is above 0; undefined:
                               // there was none
   bool residual = false;      // whether its gradient is wanted
+  const RowCount* rows = nullptr;
 };
 
 struct BatchNormOptions {
   double epsilon = kNormEpsilon;
   double momentum = 0.1;   // running = (1 - momentum) · running + momentum · batch
   TensorView batches{};    // one i64, which goes up by 1 where N > 0; undefined: nobody counts
+  const RowCount* rows = nullptr;
 };
 
 /// Normalises with the mean and the biased variance of the N rows, as PyTorch's BatchNorm1d in
 /// training. weight and bias: [C]; undefined: 1 and 0. Where the running statistics ([C]) are
 /// defined they move by `momentum`, the variance towards the unbiased one. N = 0 gives an empty
-/// output and leaves them alone; N = 1 is a UserError, for one row has no variance.
+/// output and leaves them alone; N = 1 is a UserError, for one row has no variance: where only the
+/// device knows it, the output is NaN, and the next call that waits for the stream raises the
+/// error.
 Normalized batch_norm_training(ConstTensorView features, ConstTensorView weight,
                                ConstTensorView bias, TensorView running_mean,
                                TensorView running_variance, const BatchNormOptions& options = {},
@@ -81,19 +89,22 @@ NormGradients batch_norm_training_gradient(ConstTensorView features, ConstTensor
 /// (x - mean) / sqrt(variance + epsilon) · weight + bias with given statistics, all [C].
 Tensor batch_norm_inference(ConstTensorView features, ConstTensorView mean,
                             ConstTensorView variance, ConstTensorView weight, ConstTensorView bias,
-                            double epsilon = kNormEpsilon, const Place& place = {});
+                            double epsilon = kNormEpsilon, const RowCount* rows = nullptr,
+                            const Place& place = {});
 /// Gradients with the statistics held constant.
 NormGradients batch_norm_inference_gradient(ConstTensorView features, ConstTensorView grad_output,
                                             ConstTensorView mean, ConstTensorView variance,
                                             ConstTensorView weight, double epsilon = kNormEpsilon,
+                                            const RowCount* rows = nullptr,
                                             const NormGradientPlaces& places = {});
 
 /// Normalises every row over its C channels (biased variance).
 Normalized layer_norm(ConstTensorView features, ConstTensorView weight, ConstTensorView bias,
-                      double epsilon = kNormEpsilon, const NormalizedPlaces& places = {});
+                      double epsilon = kNormEpsilon, const RowCount* rows = nullptr,
+                      const NormalizedPlaces& places = {});
 NormGradients layer_norm_gradient(ConstTensorView features, ConstTensorView grad_output,
                                   ConstTensorView weight, ConstTensorView mean,
-                                  ConstTensorView inverse_deviation,
+                                  ConstTensorView inverse_deviation, const RowCount* rows = nullptr,
                                   const NormGradientPlaces& places = {});
 
 /// Normalises every channel over the rows of each batch item (biased variance). Items without rows

@@ -24,8 +24,12 @@ Tensor scatter_rows(ConstTensorView grad_output, ConstTensorView rows, std::int6
 
 /// Rows of `features` [capacity of rows, …] at and past the count become zeros, in place, before an
 /// operator that goes over all rows there is room for. One launch where only the device knows the
-/// count, nothing elsewhere; rows that follow from too many stay NaN.
+/// count, nothing where all rows are in use; rows that follow from too many stay NaN.
 void clear_tail(TensorView features, const RowCount& rows);
+/// The same in memory of its own: a copy of the rows in use with zeros behind them, for what leaves
+/// a graph of changing counts, or a gradient that enters one. The others are not read. Its gradient
+/// is `cleared_tail` of the gradient. Any type and trailing shape.
+Tensor cleared_tail(ConstTensorView features, const RowCount& rows, const Place& place = {});
 
 struct ReducedRows {
   Tensor output;   // [out_rows, C]; 0 for a row that nothing fell into

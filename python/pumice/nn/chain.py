@@ -328,7 +328,7 @@ def one_by_one(
         values.append(
             ops.batch_norm(
                 convolved, scale, shift, eps=eps, relu=relu,
-                residual=None if residual < 0 else values[residual],
+                residual=None if residual < 0 else values[residual], count=map,
             )  # fmt: skip
         )
     return values[-1]

@@ -69,7 +69,7 @@ class Step:
         if residual is not None and modes.autocast_dtype(x.features) is not None:
             residual = residual.to(x.features.dtype)
         if norm is not None:
-            return SparseTensor._of(x.coords, batch_norm(norm, x.features, residual, relu))
+            return SparseTensor._of(x.coords, batch_norm(norm, x.features, residual, relu, x.coords))
         features = x.features
         if residual is not None:
             features = features + residual

@@ -9,6 +9,7 @@ import torch
 from .. import _C
 from .._where import explained, not_sparse
 from ..ops import modes
+from ..ops.counted import linear
 from ..tensor import SparseTensor
 from .described import described
 
@@ -49,7 +50,7 @@ class Linear(torch.nn.Linear):
                 raise _C.UserError(
                     f"weight is {_short(weight.dtype)} but the features are {_short(features.dtype)}: convert one of them"
                 )
-            return SparseTensor._of(x.coords, torch.nn.functional.linear(features, weight, self.bias))
+            return SparseTensor._of(x.coords, linear(features, weight, self.bias, x.coords))
         except (AttributeError, ValueError, RuntimeError) as error:
             if not isinstance(x, SparseTensor):
                 raise not_sparse(self, x) from None

@@ -9,6 +9,8 @@ import torch
 from .. import _C, ops
 from .._checks import check_eps, kind_of, whole_number
 from .._where import explained, not_sparse
+from ..coords import Coordinates
+from ..ops.counted import instance_norm, is_counted, layer_norm
 from ..ops.pooling import spread_items
 from ..tensor import SparseTensor
 from .described import described
@@ -57,7 +59,7 @@ class BatchNorm(torch.nn.BatchNorm1d):
     ) -> SparseTensor:
         """[N, C] to [N, C], on the same sites."""
         try:
-            return SparseTensor._of(x.coords, batch_norm(self, x.features, residual, relu))
+            return SparseTensor._of(x.coords, batch_norm(self, x.features, residual, relu, x.coords))
         except (AttributeError, ValueError, RuntimeError) as error:
             if not isinstance(x, SparseTensor):
                 raise not_sparse(self, x) from None
@@ -72,8 +74,10 @@ def batch_norm(
     features: torch.Tensor,
     residual: torch.Tensor | None = None,
     relu: bool = False,
+    coords: Coordinates | None = None,
 ) -> torch.Tensor:
-    """relu(norm(features) + residual), running statistics as torch.nn.BatchNorm1d keeps them."""
+    """relu(norm(features) + residual), running statistics as torch.nn.BatchNorm1d keeps them. `coords`: the sites of
+    the rows, of which there may be fewer than there is room for; None: all are in use."""
     buffers, parameters = norm._buffers, norm._parameters
     training = norm.training
     momentum = norm.momentum
@@ -106,6 +110,7 @@ def batch_norm(
         residual,
         relu,
         batches,
+        coords,
     )
 
 
@@ -187,8 +192,13 @@ class SyncBatchNorm(torch.nn.BatchNorm1d):
             raise not_sparse(self, x)
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         if distributed and (self.training or not self.track_running_stats):
+            if is_counted(x.coords):
+                raise _C.UserError(
+                    "SyncBatchNorm goes over all rows, and only the device knows how many sites are in use: train "
+                    "such networks with BatchNorm, or call this one eagerly"
+                )
             return SparseTensor._of(x.coords, self._over_processes(x.features))
-        return SparseTensor._of(x.coords, batch_norm(self, x.features))
+        return SparseTensor._of(x.coords, batch_norm(self, x.features, coords=x.coords))
 
     def _over_processes(self, features: torch.Tensor) -> torch.Tensor:
         wide = features if features.dtype == torch.float64 else features.float()
@@ -285,6 +295,9 @@ class LayerNorm(torch.nn.LayerNorm):
         """[N, C] to [N, C], on the same sites."""
         if not isinstance(x, SparseTensor):
             raise not_sparse(self, x)
+        if is_counted(x.coords):
+            made = layer_norm(x.features, self.weight, self.bias, self.eps, x.coords)
+            return SparseTensor._of(x.coords, made)
         return SparseTensor._of(x.coords, super().forward(x.features))
 
 
@@ -324,6 +337,9 @@ class InstanceNorm(torch.nn.Module):
         """[N, C] to [N, C], on the same sites."""
         if not isinstance(x, SparseTensor):
             raise not_sparse(self, x)
+        if is_counted(x.coords):
+            made = instance_norm(x.features, x.coords, self.weight, self.bias, self.eps)
+            return SparseTensor._of(x.coords, made)
         # In float32 at least, since a sum of many numbers in half precision is wrong.
         features = x.features.float() if x.features.dtype.itemsize < 4 else x.features
         mean = ops.global_pool(features, x.coords, "average")

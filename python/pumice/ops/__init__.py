@@ -3,6 +3,7 @@
 from .. import _needs_torch  # noqa: F401  (first, since it says what is missing)
 from .candidates import candidates, plan_of
 from .convolution import convolution, convolution_input_gradient, convolution_weight_gradient
+from .counted import clear_tail
 from .dense import from_dense, to_bev, to_dense
 from .fused import fold_batch_norm, fused_convolution
 from .graphs import edge_softmax, sddmm, spmm
@@ -29,6 +30,7 @@ __all__ = [
     "Map",
     "batch_norm",
     "candidates",
+    "clear_tail",
     "convolution",
     "convolution_input_gradient",
     "convolution_weight_gradient",

@@ -22,6 +22,7 @@ from torch import Tensor
 from .. import _C
 from .._checks import kind_of
 from . import modes
+from .counted import sum_rows
 from .library import flops
 from .maps import Map, TracedMap, as_traced
 from .plans import Plan, as_plans, refuse_both, text_of
@@ -315,7 +316,7 @@ def _differentiable_gradients(
         if to_weight.dtype != weight.dtype:
             to_weight = to_weight.to(weight.dtype)
     if ctx.needs_input_grad[2]:
-        to_bias = grad_output.sum(0, dtype=modes.sum_type(grad_output.dtype)).to(ctx.bias_dtype)
+        to_bias = sum_rows(grad_output, map).to(ctx.bias_dtype)
     return to_features, to_weight, to_bias
 
 

@@ -13,6 +13,7 @@ from .. import _C
 from .._checks import check_eps, kind_of, number_from, true_or_false
 from .._tensors import check_floating, check_real, check_tensor
 from . import modes
+from .counted import Count, clear_tail, handed, is_counted, settled_norm
 from .library.normalization import NormArguments
 from .recomputed import gradients_of
 
@@ -32,6 +33,7 @@ def batch_norm(
     residual: Tensor | None = None,
     relu: bool = False,
     batches: Tensor | None = None,
+    count: Count = None,
 ) -> Tensor:
     """torch.nn.functional.batch_norm, then `+ residual` and a ReLU. In training a batch of one row raises, as
     PyTorch's does; a batch of none stays as it is and leaves the running statistics alone.
@@ -48,10 +50,13 @@ def batch_norm(
         residual: [rows, C], added before the ReLU; default: none.
         relu: whether negative results become 0.
         batches: int64 of one element that counts the batches of training that have rows.
+        count: how many rows are in use: their `Coordinates`, or an int64 tensor of one element on their device. Others
+            are neither read nor written, and the bits do not depend on how many there are. Default: all are.
     Returns:
         [rows, C], differentiable.
     Raises:
-        ValueError: for one row in training; UserError for shapes and types that do not fit.
+        ValueError: for one row in training; where only the device knows, results are NaN, and the next call that waits
+            raises it. UserError for shapes and types that do not fit.
     Waits:
         Never.
     Example:
@@ -82,6 +87,12 @@ def batch_norm(
     except AttributeError:
         _check_types(weight, bias, running_mean, running_variance)
         raise
+    if not by_kernels and count is not None and is_counted(count):
+        if training:
+            raise _no_counted_way(features)
+        return _of_counted(
+            features, weight, bias, running_mean, running_variance, eps, residual, relu, count
+        )
     if batches is not None and not (by_kernels and _counts(batches, features)):
         if training:
             batches.add_(min(features.size(0), 1))
@@ -96,8 +107,55 @@ def batch_norm(
             return _step_by_step(given, training)
         return _in_graph(given, training)
     return _apply(
-        features, weight, bias, running_mean, running_variance, momentum, eps, residual, relu, batches
+        features,
+        weight,
+        bias,
+        running_mean,
+        running_variance,
+        momentum,
+        eps,
+        residual,
+        relu,
+        batches,
+        None if count is None else handed(count),
     )
+
+
+def _no_counted_way(features: Tensor) -> _C.UserError:
+    why = (
+        "inside a graph of PyTorch"
+        if modes.traced(features)
+        else f"of {features.dtype}, with parameters or a residual of another type"
+    )
+    return _C.UserError(
+        f"batch_norm in training {why} goes over all rows, and count says that some are not in use: call it eagerly "
+        "with features of float32, float16 or bfloat16, parameters of that type or of float32, and a residual like them"
+    )
+
+
+def _of_counted(
+    features: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mean: Tensor | None,
+    variance: Tensor | None,
+    eps: float,
+    residual: Tensor | None,
+    relu: bool,
+    count: Count,
+) -> Tensor:
+    """In evaluation, where gradients of parameters are sums over the rows in use."""
+    if mean is None or variance is None:
+        missing = "running_mean" if mean is None else "running_variance"
+        raise _C.UserError(
+            f"{missing} is None: give [{features.shape[1]}], since evaluation computes with it"
+        )
+    if modes.traced(features):
+        used = clear_tail(features, count)
+        given = NormArguments(used, weight, bias, None, mean, variance, 0.0, eps, False)
+        return _followed(clear_tail(_with_running(given), count), residual, relu)
+    made = settled_norm(features, mean, variance, weight, bias, eps, count)
+    return _followed(made, residual, relu)
 
 
 def _explained(given: NormArguments, training: bool) -> Tensor:
@@ -227,6 +285,7 @@ class _BatchNorm(torch.autograd.Function):
         residual: Tensor | None,
         relu: bool,
         batches: Tensor | None,
+        count: Any,
     ) -> Tensor:
         output, mean, deviation = _C.batch_norm_training(
             features,
@@ -239,11 +298,13 @@ class _BatchNorm(torch.autograd.Function):
             momentum,
             residual,
             relu,
+            count,
         )
         ctx.save_for_backward(features, weight, bias, residual, output if relu else None)
         ctx.statistics = (mean, deviation)
         ctx.relu = relu
         ctx.eps = eps
+        ctx.count = count
         return output
 
     @staticmethod
@@ -254,7 +315,7 @@ class _BatchNorm(torch.autograd.Function):
         mean, deviation = ctx.statistics
         needs = ctx.needs_input_grad
         to_features, to_weight, to_bias, to_residual = _C.batch_norm_training_gradient(
-            features, grad_output, weight, mean, deviation, output, needs[7] and ctx.relu
+            features, grad_output, weight, mean, deviation, output, needs[7] and ctx.relu, ctx.count
         )
         if needs[7] and not ctx.relu:
             to_residual = grad_output
@@ -269,6 +330,7 @@ class _BatchNorm(torch.autograd.Function):
             to_residual,
             None,
             None,
+            None,
         )
 
 
@@ -277,10 +339,14 @@ _apply = modes.function(_BatchNorm)
 
 def _differentiable_gradients(ctx: Any, grad_output: Tensor) -> tuple[Any, ...]:
     """For second derivatives: PyTorch computes the norm again and differentiates its own steps."""
+    if is_counted(ctx.count):
+        raise _C.UserError(
+            "second derivatives of a batch norm go over all rows, and count says that some are not in use: leave count out"
+        )
 
     def again(x: Tensor, weight: Any, bias: Any, residual: Any) -> Tensor:
         given = NormArguments(x, weight, bias, residual, None, None, 0.0, ctx.eps, ctx.relu)
         return _step_by_step(given, training=True)
 
     *first, of_residual = gradients_of(again, ctx.saved_tensors[:4], grad_output)
-    return (*first, None, None, None, None, of_residual, None, None)
+    return (*first, None, None, None, None, of_residual, None, None, None)

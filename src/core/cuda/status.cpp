@@ -145,6 +145,10 @@ std::string describe(const StatusRecord& record) {
           record.needed, " where there are ", record.capacity, ": give numbers from 0 on");
     case kPoisonedInput:
       return site + ": follows from rows of which more were needed than there was room for";
+    case kSingleRow:
+      return site +
+             ": features has 1 row, which has no variance; train on at least 2 rows, or evaluate "
+             "(model.eval() in Python)";
     default:
       return detail::concatenate(site, ": code ", record.code, ", ", record.needed, " beside ",
                                  record.capacity);

@@ -87,13 +87,15 @@ Tensor Pass::through_norm(std::size_t i, const ChainLink& link, bool ends_there)
   const bool passes = link.residual && found.wanted(*link.residual);
   const bool adds = passes && found.is_there(*link.residual);
   const Place of_residual = passes ? found.place_of(*link.residual, ends_there) : Place();
-  NormGradients of_norm = batch_norm_training_gradient(
-      made.convolved, found.of(kChainGiven + i), learned.scale(i), made.normalized.mean,
-      made.normalized.inverse_deviation,
-      {.output = link.relu ? output_of(i) : ConstTensorView{}, .residual = passes},
-      {.weight = room_or(i, 1, false),
-       .bias = room_or(i, 2, false),
-       .residual = adds ? Place() : of_residual});
+  NormGradients of_norm =
+      batch_norm_training_gradient(made.convolved, found.of(kChainGiven + i), learned.scale(i),
+                                   made.normalized.mean, made.normalized.inverse_deviation,
+                                   {.output = link.relu ? output_of(i) : ConstTensorView{},
+                                    .residual = passes,
+                                    .rows = out_row_count(input.maps[i])},
+                                   {.weight = room_or(i, 1, false),
+                                    .bias = room_or(i, 2, false),
+                                    .residual = adds ? Place() : of_residual});
   found.drop(kChainGiven + i);
   keep(i, 1, std::move(of_norm.weight));
   keep(i, 2, std::move(of_norm.bias));

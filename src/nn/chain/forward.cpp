@@ -38,7 +38,10 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
     Tensor convolved = convolution(x, weight.view(), input.maps[i], options);
     Normalized normalized = batch_norm_training(
         convolved, learned.scale(i), learned.shift(i), running[i].mean, running[i].variance,
-        {.epsilon = link.epsilon, .momentum = link.momentum, .batches = running[i].batches},
+        {.epsilon = link.epsilon,
+         .momentum = link.momentum,
+         .batches = running[i].batches,
+         .rows = out_row_count(input.maps[i])},
         {.residual = values.residual_of(link), .relu = link.relu},
         {.output = i + 1 == size() ? place : Place()});
     values.set(i, normalized.output);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/cuda/status.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 #include "plan/cuda_architecture.hpp"
@@ -25,15 +26,16 @@ ColumnShape shape_of(const jit::KernelRunner& runner, const RowItems& rows,
   const int columns = shape.channels % kColumnVector == 0 ? kColumnVector : 1;
   const std::int64_t chunks = std::clamp(shape.channels, 1, kColumnTile) / columns;
   const std::int64_t lanes = kColumnThreads / std::max<std::int64_t>(chunks, 1);
-  const std::int64_t of_item = rows.rows.capacity / std::max(rows.items, 1);
   const std::int64_t least = kRowsPerThread * lanes;
   // One block a multiprocessor, of which all registers allow no more; and every block of a norm
-  // adds up all shares.
+  // adds up all shares. One item may have all rows.
   const std::int64_t most =
       multiprocessors_of(runner.stream()) /
       std::max<std::int64_t>(1, std::int64_t{rows.items} * column_tiles(shape));
-  shape.shares = static_cast<std::int32_t>(std::clamp<std::int64_t>(
-      (of_item + least - 1) / least, 1, std::clamp<std::int64_t>(most, 1, kSharesAtOnce)));
+  shape.share_rows = static_cast<std::int32_t>(least);
+  shape.shares = static_cast<std::int32_t>(
+      std::clamp<std::int64_t>((rows.rows.capacity + least - 1) / least, 1,
+                               std::clamp<std::int64_t>(most, 1, kSharesAtOnce)));
   return shape;
 }
 
@@ -69,8 +71,9 @@ void finish(jit::KernelRunner& runner, const FinishSumArguments& arguments) {
   runner.run(ops_kernel("finish_sums"), launch_to_finish(arguments.shape), arguments);
 }
 
-LayerNormArguments layer_arguments(const ConstTensorView& features, const TensorView& out) {
-  return {.rows = {nullptr, features.rows()},
+LayerNormArguments layer_arguments(const RowCountRef& rows, const ConstTensorView& features,
+                                   const TensorView& out) {
+  return {.rows = rows,
           .in = features.raw(),
           .out = out.raw(),
           .channels = static_cast<std::int32_t>(features.extent(1)),
@@ -128,6 +131,7 @@ void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTens
   runner.run(ops_kernel("column_moments"), launch_over(shape),
              MomentArguments{.shape = shape, .in = features.raw(), .partial = partial.data()});
   const Running& running = own.running;
+  StatusRecord* const status = own.reports_single_row ? runner.status() : nullptr;
   runner.run(ops_kernel("normalize_rows"), launch_over(shape),
              NormalizeArguments{
                  .shape = shape,
@@ -143,7 +147,9 @@ void normalize_by_own(jit::KernelRunner& runner, const RowItems& rows, ConstTens
                          .epsilon = own.epsilon,
                          .momentum = running.momentum,
                          .empty = own.empty,
-                         .running_type = parameter_type(running.mean)},
+                         .running_type = parameter_type(running.mean),
+                         .status = status,
+                         .site = status != nullptr ? status_site("batch_norm_training") : 0},
                  .weight = weight.raw(),
                  .bias = bias.raw(),
                  .residual = behind.residual.raw(),
@@ -191,10 +197,10 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
                                    .grad_bias = gradients.bias.data<float>()});
 }
 
-void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView weight,
-                ConstTensorView bias, double epsilon, TensorView output, TensorView mean,
-                TensorView inverse_deviation) {
-  LayerNormArguments arguments = layer_arguments(features, output);
+void layer_norm(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features,
+                ConstTensorView weight, ConstTensorView bias, double epsilon, TensorView output,
+                TensorView mean, TensorView inverse_deviation) {
+  LayerNormArguments arguments = layer_arguments(rows, features, output);
   arguments.new_mean = mean.data<float>();
   arguments.new_inverse_deviation = inverse_deviation.data<float>();
   arguments.weight = floats(weight);
@@ -203,17 +209,18 @@ void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensor
   run_layer_norm(runner, arguments);
 }
 
-void layer_norm_gradient(jit::KernelRunner& runner, ConstTensorView features,
-                         ConstTensorView grad_output, ConstTensorView weight, ConstTensorView mean,
+void layer_norm_gradient(jit::KernelRunner& runner, const RowCountRef& rows,
+                         ConstTensorView features, ConstTensorView grad_output,
+                         ConstTensorView weight, ConstTensorView mean,
                          ConstTensorView inverse_deviation, const NormGradientViews& gradients) {
   if (features.extent(1) == 0) return;
-  LayerNormArguments arguments = layer_arguments(features, gradients.features);
+  LayerNormArguments arguments = layer_arguments(rows, features, gradients.features);
   arguments.grad = grad_output.raw();
   arguments.mean = mean.data<float>();
   arguments.inverse_deviation = inverse_deviation.data<float>();
   arguments.weight = floats(weight);
   run_layer_norm(runner, arguments);
-  const ColumnShape shape = shape_of(runner, all_rows(features), features);
+  const ColumnShape shape = shape_of(runner, {.rows = rows}, features);
   auto partial = partial_results(runner, shape);
   sum_shares(runner, {.shape = shape,
                       .grad = grad_output.raw(),

@@ -39,6 +39,8 @@ struct OwnStatistics {
   double epsilon = 0;
   EmptyItem empty = EmptyItem::mean_and_deviation;
   Running running{};
+  /// Whether an item of one row is reported to the stream, and gets NaN; else its variance is 0.
+  bool reports_single_row = false;
 };
 /// What follows a norm: relu(norm + residual).
 struct BehindNorm {
@@ -65,12 +67,13 @@ void normalize_gradient(jit::KernelRunner& runner, const RowItems& rows, ConstTe
                         ConstTensorView relu = {});
 
 /// One launch.
-void layer_norm(jit::KernelRunner& runner, ConstTensorView features, ConstTensorView weight,
-                ConstTensorView bias, double epsilon, TensorView output, TensorView mean,
-                TensorView inverse_deviation);
+void layer_norm(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features,
+                ConstTensorView weight, ConstTensorView bias, double epsilon, TensorView output,
+                TensorView mean, TensorView inverse_deviation);
 /// Three launches.
-void layer_norm_gradient(jit::KernelRunner& runner, ConstTensorView features,
-                         ConstTensorView grad_output, ConstTensorView weight, ConstTensorView mean,
+void layer_norm_gradient(jit::KernelRunner& runner, const RowCountRef& rows,
+                         ConstTensorView features, ConstTensorView grad_output,
+                         ConstTensorView weight, ConstTensorView mean,
                          ConstTensorView inverse_deviation, const NormGradientViews& gradients);
 
 /// Σ over the rows of each item, [items, C] of the type of `output`, divided by their number if

@@ -81,7 +81,8 @@ void run(const WeightProduct& product, const RelationView* relation,
          const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
   jit::DeviceRunner runner = runner_for(product.features);
   if (relation != nullptr) return sum_over(runner, product, pairs_of(*relation), problem, plan);
-  const IdentityPairs pairs(runner, {nullptr, product.features.rows()});
+  const IdentityPairs pairs(runner,
+                            product.rows.value_or(RowCountRef{nullptr, product.features.rows()}));
   sum_over(runner, product, pairs.ref(), problem, plan);
 }
 

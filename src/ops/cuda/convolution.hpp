@@ -36,6 +36,7 @@ struct WeightProduct {
   ConstTensorView grad_output;   // [out rows, C_out]
   TensorView result;      // [K, C_in / groups, C_out], of the features' type or f32; linear: no K
   bool is_zero = false;   // the result, when the product starts
+  std::optional<RowCountRef> rows{};   // without a map, as above; the others are not read
 };
 
 /// Enqueues a weight gradient on the stream of its features. `relation` null: every row meets

@@ -94,21 +94,39 @@ void take_rows(jit::KernelRunner& runner, ConstTensorView features, const RowLis
   take_rows(runner, {features.raw(), bytes, bytes}, rows, output.raw(), bytes);
 }
 
-void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features) {
-  constexpr std::int64_t kMostBlocks = 512;   // most often there is little to clear
+namespace {
+
+/// `most_blocks`: what walks on where there is more.
+void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features,
+                void* data, std::int64_t most_blocks) {
   const std::int64_t pitch =
       features.row_elements() * static_cast<std::int64_t>(size_of(features.dtype()));
-  if (rows.count == nullptr || pitch == 0) return;
+  if (pitch == 0) return;
   PUMICE_ENSURES(rows.capacity == features.rows(), "a count within ", rows.capacity, " for ",
                  features.rows(), " rows");
   const std::int32_t copy_bytes = widest_access(pitch);
   jit::LaunchShape shape = thread_each(rows.capacity * (pitch / copy_bytes));
-  shape.blocks = std::min(shape.blocks, kMostBlocks);
+  shape.blocks = std::min(shape.blocks, most_blocks);
   runner.run(ops_kernel("clear_tail"), shape,
              ClearTailArguments{.rows = rows,
-                                .data = const_cast<void*>(features.raw()),
+                                .from = data == features.raw() ? nullptr : features.raw(),
+                                .data = data,
                                 .pitch = pitch,
                                 .copy_bytes = copy_bytes});
+}
+
+}   // namespace
+
+void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features) {
+  constexpr std::int64_t kMostBlocks = 512;   // most often there is little to clear
+  if (rows.count != nullptr)
+    clear_tail(runner, rows, features, const_cast<void*>(features.raw()), kMostBlocks);
+}
+
+void copy_used_rows(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features,
+                    TensorView output) {
+  constexpr std::int64_t kMostBlocks = 1 << 14;
+  clear_tail(runner, rows, features, output.raw(), kMostBlocks);
 }
 
 Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, const RowList& rows) {

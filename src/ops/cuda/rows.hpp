@@ -32,6 +32,9 @@ void take_rows(jit::KernelRunner& runner, ConstTensorView features, const RowLis
 
 /// Rows of `features` at and past the count become zeros. A launch; none where the count is exact.
 void clear_tail(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features);
+/// output = features with zeros at and past the count, which are not read. One launch.
+void copy_used_rows(jit::KernelRunner& runner, const RowCountRef& rows, ConstTensorView features,
+                    TensorView output);
 
 /// For distinct rows: which position names row r, or -1. A fill and a launch.
 Buffer<std::int32_t> invert_rows(jit::KernelRunner& runner, const RowList& rows);

@@ -30,6 +30,8 @@ std::span<const jit::KernelGroup> ops_kernels() {
        {"count_inputs", "pool_tiles"}},
       {{.name = "rows", .text = "#include <pumice/ops/rows.h>\n"},
        {"clear_tail", "invert_rows", "take_rows"}},
+      {{.name = "losses", .text = "#include <pumice/ops/cross_entropy.h>\n"},
+       {"cross_entropy_gradient", "cross_entropy_rows", "finish_cross_entropy"}},
       {{.name = "occupied cells", .text = "#include <pumice/ops/occupied.h>\n"},
        {"mark_occupied", "sum_occupied", "write_occupied"}},
       {{.name = "row groups",

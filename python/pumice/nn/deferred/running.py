@@ -322,7 +322,7 @@ def _one_by_one(links: list[Link]) -> Tensor:
         mean, variance, scale, shift, training, momentum, eps, batches = link.norm
         residual = None if link.residual is None else _tensor(link.residual, made)
         made[link] = ops.batch_norm(
-            x, scale, shift, mean, variance, training, momentum, eps, residual, link.relu, batches
+            x, scale, shift, mean, variance, training, momentum, eps, residual, link.relu, batches, link.map
         )
     return made[links[-1]]
 

@@ -48,6 +48,7 @@ def _batch_norm(*arguments: Any) -> _Five:
         given.momentum,
         None if given.residual is None else given.residual.contiguous(),
         given.relu,
+        None,
     )
     return *made, none if mean is None else mean, none.clone() if variance is None else variance
 
@@ -99,7 +100,7 @@ def _batch_norm_gradient(
     of_residual: bool,
 ) -> _Four:
     made = _C.batch_norm_training_gradient(
-        features.contiguous(), grad.contiguous(), weight, mean, deviation, output, of_residual
+        features.contiguous(), grad.contiguous(), weight, mean, deviation, output, of_residual, None
     )
     return *made[:3], made[3] if of_residual else features.new_empty(0)
 
