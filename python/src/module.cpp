@@ -14,6 +14,7 @@
 
 #include "arguments.hpp"
 #include "graphs.hpp"
+#include "recorder/recorder.hpp"
 #include "sites.hpp"
 
 using namespace nanobind::literals;
@@ -145,4 +146,5 @@ NB_MODULE(_C, module) {
   bind_samples(module);
   bind_typed_edges(module);
   bind_weights(module);
+  bind_recorder(module);
 }

@@ -16,7 +16,7 @@ computed one by one:
 
 from __future__ import annotations
 
-from . import switch
+from . import recorder, switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .tensors import Deferred, plain
@@ -36,6 +36,7 @@ __all__ = [
     "normalized",
     "plain",
     "read",
+    "recorder",
     "rectified",
     "source_of",
     "store",

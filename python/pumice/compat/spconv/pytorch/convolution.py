@@ -173,6 +173,9 @@ class SparseConvolution(WindowedModule):
     ) -> SparseConvTensor | None:
         """This, a batch norm and a ReLU, for a container in which they follow each other; None where it has to
         call them."""
+        output = _C.waiting_convolution(self, input, norm, relu)
+        if output is not None:
+            return output
         if (
             type(self).forward is not SparseConvolution.forward
             or is_watched(self)
@@ -305,3 +308,10 @@ class SparseConvolution(WindowedModule):
             text += ", bias=False"
         text += f", algo={self.algo}"
         return text if self.act_type is gemm.Activation.None_ else text + f", act={self.act_type}"
+
+
+_C.equip_convolution(SparseConvolution)
+_C.connect_recorder({
+    "convolution_forward": SparseConvolution.forward,
+    "no_activation": _NO_ACTIVATION,
+})  # fmt: skip

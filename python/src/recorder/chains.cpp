@@ -1,0 +1,201 @@
+// Finds the links that a result needs, and what a chain of them runs on.
+#include <algorithm>
+#include <vector>
+
+#include "../sites.hpp"
+#include "parts.hpp"
+#include "region.hpp"
+#include "ticket.hpp"
+
+namespace pumice::python::recorder {
+namespace {
+
+/// Appends the links that `link` needs and that are not computed, then itself.
+void collect(Link& link, int walk, std::vector<Link*>& links) {
+  link.mark = walk;
+  for (PyObject* value : {link.source, link.residual}) {
+    if (!is_link(value)) continue;
+    Link& needed = link_in(value);
+    if (!needed.is_done && needed.mark != walk) collect(needed, walk, links);
+  }
+  links.push_back(&link);
+}
+
+void* home_of_map(const Link& link) {
+  return home_of(nb::cast<const Map&>(nb::handle(link.map))).native;
+}
+
+/// Whether the links are one chain, as most are: it has at most two inputs, all are called under
+/// the same switches, and nothing but the chain takes what is inside of it.
+bool is_one_chain(const std::vector<Link*>& links) {
+  const Link& first = *links.front();
+  const Link& last = *links.back();
+  PyObject* const given_first = first.source;
+  PyObject* given_second = nullptr;
+  const PyObject* map = first.map;
+  const void* const home = home_of_map(first);
+  std::vector<int> takers(links.size());
+  const auto place = [&](PyObject* value) {
+    const auto found = std::find_if(links.begin(), links.end(),
+                                    [&](Link* link) { return object_of(link) == value; });
+    return found - links.begin();
+  };
+  const auto size = static_cast<std::ptrdiff_t>(links.size());
+  for (const Link* link : links) {
+    if (link->norm == nullptr || (link->early != nullptr && PyDict_Size(link->early) > 0) ||
+        !(link->switches == first.switches))
+      return false;
+    if (link->map != map) {
+      map = link->map;
+      if (home_of_map(*link) != home) return false;
+    }
+    if (const auto at = place(link->source); at < size) {
+      ++takers[static_cast<std::size_t>(at)];
+    } else if (link->source != given_first) {
+      return false;
+    }
+    if (link->residual == nullptr) continue;
+    if (const auto at = place(link->residual); at < size) {
+      ++takers[static_cast<std::size_t>(at)];
+    } else if (link->residual != given_first && link->residual != given_second) {
+      if (given_second != nullptr) return false;
+      given_second = link->residual;
+    }
+  }
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const Link& link = *links[i];
+    const int inside = &link == &last ? (1 << link.stage) - 1 : ~0;
+    if ((held(link) & inside) != 0 || link.takers != takers[i]) return false;
+  }
+  for (Link* link : links)
+    link->early_held = 0;
+  return true;
+}
+
+/// needed_links(link) -> (the links that it needs and itself, in order, whether they are one chain)
+PyObject* needed_links(PyObject*, PyObject* object) {
+  return guarded([&] {
+    static int walks = 0;
+    if (!is_link(object)) {
+      PyErr_SetString(PyExc_TypeError, "needed_links takes a link");
+      throw nb::python_error();
+    }
+    std::vector<Link*> links;
+    collect(link_in(object), ++walks, links);
+    const bool is_one = is_one_chain(links);
+    nb::object list = made(PyList_New(static_cast<Py_ssize_t>(links.size())));
+    for (std::size_t i = 0; i < links.size(); ++i)
+      PyList_SetItem(list.ptr(), static_cast<Py_ssize_t>(i), given(object_of(links[i])));
+    return made(PyTuple_Pack(2, list.ptr(), is_one ? Py_True : Py_False)).release().ptr();
+  });
+}
+
+class Filled {
+ public:
+  explicit Filled(Py_ssize_t size) : tuple_(made(PyTuple_New(size))) {}
+  void add(PyObject* object) { PyTuple_SetItem(tuple_.ptr(), next_++, given(object)); }
+  void add(const nb::object& object) { add(object.ptr()); }
+  PyObject* ptr() const { return tuple_.ptr(); }
+
+ private:
+  nb::object tuple_;
+  Py_ssize_t next_ = 0;
+};
+
+/// The layout of a weight that kernels take as it lies; None where Python has to bring it to them,
+/// and for a frozen layer in evaluation.
+nb::object layout_of(const Link& link) {
+  const Words& names = words();
+  if (!link.training && made(PyObject_GetAttr(link.layout, names.frozen)).ptr() == Py_True)
+    return nb::none();
+  const nb::object known = made(PyObject_GetAttr(link.layout, names.lies));
+  if (PyTuple_Check(known.ptr()) && PyTuple_Size(known.ptr()) == 2) {
+    const nb::object shape = made(PyObject_GetAttr(link.parameter, names.shape));
+    if (is_equal(PyTuple_GetItem(known.ptr(), 0), shape.ptr()))
+      return nb::borrow(PyTuple_GetItem(known.ptr(), 1));
+  }
+  static PyObject* const as_lies = word("as_lies");
+  PyObject* const arguments[] = {link.layout, link.parameter};
+  return made(nb::detail::vectorcall_method(as_lies, arguments, 2, nullptr));
+}
+
+/// chain_of(links) -> what a chain of them is made of and runs on; None where norms are in training
+/// and others are not.
+PyObject* chain_of(PyObject*, PyObject* list) {
+  return guarded([&]() -> PyObject* {
+    static PyObject* const refuse = word("refuse_change");
+    std::vector<Link*> links;
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i)
+      links.push_back(&link_in(PyList_GetItem(list, i)));
+    const auto count = static_cast<Py_ssize_t>(links.size());
+    const bool training = trains(*links.front());
+    PyObject* const first = links.front()->source;
+    PyObject* second = nullptr;
+    Filled name(3 * count);
+    Filled rows(count);
+    Filled parameters(3 * count);
+    Filled running(3 * count);
+    Filled maps(count);
+    Filled layouts(count);
+    Filled plans(count);
+    for (const Link* link : links) {
+      if (trains(*link) != training) return given(Py_None);
+      if (const char* what = changed(*link))
+        call(item(parts().running, refuse), {made(PyUnicode_FromString(what)).ptr()});
+      // Values are numbered as `Code` numbers them; what is added and was not made here is the
+      // second.
+      const auto number = [&](PyObject* value) -> long {
+        if (value == first) return 0;
+        for (std::size_t i = 0; i < links.size() && links[i] != link; ++i) {
+          if (object_of(links[i]) == value) return static_cast<long>(2 + i);
+        }
+        return 1;
+      };
+      long added = -1;
+      if (link->residual != nullptr) {
+        added = number(link->residual);
+        if (added == 1) second = link->residual;
+      }
+      const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
+      const nb::object row =
+          made(Py_BuildValue("llOOO", number(link->source), added, link->relu ? Py_True : Py_False,
+                             part(kEpsilon), part(kMomentum)));
+      rows.add(row);
+      parameters.add(link->parameter);
+      parameters.add(part(kScale));
+      parameters.add(part(kShift));
+      running.add(part(kMean));
+      running.add(part(kVariance));
+      running.add(part(kBatches));
+      maps.add(link->map);
+      layouts.add(layout_of(*link));
+      plans.add(link->plans);
+      name.add(row);
+      name.add(made(PyLong_FromVoidPtr(link->layout)));
+      name.add(link->plans);
+    }
+    return made(PyTuple_Pack(10, name.ptr(), rows.ptr(), plans.ptr(), first,
+                             second == nullptr ? Py_None : second, training ? Py_True : Py_False,
+                             parameters.ptr(), running.ptr(), maps.ptr(), layouts.ptr()))
+        .release()
+        .ptr();
+  });
+}
+
+}   // namespace
+
+void bind_chains(nb::module_& module) {
+  static PyMethodDef functions[] = {
+      {"needed_links", &needed_links, METH_O,
+       "needed_links(link, /)\n--\n\nThe links that a link needs and that are not computed, then "
+       "itself; and "
+       "whether they are one chain."},
+      {"chain_of", &chain_of, METH_O,
+       "chain_of(links, /)\n--\n\n(name, rows, plans, first, second, training, parameters, "
+       "running, maps, "
+       "layouts) of a chain of these; None where only some of the norms are in training."},
+      {}};
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+}
+
+}   // namespace pumice::python::recorder
