@@ -115,6 +115,22 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
   return call.give(call.run([&] { return chain.infer(input, weights.weights, call.results()); }));
 }
 
+/// With weights that are folded and packed for this call alone; None where types do not fit.
+nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
+                      nb::handle parameters, nb::handle layouts, nb::handle running, bool rounds,
+                      bool deterministic, bool tf32) {
+  if (!types_fit(features, other, parameters, running, rounds)) return nb::none();
+  const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
+  const Call call(features, home_of(maps));
+  const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  const auto learned = parameters_in(call, parameters, layouts, chain.size());
+  const auto kept = running_in(call, running, chain.size());
+  return call.give(call.run([&] {
+    nn::ChainWeights weights(chain, learned, kept);
+    return chain.infer(input, weights, call.results());
+  }));
+}
+
 }   // namespace
 
 void bind_chain(nb::module_& module) {
@@ -150,6 +166,9 @@ void bind_chain(nb::module_& module) {
       "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
       "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
       "the last link has a ReLU.");
+  define(module, "chain_inference_once", &infer_once, "features"_a, "other"_a.none(), "chain"_a,
+         "maps"_a, "parameters"_a, "layouts"_a, "running"_a, "rounds"_a, "deterministic"_a,
+         "tf32"_a, "The same with weights for this call alone; None where types_fit says no.");
   define(module, "chain_inference", &infer, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
          "weights"_a, "deterministic"_a, "tf32"_a);
 }

@@ -102,6 +102,12 @@ class Filled {
   Py_ssize_t next_ = 0;
 };
 
+/// Raises the error for what was changed.
+void refuse(const char* what) {
+  static PyObject* const name = word("refuse_change");
+  call(item(parts().running, name), {made(PyUnicode_FromString(what)).ptr()});
+}
+
 /// The layout of a weight that kernels take as it lies; None where Python has to bring it to them,
 /// and for a frozen layer in evaluation.
 nb::object layout_of(const Link& link) {
@@ -119,11 +125,22 @@ nb::object layout_of(const Link& link) {
   return made(nb::detail::vectorcall_method(as_lies, arguments, 2, nullptr));
 }
 
+/// The values of a link or a tensor that a chain takes; the link has to have been computed.
+nb::object values_of(PyObject* value) {
+  if (value == nullptr) return nb::none();
+  if (!is_link(value)) return nb::borrow(value);
+  Link& link = link_in(value);
+  nb::object values = result(link);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(values.ptr())) != parts().Tensor)
+    values = call(parts().plain, {values.ptr()});
+  if (version_of(values.ptr()) != link.value_version) refuse("features");
+  return values;
+}
+
 /// chain_of(links) -> what a chain of them is made of and runs on; None where norms are in training
 /// and others are not.
 PyObject* chain_of(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
-    static PyObject* const refuse = word("refuse_change");
     std::vector<Link*> links;
     for (Py_ssize_t i = 0; i < PyList_Size(list); ++i)
       links.push_back(&link_in(PyList_GetItem(list, i)));
@@ -140,8 +157,7 @@ PyObject* chain_of(PyObject*, PyObject* list) {
     Filled plans(count);
     for (const Link* link : links) {
       if (trains(*link) != training) return given(Py_None);
-      if (const char* what = changed(*link))
-        call(item(parts().running, refuse), {made(PyUnicode_FromString(what)).ptr()});
+      if (const char* what = changed(*link)) refuse(what);
       // Values are numbered as `Code` numbers them; what is added and was not made here is the
       // second.
       const auto number = [&](PyObject* value) -> long {
@@ -174,11 +190,39 @@ PyObject* chain_of(PyObject*, PyObject* list) {
       name.add(made(PyLong_FromVoidPtr(link->layout)));
       name.add(link->plans);
     }
-    return made(PyTuple_Pack(10, name.ptr(), rows.ptr(), plans.ptr(), first,
-                             second == nullptr ? Py_None : second, training ? Py_True : Py_False,
-                             parameters.ptr(), running.ptr(), maps.ptr(), layouts.ptr()))
+    const nb::object values[] = {values_of(first), values_of(second)};
+    return made(PyTuple_Pack(10, name.ptr(), rows.ptr(), plans.ptr(), values[0].ptr(),
+                             values[1].ptr(), training ? Py_True : Py_False, parameters.ptr(),
+                             running.ptr(), maps.ptr(), layouts.ptr()))
         .release()
         .ptr();
+  });
+}
+
+/// is_as_called(link)
+PyObject* is_as_called(PyObject*, PyObject* object) {
+  return guarded([&] {
+    static PyObject* const yes = given(Py_True);
+    const Link& link = link_in(object);
+    PyObject* const hooks = parts().hooks_on_saved;
+    const bool is_hooked = hooks != Py_None && call(hooks, {yes}).ptr() != Py_None;
+    return given(!is_hooked && mode_now(link.is_cuda, link.device, link.dtype) == link.switches
+                     ? Py_True
+                     : Py_False);
+  });
+}
+
+/// finish_links(links, error)
+PyObject* finish_links(PyObject*, PyObject* args) {
+  return guarded([&] {
+    PyObject *list, *error;
+    if (PyArg_ParseTuple(args, "OO", &list, &error) == 0) throw nb::python_error();
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      Link& link = link_in(PyList_GetItem(list, i));
+      if (error != Py_None) put(link.error, error);
+      finish(link);
+    }
+    return given(Py_None);
   });
 }
 
@@ -193,7 +237,15 @@ void bind_chains(nb::module_& module) {
       {"chain_of", &chain_of, METH_O,
        "chain_of(links, /)\n--\n\n(name, rows, plans, first, second, training, parameters, "
        "running, maps, "
-       "layouts) of a chain of these; None where only some of the norms are in training."},
+       "layouts) of a chain of these, whose inputs were computed; None where only some of the "
+       "norms are "
+       "in training."},
+      {"is_as_called", &is_as_called, METH_O,
+       "Whether PyTorch's switches are those under which a link was called, and nothing watches "
+       "tensors "
+       "that are saved."},
+      {"finish_links", &finish_links, METH_VARARGS,
+       "finish_links(links, error, /)\n--\n\nSays that links are done, and frees what they took."},
       {}};
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
 }

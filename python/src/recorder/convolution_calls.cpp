@@ -139,35 +139,73 @@ nb::object shared_map(const Layer& layer, PyObject* input) {
   return map == nullptr || !nb::isinstance<Map>(map) ? nb::object() : nb::borrow(map);
 }
 
+/// Which map a layer works through, and what it takes.
+struct Place {
+  nb::object map{};
+  nb::object found{};    // what makes the output, where that is on other sites or remembers a map
+  nb::object source{};   // a link or a tensor
+};
+
+/// Null members where Python has to call the layer.
+Place place_of(PyObject* module, const Layer& layer, PyObject* x, PyObject* input,
+               PyObject* features) {
+  const Words& word = words();
+  PyObject* const names = layer.names.ptr();
+  Place place{.map = shared_map(layer, input)};
+  const bool is_shared = place.map.is_valid();
+  if (!is_shared &&
+      (item(names, word.record_voxel_count) != Py_False || parts().look_up == nullptr))
+    return {};
+  // Layers that change sites begin a chain: what leads to them is needed elsewhere more often than
+  // not, and a device has something to do while sites are counted.
+  const bool waits =
+      is_shared || item(names, word.subm) == Py_True || item(names, word.conv1x1) == Py_True;
+  if (waits && is_deferred(features)) {
+    Link* const before = source_in(features);
+    place.source =
+        before != nullptr ? nb::borrow(object_of(before)) : call(parts().plain, {features});
+  } else if (waits) {
+    place.source = nb::borrow(features);
+  } else {
+    PyObject* const arguments[] = {x};
+    place.source = made(nb::detail::vectorcall_method(word.computed, arguments, 1, nullptr));
+  }
+  if (is_shared) return place;
+  const nb::object answer = call(parts().look_up, {module, x});
+  if (!PyTuple_Check(answer.ptr())) return {};
+  place.map = nb::borrow(PyTuple_GetItem(answer.ptr(), 0));
+  place.found = nb::borrow(PyTuple_GetItem(answer.ptr(), 1));
+  return nb::isinstance<Map>(place.map) ? place : Place{};
+}
+
 /// The sparse tensor that a convolution returns, with the norm and the ReLU of its container: one
 /// that waits. Null where Python has to call it. `norm`: names of a module, or null.
-nb::object convolved(const Layer& layer, PyObject* x, Use* use, PyObject* norm, bool relu) {
-  const Parts& all = parts();
-  if (reinterpret_cast<PyObject*>(Py_TYPE(x)) != all.SparseConvTensor) return {};
+nb::object convolved(PyObject* module, const Layer& layer, PyObject* x, Use* use, PyObject* norm,
+                     bool relu) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(x)) != parts().SparseConvTensor) return {};
   const nb::object input = names_of(x);
-  PyObject* const features = waiting_features(input.ptr());
-  if (features == nullptr || !fits(features, layer)) return {};
-  const nb::object map = shared_map(layer, input.ptr());
-  if (!map.is_valid()) return {};
+  const nb::object features = nb::borrow(waiting_features(input.ptr()));
+  if (!features.is_valid() || !fits(features.ptr(), layer)) return {};
+  const Place place = place_of(module, layer, x, input.ptr(), features.ptr());
+  if (!place.map.is_valid()) return {};
   PyObject* const out_channels = item(layer.names.ptr(), words().out_channels);
   nb::object given_norm;
   if (norm != nullptr) {
-    const auto rows = nb::cast<const Map&>(map).view().out_rows;
+    const auto rows = nb::cast<const Map&>(place.map).view().out_rows;
     given_norm = norm_of(norm, rows, PyLong_AsLongLong(out_channels));
     if (!given_norm.is_valid()) return {};
   }
-  nb::object source = nb::borrow(features);
-  if (is_deferred(features)) {
-    Link* const before = source_in(features);
-    source = before != nullptr ? nb::borrow(object_of(before)) : call(all.plain, {features});
-  }
-  const nb::object link = make_link(source.ptr(), layer.weight, layer.kept, layer.training,
-                                    out_channels, map.ptr(), use, Py_None);
+  const nb::object link = make_link(place.source.ptr(), layer.weight, layer.kept, layer.training,
+                                    out_channels, place.map.ptr(), use, Py_None);
   if (given_norm.is_valid()) {
     normalize(link_in(link.ptr()), given_norm.ptr());
     if (relu) rectify(link_in(link.ptr()));
   }
-  return holding(input.ptr(), stand_in(link_in(link.ptr())).ptr(), nullptr);
+  const nb::object output = stand_in(link_in(link.ptr()));
+  if (!place.found.is_valid() || place.found.is_none())
+    return holding(input.ptr(), output.ptr(), nullptr);
+  PyObject* const arguments[] = {place.found.ptr(), x, output.ptr()};
+  return made(nb::detail::vectorcall_method(words().output, arguments, 3, nullptr));
 }
 
 /// module(x)
@@ -178,7 +216,7 @@ PyObject* call_convolution(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (!has_names && PyTuple_Size(args) == 1 && look_at_layer(self, layer)) {
       Use* const use = use_of(*layer.habit, layer.training, learns_now(), words().convolution);
       if (use->known == words().norm) {
-        nb::object output = convolved(layer, PyTuple_GetItem(args, 0), use, nullptr, false);
+        nb::object output = convolved(self, layer, PyTuple_GetItem(args, 0), use, nullptr, false);
         if (output.is_valid()) return output.release().ptr();
       }
     }
@@ -216,7 +254,7 @@ PyObject* together(PyObject*, PyObject* args) {
     const Words& word = words();
     Use* const use =
         use_of(*layer.habit, layer.training, learns_now(), relu != 0 ? word.relu : word.norm);
-    nb::object output = convolved(layer, x, use, of_norm.ptr(), relu != 0);
+    nb::object output = convolved(convolution, layer, x, use, of_norm.ptr(), relu != 0);
     return output.is_valid() ? output.release().ptr() : given(Py_None);
   });
 }

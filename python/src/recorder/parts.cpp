@@ -64,7 +64,8 @@ void connect(const nanobind::dict& given) {
       PUMICE_PART(no_activation),
       PUMICE_PART(constants),
       PUMICE_PART(replace_feature),
-      PUMICE_PART(shorten)};
+      PUMICE_PART(shorten),
+      PUMICE_PART(look_up)};
 #undef PUMICE_PART
   for (const auto& [name, part] : given) {
     const std::string text = nanobind::str(name).c_str();

@@ -62,7 +62,8 @@ struct Parts {
   PyObject* SparseConvTensor = nullptr;
   PyObject* convolution_forward = nullptr;
   PyObject* no_activation = nullptr;
-  PyObject* constants = nullptr;         // names of the module of switches
+  PyObject* constants = nullptr;   // names of the module of switches
+  PyObject* look_up = nullptr;     // (layer, x): (map, what it was found with or None), or None
   PyObject* replace_feature = nullptr;   // (tensor, features), for what is seldom given
 };
 

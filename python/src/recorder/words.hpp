@@ -68,6 +68,10 @@ struct Words {
   PyObject* out_channels = word("out_channels");
   PyObject* indice_key = word("indice_key");
   PyObject* subm = word("subm");
+  PyObject* conv1x1 = word("conv1x1");
+  PyObject* record_voxel_count = word("record_voxel_count");
+  PyObject* computed = word("computed");
+  PyObject* output = word("output");
   PyObject* is_subm = word("is_subm");
   PyObject* window = word("window");
   PyObject* numbers = word("numbers");

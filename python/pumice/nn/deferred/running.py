@@ -131,20 +131,27 @@ def _last_in_reach(links: list[Link], start: int) -> int:
 def _run(links: list[Link]) -> None:
     """Computes a chain and keeps the result of its last link."""
     out = links[-1]
+    error: BaseException | None = None
     try:
-        with as_called(out.mode, out):
-            value = None if _is_alone(out) else _chain(links)
-            value = out.value = _one_by_one(links) if value is None else value
-            out.value_version = modes.version_of(value)
-            if links[0].early_held and not links[0].early:
-                _keep_source(links[0])
-    except BaseException as error:
-        for link in links:
-            link.error = error
+        if _C.is_as_called(out):
+            _compute_all(links)
+        else:
+            with as_called(out.mode, out):
+                _compute_all(links)
+    except BaseException as raised:
+        error = raised
         raise
     finally:
-        for link in links:
-            link.finish()
+        _C.finish_links(links, error)
+
+
+def _compute_all(links: list[Link]) -> None:
+    out = links[-1]
+    value = None if _is_alone(out) else _chain(links)
+    value = out.value = _one_by_one(links) if value is None else value
+    out.value_version = modes.version_of(value)
+    if links[0].early_held and not links[0].early:
+        _keep_source(links[0])
 
 
 def _keep_source(link: Link) -> None:
@@ -189,7 +196,8 @@ def _chain(links: list[Link]) -> Tensor | None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
         code = codes[name] = Code(list(rows), plans)
-    first, second = _tensor(first), None if second is None else _tensor(second)
+    if not training and None not in layouts:
+        return code.infer_once(first, second, of_layers, running, maps, layouts)
     start = code.begin(first, second, of_layers, running, training)
     if start is None:
         return None
