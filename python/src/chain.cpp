@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
+#include "chain_calls.hpp"
 #include "chain_tensors.hpp"
 #include "plans.hpp"
 #include "sites.hpp"
@@ -115,7 +116,8 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
   return call.give(call.run([&] { return chain.infer(input, weights.weights, call.results()); }));
 }
 
-/// With weights that are folded and packed for this call alone; None where types do not fit.
+}   // namespace
+
 nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
                       nb::handle parameters, nb::handle layouts, nb::handle running, bool rounds,
                       bool deterministic, bool tf32) {
@@ -130,8 +132,6 @@ nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::h
     return chain.infer(input, weights, call.results());
   }));
 }
-
-}   // namespace
 
 void bind_chain(nb::module_& module) {
   nb::class_<Chain>(module, "Chain", "Which values the links of a chain take.")
@@ -166,9 +166,6 @@ void bind_chain(nb::module_& module) {
       "deterministic"_a, "tf32"_a, "of_features"_a, "of_other"_a,
       "(of the features, of the other, of each parameter), None where not wanted. `output`: where "
       "the last link has a ReLU.");
-  define(module, "chain_inference_once", &infer_once, "features"_a, "other"_a.none(), "chain"_a,
-         "maps"_a, "parameters"_a, "layouts"_a, "running"_a, "rounds"_a, "deterministic"_a,
-         "tf32"_a, "The same with weights for this call alone; None where types_fit says no.");
   define(module, "chain_inference", &infer, "features"_a, "other"_a.none(), "chain"_a, "maps"_a,
          "weights"_a, "deterministic"_a, "tf32"_a);
 }

@@ -80,27 +80,6 @@ class Code:
             return None
         return features, added, learns
 
-    def infer_once(
-        self,
-        features: Tensor,
-        added: Tensor | None,
-        parameters: tuple[Tensor, ...],
-        running: tuple[Tensor, ...],
-        maps: tuple[_C.Map, ...],
-        layouts: tuple[_C.WeightLayout | None, ...],
-    ) -> Tensor | None:
-        """`begin` and `run` in evaluation, of layers that are not frozen, in one call of the extension; None where the
-        layers have to run one by one."""
-        if modes.wants_gradient(features, added, *parameters, *running):
-            return None
-        dtype = modes.autocast_dtype(features)
-        if dtype is not None:
-            features = features.to(dtype)
-            added = None if added is None else added.to(dtype)
-        return _C.chain_inference_once(
-            features, added, self.c, maps, parameters, layouts, running, dtype is not None, *modes.of(features)
-        )
-
     def run(
         self,
         given: tuple[Tensor, Tensor | None, bool],

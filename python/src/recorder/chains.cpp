@@ -1,7 +1,9 @@
 // Finds the links that a result needs, and what a chain of them runs on.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "../chain_calls.hpp"
 #include "../sites.hpp"
 #include "parts.hpp"
 #include "region.hpp"
@@ -137,66 +139,148 @@ nb::object values_of(PyObject* value) {
   return values;
 }
 
+/// What a chain of links is made of and runs on.
+struct Made {
+  explicit Made(Py_ssize_t count)
+      : name(3 * count),
+        rows(count),
+        plans(count),
+        parameters(3 * count),
+        running(3 * count),
+        maps(count),
+        layouts(count) {}
+
+  Filled name, rows, plans;
+  nb::object first = nb::none();   // values
+  nb::object second = nb::none();
+  bool training = false;
+  Filled parameters, running, maps, layouts;
+  bool has_layouts = true;   // of all weights
+};
+
+std::vector<Link*> links_in(PyObject* list) {
+  std::vector<Link*> links;
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i)
+    links.push_back(&link_in(PyList_GetItem(list, i)));
+  return links;
+}
+
+/// Nothing where norms are in training and others are not.
+std::optional<Made> made_of(const std::vector<Link*>& links) {
+  Made all(static_cast<Py_ssize_t>(links.size()));
+  all.training = trains(*links.front());
+  PyObject* const first = links.front()->source;
+  PyObject* second = nullptr;
+  for (const Link* link : links) {
+    if (trains(*link) != all.training) return std::nullopt;
+    if (const char* what = changed(*link)) refuse(what);
+    // Values are numbered as `Code` numbers them; what is added and was not made here is the
+    // second.
+    const auto number = [&](PyObject* value) -> long {
+      if (value == first) return 0;
+      for (std::size_t i = 0; i < links.size() && links[i] != link; ++i) {
+        if (object_of(links[i]) == value) return static_cast<long>(2 + i);
+      }
+      return 1;
+    };
+    long added = -1;
+    if (link->residual != nullptr) {
+      added = number(link->residual);
+      if (added == 1) second = link->residual;
+    }
+    const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
+    const nb::object row =
+        made(Py_BuildValue("llOOO", number(link->source), added, link->relu ? Py_True : Py_False,
+                           part(kEpsilon), part(kMomentum)));
+    all.rows.add(row);
+    all.parameters.add(link->parameter);
+    all.parameters.add(part(kScale));
+    all.parameters.add(part(kShift));
+    all.running.add(part(kMean));
+    all.running.add(part(kVariance));
+    all.running.add(part(kBatches));
+    all.maps.add(link->map);
+    const nb::object layout = layout_of(*link);
+    all.has_layouts = all.has_layouts && !layout.is_none();
+    all.layouts.add(layout);
+    all.plans.add(link->plans);
+    all.name.add(row);
+    all.name.add(made(PyLong_FromVoidPtr(link->layout)));
+    all.name.add(link->plans);
+  }
+  all.first = values_of(first);
+  all.second = values_of(second);
+  return all;
+}
+
 /// chain_of(links) -> what a chain of them is made of and runs on; None where norms are in training
 /// and others are not.
 PyObject* chain_of(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
-    std::vector<Link*> links;
-    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i)
-      links.push_back(&link_in(PyList_GetItem(list, i)));
-    const auto count = static_cast<Py_ssize_t>(links.size());
-    const bool training = trains(*links.front());
-    PyObject* const first = links.front()->source;
-    PyObject* second = nullptr;
-    Filled name(3 * count);
-    Filled rows(count);
-    Filled parameters(3 * count);
-    Filled running(3 * count);
-    Filled maps(count);
-    Filled layouts(count);
-    Filled plans(count);
-    for (const Link* link : links) {
-      if (trains(*link) != training) return given(Py_None);
-      if (const char* what = changed(*link)) refuse(what);
-      // Values are numbered as `Code` numbers them; what is added and was not made here is the
-      // second.
-      const auto number = [&](PyObject* value) -> long {
-        if (value == first) return 0;
-        for (std::size_t i = 0; i < links.size() && links[i] != link; ++i) {
-          if (object_of(links[i]) == value) return static_cast<long>(2 + i);
-        }
-        return 1;
-      };
-      long added = -1;
-      if (link->residual != nullptr) {
-        added = number(link->residual);
-        if (added == 1) second = link->residual;
-      }
-      const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
-      const nb::object row =
-          made(Py_BuildValue("llOOO", number(link->source), added, link->relu ? Py_True : Py_False,
-                             part(kEpsilon), part(kMomentum)));
-      rows.add(row);
-      parameters.add(link->parameter);
-      parameters.add(part(kScale));
-      parameters.add(part(kShift));
-      running.add(part(kMean));
-      running.add(part(kVariance));
-      running.add(part(kBatches));
-      maps.add(link->map);
-      layouts.add(layout_of(*link));
-      plans.add(link->plans);
-      name.add(row);
-      name.add(made(PyLong_FromVoidPtr(link->layout)));
-      name.add(link->plans);
-    }
-    const nb::object values[] = {values_of(first), values_of(second)};
-    return made(PyTuple_Pack(10, name.ptr(), rows.ptr(), plans.ptr(), values[0].ptr(),
-                             values[1].ptr(), training ? Py_True : Py_False, parameters.ptr(),
-                             running.ptr(), maps.ptr(), layouts.ptr()))
+    const std::optional<Made> all = made_of(links_in(list));
+    if (!all) return given(Py_None);
+    return made(PyTuple_Pack(10, all->name.ptr(), all->rows.ptr(), all->plans.ptr(),
+                             all->first.ptr(), all->second.ptr(),
+                             all->training ? Py_True : Py_False, all->parameters.ptr(),
+                             all->running.ptr(), all->maps.ptr(), all->layouts.ptr()))
         .release()
         .ptr();
   });
+}
+
+bool wants_gradient(const Made& all) {
+  if (!learns_now()) return false;
+  const auto wants = [](PyObject* tensor) { return tensor != Py_None && requires_grad(tensor); };
+  if (wants(all.first.ptr()) || wants(all.second.ptr())) return true;
+  for (PyObject* tuple : {all.parameters.ptr(), all.running.ptr()}) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
+      if (wants(PyTuple_GetItem(tuple, i))) return true;
+    }
+  }
+  return false;
+}
+
+nb::object in_type(const nb::object& tensor, PyObject* dtype) {
+  static PyObject* const to = word("to");
+  if (dtype == nullptr || tensor.is_none()) return tensor;
+  PyObject* const arguments[] = {tensor.ptr(), dtype};
+  return made(nb::detail::vectorcall_method(to, arguments, 2, nullptr));
+}
+
+/// Computes links that are one chain, called under the switches of now, in evaluation, with weights
+/// that are not frozen, of which there is a `Code`, as most are; false where Python has to look
+/// closer. The value is the last link's.
+bool infer_chain(nb::handle list) {
+  const std::vector<Link*> links = links_in(list.ptr());
+  Link& last = *links.back();
+  if (last.norm == nullptr || trains(last) || links.front()->early_held != 0 ||
+      last.early_held != 0)
+    return false;
+  const Words& word = words();
+  const nb::object habit = made(PyObject_GetAttr(links.front()->layout, word.habit));
+  const std::optional<Made> all = made_of(links);
+  if (!all || all->training || !all->has_layouts || Py_TYPE(habit.ptr()) != Habit::type)
+    return false;
+  PyObject* const code =
+      PyDict_GetItemWithError(reinterpret_cast<Habit*>(habit.ptr())->codes, all->name.ptr());
+  if (code == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (code == nullptr || wants_gradient(*all)) return false;
+  static PyObject* const chain = recorder::word("c");
+  const nb::object compiled = made(PyObject_GetAttr(code, chain));
+  PyObject* const dtype = last.switches.autocast;
+  const nb::object features = in_type(all->first, dtype);
+  const nb::object numerics = call(parts().numerics, {features.ptr()});
+  const auto numeric = [&](Py_ssize_t at) {
+    return PyTuple_GetItem(numerics.ptr(), at) == Py_True;
+  };
+  const nb::object value =
+      infer_once(features, in_type(all->second, dtype), nb::cast<nn::Chain&>(compiled),
+                 all->maps.ptr(), all->parameters.ptr(), all->layouts.ptr(), all->running.ptr(),
+                 dtype != nullptr, numeric(0), numeric(1));
+  if (value.is_none()) return false;
+  put(last.value, value.ptr());
+  last.value_version = version_of(value.ptr());
+  return true;
 }
 
 /// is_as_called(link)
@@ -248,6 +332,9 @@ void bind_chains(nb::module_& module) {
        "finish_links(links, error, /)\n--\n\nSays that links are done, and frees what they took."},
       {}};
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  module.def(
+      "infer_chain", &infer_chain, nb::arg("links"),
+      "Computes a chain in evaluation without gradients; False where Python has to look closer.");
 }
 
 }   // namespace pumice::python::recorder

@@ -65,6 +65,7 @@ void connect(const nanobind::dict& given) {
       PUMICE_PART(constants),
       PUMICE_PART(replace_feature),
       PUMICE_PART(shorten),
+      PUMICE_PART(numerics),
       PUMICE_PART(look_up)};
 #undef PUMICE_PART
   for (const auto& [name, part] : given) {

@@ -55,6 +55,7 @@ struct Parts {
   PyObject* read = nullptr;        // (features, use)
   PyObject* watch = nullptr;       // (): gives the outermost module its hooks
   PyObject* depth_of = nullptr;    // (frame): how far above the caller it is, or None
+  PyObject* numerics = nullptr;    // (features): (deterministic, tf32)
   PyObject* shorten = nullptr;     // (): looks for the module that has just called
   PyObject* settle = nullptr;      // ()
 

@@ -8,6 +8,7 @@ import torch
 from torch.autograd import forward_ad
 
 from ... import _C
+from ...ops import modes
 from ..chain import hooks_on_saved
 from . import asks, region, running, switch, tensors
 from .held import read
@@ -86,6 +87,7 @@ def _connect() -> None:
         "depth_of": region.depth_of,
         "settle": region.settle,
         "shorten": shorten,
+        "numerics": modes.of,
     })  # fmt: skip
 
 

@@ -134,7 +134,8 @@ def _run(links: list[Link]) -> None:
     error: BaseException | None = None
     try:
         if _C.is_as_called(out):
-            _compute_all(links)
+            if not _C.infer_chain(links):
+                _compute_all(links)
         else:
             with as_called(out.mode, out):
                 _compute_all(links)
@@ -196,8 +197,6 @@ def _chain(links: list[Link]) -> Tensor | None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
         code = codes[name] = Code(list(rows), plans)
-    if not training and None not in layouts:
-        return code.infer_once(first, second, of_layers, running, maps, layouts)
     start = code.begin(first, second, of_layers, running, training)
     if start is None:
         return None
