@@ -10,6 +10,8 @@ namespace recorder {
 
 void bind_chains(nb::module_& module);
 void bind_convolution_calls(nb::module_& module);
+void bind_needed_links(nb::module_& module);
+void bind_waits(nb::module_& module);
 
 }   // namespace recorder
 
@@ -22,6 +24,8 @@ void bind_recorder(nanobind::module_& module) {
   bind_operations(module);
   bind_sparse_conv_tensor(module);
   bind_convolution_calls(module);
+  bind_waits(module);
+  bind_needed_links(module);
   bind_chains(module);
   module.def(
       "connect_recorder", [](const nb::dict& given) { connect(given); },

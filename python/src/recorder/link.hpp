@@ -101,7 +101,9 @@ int held(const Link& link);
 nb::object result(Link& link);
 /// Computes the links that take its result, before that is changed in place.
 void before_a_change(Link& link);
-/// Lets go of what it was computed from.
+/// Empties its source or residual, which no longer lists it among its users.
+void let_go(Link& link, PyObject*& member);
+/// Says that it is done, and lets go of what it was computed from.
 void finish(Link& link);
 /// What was changed in place since it was given: null, or a word for an error.
 const char* changed(const Link& link);

@@ -1,8 +1,8 @@
 // Calls of torch.nn.BatchNorm1d and torch.nn.ReLU on tensors that are not computed.
 //
-// What these modules do at a call, PyTorch's functions and its protocol for classes of tensors
-// takes 8 and 3 µs, to find out which function was asked for and with what, which the module knows;
-// adding that to a link takes half of one. A module that was called on such a tensor once gets a
+// What these modules do at a call, PyTorch's functions and its protocol for classes of tensors take
+// 8 and 3 µs, to find out which function was asked for and with what. The module knows, and adding
+// that to a link takes half of one. A module that was called on such a tensor once gets a
 // `ModuleCall` where torch.nn.Module.compile puts its own (`_compiled_call_impl`), which
 // Module.__call__ asks first. It adds the operation where the class is PyTorch's own and nothing
 // watches the call, and hands all others to PyTorch. PyTorch leaves it out of copies and files.

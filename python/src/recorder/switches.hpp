@@ -20,8 +20,6 @@ struct Mode {
 Mode mode_now(bool is_cuda, PyObject* device, PyObject* dtype);
 /// (learns, infers, autocast, stream)
 nb::object tuple_of(const Mode& mode);
-/// As the two above, of a link or a tensor.
-Mode mode_of(PyObject* features);
 
 bool learns_now();
 

@@ -1,5 +1,5 @@
-"""Calls of PyTorch's norms and ReLUs that go straight to what waits: whatever users change of a module or of its call is
-seen as PyTorch's own call sees it, and nothing of it gets into copies, files or memory."""
+"""Calls of PyTorch's norms and ReLUs that go straight to what waits: whatever users change of a module or of its call
+is seen as PyTorch's own call sees it, and nothing of it gets into copies, files or memory."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def test_a_norm_of_one_row_in_training_raises_as_pytorch_does() -> None:
 def test_modules_are_called_on_other_tensors_as_before() -> None:
     net, _, _ = block()
     x = torch.randn(7, CHANNELS, dtype=torch.float64)
-    agree(net.bn1(x), nn.functional.batch_norm(x, net.bn1.running_mean, net.bn1.running_var, net.bn1.weight, net.bn1.bias))
+    norm = net.bn1
+    agree(norm(x), nn.functional.batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias))
     agree(net.bn1(input=x), net.bn1(x))
     agree(net.relu(x.clone()), x.clamp_min(0))
     with pytest.raises(ValueError, match="expected 2D or 3D input"):

@@ -27,8 +27,8 @@ def goes_back(tensor: Deferred) -> bool:
 
 
 def went_on(link: Link, use: Use) -> Tensor:
-    """The tensor after an operation on a result of which it is not known yet, or not the same each time, what is done to
-    it."""
+    """The tensor after an operation on a result. Of that it is not known yet, or not the same each time, what is
+    done to it."""
     return observed(link.result(), use) if use.known is None else link.result()
 
 

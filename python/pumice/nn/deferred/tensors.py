@@ -47,7 +47,7 @@ class Deferred(Tensor):
 
     __slots__ = ("ticket",)
 
-    # The extension gives the class these properties, and its __torch_function__; all but the last four are the ticket's.
+    # The extension gives the class these properties, and its __torch_function__.
     ticket: Ticket
     link: Link
     stage: int
@@ -98,8 +98,8 @@ _C.equip_deferred(Deferred)
 
 
 def asked(function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-    """What a function of PyTorch returns that was called with a deferred tensor, and that the extension did not add to a
-    link."""
+    """What a function of PyTorch returns that was called with a deferred tensor, and that the extension did not add
+    to a link."""
     ask = ASKS.get(function)
     if ask is not None:
         made = ask(*args, **kwargs) if kwargs else ask(*args)

@@ -12,8 +12,8 @@ OTHER = "other"  # anything else, or different things in different passes
 # result of that; after STORE, of the same result again.
 Use = _C.Use
 
-# The uses of the outputs of one layer: separate ones for training and evaluation, and with and without gradients. A copy
-# of the layer starts without them. `codes`: chains that begin with this layer, by what they are made of.
+# The uses of the outputs of one layer: separate ones for training and evaluation, and with and without gradients. A
+# copy of the layer starts without them. `codes`: chains that begin with this layer, by what they are made of.
 Habit = _C.Habit
 
 UNSEEN = Use(OTHER, True)  # of a result that only layers see: nothing to learn

@@ -1,7 +1,7 @@
 """Makes the sites of strided layers before these are called, as they followed each other in the last pass.
 
-A strided layer waits for a GPU to say how many sites it makes, and thereby for all that was enqueued before: the layers
-of the finer levels. From the second pass on the first layer on new sites makes those of all levels, while the device has
+A strided layer waits for a GPU to say how many sites it makes, and thereby for all that was enqueued before: the
+layers of the finer levels. From the second pass on the first layer on new sites makes those of all levels, while the device has
 nothing else to do yet; the strided layers find them. A network that takes another path finds fewer, or makes some in
 vain once.
 """
