@@ -171,7 +171,7 @@ bool infer_chain(nb::handle list) {
   const std::vector<Link*> links = links_in(list.ptr());
   Link& last = *links.back();
   if (last.norm == nullptr || trains(last) || links.front()->early_held != 0 ||
-      last.early_held != 0)
+      last.early_held != 0 || (last.early != nullptr && PyDict_Size(last.early) > 0))
     return false;
   const Words& word = words();
   const nb::object habit = made(PyObject_GetAttr(links.front()->layout, word.habit));

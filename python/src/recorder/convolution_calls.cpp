@@ -33,7 +33,8 @@ bool look_at_layer(PyObject* module, Layer& layer) {
   const Parts& all = parts();
   auto* const kind = reinterpret_cast<PyObject*>(Py_TYPE(module));
   if (all.convolution_forward == nullptr ||
-      made(PyObject_GetAttr(kind, word.forward)).ptr() != all.convolution_forward)
+      made(PyObject_GetAttr(kind, word.forward)).ptr() != all.convolution_forward ||
+      made(PyObject_GetAttr(kind, word.call_impl)).ptr() != all.call_impl)
     return false;
   layer.names = names_of(module);
   PyObject* const names = layer.names.ptr();

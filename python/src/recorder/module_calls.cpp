@@ -43,13 +43,24 @@ bool has_forward_of(PyObject* kind, PyObject* forward) {
   return made(PyObject_GetAttr(kind, words().forward)).ptr() == forward;
 }
 
+/// Whether what PyTorch's class does is what it did when it was imported: nobody put another
+/// function in place of those that it calls, as tools do that count or time calls.
+bool is_pytorchs(PyObject* kind, bool is_norm) {
+  const Parts& all = parts();
+  const Words& word = words();
+  return has_forward_of(kind, is_norm ? all.norm_forward : all.relu_forward) &&
+         item(all.functions, is_norm ? word.batch_norm : word.relu) ==
+             (is_norm ? all.norm_function : all.relu_function) &&
+         made(PyObject_GetAttr(kind, word.call_impl)).ptr() == all.call_impl;
+}
+
 /// What the module adds to the link of a tensor; null where PyTorch has to call it.
 nb::object added_by(PyObject* module, PyObject* deferred) {
   const Parts& all = parts();
   auto* const kind = reinterpret_cast<PyObject*>(Py_TYPE(module));
   const bool is_norm = kind == all.BatchNorm1d;
   if (!is_norm && kind != all.ReLU) return {};
-  if (!has_forward_of(kind, is_norm ? all.norm_forward : all.relu_forward)) return {};
+  if (!is_pytorchs(kind, is_norm)) return {};
   const nb::object names = names_of(module);
   if (is_watched(names.ptr()) || !is_unwatched_operation()) return {};
   if (!is_norm) {
@@ -61,15 +72,20 @@ nb::object added_by(PyObject* module, PyObject* deferred) {
   return norm.is_valid() ? normalized(deferred, norm.ptr()) : nb::object();
 }
 
-/// The module that is called. Replicas of a module have copies of its names, so PyTorch's frame
-/// says it.
+/// The module that is called: that of the call of Module.__call__ which asks. Who copies the names
+/// of a module into another one, as replicas of DataParallel are made, copies this object along.
 nb::object called(const ModuleCall& self) {
-  const nb::object depth = made(PyLong_FromLong(0));
-  const nb::object frame = call(parts().get_frame, {depth.ptr()});
-  const nb::object code = made(PyObject_GetAttrString(frame.ptr(), "f_code"));
-  if (code.ptr() == parts().call_code) {
-    const nb::object locals = made(PyObject_GetAttrString(frame.ptr(), "f_locals"));
-    return made(PyMapping_GetItemString(locals.ptr(), "self"));
+  static PyObject* const name = word("self");
+  PyObject* const locals = PyEval_GetLocals();
+  if (locals == nullptr) {
+    PyErr_Clear();   // no function of Python runs
+  } else if (PyDict_Check(locals)) {
+    PyObject* const caller = item(locals, name);
+    PyObject* const asks =
+        caller == nullptr ? nullptr : PyObject_GetAttr(caller, words().compiled_call);
+    if (asks == nullptr) PyErr_Clear();   // of what is no module
+    Py_XDECREF(asks);
+    if (asks == object_of(const_cast<ModuleCall*>(&self))) return nb::borrow(caller);
   }
   return nb::borrow(PyWeakref_GetObject(self.module));
 }
@@ -77,15 +93,20 @@ nb::object called(const ModuleCall& self) {
 PyObject* call_module(PyObject* object, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     auto& self = *reinterpret_cast<ModuleCall*>(object);
+    const nb::object module = called(self);
     const bool has_names = kwargs != nullptr && PyDict_Size(kwargs) > 0;
     if (!has_names && PyTuple_Size(args) == 1 && is_deferred(PyTuple_GetItem(args, 0))) {
-      const nb::object module = nb::borrow(PyWeakref_GetObject(self.module));
       nb::object found = added_by(module.ptr(), PyTuple_GetItem(args, 0));
       if (found.is_valid()) return found.release().ptr();
     }
-    const nb::object whole = made(PyObject_GetAttr(called(self).ptr(), words().call_impl));
+    const nb::object whole = made(PyObject_GetAttr(module.ptr(), words().call_impl));
     return made(PyObject_Call(whole.ptr(), args, kwargs)).release().ptr();
   });
+}
+
+/// A copy of a module's names, or a file of them, is without it.
+PyObject* reduced_call(PyObject*, PyObject*) {
+  return Py_BuildValue("O()", reinterpret_cast<PyObject*>(Py_TYPE(Py_None)));
 }
 
 /// Gives a module a call of its own, unless it has one.
@@ -156,7 +177,9 @@ PyObject* added_in_python(PyObject*, PyObject* args) {
 }   // namespace
 
 void bind_operations(nb::module_& module) {
-  static PyType_Slot slots[] = {{Py_tp_dealloc, slot_of(&free_call)},
+  static PyMethodDef methods[] = {{"__reduce__", &reduced_call, METH_NOARGS, nullptr}, {}};
+  static PyType_Slot slots[] = {{Py_tp_methods, methods},
+                                {Py_tp_dealloc, slot_of(&free_call)},
                                 {Py_tp_traverse, slot_of(&visit_call)},
                                 {Py_tp_clear, slot_of(&clear_call)},
                                 {Py_tp_call, slot_of(&call_module)},

@@ -19,7 +19,10 @@ struct Parts {
   PyObject* Size = nullptr;
   PyObject* norm_forward = nullptr;   // of BatchNorm1d and ReLU, as PyTorch has them
   PyObject* relu_forward = nullptr;
-  PyObject* call_code = nullptr;   // of what Module.__call__ is
+  PyObject* functions = nullptr;   // names of torch.nn.functional, and what two of them were
+  PyObject* norm_function = nullptr;
+  PyObject* relu_function = nullptr;
+  PyObject* call_impl = nullptr;   // Module._call_impl
   PyObject* float64 = nullptr;
 
   // PyTorch's switches: functions without arguments, unless said otherwise.

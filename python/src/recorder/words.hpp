@@ -31,6 +31,7 @@ struct Words {
   PyObject* call_impl = word("_call_impl");
   PyObject* is_compiling = word("_is_compiling_flag");
   PyObject* current_level = word("_current_level");
+  PyObject* batch_norm = word("batch_norm");
   PyObject* weight = word("weight");
   PyObject* bias = word("bias");
   PyObject* running_mean = word("running_mean");

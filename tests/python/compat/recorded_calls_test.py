@@ -205,6 +205,49 @@ def test_a_replica_computes_with_its_own_tensors() -> None:
     agree(replica(x), like)
 
 
+def test_a_clone_with_the_same_names_computes_with_its_own_tensors() -> None:
+    """As libraries for meta-learning make them, without PyTorch's copy."""
+    net, cells, features = block()
+    like = copy.deepcopy(net)
+    for name in ("bn1", "bn2"):
+        norm = getattr(net, name)
+        clone = norm.__new__(type(norm))
+        clone.__dict__ = {**norm.__dict__, "_parameters": dict(norm._parameters), "_buffers": dict(norm._buffers)}
+        clone._parameters["weight"] = nn.Parameter(3 * norm.weight.detach())
+        net._modules[name] = clone
+        with torch.no_grad():
+            getattr(like, name).weight.mul_(3)
+        assert OWN_CALL in clone.__dict__ and copy.deepcopy(clone.__dict__)[OWN_CALL] is None
+    with torch.no_grad():
+        for _ in range(2):
+            agree(net(sparse(cells, features)).features, at_once(lambda: like(sparse(cells, features)).features))
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "relu"])
+def test_functions_that_somebody_replaced_are_called(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    net, cells, features = block()
+    calls: list[int] = []
+    function = getattr(nn.functional, name)
+    monkeypatch.setattr(nn.functional, name, lambda *args, **kwargs: calls.append(1) or function(*args, **kwargs))
+    like_at_once(net, cells, features)
+    assert len(calls) >= 4  # twice in each of both nets
+
+
+def test_calls_of_modules_that_somebody_replaced_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, cells, features = block()
+    calls: list[str] = []
+    whole = nn.Module._call_impl
+
+    def timed(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        calls.append(type(self).__name__)
+        return whole(self, *args, **kwargs)
+
+    monkeypatch.setattr(nn.Module, "_call_impl", timed)
+    with torch.no_grad():
+        net(sparse(cells, features))
+    assert sorted(calls) == ["BatchNorm1d"] * 2 + ["Block"] + ["ReLU"] * 2 + ["SubMConv3d"] * 2
+
+
 def test_modules_are_traced_scripted_and_compiled() -> None:
     net, _, _ = block()
     x = torch.randn(7, CHANNELS, dtype=torch.float64)
