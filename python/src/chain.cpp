@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arguments.hpp"
+#include "chain_calls.hpp"
 #include "chain_tensors.hpp"
 #include "plans.hpp"
 #include "sites.hpp"
@@ -116,6 +117,21 @@ nb::object infer(nb::handle features, nb::handle other, Chain& chain, nb::handle
 }
 
 }   // namespace
+
+nb::object infer_once(nb::handle features, nb::handle other, Chain& chain, nb::handle maps_given,
+                      nb::handle parameters, nb::handle layouts, nb::handle running, bool rounds,
+                      bool deterministic, bool tf32) {
+  if (!types_fit(features, other, parameters, running, rounds)) return nb::none();
+  const std::vector<KernelMapView> maps = maps_in(maps_given, chain.size());
+  const Call call(features, home_of(maps));
+  const nn::ChainInput input = input_of(call, features, other, maps, {deterministic, tf32});
+  const auto learned = parameters_in(call, parameters, layouts, chain.size());
+  const auto kept = running_in(call, running, chain.size());
+  return call.give(call.run([&] {
+    nn::ChainWeights weights(chain, learned, kept);
+    return chain.infer(input, weights, call.results());
+  }));
+}
 
 void bind_chain(nb::module_& module) {
   nb::class_<Chain>(module, "Chain", "Which values the links of a chain take.")

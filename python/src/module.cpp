@@ -14,6 +14,7 @@
 
 #include "arguments.hpp"
 #include "graphs.hpp"
+#include "recorder/recorder.hpp"
 #include "row_counts.hpp"
 #include "sites.hpp"
 
@@ -163,4 +164,5 @@ NB_MODULE(_C, module) {
   bind_samples(module);
   bind_typed_edges(module);
   bind_weights(module);
+  bind_recorder(module);
 }

@@ -172,9 +172,10 @@ bool is_negated_once(nb::handle tensor) {
     PyObject* tensor = nullptr;
     PyObject* reference = nullptr;   // weak; leads nowhere once the tensor is gone
   };
-  static std::array<Known, 1024> known{};   // of a network with as many parameters all but a few
-  constexpr std::size_t kAlignment = 16;    // of objects
-  Known& entry = known[reinterpret_cast<std::uintptr_t>(tensor.ptr()) / kAlignment % known.size()];
+  constexpr int kBits = 13;   // few of a network's 1,000 tensors share a place then
+  static std::array<Known, std::size_t{1} << kBits> known{};
+  constexpr std::uint64_t kMixes = 0x9e3779b97f4a7c15;   // the golden ratio, as hashes use it
+  Known& entry = known[reinterpret_cast<std::uintptr_t>(tensor.ptr()) * kMixes >> (64 - kBits)];
   if (entry.tensor == tensor.ptr() && PyWeakref_GetObject(entry.reference) == tensor.ptr())
     return false;
   if (framework().is_negated(tensor).ptr() == Py_True) return true;

@@ -16,7 +16,7 @@ computed one by one:
 
 from __future__ import annotations
 
-from . import switch
+from . import recorder, switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .region import is_own_hook
@@ -38,6 +38,7 @@ __all__ = [
     "normalized",
     "plain",
     "read",
+    "recorder",
     "rectified",
     "source_of",
     "store",

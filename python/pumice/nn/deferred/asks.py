@@ -9,21 +9,15 @@ from typing import Any, Union
 import torch
 from torch import Tensor
 
+from ... import _C
 from .links import NORMED, Link
 from .operations import IN_PLACE, KINDS
-from .tensors import ASKS, Deferred, Observed, has_history, observed, plain, stand_in
-from .uses import NORM, OTHER, RELU, SUM, Use
+from .tensors import ASKS, Deferred, Observed, has_history, observed, plain
+from .uses import NORM, RELU, SUM, Use
 
 _learns_now = torch.is_grad_enabled
 _Parameter = torch.nn.Parameter
-
-
-def is_open(tensor: Deferred) -> bool:
-    """Whether more can be added to the link of a tensor: it is not computed, and nothing else takes its result."""
-    link = tensor.link
-    return not (
-        link.is_done or link.users or tensor.stage != link.stage or _learns_now() is not link.learns
-    )
+is_open = _C.takes_more  # whether more can be added to the link of a tensor
 
 
 def goes_back(tensor: Deferred) -> bool:
@@ -32,19 +26,10 @@ def goes_back(tensor: Deferred) -> bool:
     return _learns_now() and not tensor.link.requires_grad and has_history(tensor)
 
 
-def _went_on(link: Link, use: Use | None, in_place: Deferred | None = None) -> Tensor:
-    """The tensor that an operation returns after it was added to `link`."""
-    assert use is not None, "of an operation that is known"
-    link.use = use
-    known = use.known
-    if in_place is not None:  # the tensor that the user holds changes
-        in_place.stage, in_place.use = link.stage, use
-        if known is None or known is OTHER:
-            link.result()
-        return in_place
-    if known is None:
-        return observed(link.result(), use)
-    return link.result() if known is OTHER else stand_in(link)
+def went_on(link: Link, use: Use) -> Tensor:
+    """The tensor after an operation on a result. Of that it is not known yet, or not the same each time, what is
+    done to it."""
+    return observed(link.result(), use) if use.known is None else link.result()
 
 
 def _batch_norm(
@@ -66,16 +51,13 @@ def _batch_norm(
     if weight.shape != link.shape[1:] or (training and link.shape[0] < 2):
         return None
     # PyTorch's norm has counted the batch.
-    link.normalize((running_mean, running_var, weight, bias, training, momentum, eps, None))
-    return _went_on(link, input.use.then)
+    return _C.normalized(input, (running_mean, running_var, weight, bias, training, momentum, eps, None))
 
 
 def _relu(input: Any, inplace: bool = False) -> Tensor | None:
     if type(input) is not Deferred or input.use.known is not RELU or not is_open(input):
         return None
-    link = input.link
-    link.rectify()
-    return _went_on(link, input.use.then, input if inplace else None)
+    return _C.rectified(input, inplace)
 
 
 def _relu_in_place(input: Tensor) -> Tensor | None:
@@ -90,21 +72,19 @@ def _add(input: Any, other: Any, *, alpha: float = 1, out: Any = None) -> Tensor
 
 
 def _add_in_place(input: Any, other: Any, *, alpha: float = 1) -> Tensor | None:
-    return None if alpha != 1 else _sum(input, other, input)
+    return None if alpha != 1 else _sum(input, other, True)
 
 
-def _sum(main: Any, other: Any, in_place: Deferred | None = None) -> Tensor | None:
+def _sum(main: Any, other: Any, in_place: bool = False) -> Tensor | None:
     """The sum of the result of a norm and `other`."""
     if type(main) is not Deferred or main.use.known is not SUM or main.stage != NORMED or not is_open(main):
         return None
-    link = main.link
-    residual = residual_of(link, other)
+    residual = residual_of(main.link, other)
     if residual is None:
         return None
     if residual is not other:
         other.use.note(SUM)
-    link.add(residual)
-    return _went_on(link, main.use.then, in_place)
+    return _C.added(main, residual, in_place)
 
 
 def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:

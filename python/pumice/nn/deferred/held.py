@@ -16,7 +16,7 @@ def store(features: Any) -> tuple[Any, Use | None]:
     if kind is Deferred:
         after = features.use.note(STORE)
         if after is not None and not features.link.is_done:
-            features.use = after
+            features.ticket.use = after
             return features, None
         return plain(features), after
     if kind is Observed:

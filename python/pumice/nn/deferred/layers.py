@@ -6,43 +6,22 @@ from typing import Any, Union
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from ... import _C
 from ...ops import modes
-from ..chain import hooks_on_saved
-from . import region, switch
+from . import region
 from .asks import goes_back, is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Layout, Link, Norm
-from .running import ComputedLink
-from .tensors import Deferred, Observed, plain, stand_in
+from .tensors import Deferred, plain
 from .uses import UNSEEN, Use
 
-_every_module = torch.nn.modules.module
-# By their own names, since each layer asks for all of them.
 _compiles = torch.compiler.is_compiling
-_transforms = torch._C._are_functorch_transforms_active
-_watchers = torch._C._len_torch_dispatch_stack
-_tracing = torch._C._get_tracing_state
 
 
 def can_wait(features: Any) -> bool:
     """Whether a layer that is called with these features may compute later: no hooks watch its call, and no graph
     or transform is being made."""
-    kind = type(features)
-    if not switch.defers or (kind is not Tensor and kind is not Deferred and kind is not Observed):
-        return False
-    return not (
-        _compiles()
-        or _transforms()
-        or forward_ad._current_level >= 0
-        or _watchers() > 0
-        or _tracing() is not None
-        or _every_module._global_forward_hooks
-        or _every_module._global_forward_pre_hooks
-        or (hooks_on_saved is not None and hooks_on_saved(True) is not None)
-        or (features.is_cuda and torch._C._cuda_isCurrentStreamCapturing())
-    ) and region.is_open()
+    return not _compiles() and _C.can_wait(features)
 
 
 def source_of(features: Any) -> Union[Link, Tensor]:
@@ -79,14 +58,14 @@ def convolved(
 def normalized(held: Any, module: torch.nn.BatchNorm1d) -> Tensor | None:
     """The batch norm of what a sparse tensor holds."""
     if type(held) is not Deferred or held.stage != CONVOLVED or not is_open(held):
-        region.settle_norm(module._buffers.get("running_mean"))
+        _C.settle_norm(module._buffers.get("running_mean"))
         return None
-    norm = norm_of(module, held.link.shape[0], held.link.shape[1])
+    norm = _C.norm_of(module, *held.link.shape)
     if norm is None:
-        region.settle_norm(module._buffers.get("running_mean"))
+        _C.settle_norm(module._buffers.get("running_mean"))
         return None
     held.link.normalize(norm)
-    return stand_in(held.link)
+    return _C.stand_in(held.link)
 
 
 def rectified(held: Any, in_place: bool) -> Tensor | None:
@@ -101,9 +80,9 @@ def rectified(held: Any, in_place: bool) -> Tensor | None:
         return None
     held.link.rectify()
     if in_place:  # the tensor that the user holds changes
-        held.stage = held.link.stage
+        held.ticket.stage = held.link.stage
         return held
-    return stand_in(held.link)
+    return _C.stand_in(held.link)
 
 
 def added(left: Any, right: Any) -> Tensor | None:
@@ -113,29 +92,11 @@ def added(left: Any, right: Any) -> Tensor | None:
             residual = residual_of(main.link, other)
             if residual is not None:
                 main.link.add(residual)
-                return stand_in(main.link)
+                return _C.stand_in(main.link)
     return None
 
 
-def norm_of(module: torch.nn.BatchNorm1d, rows: int, channels: int) -> Norm | None:
-    """The arguments of PyTorch's module for features [rows, channels]; None where no chain has such a norm, and where
-    the module would raise."""
-    parameters, buffers = module._parameters, module._buffers
-    weight, bias = parameters.get("weight"), parameters.get("bias")
-    mean, variance = buffers.get("running_mean"), buffers.get("running_var")
-    training, momentum = module.training, module.momentum
-    if (
-        type(weight) is not torch.nn.Parameter
-        or type(bias) is not torch.nn.Parameter
-        or type(mean) is not Tensor
-        or type(variance) is not Tensor
-        or weight.shape[0] != channels
-        or not module.track_running_stats
-        or (training and (rows < 2 or momentum is None))
-    ):
-        return None
-    batches = buffers.get("num_batches_tracked") if training else None
-    return mean, variance, weight, bias, training, momentum or 0.0, module.eps, batches
+norm_of = _C.norm_of  # of a link, for features [rows, channels]; None where no chain has such a norm
 
 
 def wait(
@@ -144,9 +105,4 @@ def wait(
 ) -> Tensor:  # fmt: skip
     """The output [M, out] of a layer for `source` [N, in], with the norm and the ReLU of its container. It is computed
     when it is read."""
-    link = ComputedLink(source, parameter, layout, training, out_channels, map, use, plans)
-    if norm is not None:
-        link.normalize(norm)
-        if relu:
-            link.rectify()
-    return stand_in(link)
+    return _C.wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)

@@ -12,35 +12,14 @@ from torch import Tensor
 from ... import _C, ops
 from ...ops import modes
 from ..chain import Code
-from . import region
 from .as_called import as_called
-from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link, versions_of
+from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link
 from .tensors import plain
 
 _MOST_CODES = 4  # chains that begin with one layer; they differ in what tensors stand for, and may keep weights
-_FEATURES = "features that a convolution or a sum was given were"
 _lock = threading.RLock()  # each result is computed once, in any thread
 
 Value = Union[Link, Tensor]
-
-
-class ComputedLink(Link):
-    """A link that computes itself when its result is read."""
-
-    def result(self, stage: int | None = None) -> Tensor:
-        """Its result, or that of an earlier stage; computed if it is not there yet."""
-        if not self.is_done:
-            compute(self)
-        if self.error is not None:
-            raise self.error
-        if stage is None or stage == self.stage:
-            value = self.value
-        else:
-            if stage not in self.early and self.again is not None:
-                convolve_again(self)
-            value = self.early[stage]
-        assert value is not None, "no tensor stands for the result of a link inside of a chain"
-        return value
 
 
 def compute(link: Link) -> None:
@@ -48,56 +27,29 @@ def compute(link: Link) -> None:
     with _lock:
         if link.is_done:
             return
-        links: list[Link] = []
-        _collect(link, links, set())
+        links, is_one_chain = _C.needed_links(link)
         start = 0
-        for end in [len(links)] if _is_one_chain(links) else _ends(links):
+        for end in [len(links)] if is_one_chain else _ends(links):
             part = links[start:end]
             start = end
             if not part[-1].is_done:
                 _run(part)
 
 
-def _collect(link: Link, links: list[Link], known: set[Link]) -> None:
-    """Appends to `links` the links that `link` needs, then itself."""
-    known.add(link)
-    for value in link.needs():
-        if isinstance(value, Link) and not value.is_done and value not in known:
-            _collect(value, links, known)
-    links.append(link)
+def _needs(link: Link) -> list[Value]:
+    """The links and tensors that it takes, before it is computed."""
+    return [link.source] if link.residual is None else [link.source, link.residual]
 
 
-def _is_one_chain(links: list[Link]) -> bool:
-    """Whether the links are one chain, as most are: in one look at each what `_ends` finds in several."""
-    first, last = links[0], links[-1]
-    mode, map, home = first.mode, first.map, first.map.home
-    given = [id(first.source)]
-    takers = {id(link): 0 for link in links}
-    for link in links:
-        if link.norm is None or link.early or link.mode != mode:
-            return False
-        if link.map is not map:
-            map = link.map
-            if map.home != home:
-                return False
-        source = id(link.source)
-        if source in takers:
-            takers[source] += 1
-        elif source != given[0]:
-            return False
-        residual = id(link.residual)
-        if residual in takers:
-            takers[residual] += 1
-        elif link.residual is not None and residual not in given:
-            if len(given) > 1:
-                return False
-            given.append(residual)
-    for link in links:
-        held = link.held()
-        if (held & (1 << last.stage) - 1 if link is last else held) or len(link.users) != takers[id(link)]:
-            return False
-        link.early_held = 0
-    return True
+def _computes_again(link: Link) -> bool:
+    """Whether the convolution's result is the only earlier one that a tensor stands for. Hardly any code reads
+    it, and without gradients it can be computed again later."""
+    return (
+        link.early_held == 1 << CONVOLVED
+        and link.norm is not None
+        and not link.norm[4]
+        and not link.requires_grad
+    )
 
 
 def _ends(links: list[Link]) -> list[int]:
@@ -107,7 +59,7 @@ def _ends(links: list[Link]) -> list[int]:
     last_taker = [-1] * len(links)
     takers = [0] * len(links)
     for at, link in enumerate(links):
-        for value in link.needs():
+        for value in _needs(link):
             made_at = index.get(value) if isinstance(value, Link) else None
             if made_at is not None:
                 last_taker[made_at] = at
@@ -117,7 +69,7 @@ def _ends(links: list[Link]) -> list[int]:
     for at, link in enumerate(links):
         held = link.held()
         link.early_held = held & (1 << link.stage) - 1
-        if held >> link.stage or len(link.users) != takers[at]:
+        if held >> link.stage or link.takers != takers[at]:
             ends.add(at)
         if _is_alone(link):
             ends.update((at, at - 1))
@@ -147,7 +99,7 @@ def _ends(links: list[Link]) -> list[int]:
 
 def _is_alone(link: Link) -> bool:
     """Whether it cannot be a link of a chain and runs by itself."""
-    return link.norm is None or bool(link.early) or (link.early_held != 0 and not link.computes_again())
+    return link.norm is None or bool(link.early) or (link.early_held != 0 and not _computes_again(link))
 
 
 def _given(links: list[Link]) -> list[Value] | None:
@@ -179,33 +131,38 @@ def _last_in_reach(links: list[Link], start: int) -> int:
 def _run(links: list[Link]) -> None:
     """Computes a chain and keeps the result of its last link."""
     out = links[-1]
+    error: BaseException | None = None
     try:
-        with as_called(out.mode, out):
-            value = None if _is_alone(out) else _chain(links)
-            value = out.value = _one_by_one(links) if value is None else value
-            out.value_version = modes.version_of(value)
-            if links[0].early_held and not links[0].early:
-                _keep_source(links[0])
-    except BaseException as error:
-        for link in links:
-            link.error = error
+        if _C.is_as_called(out):
+            if not _C.infer_chain(links):
+                _compute_all(links)
+        else:
+            with as_called(out.mode, out):
+                _compute_all(links)
+    except BaseException as raised:
+        error = raised
         raise
     finally:
-        for link in links:
-            link.is_done = True
-            region.is_computed(link)
-            link.source = link.residual = None  # so that they are freed
+        _C.finish_links(links, error)
+
+
+def _compute_all(links: list[Link]) -> None:
+    out = links[-1]
+    value = None if _is_alone(out) else _chain(links)
+    value = out.value = _one_by_one(links) if value is None else value
+    out.value_version = modes.version_of(value)
+    if links[0].early_held and not links[0].early:
+        _keep_source(links[0])
 
 
 def _keep_source(link: Link) -> None:
     """Keeps the input of the convolution for as long as a tensor stands for its result."""
     again = Again(_tensor(link.source))
     link.again = weakref.ref(again)
-    region.may_be_asked_for(link)
-    for reference in link.seen:
-        tensor = reference()
-        if tensor is not None and tensor.stage == CONVOLVED:
-            tensor.again = again
+    _C.may_be_asked_again(link)
+    for ticket in link.tickets():
+        if ticket.stage == CONVOLVED:
+            ticket.again = again
 
 
 def convolve_again(link: Link) -> None:
@@ -214,96 +171,60 @@ def convolve_again(link: Link) -> None:
         again = None if link.again is None else link.again()
         if again is None or CONVOLVED in link.early:
             return
-        _check_weight(link)
+        if link.changed() == "weight":
+            refuse_change("weight")
         if again.version != modes.version_of(again.source):
-            raise _changed(_FEATURES)
+            refuse_change("features")
         with as_called(link.mode, link):
-            weight, packed = link.operands()
+            weight, packed = link.layout.operands(link.parameter, link.training)
             link.early[CONVOLVED] = ops.convolution(
                 again.source, weight, link.map, None, 1, packed, None, link.plans
             )
         link.again = None
-        for reference in link.seen:
-            tensor = reference()
-            if tensor is not None:
-                tensor.again = None  # the input is not needed any more
+        for ticket in link.tickets():
+            ticket.again = None  # the input is not needed any more
 
 
 def _chain(links: list[Link]) -> Tensor | None:
     """None where the layers have to run one by one."""
-    # Values are numbered as `Code` numbers them; what is added and was not made here is the second input.
-    first_given, second_given = links[0].source, None
-    number: dict[int, int] = {id(first_given): 0}
-    training = links[0].norm[4]
-    rows = []
-    parameters: list[Tensor] = []
-    running: list[Tensor | None] = []
-    maps: list[_C.Map] = []
-    names: list[int] = []
-    plans: list[_C.Plans | None] = []
-    for at, link in enumerate(links):
-        mean, variance, weight, bias, trains, momentum, eps, batches = link.norm
-        if trains is not training:
-            return None
-        _check_unchanged(link)
-        added = -1
-        if link.residual is not None:
-            added = number.setdefault(id(link.residual), 1)
-            if added == 1:
-                second_given = link.residual
-        rows.append((number[id(link.source)], added, link.relu, eps, momentum))
-        number[id(link)] = 2 + at
-        parameters += (link.parameter, weight, bias)
-        running += (mean, variance, batches)
-        maps.append(link.map)
-        names.append(id(link.layout.habit))
-        plans.append(link.plans)
+    made = _C.chain_of(links)
+    if made is None:
+        return None
+    name, rows, plans, first, second, training, of_layers, running, maps, layouts = made
     codes = links[0].layout.habit.codes
-    name = (*rows, *names, *plans)
     code = codes.get(name)
     if code is None:
         while len(codes) >= _MOST_CODES:
             del codes[next(iter(codes))]
-        code = codes[name] = Code(rows, tuple(plans))
-    first = _tensor(first_given)
-    second = None if second_given is None else _tensor(second_given)
-    statistics = tuple(running)
-    start = code.begin(first, second, tuple(parameters), statistics, training)
+        code = codes[name] = Code(list(rows), plans)
+    start = code.begin(first, second, of_layers, running, training)
     if start is None:
         return None
-    kept: list[Any] = []
-    layouts: list[_C.WeightLayout | None] = []
-    for at, link in enumerate(links):
-        layer, packed = link.layout, None
-        if link.may_change():
-            layout = layer.as_lies(link.parameter)
-            if layout is None:
-                parameters[3 * at] = layer.turn(link.parameter).contiguous()
-        else:
-            layout = None
-            parameters[3 * at], packed = link.operands()
-        layouts.append(layout)
-        kept.append(packed)
-    return code.run(start, tuple(maps), tuple(parameters), statistics, kept, tuple(layouts))
+    kept: list[Any] = [None] * len(links)
+    if None in layouts:  # of frozen layers, and of those whose axes are not all that differs
+        parameters = list(of_layers)
+        for at, link in enumerate(links):
+            if layouts[at] is not None:
+                continue
+            if link.layout.of(link.training) is None:
+                parameters[3 * at] = link.layout.turn(link.parameter).contiguous()
+            else:
+                parameters[3 * at], kept[at] = link.layout.operands(link.parameter, link.training)
+        of_layers = tuple(parameters)
+    return code.run(start, maps, of_layers, running, kept, layouts)
 
 
-def _check_unchanged(link: Link) -> None:
-    _check_weight(link)
-    for value, version in ((link.source, link.source_version), (link.residual, link.residual_version)):
-        if type(value) is Tensor and version != modes.version_of(value):
-            raise _changed(_FEATURES)
-    if link.norm is not None and link.versions != versions_of(link.norm):
-        raise _changed("parameters of a batch norm were")
+_CHANGED = {
+    "weight": "the weight of a convolution was",
+    "norm": "parameters of a batch norm were",
+    "features": "features that a convolution or a sum was given were",
+}
 
 
-def _check_weight(link: Link) -> None:
-    if link.version != modes.version_of(link.parameter):
-        raise _changed("the weight of a convolution was")
-
-
-def _changed(what: str) -> _C.UserError:
-    return _C.UserError(
-        f"{what} changed between its call and the first use of its output: read its features before the "
+def refuse_change(what: str) -> None:
+    """Raises the error for what `Link.changed` says."""
+    raise _C.UserError(
+        f"{_CHANGED[what]} changed between its call and the first use of its output: read its features before the "
         "change, or call pumice.compat.defer_layers(False)"
     )
 
@@ -311,8 +232,10 @@ def _changed(what: str) -> _C.UserError:
 def _one_by_one(links: list[Link]) -> Tensor:
     made: dict[Link, Tensor] = {}
     for link in links:
-        _check_unchanged(link)
-        weight, packed = link.operands()
+        what = link.changed()
+        if what is not None:
+            refuse_change(what)
+        weight, packed = link.layout.operands(link.parameter, link.training)
         x = ops.convolution(
             _tensor(link.source, made), weight, link.map, None, 1, packed, None, link.plans
         )
@@ -348,5 +271,5 @@ def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written
         return made[value]
     result = plain(value.result())
     if modes.version_of(result) != value.value_version:
-        raise _changed(_FEATURES)
+        refuse_change("features")
     return result

@@ -3,7 +3,6 @@ first passes, and `Deferred` has not been computed yet."""
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from ... import _C
 from ...ops import modes
-from .links import Again, Link
+from .links import Link, Ticket
 from .operations import KINDS, LOOKS, changes_in_place, norm_given
 from .uses import NORM, OTHER, Use
 
@@ -46,31 +45,17 @@ class Deferred(Tensor):
     """Stands for the result of a link, or of an earlier `stage` of it, which may not have been computed yet. An
     operation on it is added to the link if that is possible; any other one computes it."""
 
+    __slots__ = ("ticket",)
+
+    # The extension gives the class these properties, and its __torch_function__.
+    ticket: Ticket
     link: Link
     stage: int
     use: Use
-    again: Again | None  # keeps the input alive if the result has to be computed again
-
-    # In Python, which takes a tenth of the time of asking the tensor.
-    @property
-    def device(self) -> torch.device:  # type: ignore[override]
-        """The device of the result."""
-        return self.link.device
-
-    @property
-    def is_cuda(self) -> bool:  # type: ignore[override]
-        """Whether the device is a GPU."""
-        return self.link.is_cuda
-
-    @property
-    def shape(self) -> torch.Size:  # type: ignore[override]
-        """[N, C]"""
-        return self.link.shape
-
-    @property
-    def dtype(self) -> torch.dtype:  # type: ignore[override]
-        """The type of the result."""
-        return self.link.dtype
+    shape: torch.Size
+    dtype: torch.dtype
+    device: torch.device
+    is_cuda: bool
 
     def dim(self) -> int:
         """2"""
@@ -82,20 +67,6 @@ class Deferred(Tensor):
     def get_device(self) -> int:
         """The number of the GPU, -1 on the CPU."""
         return self.link.get_device()
-
-    @classmethod
-    def __torch_function__(
-        cls, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        ask = ASKS.get(function)
-        if ask is not None:
-            made = ask(*args, **kwargs) if kwargs else ask(*args)
-            if made is not None:
-                return made
-        elif function in LOOKS:
-            with _untouched():
-                return function(*args, **(kwargs or {}))
-        return _done(function, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(
@@ -123,18 +94,21 @@ class Deferred(Tensor):
         return repr(plain(self))
 
 
-_make: Callable[..., Deferred] = Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
-_reference_to = weakref.ref
+_C.equip_deferred(Deferred)
 
 
-def stand_in(link: Link) -> Deferred:
-    """A tensor that stands for the result of a link, as far as that has been asked for."""
-    made = _make(Deferred, link.shape, dtype=link.dtype, device=link.device, requires_grad=link.requires_grad)
-    made.link = link
-    made.stage = link.stage
-    made.use = link.use
-    link.seen.append(_reference_to(made))
-    return made
+def asked(function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    """What a function of PyTorch returns that was called with a deferred tensor, and that the extension did not add
+    to a link."""
+    ask = ASKS.get(function)
+    if ask is not None:
+        made = ask(*args, **kwargs) if kwargs else ask(*args)
+        if made is not None:
+            return made
+    elif function in LOOKS:
+        with _untouched():
+            return function(*args, **(kwargs or {}))
+    return _done(function, args, kwargs or {})
 
 
 _OWN = {Tensor, torch.nn.Parameter, Observed, Deferred}
@@ -153,7 +127,7 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
             then = value.use.note(kind)
             if after is None or value.use.kind is NORM:  # a sum belongs to the norm before it
                 after = then
-            if type(value) is Deferred and value.link.users and changes_in_place(function, kwargs):
+            if type(value) is Deferred and value.link.takers and changes_in_place(function, kwargs):
                 value.link.before_a_change()
     result = _called(function, args, kwargs, {type(value) for value in tensors})
     if after is None:

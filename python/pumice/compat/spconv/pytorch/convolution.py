@@ -20,7 +20,7 @@ from ..core import ConvAlgo
 from ..cumm.tensorview import gemm
 from .activate import activate
 from .core import SparseConvTensor, check_same_sites, expand_nd
-from .find import find, is_pointwise, shared
+from .find import Found, find, is_pointwise, shared
 from .layouts import to_krsc
 from .timing import Stopwatch
 from .windowed import Numbers, WindowedModule
@@ -173,6 +173,9 @@ class SparseConvolution(WindowedModule):
     ) -> SparseConvTensor | None:
         """This, a batch norm and a ReLU, for a container in which they follow each other; None where it has to
         call them."""
+        output = _C.waiting_convolution(self, input, norm, relu)
+        if output is not None:
+            return output
         if (
             type(self).forward is not SparseConvolution.forward
             or is_watched(self)
@@ -305,3 +308,24 @@ class SparseConvolution(WindowedModule):
             text += ", bias=False"
         text += f", algo={self.algo}"
         return text if self.act_type is gemm.Activation.None_ else text + f", act={self.act_type}"
+
+
+def _look_up(layer: SparseConvolution, x: SparseConvTensor) -> tuple[Any, Found | None] | None:
+    """(the map that a layer works through, what makes its output where that is more than other features); None where it
+    has to compute now."""
+    if not layer.conv1x1:
+        found = find(layer, x)
+        return found.map, found
+    coords = x._known_coords()
+    if layer.inverse or coords is None:  # as a matrix product it takes rows that are no sites, too
+        return None
+    window = layer.window if layer.subm else layer._pointwise_window()
+    return ops.submanifold_map(coords, window), None
+
+
+_C.equip_convolution(SparseConvolution)
+_C.connect_recorder({
+    "convolution_forward": SparseConvolution.forward,
+    "no_activation": _NO_ACTIVATION,
+    "look_up": _look_up,
+})  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Union
 
 import numpy as np
@@ -61,6 +61,7 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
         "the features; or give it x.features [N, C], and x.replace_feature(…) puts a result of N rows back on the sites"
     )
     _layers: dict[str, str] = {}
+    _ahead: Any = None  # of the layer that made these sites, or was the first one called on them (ahead.py)
     _functions = "give it x.features [N, C]; x.replace_feature(…) puts a result of N rows back on the sites"
 
     def __init__(
@@ -157,42 +158,17 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
 
     # Features.
 
-    @property
-    def features(self) -> Tensor:
-        features, use = self._features, self._use
-        if use is None and type(features) is Tensor:
-            return features
-        self._features = given = deferred.read(features, use)
-        return given
+    # The extension gives the class these (python/src/recorder/sparse_conv_tensor.cpp), since every layer asks for
+    # them: `features` [N, C], which cannot be set; `replace_feature(feature)`, other features for the same rows; and
+    # `_holding(features)`, the same without looking at what is given.
+
+    features: Tensor
+    replace_feature: Callable[[Tensor], SparseConvTensor]
+    _holding: Callable[[Tensor], SparseConvTensor]
 
     def computed(self) -> Tensor:
         """`features` as layers take them: an ordinary tensor, whatever becomes of it."""
         return deferred.take(self._features, self._use)
-
-    @features.setter
-    def features(self, value: Tensor) -> None:
-        raise ValueError(
-            "features cannot be set: x = x.replace_feature(features) makes another tensor"
-        )
-
-    def replace_feature(self, feature: Tensor) -> SparseConvTensor:
-        """Other features, for the same rows."""
-        kind = type(feature)
-        if kind is Tensor:
-            return self._holding(feature)
-        if kind is not deferred.Deferred:
-            check_rows("replace_feature: features", feature)
-        held, use = deferred.store(feature)
-        result = self._holding(held)
-        result._use = use
-        return result
-
-    def _holding(self, features: Tensor) -> SparseConvTensor:
-        result = SparseConvTensor.__new__(SparseConvTensor)
-        members = result.__dict__ = self.__dict__.copy()
-        members["_features"], members["_use"] = features, None
-        members["spatial_shape"] = self.spatial_shape.copy()
-        return result
 
     def shadow_copy(self) -> SparseConvTensor:
         """Another tensor with all the same members."""
@@ -257,7 +233,8 @@ class SparseConvTensor(NoTensor, metaclass=_Recorded):
     def __getstate__(self) -> dict[str, Any]:
         """Maps stay behind: they are found again."""
         return {
-            **self.__dict__, "_features": self.computed(), "_use": None, "indice_dict": {}, "_known": None
+            **self.__dict__, "_features": self.computed(), "_use": None, "indice_dict": {}, "_known": None,
+            "_ahead": None,
         }  # fmt: skip
 
     def __repr__(self) -> str:
@@ -281,3 +258,20 @@ def check_same_sites(what: str, tensors: Sequence[SparseConvTensor]) -> None:
                 f"{what}: tensors of {first.indices.shape[0]} and {other.indices.shape[0]} rows are "
                 "on different sites; functional.sparse_add adds such"
             )
+
+
+def _replace_feature(x: SparseConvTensor, feature: Tensor) -> SparseConvTensor:
+    """`replace_feature` of what is no ordinary tensor."""
+    check_rows("replace_feature: features", feature)
+    held, use = deferred.store(feature)
+    result = x._holding(held)
+    result._use = use
+    return result
+
+
+_C.equip_sparse_conv_tensor(SparseConvTensor)
+_C.connect_recorder({
+    "SparseConvTensor": SparseConvTensor,
+    "replace_feature": _replace_feature,
+    "constants": vars(constants),
+})  # fmt: skip

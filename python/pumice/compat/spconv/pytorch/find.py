@@ -12,6 +12,7 @@ from ....coords import Coordinates
 from ....ops.modes import version_of
 from ...foreign import PeerAssertionError
 from .. import constants
+from .ahead import Ahead, ahead_of, axis_out_of_reach, begin, span
 from .core import SparseConvTensor
 from .indice_data import IndiceData
 from .windowed import WindowedModule
@@ -26,6 +27,8 @@ class Found(NamedTuple):
     spatial_shape: list[int]
     indice_dict: dict[str, IndiceData]
 
+    ahead: Ahead | None = None  # of these sites, where they are others than those of the input
+
     def output(self, x: SparseConvTensor, features: Tensor) -> SparseConvTensor:
         """`features` [M, C] on the sites that the map leads to, all else as in `x`."""
         if self.indices is x.indices and x._known is not None and x._known[-1] is self.coords:
@@ -33,6 +36,8 @@ class Found(NamedTuple):
         else:
             result = x._on(features, self.indices, self.coords, self.spatial_shape)
         result.indice_dict = self.indice_dict
+        if self.ahead is not None:
+            result._ahead = self.ahead
         return result
 
 
@@ -44,10 +49,12 @@ def find(layer: WindowedModule, x: SparseConvTensor) -> Found:
     if kept is not None:
         return _reused(layer, x, kept)
     data = _build(layer, x)
+    data.ahead = x._ahead
     indice_dict = x.indice_dict
     if layer.indice_key is not None:
         indice_dict = {**indice_dict, layer.indice_key: data}
-    return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict)
+    ahead = None if layer.subm else ahead_of(layer)
+    return Found(data.map, data.out_indices, data.out_coords, data.out_spatial_shape, indice_dict, ahead)
 
 
 def shared(layer: WindowedModule, x: SparseConvTensor) -> IndiceData | None:
@@ -73,6 +80,9 @@ def shared(layer: WindowedModule, x: SparseConvTensor) -> IndiceData | None:
 
 def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
     window, coords = layer.window, x.coords
+    if not (layer.subm or layer.transposed):
+        _check_reach(layer, x)
+    begin(layer, x, coords)
     if layer.subm:
         map = ops.submanifold_map(coords, window)
         out_coords, out_indices, out_shape = coords, x.indices, list(x.spatial_shape)
@@ -80,7 +90,6 @@ def _build(layer: WindowedModule, x: SparseConvTensor) -> IndiceData:
         if layer.transposed:
             map, out_coords = ops.generative_map(coords, window)
         else:
-            _check_reach(layer, x)
             map, out_coords = ops.strided_map(coords, window, False)
         # A copy, since its owner may change it in place.
         out_indices = out_coords.indices.clone()
@@ -145,7 +154,8 @@ def _inverse(layer: WindowedModule, x: SparseConvTensor) -> Found:
             f"this input has {x.indices.shape[0]} others in {list(x.spatial_shape)}: undo it on the "
             "sites that it made"
         )
-    return Found(kept.backwards(), kept.in_indices(), kept.coords, kept.spatial_shape, x.indice_dict)
+    indices = kept.in_indices()
+    return Found(kept.backwards(), indices, kept.coords, kept.spatial_shape, x.indice_dict, kept.ahead)
 
 
 def _about(layer: WindowedModule) -> str:
@@ -154,14 +164,13 @@ def _about(layer: WindowedModule) -> str:
 
 def _check_reach(layer: WindowedModule, x: SparseConvTensor) -> None:
     """A window wider than the padded grid has no output."""
-    for axis, extent in enumerate(x.spatial_shape):
-        reach = layer.dilation[axis] * (layer.kernel_size[axis] - 1) + 1
-        if extent + 2 * layer.padding[axis] < reach:
-            raise _C.UserError(
-                f"{layer.describe()}: axis {axis} has {extent} cells and padding "
-                f"{layer.padding[axis]}, and the window spans {reach}: enlarge spatial_shape or "
-                "padding"
-            )
+    axis = axis_out_of_reach(layer, x.spatial_shape)
+    if axis is not None:
+        raise _C.UserError(
+            f"{layer.describe()}: axis {axis} has {x.spatial_shape[axis]} cells and padding "
+            f"{layer.padding[axis]}, and the window spans {span(layer, axis)}: enlarge spatial_shape or "
+            "padding"
+        )
 
 
 def is_pointwise(layer: WindowedModule) -> bool:

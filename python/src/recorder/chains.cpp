@@ -1,0 +1,253 @@
+// What a chain of links is made of and runs on, and its call in evaluation.
+#include <optional>
+#include <vector>
+
+#include "../chain_calls.hpp"
+#include "parts.hpp"
+#include "ticket.hpp"
+
+namespace pumice::python::recorder {
+namespace {
+
+class Filled {
+ public:
+  explicit Filled(Py_ssize_t size) : tuple_(made(PyTuple_New(size))) {}
+  void add(PyObject* object) { PyTuple_SetItem(tuple_.ptr(), next_++, given(object)); }
+  void add(const nb::object& object) { add(object.ptr()); }
+  PyObject* ptr() const { return tuple_.ptr(); }
+
+ private:
+  nb::object tuple_;
+  Py_ssize_t next_ = 0;
+};
+
+/// Raises the error for what was changed.
+void refuse(const char* what) {
+  static PyObject* const name = word("refuse_change");
+  call(item(parts().running, name), {made(PyUnicode_FromString(what)).ptr()});
+}
+
+/// The layout of a weight that kernels take as it lies; None where Python has to bring it to them,
+/// and for a frozen layer in evaluation.
+nb::object layout_of(const Link& link) {
+  const Words& names = words();
+  if (!link.training && made(PyObject_GetAttr(link.layout, names.frozen)).ptr() == Py_True)
+    return nb::none();
+  const nb::object known = made(PyObject_GetAttr(link.layout, names.lies));
+  if (PyTuple_Check(known.ptr()) && PyTuple_Size(known.ptr()) == 2) {
+    const nb::object shape = made(PyObject_GetAttr(link.parameter, names.shape));
+    if (is_equal(PyTuple_GetItem(known.ptr(), 0), shape.ptr()))
+      return nb::borrow(PyTuple_GetItem(known.ptr(), 1));
+  }
+  static PyObject* const as_lies = word("as_lies");
+  PyObject* const arguments[] = {link.layout, link.parameter};
+  return made(nb::detail::vectorcall_method(as_lies, arguments, 2, nullptr));
+}
+
+/// The values of a link or a tensor that a chain takes; the link has to have been computed.
+nb::object values_of(PyObject* value) {
+  if (value == nullptr) return nb::none();
+  if (!is_link(value)) return nb::borrow(value);
+  Link& link = link_in(value);
+  nb::object values = result(link);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(values.ptr())) != parts().Tensor)
+    values = call(parts().plain, {values.ptr()});
+  if (version_of(values.ptr()) != link.value_version) refuse("features");
+  return values;
+}
+
+/// What a chain of links is made of and runs on.
+struct Made {
+  explicit Made(Py_ssize_t count)
+      : name(3 * count),
+        rows(count),
+        plans(count),
+        parameters(3 * count),
+        running(3 * count),
+        maps(count),
+        layouts(count) {}
+
+  Filled name, rows, plans;
+  nb::object first = nb::none();   // values
+  nb::object second = nb::none();
+  bool training = false;
+  Filled parameters, running, maps, layouts;
+  bool has_layouts = true;   // of all weights
+};
+
+std::vector<Link*> links_in(PyObject* list) {
+  std::vector<Link*> links;
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i)
+    links.push_back(&link_in(PyList_GetItem(list, i)));
+  return links;
+}
+
+/// Nothing where norms are in training and others are not.
+std::optional<Made> made_of(const std::vector<Link*>& links) {
+  Made all(static_cast<Py_ssize_t>(links.size()));
+  all.training = trains(*links.front());
+  PyObject* const first = links.front()->source;
+  PyObject* second = nullptr;
+  for (const Link* link : links) {
+    if (trains(*link) != all.training) return std::nullopt;
+    if (const char* what = changed(*link)) refuse(what);
+    // Values are numbered as `Code` numbers them; what is added and was not made here is the
+    // second.
+    const auto number = [&](PyObject* value) -> long {
+      if (value == first) return 0;
+      for (std::size_t i = 0; i < links.size() && links[i] != link; ++i) {
+        if (object_of(links[i]) == value) return static_cast<long>(2 + i);
+      }
+      return 1;
+    };
+    long added = -1;
+    if (link->residual != nullptr) {
+      added = number(link->residual);
+      if (added == 1) second = link->residual;
+    }
+    const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
+    const nb::object row =
+        made(Py_BuildValue("llOOO", number(link->source), added, link->relu ? Py_True : Py_False,
+                           part(kEpsilon), part(kMomentum)));
+    all.rows.add(row);
+    all.parameters.add(link->parameter);
+    all.parameters.add(part(kScale));
+    all.parameters.add(part(kShift));
+    all.running.add(part(kMean));
+    all.running.add(part(kVariance));
+    all.running.add(part(kBatches));
+    all.maps.add(link->map);
+    const nb::object layout = layout_of(*link);
+    all.has_layouts = all.has_layouts && !layout.is_none();
+    all.layouts.add(layout);
+    all.plans.add(link->plans);
+    all.name.add(row);
+    all.name.add(made(PyLong_FromVoidPtr(link->layout)));
+    all.name.add(link->plans);
+  }
+  all.first = values_of(first);
+  all.second = values_of(second);
+  return all;
+}
+
+/// chain_of(links) -> what a chain of them is made of and runs on; None where norms are in training
+/// and others are not.
+PyObject* chain_of(PyObject*, PyObject* list) {
+  return guarded([&]() -> PyObject* {
+    const std::optional<Made> all = made_of(links_in(list));
+    if (!all) return given(Py_None);
+    return made(PyTuple_Pack(10, all->name.ptr(), all->rows.ptr(), all->plans.ptr(),
+                             all->first.ptr(), all->second.ptr(),
+                             all->training ? Py_True : Py_False, all->parameters.ptr(),
+                             all->running.ptr(), all->maps.ptr(), all->layouts.ptr()))
+        .release()
+        .ptr();
+  });
+}
+
+bool wants_gradient(const Made& all) {
+  if (!learns_now()) return false;
+  const auto wants = [](PyObject* tensor) { return tensor != Py_None && requires_grad(tensor); };
+  if (wants(all.first.ptr()) || wants(all.second.ptr())) return true;
+  for (PyObject* tuple : {all.parameters.ptr(), all.running.ptr()}) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
+      if (wants(PyTuple_GetItem(tuple, i))) return true;
+    }
+  }
+  return false;
+}
+
+nb::object in_type(const nb::object& tensor, PyObject* dtype) {
+  static PyObject* const to = word("to");
+  if (dtype == nullptr || tensor.is_none()) return tensor;
+  PyObject* const arguments[] = {tensor.ptr(), dtype};
+  return made(nb::detail::vectorcall_method(to, arguments, 2, nullptr));
+}
+
+/// Computes links that are one chain, called under the switches of now, in evaluation, with weights
+/// that are not frozen, of which there is a `Code`, as most are; false where Python has to look
+/// closer. The value is the last link's.
+bool infer_chain(nb::handle list) {
+  const std::vector<Link*> links = links_in(list.ptr());
+  Link& last = *links.back();
+  if (last.norm == nullptr || trains(last) || links.front()->early_held != 0 ||
+      last.early_held != 0 || (last.early != nullptr && PyDict_Size(last.early) > 0))
+    return false;
+  const Words& word = words();
+  const nb::object habit = made(PyObject_GetAttr(links.front()->layout, word.habit));
+  const std::optional<Made> all = made_of(links);
+  if (!all || all->training || !all->has_layouts || Py_TYPE(habit.ptr()) != Habit::type)
+    return false;
+  PyObject* const code =
+      PyDict_GetItemWithError(reinterpret_cast<Habit*>(habit.ptr())->codes, all->name.ptr());
+  if (code == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  if (code == nullptr || wants_gradient(*all)) return false;
+  static PyObject* const chain = recorder::word("c");
+  const nb::object compiled = made(PyObject_GetAttr(code, chain));
+  PyObject* const dtype = last.switches.autocast;
+  const nb::object features = in_type(all->first, dtype);
+  const nb::object numerics = call(parts().numerics, {features.ptr()});
+  const auto numeric = [&](Py_ssize_t at) {
+    return PyTuple_GetItem(numerics.ptr(), at) == Py_True;
+  };
+  const nb::object value =
+      infer_once(features, in_type(all->second, dtype), nb::cast<nn::Chain&>(compiled),
+                 all->maps.ptr(), all->parameters.ptr(), all->layouts.ptr(), all->running.ptr(),
+                 dtype != nullptr, numeric(0), numeric(1));
+  if (value.is_none()) return false;
+  put(last.value, value.ptr());
+  last.value_version = version_of(value.ptr());
+  return true;
+}
+
+/// is_as_called(link)
+PyObject* is_as_called(PyObject*, PyObject* object) {
+  return guarded([&] {
+    static PyObject* const yes = given(Py_True);
+    const Link& link = link_in(object);
+    PyObject* const hooks = parts().hooks_on_saved;
+    const bool is_hooked = hooks != Py_None && call(hooks, {yes}).ptr() != Py_None;
+    return given(!is_hooked && mode_now(link.is_cuda, link.device, link.dtype) == link.switches
+                     ? Py_True
+                     : Py_False);
+  });
+}
+
+/// finish_links(links, error)
+PyObject* finish_links(PyObject*, PyObject* args) {
+  return guarded([&] {
+    PyObject *list, *error;
+    if (PyArg_ParseTuple(args, "OO", &list, &error) == 0) throw nb::python_error();
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      Link& link = link_in(PyList_GetItem(list, i));
+      if (error != Py_None) put(link.error, error);
+      finish(link);
+    }
+    return given(Py_None);
+  });
+}
+
+}   // namespace
+
+void bind_chains(nb::module_& module) {
+  static PyMethodDef functions[] = {
+      {"chain_of", &chain_of, METH_O,
+       "chain_of(links, /)\n--\n\n(name, rows, plans, first, second, training, parameters, "
+       "running, maps, "
+       "layouts) of a chain of these, whose inputs were computed; None where only some of the "
+       "norms are "
+       "in training."},
+      {"is_as_called", &is_as_called, METH_O,
+       "Whether PyTorch's switches are those under which a link was called, and nothing watches "
+       "tensors "
+       "that are saved."},
+      {"finish_links", &finish_links, METH_VARARGS,
+       "finish_links(links, error, /)\n--\n\nSays that links are done, and frees what they took."},
+      {}};
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  module.def(
+      "infer_chain", &infer_chain, nb::arg("links"),
+      "Computes a chain in evaluation without gradients; False where Python has to look closer.");
+}
+
+}   // namespace pumice::python::recorder

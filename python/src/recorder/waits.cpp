@@ -1,0 +1,59 @@
+// What every interface asks: whether a layer may wait, and its output that does.
+#include "parts.hpp"
+#include "region.hpp"
+#include "ticket.hpp"
+
+namespace pumice::python::recorder {
+namespace {
+
+/// can_wait(features)
+PyObject* can_wait(PyObject*, PyObject* features) {
+  return guarded([&] {
+    const Parts& all = parts();
+    auto* const kind = reinterpret_cast<PyObject*>(Py_TYPE(features));
+    if (item(all.defers, words().defers) != Py_True ||
+        (kind != all.Tensor && kind != all.Deferred && kind != all.Observed))
+      return given(Py_False);
+    const bool is_cuda = made(PyObject_GetAttr(features, words().is_cuda)).ptr() == Py_True;
+    return given(is_unwatched(is_cuda) && is_open() ? Py_True : Py_False);
+  });
+}
+
+/// wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)
+PyObject* wait(PyObject*, PyObject* args) {
+  return guarded([&] {
+    PyObject *source, *parameter, *layout, *out_channels, *map, *use, *norm, *plans;
+    int training = 0;
+    int relu = 0;
+    if (PyArg_ParseTuple(args, "OOOpOOO!OpO", &source, &parameter, &layout, &training,
+                         &out_channels, &map, Use::type, &use, &norm, &relu, &plans) == 0)
+      throw nb::python_error();
+    const nb::object link = make_link(source, parameter, layout, training != 0, out_channels, map,
+                                      reinterpret_cast<Use*>(use), plans);
+    if (norm != Py_None) {
+      normalize(link_in(link.ptr()), norm);
+      if (relu != 0) rectify(link_in(link.ptr()));
+    }
+    return stand_in(link_in(link.ptr())).release().ptr();
+  });
+}
+
+}   // namespace
+
+void bind_waits(nb::module_& module) {
+  static PyMethodDef functions[] = {
+      {"can_wait", &can_wait, METH_O,
+       "Whether a layer that is called with these features may compute later: no hooks watch its "
+       "call, and "
+       "no graph or transform is being made."},
+      {"wait", &wait, METH_VARARGS,
+       "wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans, "
+       "/)\n--\n\nThe "
+       "output [M, out] of a layer for `source` [N, in], with the norm (or None) and the ReLU of "
+       "its "
+       "container. It is computed when it is read."},
+      {}};
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+}
+
+}   // namespace pumice::python::recorder
