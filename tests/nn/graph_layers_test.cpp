@@ -53,6 +53,26 @@ std::vector<RelationalConvolutionSpec> block_specs() {
   return specs;
 }
 
+std::vector<SageConvolutionSpec> sage_specs() {
+  std::vector<SageConvolutionSpec> specs;
+  for (const std::int64_t out : {kOut, kIn, kIn + 3}) {
+    for (const EntryReduction reduction :
+         {EntryReduction::mean, EntryReduction::max, EntryReduction::sum}) {
+      for (const bool root : {false, true}) {
+        for (const bool bias : {false, true}) {
+          specs.push_back({.in_channels = kIn,
+                           .out_channels = out,
+                           .reduction = reduction,
+                           .root_weight = root,
+                           .project = !root && !bias,
+                           .bias = bias});
+        }
+      }
+    }
+  }
+  return specs;
+}
+
 TEST(GraphLayers, GraphConvolutionIsItsDenseDefinition) {
   for (const GraphCase& one : graph_cases()) {
     for (const bool weighted : {false, true}) {
@@ -81,26 +101,15 @@ TEST(GraphLayers, GraphConvolutionIsItsDenseDefinition) {
 
 TEST(GraphLayers, SageConvolutionIsItsDefinition) {
   for (const GraphCase& one : graph_cases()) {
-    for (const std::int64_t out : {kOut, kIn + 3}) {
-      for (const EntryReduction reduction :
-           {EntryReduction::mean, EntryReduction::max, EntryReduction::sum}) {
-        for (const bool more : {false, true}) {
-          const SageConvolutionSpec spec{.in_channels = kIn,
-                                         .out_channels = out,
-                                         .reduction = reduction,
-                                         .root_weight = !more,
-                                         .project = more,
-                                         .bias = !more};
-          SageConvolution layer(spec);
-          const Weights weights = draw(layer, DType::f64);
-          const Tensor x = random_tensor({one.nodes(), kIn}, DType::f64, 3);
-          Context context;
-          EXPECT_LT(worst_difference(layer.forward({x}, plain_graph(one), context).features,
-                                     sage_reference(one, spec, Matrix(x), weights)),
-                    kTolerance)
-              << one.edges.name;
-        }
-      }
+    for (const SageConvolutionSpec& spec : sage_specs()) {
+      SageConvolution layer(spec);
+      const Weights weights = draw(layer, DType::f64);
+      const Tensor x = random_tensor({one.nodes(), kIn}, DType::f64, 3);
+      Context context;
+      EXPECT_LT(worst_difference(layer.forward({x}, plain_graph(one), context).features,
+                                 sage_reference(one, spec, Matrix(x), weights)),
+                kTolerance)
+          << one.edges.name;
     }
   }
 }
@@ -186,11 +195,8 @@ TEST(GraphLayers, GradientsAreCentralDifferences) {
     expect_gradients([&](const GraphTensor& in,
                          Context& context) { return gcn.forward(in, normalized, context); },
                      gcn, x.clone());
-    for (const EntryReduction reduction : {EntryReduction::mean, EntryReduction::max}) {
-      SageConvolution sage({.in_channels = kIn,
-                            .out_channels = kOut,
-                            .reduction = reduction,
-                            .project = reduction == EntryReduction::max});
+    for (const SageConvolutionSpec& spec : sage_specs()) {
+      SageConvolution sage(spec);
       draw(sage, DType::f64);
       expect_gradients(
           [&](const GraphTensor& in, Context& context) { return sage.forward(in, graph, context); },
