@@ -32,17 +32,16 @@ GraphTensor picked(const GraphTensor& x, const Tensor& rows, const Context& cont
 /// of a sum or mean a `bias` [C] is added; null: none.
 GraphTensor reduced(const std::shared_ptr<Graph>& graph, const Tensor& values, const GraphTensor& x,
                     EntryReduction reduction, const ParameterPtr& bias, const Context& context);
-/// The rows of `own` [rows, C], and a sum or mean without values added to them where they lie: a
-/// step that has just made them, and nothing else, may hold them.
+/// A sum or mean without values, added to the rows of `own` [rows, C] where they lie: they are
+/// written over, so nothing may have kept them but the step that made them.
 GraphTensor added_to(const GraphTensor& own, const std::shared_ptr<Graph>& graph,
                      const GraphTensor& x, EntryReduction reduction, const Context& context);
-/// A relational product with weight [relations, C_in, C_out], + x · root + bias, each null for
-/// none.
+/// A relational product with weight [relations, C_in, C_out], + x · root + bias; null: none.
 GraphTensor relational(const std::shared_ptr<TypedGraph>& graph, const GraphTensor& x,
                        const GraphTensor& weight, EntryReduction reduction,
                        const ParameterPtr& root, const ParameterPtr& bias, const Context& context);
-/// Rows of x [columns, C] reduced for each segment, and these added up for each target; + root
-/// [targets, C] + bias, each null for none.
+/// Rows of x [columns, C] reduced for each segment, and these added up for each target, + root
+/// [targets, C] + bias; null: none.
 GraphTensor looked_up(const std::shared_ptr<TypedGraph>& graph, const GraphTensor& x,
                       EntryReduction reduction, const ParameterPtr& root, const ParameterPtr& bias,
                       const Context& context);
