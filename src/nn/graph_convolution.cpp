@@ -124,8 +124,7 @@ GraphTensor GraphConvolution::forward(const GraphTensor& x,
   PUMICE_EXPECTS(graph != nullptr, label(), ": the graph is null; give one");
   const GraphTensor narrow = linear_step(x, weight_, nullptr, context);
   const Tensor& weights = graph->weights(x.features.dtype());
-  return with_bias(reduced(graph->graph(), weights, narrow, EntryReduction::sum, context), bias_,
-                   context);
+  return reduced(graph->graph(), weights, narrow, EntryReduction::sum, bias_, context);
 }
 
 }   // namespace pumice::nn

@@ -6,7 +6,6 @@
 #include <pumice/ops/activation.hpp>
 #include <pumice/ops/elementwise.hpp>
 #include <pumice/ops/linear.hpp>
-#include <pumice/ops/normalization.hpp>
 #include <pumice/ops/rgms.hpp>
 #include <pumice/ops/rows.hpp>
 #include <pumice/ops/spmm.hpp>
@@ -65,19 +64,6 @@ GraphTensor linear_step(const GraphTensor& x, const ParameterPtr& weight, const 
               });
 }
 
-GraphTensor with_bias(const GraphTensor& x, const ParameterPtr& bias, const Context& context) {
-  if (bias == nullptr) return x;
-  // (x − 0) / √(1 + 0) · 1 + bias, exactly.
-  const ConstTensorView added = value_view(bias);
-  const Tensor zeros = Tensor::full(added.shape(), added.dtype(), 0, x.features.stream());
-  const Tensor ones = Tensor::full(added.shape(), added.dtype(), 1, x.features.stream());
-  return step(batch_norm_inference(x.features, zeros, ones, {}, added, 0), {x.node}, context,
-              [node = x.node, bias](const Tensor& gradient) {
-                bias->accumulate(linear_bias_gradient(gradient));
-                pass_on(node, gradient);
-              });
-}
-
 GraphTensor sum_of(const GraphTensor& left, const GraphTensor& right, const Context& context) {
   return step(add(left.features, right.features), {left.node, right.node}, context,
               [left = left.node, right = right.node](const Tensor& gradient) {
@@ -108,12 +94,14 @@ GraphTensor picked(const GraphTensor& x, const Tensor& rows, const Context& cont
 }
 
 GraphTensor reduced(const std::shared_ptr<Graph>& graph, const Tensor& values, const GraphTensor& x,
-                    EntryReduction reduction, const Context& context) {
-  SpmmResult made = spmm(graph->view(), view_of(values), x.features, reduction);
+                    EntryReduction reduction, const ParameterPtr& bias, const Context& context) {
+  SpmmResult made = spmm(graph->view(), view_of(values), x.features, reduction, {}, nullptr,
+                         {.shift = value_view(bias)});
   return step(
       std::move(made.output), {x.node}, context,
-      [graph, values, node = x.node, source = std::move(made.source),
-       reduction](const Tensor& gradient) {
+      [graph, values, node = x.node, source = std::move(made.source), reduction,
+       bias](const Tensor& gradient) {
+        if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
         if (node == nullptr) return;
         const auto backwards = graph->backwards();
         node->accumulate(spmm_features_gradient(graph->view(), backwards->view(), view_of(values),
@@ -121,30 +109,55 @@ GraphTensor reduced(const std::shared_ptr<Graph>& graph, const Tensor& values, c
       });
 }
 
+GraphTensor added_to(const GraphTensor& own, const std::shared_ptr<Graph>& graph,
+                     const GraphTensor& x, EntryReduction reduction, const Context& context) {
+  SpmmResult made = spmm(graph->view(), {}, x.features, reduction, {.output = own.features},
+                         nullptr, {.residual = own.features});
+  return step(std::move(made.output), {own.node, x.node}, context,
+              [graph, own = own.node, node = x.node, reduction](const Tensor& gradient) {
+                pass_on(own, gradient);
+                if (node == nullptr) return;
+                const auto backwards = graph->backwards();
+                node->accumulate(spmm_features_gradient(graph->view(), backwards->view(), {},
+                                                        gradient, {}, reduction));
+              });
+}
+
 GraphTensor relational(const std::shared_ptr<TypedGraph>& graph, const GraphTensor& x,
                        const GraphTensor& weight, EntryReduction reduction,
-                       const Context& context) {
+                       const ParameterPtr& root, const ParameterPtr& bias, const Context& context) {
   const TypedLinearOptions options{.numerics = context.numerics};
-  RgmsResult made = rgms(graph->view(), {}, x.features, weight.features, reduction, options);
+  const auto term = [root, bias] {
+    return RootTerm{.root = value_view(root), .bias = value_view(bias)};
+  };
+  RgmsResult made =
+      rgms(graph->view(), {}, x.features, weight.features, reduction, options, {}, term());
   return step(std::move(made.output), {x.node, weight.node}, context,
-              [graph, x, weight, gathered = std::move(made.gathered),
-               source = std::move(made.source), reduction, options](const Tensor& gradient) {
+              [graph, x, weight, root, bias, gathered = std::move(made.gathered),
+               source = std::move(made.source), reduction, options, term](const Tensor& gradient) {
                 RgmsGradients of = rgms_gradients(
                     graph->view_both_ways(), {}, x.features, weight.features, gathered,
                     view_of(source), gradient, reduction,
-                    {.features = x.node != nullptr, .weight = weight.node != nullptr}, options);
+                    {.features = x.node != nullptr, .weight = weight.node != nullptr}, options, {},
+                    term());
                 pass_on(x.node, std::move(of.features));
                 pass_on(weight.node, std::move(of.weight));
+                if (root != nullptr) root->accumulate(std::move(of.root));
+                if (bias != nullptr) bias->accumulate(std::move(of.bias));
               });
 }
 
 GraphTensor looked_up(const std::shared_ptr<TypedGraph>& graph, const GraphTensor& x,
-                      EntryReduction reduction, const Context& context) {
+                      EntryReduction reduction, const ParameterPtr& root, const ParameterPtr& bias,
+                      const Context& context) {
   SpmmResult gathered = spmm(graph->view().gather, {}, x.features, reduction);
-  SpmmResult made = spmm(graph->view().scatter, {}, gathered.output);
+  SpmmResult made = spmm(graph->view().scatter, {}, gathered.output, EntryReduction::sum, {},
+                         nullptr, {.shift = value_view(bias), .residual = value_view(root)});
   return step(std::move(made.output), {x.node}, context,
-              [graph, node = x.node, source = std::move(gathered.source),
-               reduction](const Tensor& gradient) {
+              [graph, node = x.node, source = std::move(gathered.source), reduction, root,
+               bias](const Tensor& gradient) {
+                if (root != nullptr) root->accumulate(gradient);
+                if (bias != nullptr) bias->accumulate(linear_bias_gradient(gradient));
                 if (node == nullptr) return;
                 const TypedGraphView both = graph->view_both_ways();
                 const Tensor of_segments =

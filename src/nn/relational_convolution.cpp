@@ -135,11 +135,8 @@ GraphTensor RelationalConvolution::forward(const GraphTensor& x, RelationalGraph
                  label(), ": features are ", name_of(x.features.dtype()), ' ',
                  to_string(x.features.shape()), "; ", name_of(stored.dtype()), " [", graph.nodes(),
                  ", ", spec_.in_channels, "] is needed");
-  GraphTensor output =
-      relational(graph.of_features(), x, matrices(context), spec_.reduction, context);
-  if (root_ != nullptr)
-    output = sum_of(output, product(x, value_of(root_, context), context), context);
-  return with_bias(output, bias_, context);
+  return relational(graph.of_features(), x, matrices(context), spec_.reduction, root_, bias_,
+                    context);
 }
 
 GraphTensor RelationalConvolution::forward(RelationalGraph& graph, Context& context) {
@@ -152,9 +149,7 @@ GraphTensor RelationalConvolution::forward(RelationalGraph& graph, Context& cont
                  "; give features, or the graph that it was trained on");
   const GraphTensor rows = reshaped(
       matrices(context), {spec_.relations * spec_.in_channels, spec_.out_channels}, context);
-  GraphTensor output = looked_up(graph.of_numbers(), rows, spec_.reduction, context);
-  if (root_ != nullptr) output = sum_of(output, value_of(root_, context), context);
-  return with_bias(output, bias_, context);
+  return looked_up(graph.of_numbers(), rows, spec_.reduction, root_, bias_, context);
 }
 
 }   // namespace pumice::nn

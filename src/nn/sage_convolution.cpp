@@ -40,16 +40,17 @@ GraphTensor SageConvolution::forward(const GraphTensor& sources, const GraphTens
   if (spec_.project)
     x = activated(linear_step(x, projection_, projection_bias_, context), Activation::relu,
                   context);
-  GraphTensor output;
   const bool is_linear =
       spec_.reduction == EntryReduction::sum || spec_.reduction == EntryReduction::mean;
-  if (is_linear && spec_.out_channels < spec_.in_channels) {   // the narrower side goes over edges
+  // The narrower side goes over edges; of equal sides no sums are kept for the way back.
+  if (is_linear && spec_.out_channels <= spec_.in_channels) {
     x = linear_step(x, of_neighbours_, nullptr, context);
-    output = with_bias(reduced(graph, {}, x, spec_.reduction, context), bias_, context);
-  } else {
-    x = reduced(graph, {}, x, spec_.reduction, context);
-    output = linear_step(x, of_neighbours_, bias_, context);
+    if (of_root_ == nullptr) return reduced(graph, {}, x, spec_.reduction, bias_, context);
+    return added_to(linear_step(targets, of_root_, bias_, context), graph, x, spec_.reduction,
+                    context);
   }
+  x = reduced(graph, {}, x, spec_.reduction, nullptr, context);
+  GraphTensor output = linear_step(x, of_neighbours_, bias_, context);
   if (of_root_ == nullptr) return output;
   return sum_of(output, linear_step(targets, of_root_, nullptr, context), context);
 }
