@@ -44,6 +44,8 @@ void check_teams(const SparsePlan& plan, const SparseProblem& problem) {
   PUMICE_EXPECTS(why == nullptr, "plan ", plan.name(), " has no kernel: ", why,
                  "; give one of candidates() of this problem");
   if (problem.maps_entries()) {
+    PUMICE_EXPECTS(teams.ways == 0, "plan ", plan.name(), " for a ", to_text(problem),
+                   ": its teams take an entry each; give ways 0");
     PUMICE_EXPECTS(teams.units == 0 && teams.part_teams == 0, "plan ", plan.name(), " for a ",
                    to_text(problem),
                    ": its teams take windows of entries, of whatever rows; give units 0 and "

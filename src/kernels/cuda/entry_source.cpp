@@ -36,13 +36,15 @@ template <class Spec> void check(const Spec& spec) {
 }   // namespace
 
 std::string name_of(const EntrySchedule& schedule) {
-  return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
-                     schedule.ahead);
+  const std::string of_team =
+      fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access, schedule.ahead);
+  return schedule.ways == 0 ? of_team : fmt::format("w{}{}", schedule.ways, of_team);
 }
 
 std::string text_of(const EntrySchedule& schedule) {
-  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
-                     schedule.chunks, schedule.access, schedule.ahead);
+  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}, .ways = {}}}",
+                     schedule.team, schedule.chunks, schedule.access, schedule.ahead,
+                     schedule.ways);
 }
 
 std::string entry_name(const GatherReduceSpec& spec) {
@@ -70,8 +72,9 @@ std::string entry_name(const ScoreGradientSpec& spec) {
 
 std::string entry_source(const GatherReduceSpec& spec) {
   check(spec);
+  const bool by_warps = spec.schedule.ways > 0;
   return fmt::format(
-      "#include <pumice/skeleton/gather_reduce.h>\n"
+      "#include <pumice/skeleton/{15}.h>\n"
       "inline constexpr pumice::GatherReduceSpec kSpec{{\n"
       "    .type = pumice::ElementType::{0}, .operation = pumice::EntryOperation::{1},\n"
       "    .weighted = {2}, .headed = {3}, .whole_heads = {11},\n"
@@ -80,7 +83,7 @@ std::string entry_source(const GatherReduceSpec& spec) {
       "static_assert(sizeof(pumice::GatherArguments) == {6});\n"
       "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
       "{8}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
-      "  pumice::gather_reduce<kSpec>(arguments);\n"
+      "  pumice::{16}<kSpec>(arguments);\n"
       "}}\n"
       "PUMICE_KERNEL void __launch_bounds__({7}, {10})\n"
       "{9}(PUMICE_ARGUMENT(pumice::GatherArguments) arguments) {{\n"
@@ -89,7 +92,8 @@ std::string entry_source(const GatherReduceSpec& spec) {
       name_of(spec.type), name_of(spec.operation), spec.weighted, spec.headed,
       text_of(spec.schedule), fingerprint(spec), sizeof(GatherArguments), kEntryThreads,
       kGatherReduceKernel, kFinishLongRowsKernel, entry_blocks(spec), spec.whole_heads,
-      spec.numbered, spec.shared, spec.added);
+      spec.numbered, spec.shared, spec.added, by_warps ? "gather_warp" : "gather_reduce",
+      by_warps ? "gather_by_warps" : "gather_reduce");
 }
 
 std::string entry_source(const EdgeMapSpec& spec) {

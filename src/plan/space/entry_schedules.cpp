@@ -118,7 +118,8 @@ EntrySchedule kernel_schedule(ElementType type, std::int64_t channels, const Tea
   return {.team = teams.team,
           .chunks = teams.chunks,
           .access = entry_schedule(type, channels).access,
-          .ahead = teams.ahead};
+          .ahead = teams.ahead,
+          .ways = teams.ways};
 }
 
 EdgeMapSpec planned(EdgeMapSpec spec, std::int64_t channels, const TeamSchedule& teams) {
@@ -130,8 +131,13 @@ const char* why_invalid(const SparseProblem& problem, const TeamSchedule& teams)
   if (problem.maps_entries())
     return pumice::why_invalid(planned(edge_spec(problem), channels_of_head(problem), teams));
   const ElementType type = row_element(problem.dtype);
+  const bool is_forward = problem.direction == SparseDirection::forward;
   return pumice::why_invalid(
-      GatherReduceSpec{.type = type, .schedule = kernel_schedule(type, problem.channels, teams)});
+      GatherReduceSpec{.type = type,
+                       .operation = !problem.picks() ? EntryOperation::sum
+                                    : is_forward     ? EntryOperation::most
+                                                     : EntryOperation::picked,
+                       .schedule = kernel_schedule(type, problem.channels, teams)});
 }
 
 }   // namespace pumice::cuda
