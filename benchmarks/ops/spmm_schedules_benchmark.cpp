@@ -1,15 +1,16 @@
 // Schedules of a product of a sparse matrix on a GPU beside each other, without what the host
 // takes: 20 products recorded into a graph, whose launches are timed.
 //
-//   pumice_spmm_schedules_benchmark GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]  by default 32 128
-//   512
+//   pumice_spmm_schedules_benchmark [--chosen] GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]
 //
-// A line for each type and number of channels, then one for each schedule: microseconds of a
-// product with weights in the order of entries, and with weights in another order, which are looked
-// up.
+// With 32, 128 and 512 channels by default. A line for each type and number of channels, then one
+// for each schedule, with --chosen for the rules' own and for the other way to walk: microseconds
+// of a product with weights in the order of entries, with weights in another order, which are
+// looked up, and with parts of long rows added up by a second launch.
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <pumice/core/error.hpp>
@@ -19,6 +20,7 @@
 
 #include "core/cuda/graph.hpp"
 #include "graph_products.hpp"
+#include "plan/space/entry_schedules.hpp"
 
 namespace {
 
@@ -79,15 +81,13 @@ double recorded(const Stream& stream, const std::shared_ptr<StreamHeap>& heap,
   return times[times.size() / 2];
 }
 
-/// Those that the rules take first, without warps; then warps.
-std::vector<SparsePlan> plans_of(const SparseProblem& problem, const Target& target) {
+/// The rules' plan first, then that of the other way to walk; with `all` also others of both.
+std::vector<SparsePlan> plans_of(const SparseProblem& problem, const Target& target, bool all) {
   const SparsePlan ruled = *choose_by_rules(problem, target);
   std::vector<SparsePlan> plans{ruled};
-  const auto add = [&](std::int32_t ways, std::int32_t ahead, std::int32_t units) {
+  const auto add = [&](const TeamSchedule& teams) {
     SparsePlan plan = ruled;
-    plan.teams->ways = ways;
-    plan.teams->ahead = ahead;
-    plan.teams->units = units;
+    plan.teams = teams;
     try {
       check(plan, problem, target);
     } catch (const UserError&) {
@@ -97,16 +97,25 @@ std::vector<SparsePlan> plans_of(const SparseProblem& problem, const Target& tar
       if (one.runs_like(plan)) return;
     plans.push_back(plan);
   };
-  const std::int32_t units = ruled.teams->units, ways = 32 / ruled.teams->team;
-  for (const std::int32_t ahead : {4, 8})
-    add(0, ahead, units);
-  for (const std::int32_t ahead : {2, 4, 8})
-    for (const std::int32_t times : {1, 2, 4, 8})
-      add(ways, ahead, times * std::max(units / 2, 1));
+  TeamSchedule team = cuda::row_teams(problem, target, 0);
+  TeamSchedule warp = cuda::row_teams(problem, target, 32 / team.team);
+  add(team);
+  add(warp);
+  if (!all) return plans;
+  team.ahead *= 2;
+  add(team);
+  const std::int32_t units = warp.units;
+  for (const std::int32_t ahead : {2, 4, 8}) {
+    for (const std::int32_t times : {1, 2, 4, 8}) {
+      warp.ahead = ahead;
+      warp.units = std::clamp(times * units / 4, 1, cuda::kMostUnits);
+      add(warp);
+    }
+  }
   return plans;
 }
 
-void measure(const Csr& here, const Csr& other, DType type, std::int64_t channels,
+void measure(const Csr& here, const Csr& other, DType type, std::int64_t channels, bool all,
              const Stream& stream, const std::shared_ptr<StreamHeap>& heap) {
   const CsrView view = here.view();
   const Tensor x = copy_to(stream, random_rows(view.columns, channels, type));
@@ -127,7 +136,7 @@ void measure(const Csr& here, const Csr& other, DType type, std::int64_t channel
       spmm(there, values, x, EntryReduction::sum, {.output = Place(output)}, &plan);
     });
   };
-  for (const SparsePlan& plan : plans_of(problem, target_of(stream.device()))) {
+  for (const SparsePlan& plan : plans_of(problem, target_of(stream.device()), all)) {
     std::printf("  %-36s %8.2f   looked up %8.2f", plan.name().c_str(), time(here, plan),
                 time(other, plan));
     if (plan.teams->ways > 0) std::printf("   parts apart %8.2f", time(here, plan, true));
@@ -139,6 +148,8 @@ void measure(const Csr& here, const Csr& other, DType type, std::int64_t channel
 }   // namespace
 
 int main(int count, char** arguments) try {
+  const bool all = count < 2 || std::string_view(arguments[1]) != "--chosen";
+  if (!all) --count, ++arguments;
   PUMICE_EXPECTS(count >= 2, "give a graph: GRAPH.safetensors|MATRIX.mtx [CHANNELS ...]");
   const Stream stream(Device{DeviceKind::cuda, 0});   // says first where there is no device
   const Csr here = read_pattern(arguments[1]);
@@ -149,7 +160,7 @@ int main(int count, char** arguments) try {
   const auto heap = memory_on(stream);
   for (const DType type : {DType::f32, DType::f16})
     for (const std::int64_t of : channels_of(count, arguments, {32, 128, 512}))
-      measure(here, other, type, of, stream, heap);
+      measure(here, other, type, of, all, stream, heap);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;

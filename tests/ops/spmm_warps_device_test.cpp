@@ -194,6 +194,43 @@ TEST(SpmmGpu, adds_up_long_rows_in_one_launch_and_in_two) {
   }
 }
 
+// More streams than there are sets of counters, of products by the rules' plan: those that come too
+// late add up parts in a second launch.
+TEST(ArrivalSetsGpu, many_streams_at_a_time_have_the_same_bits) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Product product(around_a_part(), DType::f32, 128, 1, EntryReduction::sum, stream);
+  const CsrView pattern = product.forward.view();
+  CsrView alone = pattern;
+  alone.kept = nullptr;
+  const Tensor first = copy_to_host(spmm(alone, product.weights(), product.x_there).output, stream);
+  constexpr int kStreams = 7;
+  const int times = on_emulator() ? 2 : 50;
+  struct OfStream {
+    Stream stream;
+    Tensor x, values;
+    std::vector<Tensor> outputs{};
+  };
+  std::vector<OfStream> all;
+  for (int i = 0; i < kStreams; ++i) {
+    Stream own(kGpu);
+    Tensor x = copy_to(own, product.x), values = copy_to(own, product.values);
+    own.wait();
+    all.push_back({std::move(own), std::move(x), std::move(values)});
+  }
+  for (int time = 0; time < times; ++time) {
+    for (OfStream& one : all)
+      one.outputs.push_back(spmm(pattern, one.values, one.x).output);
+  }
+  int sets = 0;
+  for (const OfStream& one : all) {
+    sets += cuda::arrival_counters(pattern, 1, one.stream) != nullptr ? 1 : 0;
+    for (const Tensor& output : one.outputs)
+      ASSERT_TRUE(same_bits(copy_to_host(output, one.stream), first));
+  }
+  EXPECT_EQ(sets, kArrivalSets);
+}
+
 TEST(ArrivalSetsGpu, belong_to_one_stream_or_recording_each) {
   PUMICE_NEEDS_GPU();
   const Stream first(kGpu), second(kGpu);
