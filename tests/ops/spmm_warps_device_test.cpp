@@ -1,5 +1,6 @@
 // Products of sparse matrices by whole warps beside loops over a list of entries in float64.
 // Covers skeleton/gather_warp, kernels/cuda/arrival_sets and the counters of graphs/cuda/balance.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/core/stream_heap.hpp>
 #include <pumice/ops/spmm.hpp>
 #include <pumice/plan/choose_sparse.hpp>
 
@@ -229,6 +231,36 @@ TEST(ArrivalSetsGpu, many_streams_at_a_time_have_the_same_bits) {
       ASSERT_TRUE(same_bits(copy_to_host(output, one.stream), first));
   }
   EXPECT_EQ(sets, kArrivalSets);
+}
+
+// The same of recordings, each launched again and again.
+TEST(ArrivalSetsGpu, recordings_have_the_same_bits_at_every_launch) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Product product(around_a_part(), DType::f32, 128, 1, EntryReduction::sum, stream);
+  const CsrView pattern = product.forward.view();
+  const Tensor first =
+      copy_to_host(spmm(pattern, product.weights(), product.x_there).output, stream);
+  constexpr std::size_t kBytes = std::size_t{16} << 20;   // a recording takes none from elsewhere
+  const auto heap = std::make_shared<StreamHeap>(stream.view());
+  heap->deallocate(heap->allocate(kBytes, stream), kBytes, stream);
+  std::vector<Tensor> outputs;
+  std::vector<cuda::Graph> recordings;
+  for (int i = 0; i < kArrivalSets + 2; ++i) {
+    outputs.emplace_back(product.expected.output.shape(), DType::f32, stream.view());
+    recordings.push_back(cuda::Graph::capture(stream, [&] {
+      const AllocatorScope scope(stream.device(), heap);
+      spmm(pattern, product.weights(), product.x_there, EntryReduction::sum,
+           {.output = Place(outputs.back())});
+    }));
+  }
+  for (int time = 0; time < 3; ++time) {
+    for (std::size_t i = 0; i < recordings.size(); ++i) {
+      fill_async(outputs[i].view(), -1, stream);
+      recordings[i].launch();
+      ASSERT_TRUE(same_bits(copy_to_host(outputs[i], stream), first)) << time << ", " << i;
+    }
+  }
 }
 
 TEST(ArrivalSetsGpu, belong_to_one_stream_or_recording_each) {
