@@ -100,8 +100,12 @@ void add_warps(ElementType type, std::int64_t channels, std::vector<jit::Source>
                                       .numbered = numbers > 0,
                                       .shared = numbers > 1,
                                       .schedule = schedule};
-          if (why_invalid(spec) == nullptr)
-            sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+          if (why_invalid(spec) != nullptr) continue;
+          sources.push_back({cuda::entry_name(spec), cuda::entry_source(spec)});
+          if (operation != EntryOperation::sum) continue;
+          GatherReduceSpec added = spec;
+          added.added = true;
+          sources.push_back({cuda::entry_name(added), cuda::entry_source(added)});
         }
       }
     }
