@@ -87,13 +87,15 @@ struct ScoreGradientSpec {
 /// Blocks of a multiprocessor at least, which is how many registers a thread may have: 64 for sums
 /// of f32, whose time is how many rows are on their way, 80 for those of 8 channels a thread, 128
 /// for others and where the latter divide, which spilled 20 bytes in bf16. Of a warp: 64 with four
-/// rows on their way, 80 with more or with 8 channels a thread, 96 with both.
+/// rows on their way, 72 where sums are added to what is there (64 spilled 8 bytes on sm_80), 80
+/// with 8 channels a thread, 96 with more rows (80 spilled 8 bytes there in f32).
 PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   if (spec.operation != EntryOperation::sum || spec.headed) return 8;
   if (spec.schedule.ways > 0) {
     if (spec.shared) return 8;
     const bool is_f32 = element_bytes(spec.type) == 4;
-    return spec.schedule.ahead <= 4 ? (is_f32 ? 16 : 12) : is_f32 ? 12 : 10;
+    if (spec.schedule.ahead > 4) return 10;
+    return !is_f32 ? 12 : spec.added ? 14 : 16;
   }
   if (element_bytes(spec.type) == 4) return 16;
   return spec.shared ? 8 : 12;

@@ -11,7 +11,9 @@ namespace pumice::cuda {
 namespace {
 
 constexpr std::int32_t kWarpLanes = 32;
-/// Rows of features that a whole warp has on their way at a time, and teams of it, at the most.
+/// Rows of features that a whole warp has on their way at a time, and teams of it, at the most. On
+/// an H200 16 of a warp, four of a team, were within 8 % of the fastest; twice as many took up to
+/// 1.2 times as long, half as many up to 1.3 times.
 constexpr std::int32_t kWarpRows = 16;
 constexpr std::int32_t kMostWays = 8;
 
@@ -54,17 +56,6 @@ bool goes_by_warps(const SparseProblem& problem, const EntrySchedule& schedule) 
   const GatherReduceSpec spec = gather_spec(problem, schedule);
   return spec.operation == EntryOperation::sum && !spec.headed && !spec.shared &&
          kWarpLanes / schedule.team <= kMostWays;
-}
-
-/// Rows on their way of each team of a warp. On an H200 16 of a warp are within 5 % of the fastest
-/// and 2 and 4 times as many take up to 1.2 times as long, but for one team in f32 whose warps are
-/// few: 8 of 128 channels take 0.93 of the time of 4 on 1.2 million entries, and 1.03 of that of 4
-/// with 512.
-std::int32_t ahead_of_warp(ElementType type, std::int64_t channels, const EntrySchedule& schedule) {
-  const std::int32_t ways = kWarpLanes / schedule.team;
-  const bool is_one_tile = channels <= kWarpLanes * entry_chunk(type);
-  if (ways == 1 && is_one_tile && element_bytes(type) == 4 && schedule.access == 16) return 8;
-  return std::clamp(kWarpRows / ways, 1, schedule.ahead);
 }
 
 /// What rules take for a problem that makes a number for each entry.
@@ -152,14 +143,13 @@ TeamSchedule team_schedule(const SparseProblem& problem, const Target& target) {
 }
 
 TeamSchedule row_teams(const SparseProblem& problem, const Target& target, std::int32_t ways) {
-  const ElementType type = row_element(problem.dtype);
-  const EntrySchedule schedule = entry_schedule(type, problem.channels);
+  const EntrySchedule schedule = entry_schedule(row_element(problem.dtype), problem.channels);
   TeamSchedule teams{.team = schedule.team,
                      .chunks = schedule.chunks,
                      .ahead = schedule.ahead,
                      .part_teams = kPartTeams,
                      .ways = ways};
-  if (ways > 0) teams.ahead = ahead_of_warp(type, problem.channels, schedule);
+  if (ways > 0) teams.ahead = std::clamp(kWarpRows / ways, 1, schedule.ahead);
   teams.units = static_cast<std::int32_t>(
       std::clamp(best_run(problem, teams, target.multiprocessors), 1.0, double{kMostUnits}));
   return teams;
