@@ -127,7 +127,8 @@ CsrView Csr::view() const& {
       .long_rows = {.part = lists_.part.data(),
                     .row = lists_.long_row.data(),
                     .counts = lists_.long_counts.size() > 0 ? lists_.long_counts.data() : nullptr,
-                    .part_entries = part_entries(lists_.column.size())},
+                    .part_entries = part_entries(lists_.column.size()),
+                    .arrived = const_cast<std::uint32_t*>(lists_.arrived.data())},
       .unit_row = list_of(lists_.unit_row),
       .kept = kept_.get()};
 }

@@ -40,16 +40,15 @@ void check_format(const SparsePlan& plan, const SparseProblem& problem, const Ta
 
 void check_teams(const SparsePlan& plan, const SparseProblem& problem) {
   const TeamSchedule& teams = *plan.teams;
+  const bool maps_entries = problem.maps_entries();
+  PUMICE_EXPECTS(!maps_entries || (teams.ways == 0 && teams.units == 0 && teams.part_teams == 0),
+                 "plan ", plan.name(), " for a ", to_text(problem),
+                 ": its teams take windows of entries, of whatever rows; give ways 0, units 0 and "
+                 "part_teams 0");
   const char* const why = cuda::why_invalid(problem, teams);
   PUMICE_EXPECTS(why == nullptr, "plan ", plan.name(), " has no kernel: ", why,
                  "; give one of candidates() of this problem");
-  if (problem.maps_entries()) {
-    PUMICE_EXPECTS(teams.units == 0 && teams.part_teams == 0, "plan ", plan.name(), " for a ",
-                   to_text(problem),
-                   ": its teams take windows of entries, of whatever rows; give units 0 and "
-                   "part_teams 0");
-    return;
-  }
+  if (maps_entries) return;
   PUMICE_EXPECTS(teams.units >= 0 && teams.units <= cuda::kMostUnits, "plan ", plan.name(),
                  ": units = ", teams.units, ": give 0 to ", cuda::kMostUnits);
   PUMICE_EXPECTS(teams.part_teams >= 0 && teams.part_teams <= kMostTeams, "plan ", plan.name(),

@@ -26,6 +26,9 @@ constexpr const char* kCpuEntriesReason =
 constexpr const char* kDeviceRowsReason =
     "teams take runs of rows, as long as starting one costs what waiting for the last of them "
     "does; long rows are cut into parts";
+constexpr const char* kDeviceWarpsReason =
+    "whole warps take runs of rows, whose columns and weights they read 32 at a time, as long as "
+    "starting one costs what waiting for the last of them does; long rows are cut into parts";
 constexpr const char* kDeviceEntriesReason =
     "a warp takes 32 rows and entries beside each other, so that no row is waited for, and its "
     "teams an entry at a time";
@@ -60,9 +63,11 @@ SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target
     static const SparsePlanPtr entries = cpu_plan(kCpuEntriesReason);
     return problem.maps_entries() ? entries : rows;
   }
-  return std::make_shared<const SparsePlan>(
-      SparsePlan{.teams = cuda::team_schedule(problem, target),
-                 .reason = problem.maps_entries() ? kDeviceEntriesReason : kDeviceRowsReason});
+  SparsePlan plan{.teams = cuda::team_schedule(problem, target)};
+  plan.reason = problem.maps_entries() ? kDeviceEntriesReason
+                : plan.teams->ways > 0 ? kDeviceWarpsReason
+                                       : kDeviceRowsReason;
+  return std::make_shared<const SparsePlan>(std::move(plan));
 }
 
 SparsePlanPtr choose(const SparseProblem& problem, const Target& target) {

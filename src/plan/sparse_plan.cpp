@@ -18,7 +18,8 @@ std::string_view name_of(SparseFormat format) {
 }
 
 std::string TeamSchedule::name() const {
-  return fmt::format("t{}x{}_n{}", team, chunks, ahead);
+  const std::string of_team = fmt::format("t{}x{}_n{}", team, chunks, ahead);
+  return ways == 0 ? of_team : fmt::format("w{}_{}", ways, of_team);
 }
 
 std::string SparsePlan::name_of_format() const {

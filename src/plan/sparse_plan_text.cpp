@@ -20,6 +20,7 @@ constexpr TeamField kTeamFields[] = {
     {"ahead", &TeamSchedule::ahead},
     {"units", &TeamSchedule::units},
     {"part_teams", &TeamSchedule::part_teams},
+    {"ways", &TeamSchedule::ways},
 };
 
 }   // namespace
@@ -30,8 +31,10 @@ std::string to_text(const SparsePlan& plan) {
   if (plan.width > 0) object["width"] = plan.width;
   if (plan.ranges) object["ranges"] = {{"work", plan.ranges->work}, {"ahead", plan.ranges->ahead}};
   if (plan.teams) {
-    for (const TeamField& field : kTeamFields)
-      object["teams"][field.name] = (*plan.teams).*field.number;
+    for (const TeamField& field : kTeamFields) {
+      const std::int32_t number = (*plan.teams).*field.number;
+      if (field.number != &TeamSchedule::ways || number != 0) object["teams"][field.name] = number;
+    }
   }
   return object.dump();
 }

@@ -5,7 +5,7 @@
 
 namespace pumice {
 
-/// Sums or choices of parts of long rows, finished by a second launch in the order of the parts.
+/// Sums or choices of parts of long rows, finished in the order of the parts.
 struct PartialRows {
   float* value = nullptr;      // [parts, channels]
   int64_t* source = nullptr;   // the same of `most`: the number of the entry
@@ -23,6 +23,9 @@ struct GatherArguments {
   void* output = nullptr;               // [rows, channels]
   int64_t* source = nullptr;            // [rows, channels] of `most`
   PartialRows partial{};
+  uint32_t* arrived = nullptr;   // [tiles, most_parts] of the product's own; null: a second launch
+                                 // adds up parts
+  int32_t most_parts = 0;
   int32_t channels = 0;
   int32_t heads = 1;
   int32_t units = 1;        // of work, of a run

@@ -2,7 +2,8 @@
 // prints as C++ and the device takes as template arguments.
 //
 //   GatherReduce: a team of threads takes rows that have about as many entries as those of other
-//   teams, each thread some of the channels.
+//   teams, each thread some of the channels; or a warp does, whose teams share the entries of a row
+//   and whose lanes read columns and weights of 32 entries at a time.
 //
 //       entries of a row        rows of features
 //         ┌─ column 4 ─────────► ▬▬▬▬▬▬▬▬ ─┐
@@ -42,6 +43,8 @@ struct EntrySchedule {
   int32_t chunks = 1;    // of a thread, `team` chunks apart: 2 in products of rows at the most
   int32_t access = 16;   // bytes that all rows are a multiple of, 2 to 16
   int32_t ahead = 4;     // entries whose rows are on their way at a time, 1 to 8
+  int32_t ways = 0;      // of products of rows: teams of a warp, which takes rows together; 0: a
+                         // team takes them by itself
 };
 
 struct GatherReduceSpec {
@@ -83,9 +86,17 @@ struct ScoreGradientSpec {
 
 /// Blocks of a multiprocessor at least, which is how many registers a thread may have: 64 for sums
 /// of f32, whose time is how many rows are on their way, 80 for those of 8 channels a thread, 128
-/// for others and where the latter divide, which spilled 20 bytes in bf16.
+/// for others and where the latter divide, which spilled 20 bytes in bf16. Of a warp: 64 with four
+/// rows on their way, 72 where sums are added to what is there (64 spilled 8 bytes on sm_80), 80
+/// with 8 channels a thread, 96 with more rows (80 spilled 8 bytes there in f32).
 PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   if (spec.operation != EntryOperation::sum || spec.headed) return 8;
+  if (spec.schedule.ways > 0) {
+    if (spec.shared) return 8;
+    const bool is_f32 = element_bytes(spec.type) == 4;
+    if (spec.schedule.ahead > 4) return 10;
+    return !is_f32 ? 12 : spec.added ? 14 : 16;
+  }
   if (element_bytes(spec.type) == 4) return 16;
   return spec.shared ? 8 : 12;
 }
@@ -116,9 +127,20 @@ PUMICE_SHARED constexpr const char* why_invalid(const GatherReduceSpec& spec) {
   if (spec.whole_heads && !spec.headed) return "whole heads without heads";
   if (spec.added && spec.operation != EntryOperation::sum) return "more is added than sums";
   if (spec.schedule.chunks > 1) return "rows gathered by more than a chunk";
-  return why_invalid(spec.type, spec.schedule);
+  const EntrySchedule& schedule = spec.schedule;
+  if (const char* why = why_invalid(spec.type, schedule)) return why;
+  if (schedule.ways == 0) return nullptr;
+  if (schedule.ways < 0 || schedule.ways * schedule.team != 32) return "ways of teams are no warp";
+  if ((schedule.ahead & (schedule.ahead - 1)) != 0 || schedule.ways * schedule.ahead > 32)
+    return "a warp has no power of 2 up to 32 rows on their way";
+  if (spec.operation == EntryOperation::most && schedule.ways > 1) return "a choice by teams";
+  const bool is_plain = spec.operation == EntryOperation::sum && !spec.headed && !spec.shared;
+  return schedule.ahead > 4 && element_bytes(spec.type) == 2 && !is_plain
+             ? "more rows on their way than registers hold"
+             : nullptr;
 }
 PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
+  if (spec.schedule.ways != 0) return "ways of a number for each entry";
   const bool leaky = spec.operation == EdgeOperation::leaky;
   if (leaky && spec.picked) return "a leaky sum of what was picked";
   if (!leaky && spec.entries) return "a product with rows of entries";
@@ -131,6 +153,7 @@ PUMICE_SHARED constexpr const char* why_invalid(const EdgeMapSpec& spec) {
   return why_invalid(spec.type, spec.schedule);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const ScoreGradientSpec& spec) {
+  if (spec.schedule.ways != 0) return "ways of the schedule beside those of the gradient";
   const int32_t ways = spec.ways;
   if (ways < 1 || (ways & (ways - 1)) != 0 || ways * spec.schedule.team > 32)
     return "ways is no power of 2, or their teams are more than a warp";
@@ -157,7 +180,8 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const GatherReduceSpec& spec) {
                             spec.schedule.team,
                             spec.schedule.chunks,
                             spec.schedule.access,
-                            spec.schedule.ahead};
+                            spec.schedule.ahead,
+                            spec.schedule.ways};
   return fingerprint_of(fields);
 }
 PUMICE_SHARED constexpr uint64_t fingerprint(const EdgeMapSpec& spec) {
@@ -186,7 +210,8 @@ PUMICE_SHARED constexpr uint64_t fingerprint(const ScoreGradientSpec& spec) {
 }
 
 PUMICE_SHARED constexpr bool operator==(const EntrySchedule& a, const EntrySchedule& b) {
-  return a.team == b.team && a.chunks == b.chunks && a.access == b.access && a.ahead == b.ahead;
+  return a.team == b.team && a.chunks == b.chunks && a.access == b.access && a.ahead == b.ahead &&
+         a.ways == b.ways;
 }
 PUMICE_SHARED constexpr bool operator==(const GatherReduceSpec& a, const GatherReduceSpec& b) {
   return a.type == b.type && a.operation == b.operation && a.weighted == b.weighted &&

@@ -48,10 +48,12 @@ PUMICE_SHARED constexpr int part_blocks(const DotPartsSpec&) {
 PUMICE_SHARED constexpr const char* why_invalid(const GatherPartsSpec& spec) {
   if (spec.reduce.operation == EntryOperation::picked || spec.reduce.shared)
     return "a gradient over parts";
+  if (spec.reduce.schedule.ways != 0) return "warps over parts";
   return why_invalid(spec.reduce);
 }
 PUMICE_SHARED constexpr const char* why_invalid(const DotPartsSpec& spec) {
   if (spec.schedule.chunks > 1) return "products over parts of more than a chunk";
+  if (spec.schedule.ways != 0) return "warps over parts";
   return why_invalid(spec.type, spec.schedule);
 }
 

@@ -29,6 +29,12 @@ struct RowPart {
   int32_t part = 0;
 };
 
+/// Sets of counters that a pattern has: products on so many streams and recordings, the first ones,
+/// add up the parts of long rows in the launch that sums them, up to kArrivalTiles tiles of
+/// channels; others in a second launch, with the same bits.
+inline constexpr int32_t kArrivalSets = 4;
+inline constexpr int32_t kArrivalTiles = 4;
+
 struct LongRow {
   int32_t row = 0;
   int32_t first = 0;   // its parts stand one after the other
@@ -41,6 +47,9 @@ struct LongRowsRef {
   const LongRow* row = nullptr;
   const int32_t* counts = nullptr;   // [2] parts, rows; null: no row is long, or all stay whole
   int32_t part_entries = 0;
+  /// [kArrivalSets, kArrivalTiles, most parts] how many parts of a row are summed, at its first
+  /// part; 0 but while a product runs that has the set to itself. Null: nobody counts.
+  uint32_t* arrived = nullptr;
 };
 
 struct PatternRef {

@@ -34,6 +34,15 @@ template <class T> PUMICE_DEVICE bool goes_before(T candidate, T found) {
   return candidate > found || (candidate != candidate && found == found);
 }
 
+/// `sum` of channel `channel` and what is there: the residual, which is read just before its place
+/// may be written to, and the shift. `at`: in the output.
+template <GatherReduceSpec kSpec>
+PUMICE_DEVICE float with_what_is_there(const GatherArguments& a, float sum, int64_t at,
+                                       int32_t channel) {
+  if (a.residual != nullptr) sum += load_element(kSpec.type, a.residual, at);
+  return a.shift != nullptr ? sum + a.shift[channel] : sum;
+}
+
 template <GatherReduceSpec kSpec> struct GatherReduce {
   using Channels = EntryChannels<kSpec>;
   static constexpr int32_t kChunk = Channels::kChunk;
@@ -146,7 +155,7 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
   }
 
   PUMICE_DEVICE void finish_row(EntryCursor& cursor) {
-    store(cursor);
+    store(cursor.row, cursor.row_end - cursor.row_first, cursor.base);
     clear();
     cursor.next_row();
   }
@@ -184,7 +193,7 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
         take_batch(cursor);
       }
     }
-    if (run.part >= 0) return store_part(run);
+    if (run.part >= 0) return store_part(run.part, run.place);
     PUMICE_ROLLED
     while (cursor.row < cursor.end_row)
       finish_row(cursor);
@@ -215,28 +224,28 @@ template <GatherReduceSpec kSpec> struct GatherReduce {
     }
   }
 
-  PUMICE_DEVICE void store(const EntryCursor& cursor) {
-    const int32_t entries = cursor.row_end - cursor.row_first;
+  /// `base`: what places are counted from.
+  PUMICE_DEVICE void store(int32_t row, int32_t entries, int64_t base) {
     const float scale = kMost                       ? a.sign
                         : a.averages && entries > 0 ? 1.0f / static_cast<float>(entries)
                                                     : 1.0f;
-    const int64_t at = int64_t{cursor.row} * a.channels + of.channel;
+    const int64_t at = int64_t{row} * a.channels + of.channel;
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i)
       value[i] *= scale;
     if constexpr (kSpec.added) add_what_is_there(at);
     store_chunk<kSpec.type, kSpec.schedule.access>(a.output, at, value, of.count);
-    if constexpr (kMost) store_sources(a.source, at, cursor.base);
+    if constexpr (kMost) store_sources(a.source, at, base);
   }
 
   /// What a part has found, which finish_long_rows takes up.
-  PUMICE_DEVICE void store_part(const EntryRun& run) const {
-    const int64_t at = run.part * a.channels + of.channel;
+  PUMICE_DEVICE void store_part(int64_t part, int64_t base) const {
+    const int64_t at = part * a.channels + of.channel;
     PUMICE_UNROLL
     for (int32_t i = 0; i < kChunk; ++i) {
       if (i < of.count) a.partial.value[at + i] = kMost ? value[i] * a.sign : value[i];
     }
-    if constexpr (kMost) store_sources(a.partial.source, at, run.place);
+    if constexpr (kMost) store_sources(a.partial.source, at, base);
   }
 };
 
@@ -256,38 +265,56 @@ template <GatherReduceSpec kSpec> PUMICE_DEVICE void gather_reduce(const GatherA
                          : run_of_item(a.pattern, item - a.part_teams, a.units));
 }
 
-/// The parts of each long row, in their order.
+/// The parts of a long row, in their order, in channels `channel` + 32 i below `bound`.
+template <GatherReduceSpec kSpec, int32_t kCount>
+PUMICE_DEVICE void finish_row(const GatherArguments& a, const LongRow& row, int32_t channel,
+                              int32_t bound) {
+  constexpr bool kMost = kSpec.operation == EntryOperation::most;
+  if (bound > a.channels) bound = a.channels;
+  float value[kCount];
+  int64_t source[kCount];
+  PUMICE_UNROLL
+  for (int32_t i = 0; i < kCount; ++i) {
+    value[i] = 0;
+    source[i] = -1;
+  }
+  PUMICE_UNROLL_BY(4)
+  for (int32_t part = row.first; part < row.first + row.parts; ++part) {
+    PUMICE_UNROLL
+    for (int32_t i = 0; i < kCount; ++i) {
+      if (channel + i * kWarpThreads >= bound) continue;
+      const int64_t from = int64_t{part} * a.channels + channel + i * kWarpThreads;
+      const float of_part = a.partial.value[from];
+      if constexpr (kMost) {
+        if (source[i] >= 0 && !goes_before(of_part * a.sign, value[i] * a.sign)) continue;
+        value[i] = of_part;
+        source[i] = a.partial.source[from];
+      } else {
+        value[i] += of_part;
+      }
+    }
+  }
+  const int64_t entries = a.pattern.row_begin[row.row + 1] - a.pattern.row_begin[row.row];
+  PUMICE_UNROLL
+  for (int32_t i = 0; i < kCount; ++i) {
+    if (channel + i * kWarpThreads >= bound) continue;
+    const int64_t to = row.row * int64_t{a.channels} + channel + i * kWarpThreads;
+    if (a.averages) value[i] /= static_cast<float>(entries);
+    if constexpr (kSpec.added)
+      value[i] = with_what_is_there<kSpec>(a, value[i], to, channel + i * kWarpThreads);
+    store_element(kSpec.type, a.output, to, value[i]);
+    if constexpr (kMost) a.source[to] = source[i];
+  }
+}
+
+/// All long rows.
 template <GatherReduceSpec kSpec> PUMICE_DEVICE void finish_long_rows(const GatherArguments& a) {
   const int64_t items = int64_t{a.pattern.long_rows.counts[1]} * a.channels;
   const int64_t step = int64_t{grid_size()} * block_size();
   PUMICE_ROLLED
-  for (int64_t at = global_thread_index(); at < items; at += step) {
-    const LongRow row = a.pattern.long_rows.row[at / a.channels];
-    const int64_t channel = at % a.channels;
-    float value = 0;
-    int64_t source = -1;
-    PUMICE_UNROLL_BY(4)
-    for (int32_t part = row.first; part < row.first + row.parts; ++part) {
-      const int64_t from = int64_t{part} * a.channels + channel;
-      const float of_part = a.partial.value[from];
-      if constexpr (kSpec.operation == EntryOperation::most) {
-        if (source >= 0 && !goes_before(of_part * a.sign, value * a.sign)) continue;
-        value = of_part;
-        source = a.partial.source[from];
-      } else {
-        value += of_part;
-      }
-    }
-    const int64_t to = row.row * int64_t{a.channels} + channel;
-    if (a.averages)
-      value /= static_cast<float>(a.pattern.row_begin[row.row + 1] - a.pattern.row_begin[row.row]);
-    if constexpr (kSpec.added) {
-      if (a.residual != nullptr) value += load_element(kSpec.type, a.residual, to);
-      if (a.shift != nullptr) value += a.shift[channel];
-    }
-    store_element(kSpec.type, a.output, to, value);
-    if constexpr (kSpec.operation == EntryOperation::most) a.source[to] = source;
-  }
+  for (int64_t at = global_thread_index(); at < items; at += step)
+    finish_row<kSpec, 1>(a, a.pattern.long_rows.row[at / a.channels],
+                         static_cast<int32_t>(at % a.channels), a.channels);
 }
 
 }   // namespace pumice

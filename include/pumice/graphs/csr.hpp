@@ -61,6 +61,7 @@ struct PatternLists {
   Buffer<RowPart> part{};            // rows that are cut
   Buffer<LongRow> long_row{};
   Buffer<std::int32_t> long_counts{};   // [2] parts, rows; empty: there are none
+  Buffer<std::uint32_t> arrived{};      // zeroed counters of LongRowsRef
 };
 
 /// What errors call the lists that a pattern is made of.

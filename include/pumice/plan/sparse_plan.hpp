@@ -31,9 +31,9 @@ struct RangeSchedule {
   friend bool operator==(const RangeSchedule&, const RangeSchedule&) = default;
 };
 
-/// How rows are shared out to teams of threads on a device. What is compiled in: `team`, `chunks`
-/// and `ahead`, as in EntrySchedule (pumice/shared/entry_spec.h); how rows are read follows from
-/// the problem.
+/// How rows are shared out to teams of threads on a device. What is compiled in: `team`, `chunks`,
+/// `ahead` and `ways`, as in EntrySchedule (pumice/shared/entry_spec.h); how rows are read follows
+/// from the problem.
 struct TeamSchedule {
   std::int32_t team = 32;
   std::int32_t chunks = 1;
@@ -44,8 +44,11 @@ struct TeamSchedule {
   std::int32_t units = 0;
   /// Teams of a multiprocessor that take parts of long rows; 0: rows are not cut, as above.
   std::int32_t part_teams = 32;
+  /// Teams of a warp that share the entries of a row, 32 threads together; 0: each team is by
+  /// itself, as always in products that make a number for each entry.
+  std::int32_t ways = 0;
 
-  /// "t32x1_n4"
+  /// "t32x1_n4"; with ways "w4_t8x1_n4"
   std::string name() const;
   friend bool operator==(const TeamSchedule&, const TeamSchedule&) = default;
 };

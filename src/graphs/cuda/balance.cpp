@@ -33,6 +33,9 @@ void add_balance(PatternLists& lists, std::int64_t rows, StreamView stream, std:
     arguments.counts = lists.long_counts.data();
     states = runner.make<std::uint64_t>(tiles + 1);
     fill_bytes_async(states.data(), std::byte{0}, states.bytes(), stream);
+    lists.arrived =
+        runner.make<std::uint32_t>(kArrivalSets * kArrivalTiles * most_row_parts(entries));
+    fill_bytes_async(lists.arrived.data(), std::byte{0}, lists.arrived.bytes(), stream);
     arguments.states = states.data();
     arguments.ticket = reinterpret_cast<std::uint32_t*>(states.data() + tiles);
   }

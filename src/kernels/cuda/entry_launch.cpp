@@ -8,6 +8,7 @@
 #include <pumice/core/error.hpp>
 
 #include "graphs/cuda/balance.hpp"
+#include "kernels/cuda/arrival_sets.hpp"
 #include "kernels/cuda/entry_source.hpp"
 #include "kernels/cuda/source_table.hpp"
 #include "kernels/cuda/tile_launch.hpp"
@@ -50,7 +51,8 @@ std::int64_t runs_of(const CsrView& pattern, std::int32_t units) {
 
 /// `layers`: tiles of channels, or heads, along the second axis.
 jit::LaunchShape team_each(std::int64_t items, std::int64_t layers, const EntrySchedule& schedule) {
-  return {.blocks = rounded_up(items * schedule.team, kEntryThreads),
+  const std::int32_t threads = schedule.team * std::max(schedule.ways, 1);
+  return {.blocks = rounded_up(items * threads, kEntryThreads),
           .blocks_y = static_cast<std::int32_t>(layers),
           .threads = kEntryThreads};
 }
@@ -131,11 +133,14 @@ void launch_gather_reduce(jit::KernelRunner& runner, const GatherReduceLaunch& l
       has_parts ? static_cast<std::int32_t>(std::min(most_row_parts(pattern.entries()),
                                                      multiprocessors * teams.part_teams))
                 : 0;
+  if (has_parts && teams.ways > 0)
+    arguments.arrived = arrival_counters(pattern, layers, runner.stream());
+  arguments.most_parts = static_cast<std::int32_t>(most_row_parts(pattern.entries()));
   runner.run(
       {&source_of(spec), kGatherReduceKernel},
       team_each(arguments.part_teams + runs_of(pattern, arguments.units), layers, spec.schedule),
       arguments);
-  if (!has_parts) return;
+  if (!has_parts || arguments.arrived != nullptr) return;
   const std::int64_t rows = most_long_rows(pattern.entries());
   runner.run({&source_of(spec), kFinishLongRowsKernel},
              {.blocks = std::min(rounded_up(rows * channels, kEntryThreads),

@@ -35,13 +35,15 @@ template <class Spec> void check(const Spec& spec) {
 }   // namespace
 
 std::string name_of(const EntrySchedule& schedule) {
-  return fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access,
-                     schedule.ahead);
+  const std::string of_team =
+      fmt::format("t{}x{}a{}n{}", schedule.team, schedule.chunks, schedule.access, schedule.ahead);
+  return schedule.ways == 0 ? of_team : fmt::format("w{}{}", schedule.ways, of_team);
 }
 
 std::string text_of(const EntrySchedule& schedule) {
-  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}}}", schedule.team,
-                     schedule.chunks, schedule.access, schedule.ahead);
+  return fmt::format("{{.team = {}, .chunks = {}, .access = {}, .ahead = {}, .ways = {}}}",
+                     schedule.team, schedule.chunks, schedule.access, schedule.ahead,
+                     schedule.ways);
 }
 
 std::string text_of(const GatherReduceSpec& spec) {
@@ -78,13 +80,16 @@ std::string entry_name(const ScoreGradientSpec& spec) {
 
 std::string entry_source(const GatherReduceSpec& spec) {
   check(spec);
-  const SpecText text{.header = "gather_reduce",
+  const bool by_warps = spec.schedule.ways > 0;
+  const SpecText text{.header = by_warps ? "gather_warp" : "gather_reduce",
                       .type = "GatherReduceSpec",
                       .value = text_of(spec),
                       .fingerprint = fingerprint(spec),
                       .arguments = "GatherArguments",
                       .argument_bytes = sizeof(GatherArguments)};
-  return text.head() + text.kernel(kGatherReduceKernel, kEntryThreads, entry_blocks(spec)) +
+  return text.head() +
+         text.kernel(kGatherReduceKernel, kEntryThreads, entry_blocks(spec),
+                     by_warps ? "gather_by_warps" : "gather_reduce") +
          text.kernel(kFinishLongRowsKernel, kEntryThreads, entry_blocks(spec));
 }
 

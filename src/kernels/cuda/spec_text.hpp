@@ -35,14 +35,15 @@ struct SpecText {
         "static_assert(sizeof(pumice::{}) == {});\n",
         header, type, value, fingerprint, arguments, argument_bytes);
   }
-  /// The kernel that runs the skeleton's function of its name.
-  std::string kernel(const char* name, int threads, int blocks) const {
+  /// The kernel `name`, which runs a function of the skeleton: by default the one of its name.
+  std::string kernel(const char* name, int threads, int blocks,
+                     const char* function = nullptr) const {
     return fmt::format(
         "PUMICE_KERNEL void __launch_bounds__({0}, {1})\n"
         "{2}(PUMICE_ARGUMENT(pumice::{3}) arguments) {{\n"
-        "  pumice::{2}<kSpec>(arguments);\n"
+        "  pumice::{4}<kSpec>(arguments);\n"
         "}}\n",
-        threads, blocks, name, arguments);
+        threads, blocks, name, arguments, function == nullptr ? name : function);
   }
 };
 

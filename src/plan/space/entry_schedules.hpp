@@ -20,15 +20,24 @@ EdgeMapSpec edge_dot_spec(ElementType type, std::int64_t channels, bool picked);
 EdgeMapSpec edge_scores_spec(ElementType type, std::int64_t channels, bool has_entries);
 EntrySchedule score_gradient_schedule(ElementType type, std::int64_t channels, bool has_entries);
 
-/// How many units a run has: the longer, the fewer are started; the shorter, the less the last one
-/// is waited for. Best is the root of what there is.
-std::int32_t units_of_run(std::int64_t rows, std::int64_t entries, std::int64_t multiprocessors);
-
-/// What decides that root: starting a run costs as much as so many units of a multiprocessor wait
-/// for the last one. Of 0.2, 1.3 and 11.4 million rows and entries 2 to 4, 8 and 16 to 32 units
-/// were the fastest on an H100, for 32 to 512 channels alike.
+/// What decides how long a run is: starting one of a team costs as much as so many units of a
+/// multiprocessor wait for the last one. Of 0.2, 1.3 and 11.4 million rows and entries 2 to 4, 8
+/// and 16 to 32 units were the fastest on an H100, for 32 to 512 channels alike.
 inline constexpr std::int64_t kUnitsOfStart = 32;
-inline constexpr std::int64_t kMostUnits = 64;
+/// The same of a run of a warp, which is started for each tile of channels. Of 0.2 and 1.3 million
+/// rows and entries 2 to 4 and 12 to 24 units were the fastest on an H200 with one tile, 4 to 8 and
+/// 24 with four.
+inline constexpr std::int64_t kUnitsOfWarpStart = 12;
+
+constexpr std::int64_t units_of_start(const TeamSchedule& teams) {
+  return teams.ways == 0 ? kUnitsOfStart : kUnitsOfWarpStart;
+}
+/// How many units a run has at best: the longer, the fewer are started; the shorter, the less the
+/// last one is waited for. The root of what there is.
+double best_run(const SparseProblem& problem, const TeamSchedule& teams,
+                std::int64_t multiprocessors);
+
+inline constexpr std::int32_t kMostUnits = 64;
 /// Teams of a multiprocessor that take parts of long rows; they walk on.
 inline constexpr std::int32_t kPartTeams = 32;
 
@@ -36,6 +45,9 @@ inline constexpr std::int32_t kPartTeams = 32;
 ElementType row_element(DType dtype);
 /// That rules take.
 TeamSchedule team_schedule(const SparseProblem& problem, const Target& target);
+/// What they would take of a product that makes a row for each row, with `ways` teams of a warp
+/// together, or 0: each by itself.
+TeamSchedule row_teams(const SparseProblem& problem, const Target& target, std::int32_t ways);
 /// With how rows are read, which follows from their `channels`, or those of a head where a team
 /// goes over one.
 EntrySchedule kernel_schedule(ElementType type, std::int64_t channels, const TeamSchedule& teams);
