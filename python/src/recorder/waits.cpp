@@ -19,8 +19,8 @@ PyObject* can_wait(PyObject*, PyObject* features) {
   });
 }
 
-/// wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)
-PyObject* wait(PyObject*, PyObject* args) {
+/// waiting_output(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)
+PyObject* waiting_output(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject *source, *parameter, *layout, *out_channels, *map, *use, *norm, *plans;
     int training = 0;
@@ -46,8 +46,9 @@ void bind_waits(nb::module_& module) {
        "Whether a layer that is called with these features may compute later: no hooks watch its "
        "call, and "
        "no graph or transform is being made."},
-      {"wait", &wait, METH_VARARGS,
-       "wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans, "
+      {"waiting_output", &waiting_output, METH_VARARGS,
+       "waiting_output(source, parameter, layout, training, out_channels, map, use, norm, relu, "
+       "plans, "
        "/)\n--\n\nThe "
        "output [M, out] of a layer for `source` [N, in], with the norm (or None) and the ReLU of "
        "its "

@@ -105,4 +105,4 @@ def wait(
 ) -> Tensor:  # fmt: skip
     """The output [M, out] of a layer for `source` [N, in], with the norm and the ReLU of its container. It is computed
     when it is read."""
-    return _C.wait(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)
+    return _C.waiting_output(source, parameter, layout, training, out_channels, map, use, norm, relu, plans)
