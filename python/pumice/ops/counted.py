@@ -25,8 +25,9 @@ _compiles = torch.compiler.is_compiling
 
 
 def handed(count: Count) -> Any:
-    """What the extension is given for it. Sites that were made inside a graph have all rows in use."""
-    return count._sites if type(count) is Coordinates else count
+    """What the extension is given for it. Sites that were made inside a graph, and those that nobody has asked for yet,
+    have all rows in use."""
+    return count._sites if isinstance(count, Coordinates) else count
 
 
 def is_counted(count: Count) -> bool:
