@@ -50,6 +50,7 @@ struct ColumnShape {
   int32_t channels = 0;
   int32_t shares = 1;       // of each item, that blocks are launched for
   int32_t share_rows = 1;   // an item has a share for so many of its rows, as far as there are any
+  int64_t step = 0;         // rows of each share, where the host knows them; 0: blocks work it out
   ElementType type = ElementType::f32;   // of features and gradients
 };
 

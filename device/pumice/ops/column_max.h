@@ -33,9 +33,10 @@ PUMICE_DEVICE void keep_larger(float& value, int32_t& row, float other, int32_t 
 
 struct ColumnMaxima {
   template <class Access>
-  PUMICE_DEVICE static void run(const MaximumArguments& a, LaneMaxima& lanes) {
+  PUMICE_DEVICE static void run(const MaximumArguments& a, const BlockShare& of,
+                                LaneMaxima& lanes) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     const int32_t mine = thread_index();
     typename Access::Chunk value;
     int32_t from[static_cast<unsigned>(kCount)];
@@ -75,8 +76,9 @@ struct ColumnMaxima {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              2) void column_maxima(PUMICE_ARGUMENT(MaximumArguments) a) {
   PUMICE_BLOCK_SHARED(LaneMaxima, lanes);
-  if (!has_share(a.shape)) return;
-  with_access<ColumnMaxima>(a.shape.type, a.shape.channels, a, lanes);
+  const BlockShare of = share_of_block(a.shape);
+  if (!of.there()) return;
+  with_access<ColumnMaxima>(a.shape.type, a.shape.channels, a, of, lanes);
 }
 
 /// One thread an item and channel: shares are few, and none is waited for.

@@ -36,9 +36,10 @@ PUMICE_DEVICE void add_moments(LaneMoments& of, int32_t to, int32_t from) {
 
 struct ColumnMoments {
   template <class Access>
-  PUMICE_DEVICE static void run(const MomentArguments& a, LaneMoments& lanes) {
+  PUMICE_DEVICE static void run(const MomentArguments& a, const BlockShare& of,
+                                LaneMoments& lanes) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     float count = 0.0f;
     typename Access::Chunk mean, square;
     fill(mean, 0.0f);
@@ -93,8 +94,9 @@ struct ColumnMoments {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads,
                              1) void column_moments(PUMICE_ARGUMENT(MomentArguments) a) {
   PUMICE_BLOCK_SHARED(LaneMoments, lanes);
-  if (!has_share(a.shape)) return;
-  with_access<ColumnMoments>(a.shape.type, a.shape.channels, a, lanes);
+  const BlockShare of = share_of_block(a.shape);
+  if (!of.there()) return;
+  with_access<ColumnMoments>(a.shape.type, a.shape.channels, a, of, lanes);
 }
 
 }   // namespace pumice

@@ -28,8 +28,7 @@ struct ColumnScratch {
 /// Rows of a share, in fp64.
 class ShareRows {
  public:
-  PUMICE_DEVICE ShareRows(const ColumnShape& shape, int32_t item)
-      : size_(item_size(shape.rows, item)), step_(share_size(size_, shares_of(shape, size_))) {}
+  PUMICE_DEVICE explicit ShareRows(const BlockShare& of) : size_(of.size), step_(of.step) {}
   PUMICE_DEVICE int64_t size() const { return size_; }
   PUMICE_DEVICE double of(int32_t share) const {
     const int64_t left = size_ - step_ * share;
@@ -46,28 +45,26 @@ class ShareRows {
 /// and then finish(channel, sums) in one thread a column. Whatever that stores in `scratch`
 /// everybody sees. For all threads of a block.
 template <class Add, class Finish>
-PUMICE_DEVICE void sum_shares(const ColumnShape& shape, const float* partial,
+PUMICE_DEVICE void sum_shares(const ColumnShape& shape, const BlockShare& of, const float* partial,
                               ColumnScratch& scratch, const Add& add, const Finish& finish) {
-  const int32_t item = block_index() / shape.shares;
-  const int32_t shares = shares_of(shape, item_size(shape.rows, item));
   const int32_t channel = block_index_y() * kColumnTile + lane_index();
   const bool there = channel < shape.channels;
   double sums[2] = {0.0, 0.0};
   PUMICE_ROLLED
-  for (int32_t first = warp_index(); first < shares; first += kSharesAtOnce) {
+  for (int32_t first = warp_index(); first < of.shares; first += kSharesAtOnce) {
     float value[kSharesOfWarp][2];
     PUMICE_UNROLL
     for (int32_t i = 0; i < kSharesOfWarp; ++i) {
       const int32_t share = first + i * kColumnWarps;
-      const bool wanted = there && share < shares;
-      const int64_t at = partial_row(shape, item, share, 0) + channel;
+      const bool wanted = there && share < of.shares;
+      const int64_t at = partial_row(shape, of.item, share, 0) + channel;
       value[i][0] = wanted ? partial[at] : 0.0f;
       value[i][1] = wanted ? partial[at + shape.channels] : 0.0f;
     }
     PUMICE_UNROLL
     for (int32_t i = 0; i < kSharesOfWarp; ++i) {
       const int32_t share = first + i * kColumnWarps;
-      if (share < shares) add(share, value[i][0], value[i][1], sums);
+      if (share < of.shares) add(share, value[i][0], value[i][1], sums);
     }
   }
   scratch.sum[warp_index()][0][lane_index()] = sums[0];
@@ -82,11 +79,6 @@ PUMICE_DEVICE void sum_shares(const ColumnShape& shape, const float* partial,
     finish(channel, sums);
   }
   block_sync();
-}
-
-/// Whether this block stores what all blocks of its item and tile have found.
-PUMICE_DEVICE bool speaks_for_item(const ColumnShape& shape) {
-  return block_index() % shape.shares == 0;
 }
 
 }   // namespace pumice

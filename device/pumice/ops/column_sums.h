@@ -69,9 +69,10 @@ template <class Access> class SumTerms {
 
 struct ColumnSums {
   template <class Access>
-  PUMICE_DEVICE static void run(const ColumnSumArguments& a, LaneSums& lanes) {
+  PUMICE_DEVICE static void run(const ColumnSumArguments& a, const BlockShare& of,
+                                LaneSums& lanes) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     SumTerms<Access> terms(a, walk);
     typename Access::Chunk first, second;
     fill(first, 0.0f);
@@ -104,8 +105,9 @@ struct ColumnSums {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void column_sums(PUMICE_ARGUMENT(ColumnSumArguments)
                                                                   a) {
   PUMICE_BLOCK_SHARED(LaneSums, lanes);
-  if (!has_share(a.shape)) return;
-  with_access<ColumnSums>(a.shape.type, a.shape.channels, a, lanes);
+  const BlockShare of = share_of_block(a.shape);
+  if (!of.there()) return;
+  with_access<ColumnSums>(a.shape.type, a.shape.channels, a, of, lanes);
 }
 
 /// Sums of the threads that have one channel of a finishing block, in every thread of them.

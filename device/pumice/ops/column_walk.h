@@ -85,18 +85,29 @@ PUMICE_DEVICE int64_t item_size(const RowItems& rows, int32_t item) {
 }
 /// How many shares an item of `size` rows is cut into, whatever room there is for more.
 PUMICE_DEVICE int32_t shares_of(const ColumnShape& shape, int64_t size) {
-  const int64_t wanted = (size + shape.share_rows - 1) / shape.share_rows;
-  if (wanted >= shape.shares) return shape.shares;
-  return wanted > 1 ? static_cast<int32_t>(wanted) : 1;
+  if (shape.step > 0 || size > int64_t{shape.share_rows} * (shape.shares - 1)) return shape.shares;
+  const int32_t wanted = (static_cast<int32_t>(size) + shape.share_rows - 1) / shape.share_rows;
+  return wanted > 1 ? wanted : 1;
 }
-/// Whether the item of this block has the share of this block.
-PUMICE_DEVICE bool has_share(const ColumnShape& shape) {
-  const int64_t size = item_size(shape.rows, block_index() / shape.shares);
-  return block_index() % shape.shares < shares_of(shape, size);
-}
-/// Rows of a share of an item of `size` rows; the last ones may be shorter, or empty.
-PUMICE_DEVICE int64_t share_size(int64_t size, int32_t shares) {
-  return (size + shares - 1) / shares;
+/// An item, and the share of it that a block has.
+struct BlockShare {
+  int32_t item = 0;
+  int32_t share = 0;
+  int32_t shares = 1;   // of the item
+  int64_t size = 0;     // rows of the item
+  int64_t step = 0;     // rows of a share; the last ones may be shorter, or empty
+
+  /// Blocks that are launched for rows that are not there have none.
+  PUMICE_DEVICE bool there() const { return share < shares; }
+  PUMICE_DEVICE bool first() const { return share == 0; }
+};
+/// A block waits for this before it loads a row: where the host knows the rows, nothing is divided.
+PUMICE_DEVICE BlockShare share_of_block(const ColumnShape& shape) {
+  if (shape.step > 0) return {0, block_index(), shape.shares, shape.rows.rows.capacity, shape.step};
+  const int32_t item = block_index() / shape.shares;
+  const int64_t size = item_size(shape.rows, item);
+  const int32_t shares = shares_of(shape, size);
+  return {item, block_index() - item * shape.shares, shares, size, (size + shares - 1) / shares};
 }
 
 /// Where the partial results of a share begin.
@@ -108,25 +119,22 @@ PUMICE_DEVICE int64_t partial_row(const ColumnShape& shape, int32_t item, int32_
 /// The place of a thread, for chunks of kCount columns.
 template <int32_t kCount> class ColumnWalk {
  public:
-  PUMICE_DEVICE explicit ColumnWalk(const ColumnShape& shape)
+  PUMICE_DEVICE ColumnWalk(const ColumnShape& shape, const BlockShare& of)
       : rows_(shape.rows),
-        item_(block_index() / shape.shares),
-        share_(block_index() % shape.shares),
+        item_(of.item),
         channels_(shape.channels),
         first_channel_(block_index_y() * kColumnTile) {
     const int32_t left = channels_ - first_channel_;
     chunks_ = (left < kColumnTile ? left : kColumnTile) / kCount;
     lanes_ = kColumnThreads / chunks_;
     lane_ = thread_index() / chunks_;
-    const int64_t size = item_size(rows_, item_);
-    const int64_t step = share_size(size, shares_of(shape, size));
-    const int64_t first = step * share_ < size ? step * share_ : size;
-    const int64_t last = first + step < size ? first + step : size;
+    const int64_t before = of.step * of.share;
+    const int64_t first = before < of.size ? before : of.size;
+    const int64_t last = first + of.step < of.size ? first + of.step : of.size;
     begin_ = item_begin(rows_, item_) + first;
     end_ = begin_ + last - first;
   }
 
-  PUMICE_DEVICE int32_t item() const { return item_; }
   PUMICE_DEVICE int32_t lanes() const { return lanes_; }
   PUMICE_DEVICE int32_t lane() const { return lane_; }
   PUMICE_DEVICE int32_t chunks() const { return chunks_; }
@@ -193,7 +201,6 @@ template <int32_t kCount> class ColumnWalk {
  private:
   const RowItems& rows_;
   int32_t item_;
-  int32_t share_;
   int32_t channels_;
   int32_t first_channel_;
   int32_t chunks_;

@@ -33,17 +33,16 @@ PUMICE_DEVICE void keep_statistics(const NewStatistics& to, int64_t at, int32_t 
 /// Shares to the mean (`first` in `scratch`) and the inverse deviation (`second`) of this block's
 /// columns. Deviations are taken from the mean of the first share: as far from the mean as shares
 /// are from each other, so that nothing large is subtracted.
-PUMICE_DEVICE void find_statistics(const ColumnShape& shape, const NewStatistics& own,
-                                   ColumnScratch& scratch) {
-  const int32_t item = block_index() / shape.shares;
+PUMICE_DEVICE void find_statistics(const ColumnShape& shape, const BlockShare& of,
+                                   const NewStatistics& own, ColumnScratch& scratch) {
   const int32_t mine = block_index_y() * kColumnTile + lane_index();
-  const ShareRows rows(shape, item);
+  const ShareRows rows(of);
   const double center =
       mine < shape.channels
-          ? static_cast<double>(own.partial[partial_row(shape, item, 0, 0) + mine])
+          ? static_cast<double>(own.partial[partial_row(shape, of.item, 0, 0) + mine])
           : 0.0;
   sum_shares(
-      shape, own.partial, scratch,
+      shape, of, own.partial, scratch,
       [&](int32_t share, float mean, float square, double(&sums)[2]) {
         const double delta = static_cast<double>(mean) - center;
         const double moment = rows.of(share) * delta;
@@ -63,18 +62,20 @@ PUMICE_DEVICE void find_statistics(const ColumnShape& shape, const NewStatistics
         const float scale = zero ? 0.0f : static_cast<float>(1.0 / sqrt(variance + own.epsilon));
         scratch.first[lane_index()] = poisoned ? quiet_nan() : static_cast<float>(mean);
         scratch.second[lane_index()] = poisoned ? quiet_nan() : scale;
-        if (!speaks_for_item(shape)) return;
+        if (!of.first()) return;
         if (single && channel == 0) report(own.status, kSingleRow, own.site, 2, 1);
-        keep_statistics(own, int64_t{item} * shape.channels + channel, channel, single ? 0 : size,
-                        mean, variance, scratch.first[lane_index()], scratch.second[lane_index()]);
+        keep_statistics(own, int64_t{of.item} * shape.channels + channel, channel,
+                        single ? 0 : size, mean, variance, scratch.first[lane_index()],
+                        scratch.second[lane_index()]);
       });
 }
 
 struct NormalizeRows {
   template <class Access>
-  PUMICE_DEVICE static void run(const NormalizeArguments& a, const ColumnScratch& scratch) {
+  PUMICE_DEVICE static void run(const NormalizeArguments& a, const BlockShare& of,
+                                const ColumnScratch& scratch) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     const bool own = a.own.partial != nullptr;
     typename Access::Chunk mean, factor, weight, bias;
     Access::load_or(own ? scratch.first + walk.column() : a.mean + walk.statistic(), 0, 0.0f, mean);
@@ -113,31 +114,30 @@ struct NormalizeRows {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_rows(PUMICE_ARGUMENT(NormalizeArguments)
                                                                      a) {
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
-  const bool works = has_share(a.shape);
-  if (works && a.own.partial != nullptr) find_statistics(a.shape, a.own, scratch);
+  const BlockShare of = share_of_block(a.shape);
+  if (a.own.partial != nullptr && of.there()) find_statistics(a.shape, of, a.own, scratch);
   if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
-  if (!works) return;
-  with_access<NormalizeRows>(a.shape.type, a.shape.channels, a, scratch);
+  if (!of.there()) return;
+  with_access<NormalizeRows>(a.shape.type, a.shape.channels, a, of, scratch);
 }
 
 /// Shares to the mean of g (`first` in `scratch`) and the slope (`second`) of this block's columns.
-PUMICE_DEVICE void find_slopes(const FeatureGradientArguments& a, ColumnScratch& scratch) {
-  const int32_t item = block_index() / a.shape.shares;
+PUMICE_DEVICE void find_slopes(const FeatureGradientArguments& a, const BlockShare& of,
+                               ColumnScratch& scratch) {
   sum_shares(
-      a.shape, a.partial, scratch,
+      a.shape, of, a.partial, scratch,
       [&](int32_t, float plain, float moment, double(&sums)[2]) {
         sums[0] += static_cast<double>(plain);
         sums[1] += static_cast<double>(moment);
       },
       [&](int32_t channel, const double(&sums)[2]) {
-        const int64_t size = item_size(a.shape.rows, item);
-        const double share_of_one = size > 0 ? 1.0 / static_cast<double>(size) : 1.0;
+        const double share_of_one = of.size > 0 ? 1.0 / static_cast<double>(of.size) : 1.0;
         const double deviation =
-            static_cast<double>(a.inverse_deviation[int64_t{item} * a.shape.channels + channel]);
+            static_cast<double>(a.inverse_deviation[int64_t{of.item} * a.shape.channels + channel]);
         const double weight = sums[1] * deviation;
         scratch.first[lane_index()] = static_cast<float>(sums[0] * share_of_one);
         scratch.second[lane_index()] = static_cast<float>(weight * share_of_one * deviation);
-        if (a.grad_weight == nullptr || !speaks_for_item(a.shape)) return;
+        if (a.grad_weight == nullptr || !of.first()) return;
         const bool poisoned = a.shape.rows.rows.poisoned();
         store_element(a.parameter_type, a.grad_weight, channel,
                       poisoned ? quiet_nan() : static_cast<float>(weight));
@@ -148,9 +148,10 @@ PUMICE_DEVICE void find_slopes(const FeatureGradientArguments& a, ColumnScratch&
 
 struct NormalizeGradient {
   template <class Access>
-  PUMICE_DEVICE static void run(const FeatureGradientArguments& a, const ColumnScratch& scratch) {
+  PUMICE_DEVICE static void run(const FeatureGradientArguments& a, const BlockShare& of,
+                                const ColumnScratch& scratch) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     typename Access::Chunk mean, factor, weight, mean_grad, slope;
     Access::load_or(a.mean, walk.statistic(), 0.0f, mean);
     Access::load_or(a.inverse_deviation, walk.statistic(), 0.0f, factor);
@@ -192,13 +193,14 @@ struct NormalizeGradient {
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void normalize_gradient(
     PUMICE_ARGUMENT(FeatureGradientArguments) a) {
   PUMICE_BLOCK_SHARED(ColumnScratch, scratch);
-  const bool works = has_share(a.shape);
-  if (works && (!a.constant || speaks_for_item(a.shape))) find_slopes(a, scratch);
+  const BlockShare of = share_of_block(a.shape);
   const RowCountRef& rows = a.shape.rows.rows;
   if (a.passed != nullptr) poisoned_rows(rows, a.shape.channels, a.shape.type, a.passed);
-  if (poisoned_rows(rows, a.shape.channels, a.shape.type, a.out)) return;
-  if (!works) return;
-  with_access<NormalizeGradient>(a.shape.type, a.shape.channels, a, scratch);
+  const bool poisoned = poisoned_rows(rows, a.shape.channels, a.shape.type, a.out);
+  if (!of.there()) return;
+  if (!a.constant || of.first()) find_slopes(a, of, scratch);
+  if (poisoned) return;
+  with_access<NormalizeGradient>(a.shape.type, a.shape.channels, a, of, scratch);
 }
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void invert_deviations(

@@ -6,13 +6,14 @@
 namespace pumice {
 
 struct SpreadItems {
-  template <class Access> PUMICE_DEVICE static void run(const SpreadArguments& a) {
+  template <class Access>
+  PUMICE_DEVICE static void run(const SpreadArguments& a, const BlockShare& of) {
     constexpr int32_t kCount = Access::kCount;
-    const ColumnWalk<kCount> walk(a.shape);
+    const ColumnWalk<kCount> walk(a.shape, of);
     typename Access::Chunk value;
     Access::load(a.items, walk.statistic(), value);
     if (a.spread == Spread::average) {
-      const float size = static_cast<float>(item_size(a.shape.rows, walk.item()));
+      const float size = static_cast<float>(of.size);
       PUMICE_UNROLL
       for (int32_t i = 0; i < kCount; ++i)
         value[i] /= size;   // nobody stores it where there are no rows
@@ -38,8 +39,9 @@ struct SpreadItems {
 
 PUMICE_KERNEL PUMICE_THREADS(kColumnThreads) void spread_items(PUMICE_ARGUMENT(SpreadArguments) a) {
   if (poisoned_rows(a.shape.rows.rows, a.shape.channels, a.shape.type, a.out)) return;
-  if (!has_share(a.shape)) return;
-  with_access<SpreadItems>(a.shape.type, a.shape.channels, a);
+  const BlockShare of = share_of_block(a.shape);
+  if (!of.there()) return;
+  with_access<SpreadItems>(a.shape.type, a.shape.channels, a, of);
 }
 
 }   // namespace pumice

@@ -36,6 +36,8 @@ ColumnShape shape_of(const jit::KernelRunner& runner, const RowItems& rows,
   shape.shares = static_cast<std::int32_t>(
       std::clamp<std::int64_t>((rows.rows.capacity + least - 1) / least, 1,
                                std::clamp<std::int64_t>(most, 1, kSharesAtOnce)));
+  if (rows.rows.count == nullptr && rows.begin == nullptr)
+    shape.step = (rows.rows.capacity + shape.shares - 1) / shape.shares;
   return shape;
 }
 
