@@ -116,21 +116,27 @@ int run_gradients(const bench::MeasuredLayer& layer, const KernelMap& map, const
   test::CudaGradientProblem problem(map.view(), operand, layer.in_channels, layer.out_channels, 1,
                                     stream);
   int wrong = 0;
-  const auto specs =
-      cuda::gradient_candidates({.operand = operand,
-                                 .write = options.slots ? Write::slots : Write::add,
-                                 .in_channels = layer.in_channels,
-                                 .out_channels = layer.out_channels,
-                                 .architecture = cuda::architecture_bit(stream.device())});
-  for (const GradientSpec& spec : specs) {
+  const int multiprocessors = cuda_device_info(stream.device().index).multiprocessors;
+  const KernelMapView view = map.view();
+  const cuda::GradientProblem described{.operand = operand,
+                                        .write = options.slots ? Write::slots : Write::add,
+                                        .in_channels = layer.in_channels,
+                                        .out_channels = layer.out_channels,
+                                        .offsets = static_cast<std::int32_t>(view.offsets),
+                                        .rows = view.out_rows,
+                                        .architecture = cuda::architecture_bit(stream.device()),
+                                        .multiprocessors = multiprocessors};
+  const cuda::GradientChoice chosen = cuda::choose_gradient(described);
+  for (const GradientSpec& spec : cuda::gradient_candidates(described)) {
     const std::string name = cuda::gradient_name(spec);
-    if (options.chosen && !(spec == specs.front())) continue;
+    if (options.chosen && !(spec == chosen.spec)) continue;
     if (name.find(options.spec) == std::string::npos) continue;
-    const std::int64_t filling =
-        cuda::gradient_blocks(spec, cuda_device_info(stream.device().index).multiprocessors);
+    const std::int64_t filling = cuda::gradient_blocks(spec, multiprocessors);
+    const std::int64_t chosen_blocks = chosen.share_blocks > 0 ? chosen.share_blocks : filling;
     std::vector<std::int64_t> shares{filling};
     if (options.shares && filling > 1) shares.push_back(filling / 2);
     if (options.shares) shares.push_back(filling * 2);
+    if (!options.shares && spec == chosen.spec) shares = {chosen_blocks};
     for (const std::int64_t blocks : shares) {
       auto run = problem.prepare(spec, blocks);
       const test::Complaint complaint = problem.check(run);
@@ -140,7 +146,7 @@ int run_gradients(const bench::MeasuredLayer& layer, const KernelMap& map, const
                   layer.scene, layer.in_channels, layer.out_channels, name.c_str(),
                   static_cast<long long>(blocks), times.median, times.fastest, times.slowest,
                   problem.useful_flop() / times.median * 1e-6,
-                  spec == specs.front() && blocks == filling ? "chosen " : "",
+                  spec == chosen.spec && blocks == chosen_blocks ? "chosen " : "",
                   complaint.empty() ? "right" : "WRONG: ", complaint.c_str());
       std::fflush(stdout);
     }

@@ -53,10 +53,9 @@ void ChoiceMemo::clear() {
 }
 
 ConvolutionProblem as_chosen(ConvolutionProblem problem) {
-  const bool is_product = problem.direction != Direction::weight_gradient;
   problem.in_rows = 0;
   problem.pairs = 0;
-  problem.out_rows = is_product ? cuda::rounded_rows(problem.out_rows) : 0;
+  problem.out_rows = cuda::rounded_rows(problem.out_rows);
   return problem;
 }
 

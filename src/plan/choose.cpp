@@ -106,8 +106,10 @@ ConvolutionPlan weight_gradient_plan(const ConvolutionProblem& problem, const Ta
   const bool has_slots = problem.numerics.deterministic || problem.is_depthwise();
   plan.write = has_slots ? Write::slots : Write::add;
   if (!problem.is_depthwise()) {
-    plan.gradient =
-        schedule_of(cuda::choose_gradient(cuda::gradient_problem(problem, target, plan.write)));
+    const cuda::GradientChoice chosen =
+        cuda::choose_gradient(cuda::gradient_problem(problem, target, plan.write));
+    plan.gradient = schedule_of(chosen.spec);
+    plan.gradient->share_blocks = chosen.share_blocks;
   }
   return plan;
 }

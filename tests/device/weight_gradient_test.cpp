@@ -118,7 +118,9 @@ TEST(WeightGradientTable, HasAKernelForEveryWidth) {
                                                              .write = write,
                                                              .in_channels = in,
                                                              .out_channels = out,
-                                                             .architecture = architecture});
+                                                             .rows = 50000,
+                                                             .architecture = architecture})
+                                          .spec;
             EXPECT_EQ(why_invalid(spec), nullptr) << cuda::gradient_name(spec);
             EXPECT_NE(architectures(spec) & architecture, 0u) << cuda::gradient_name(spec);
           }
@@ -129,12 +131,13 @@ TEST(WeightGradientTable, HasAKernelForEveryWidth) {
 }
 
 TEST(WeightGradientTable, MakesRoomForTheTableOfManyOffsets) {
-  cuda::GradientProblem problem{.in_channels = 96, .out_channels = 96, .architecture = kSm90a};
-  const GradientSpec few = cuda::choose_gradient(problem);
+  cuda::GradientProblem problem{
+      .in_channels = 96, .out_channels = 96, .rows = 50000, .architecture = kSm90a};
+  const GradientSpec few = cuda::choose_gradient(problem).spec;
   problem.offsets = 27;
-  EXPECT_EQ(cuda::choose_gradient(problem), few);
+  EXPECT_EQ(cuda::choose_gradient(problem).spec, few);
   problem.offsets = 4096;
-  const GradientSpec many = cuda::choose_gradient(problem);
+  const GradientSpec many = cuda::choose_gradient(problem).spec;
   EXPECT_LE(many.blocks_per_sm * (shared_bytes(many, 4096) + kReservedShared), 228 * 1024);
   problem.offsets = 65536;   // 786 KB
   EXPECT_THROW(cuda::choose_gradient(problem), UserError);

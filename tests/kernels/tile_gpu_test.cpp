@@ -145,7 +145,9 @@ TEST(TileSizesGpu, any_kernel_volume) {
         gradient.prepare(cuda::choose_gradient({.operand = ElementType::bf16,
                                                 .in_channels = 64,
                                                 .out_channels = 64,
-                                                .architecture = cuda::architecture_bit(kGpu)}));
+                                                .rows = 4000,
+                                                .architecture = cuda::architecture_bit(kGpu)})
+                             .spec);
     EXPECT_EQ(gradient.check(gradient_run), "") << offsets << " offsets";
   }
 }

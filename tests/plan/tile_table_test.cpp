@@ -56,7 +56,9 @@ TEST(SpecTable, has_a_kernel_for_every_problem) {
           EXPECT_TRUE(is_valid(choose_gradient({.operand = operand,
                                                 .in_channels = in,
                                                 .out_channels = out,
-                                                .architecture = architecture})));
+                                                .rows = 50000,
+                                                .architecture = architecture})
+                                   .spec));
         }
       }
     }
@@ -84,6 +86,34 @@ TEST(SpecTable, pickable_tiles_are_those_of_every_device_of_an_architecture) {
         const TileSpec spec = choose_tile(problem);
         EXPECT_NE(std::find(all.begin(), all.end(), spec), all.end())
             << tile_name(spec) << " for " << rows << " rows, " << multiprocessors;
+      }
+    }
+  }
+}
+
+TEST(SpecTable, pickable_gradients_are_those_of_every_device_of_an_architecture) {
+  for (const std::uint32_t architecture : kEach) {
+    for (const ElementType operand : kTypes) {
+      for (const Write write : {Write::add, Write::slots}) {
+        for (const auto& [in, out] : {std::pair(16, 16), std::pair(96, 96), std::pair(128, 96),
+                                      std::pair(128, 256), std::pair(256, 256)}) {
+          GradientProblem problem{.operand = operand,
+                                  .write = write,
+                                  .in_channels = in,
+                                  .out_channels = out,
+                                  .offsets = 27,
+                                  .architecture = architecture};
+          const std::vector<GradientSpec> all = pickable_gradients(problem);
+          for (const int multiprocessors : {20, 46, 78, 108, 132, 170}) {
+            for (const std::int64_t rows : {0, 1, 70, 900, 11000, 91767, 365011, 5000000}) {
+              problem.multiprocessors = multiprocessors;
+              problem.rows = rows;
+              const GradientSpec spec = choose_gradient(problem).spec;
+              EXPECT_NE(std::find(all.begin(), all.end(), spec), all.end())
+                  << gradient_name(spec) << " for " << rows << " rows, " << multiprocessors;
+            }
+          }
+        }
       }
     }
   }

@@ -93,7 +93,9 @@ std::vector<PlannedKernel> kernels_for(const ConvolutionProblem& problem,
   std::vector<PlannedKernel> kernels;
   if (problem.direction == Direction::weight_gradient) {
     if (problem.is_depthwise()) return {planned_depthwise(type), planned_sums(type)};
-    kernels.push_back(planned(gradient_spec(problem, *choose(problem, target))));
+    const Write write = choose_by_rules(problem, target)->write;
+    for (const GradientSpec& spec : pickable_gradients(gradient_problem(problem, target, write)))
+      kernels.push_back(planned(spec));
     if (problem.numerics.deterministic) kernels.push_back(planned_sums(type));
     return kernels;
   }

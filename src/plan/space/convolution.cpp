@@ -7,6 +7,7 @@
 
 #include "plan/rules.hpp"
 #include "plan/space/device_problem.hpp"
+#include "plan/space/gradient_cost.hpp"
 #include "plan/space/tile_heights.hpp"
 
 namespace pumice {
@@ -130,19 +131,20 @@ std::vector<Candidate> on_device(const ConvolutionProblem& problem, const Target
   const PlanPtr first = choose_by_rules(problem, target);
   Space space;
   if (problem.direction == Direction::weight_gradient) {
-    space.add(*first, 1);
-    if (problem.is_depthwise()) return std::move(space).ordered(*first);
-    double cost = 1;
-    for (const GradientSpec& spec :
-         cuda::gradient_candidates(cuda::gradient_problem(problem, target, first->write))) {
+    if (problem.is_depthwise()) {
+      space.add(*first, 1);
+      return std::move(space).ordered(*first);
+    }
+    const cuda::GradientProblem gradient = cuda::gradient_problem(problem, target, first->write);
+    for (const GradientSpec& spec : cuda::gradient_candidates(gradient)) {
       ConvolutionPlan plan = *first;
       plan.gradient = schedule_of(spec);
       const std::int64_t filling = cuda::gradient_blocks(spec, target.multiprocessors);
-      for (const std::int64_t shares : {std::int64_t{0}, filling / 2, filling * 2}) {
-        plan.gradient->share_blocks = static_cast<std::int32_t>(shares);
-        space.add(plan, cost * (shares == 0 ? 1.0 : 1.1));
+      for (const std::int64_t blocks : {filling, filling / 2, filling * 2}) {
+        if (blocks == 0) continue;
+        plan.gradient->share_blocks = blocks == filling ? 0 : static_cast<std::int32_t>(blocks);
+        space.add(plan, cuda::gradient_cost(spec, blocks, gradient));
       }
-      cost *= 1.05;   // the table has the likeliest first
     }
     return std::move(space).ordered(*first);
   }

@@ -7,12 +7,10 @@
 #include <pumice/core/error.hpp>
 
 #include "core/environment.hpp"
+#include "plan/space/gradient_cost.hpp"
 
 namespace pumice::cuda {
 namespace {
-
-/// Pairs that an output has in scans, 4 to 13 of 27: for the choice of a tile alone.
-constexpr std::int64_t kLikelyPairs = 8;
 
 ElementType stored_as(ElementType operand) {
   return operand == ElementType::tf32 ? ElementType::f32 : operand;
@@ -68,7 +66,9 @@ GradientProblem gradient_problem(const ConvolutionProblem& problem, const Target
           .out_channels = narrow(problem.out_channels / problem.groups),
           .groups = narrow(problem.groups),
           .offsets = narrow(problem.offsets),
-          .architecture = target.architecture};
+          .rows = problem.out_rows * environment::kernel_rows(),
+          .architecture = target.architecture,
+          .multiprocessors = target.multiprocessors};
 }
 
 TileSpec tile_spec(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {

@@ -1,13 +1,16 @@
-// The rules come from measurements on an H200: wgmma from 64 channels on both sides (64 × 64:
-// 16 µs against 26 for 60k rows), mma.sync below.
+// Which kernels there are comes from measurements on an H200: wgmma from 64 channels on both sides
+// (64 × 64: 16 µs against 26 for 60k rows), mma.sync below. Their costs decide between them.
 #include "plan/space/gradient_table.hpp"
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <pumice/core/error.hpp>
 
+#include "plan/space/bundled_sizes.hpp"
 #include "plan/space/fitting.hpp"
+#include "plan/space/gradient_cost.hpp"
 #include "plan/space/tile_table.hpp"
 
 namespace pumice::cuda {
@@ -95,27 +98,62 @@ std::vector<GradientSpec> gradient_candidates(const GradientProblem& problem) {
     spec.tile_pairs = 32;
     keep(specs, spec, problem);
   }
-  // On an H200 the gradients of 96 channels took 0.7 of the time with whole tiles of 96 × 96 in
-  // tf32 (`pumice tune --training`); in other types it was not measured.
-  if (problem.operand == ElementType::tf32 && least > 64 && least <= 96) {
-    std::stable_partition(specs.begin(), specs.end(), [](const GradientSpec& spec) {
-      return std::max(spec.tile_in, spec.tile_out) > 64;
-    });
-  }
   return specs;
 }
 
-GradientSpec choose_gradient(const GradientProblem& problem) {
-  const std::vector<GradientSpec> specs = gradient_candidates(problem);
+namespace {
+
+std::vector<GradientSpec> some_candidates(const GradientProblem& problem) {
+  std::vector<GradientSpec> specs = gradient_candidates(problem);
   PUMICE_EXPECTS(!specs.empty(), "no weight gradient kernel for ", problem.in_channels, " to ",
                  problem.out_channels, " channels in ", problem.groups, " groups and ",
                  problem.offsets, " offsets: fewer channels in a group, or a smaller kernel");
-  return specs.front();
+  return specs;
+}
+
+/// As many blocks as run at a time, or half of them. Twice as many never won by more than 2 %.
+GradientChoice cheapest(const std::vector<GradientSpec>& specs, GradientProblem problem) {
+  problem.rows = rounded_rows(problem.rows);
+  GradientChoice best;
+  double least = std::numeric_limits<double>::infinity();
+  for (const GradientSpec& spec : specs) {
+    const std::int64_t filling = gradient_blocks(spec, problem.multiprocessors);
+    for (const std::int64_t blocks : {filling, filling / 2}) {
+      if (blocks == 0) continue;
+      const double cost = gradient_cost(spec, blocks, problem);
+      if (cost >= least) continue;
+      least = cost;
+      best = {spec, blocks == filling ? 0 : static_cast<std::int32_t>(blocks)};
+    }
+  }
+  return best;
+}
+
+}   // namespace
+
+GradientChoice choose_gradient(const GradientProblem& problem) {
+  return cheapest(some_candidates(problem), problem);
 }
 
 std::int64_t gradient_blocks(const GradientSpec& spec, int multiprocessors) {
   const std::int64_t slots = std::int64_t{multiprocessors} * spec.blocks_per_sm;
   return std::max<std::int64_t>(1, slots / gradient_tiles(spec));
+}
+
+std::vector<GradientSpec> pickable_gradients(GradientProblem problem) {
+  const std::vector<GradientSpec> specs = some_candidates(problem);
+  if (specs.size() == 1) return specs;
+  std::vector<GradientSpec> picked;
+  for (problem.multiprocessors = kFewestMultiprocessors;
+       problem.multiprocessors <= kMostMultiprocessors; ++problem.multiprocessors) {
+    for_all_rows([&](std::int64_t rows) {
+      problem.rows = rows;
+      const GradientSpec spec = cheapest(specs, problem).spec;
+      if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
+      return picked.size() < specs.size();
+    });
+  }
+  return picked;
 }
 
 std::vector<GradientSpec> standard_gradients(std::uint32_t architecture) {

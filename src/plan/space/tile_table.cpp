@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <span>
 #include <utility>
 
 #include <pumice/core/error.hpp>
 
+#include "plan/space/bundled_sizes.hpp"
 #include "plan/space/fitting.hpp"
 
 namespace pumice::cuda {
@@ -150,10 +150,6 @@ void add_resident_tiles(std::vector<TileSpec>& specs, const TileProblem& problem
   }
 }
 
-// Of devices from Ampere on, from the smallest card of a notebook to the largest of a data centre.
-constexpr std::int32_t kFewestMultiprocessors = 16;
-constexpr std::int32_t kMostMultiprocessors = 192;
-
 /// Of a window of a layer that halves the sites, 2x2x2.
 constexpr std::int64_t kFewOffsets = 8;
 
@@ -183,12 +179,6 @@ double stage_cost(const TileSpec& spec, std::int64_t offsets) {
   if (spec.instruction == Instruction::wgmma) return warpgroup_stage(spec, lines, offsets);
   const double skipped = spec.tile_rows == kBlockRows ? 0.55 : 1.0;
   return 1.1 * ((0.8 * spec.tile_rows + 0.97 * spec.tile_columns) * lines * skipped + 35);
-}
-
-constexpr int kRowBits = 5;
-constexpr int kMostRowBits = 40;
-int dropped_bits(std::int64_t rows) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))) - kRowBits;
 }
 
 const TileSpec& cheapest(const std::vector<TileSpec>& specs, TileProblem problem) {
@@ -283,13 +273,12 @@ namespace {
 /// Adds those that are picked for any number of rows.
 void pick_for_all_rows(const std::vector<TileSpec>& specs, TileProblem problem,
                        std::vector<TileSpec>& picked) {
-  for (problem.rows = 0;
-       problem.rows <= std::int64_t{1} << kMostRowBits && picked.size() < specs.size();) {
+  for_all_rows([&](std::int64_t rows) {
+    problem.rows = rows;
     const TileSpec& spec = cheapest(specs, problem);
     if (std::find(picked.begin(), picked.end(), spec) == picked.end()) picked.push_back(spec);
-    problem.rows += std::int64_t{1}
-                    << std::max(dropped_bits(problem.rows), 0);   // the next that counts
-  }
+    return picked.size() < specs.size();
+  });
 }
 
 }   // namespace
