@@ -189,6 +189,8 @@ def _dense(layer: torch.nn.Module, x: Any) -> str:
     takes = _GRIDS.match(kind)
     if takes is None or not type(layer).__module__.startswith("torch.nn.") or getattr(rows, "ndim", 0) != 2:
         return ""
+    if kind in ("BatchNorm1d", "LazyBatchNorm1d"):  # which take rows: it is something else
+        return ""
     return f"it takes a dense grid, and got the rows of a sparse tensor: {_FOR_GRIDS.get(takes[1], _FOR_OTHERS)}"
 
 

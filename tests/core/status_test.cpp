@@ -66,7 +66,8 @@ TEST(StatusGpu, IsRaisedByTheNextWaitOfThatStreamAndCleared) {
   troubled.wait();
   EXPECT_FALSE(has_trouble(troubled));
   report(troubled, record);
-  while (!has_trouble(troubled)) {}   // the device comes to it although nobody waits
+  while (!has_trouble(troubled)) {
+  }   // the device comes to it although nobody waits
   EXPECT_FALSE(has_trouble(clean));
   EXPECT_FALSE(has_trouble({}));
   EXPECT_THROW(wait(troubled), UserError);

@@ -178,8 +178,7 @@ TEST(Decompositions, RefuseWhatDoesNotFit) {
             "decompose: entry 5 at row 0 and column 4 is given to part 2 where there are 2: give "
             "numbers from 0 on");
   EXPECT_EQ(message_of([&] { formats::decompose(view, {}, [](const Entry&) { return 0; }); }),
-            "decompose: entry 1 at row 0 and column 5 is given to part 0 where there are 0: give "
-            "numbers from 0 on");
+            "decompose: no parts for 6 entries: give a shape for each part");
   EXPECT_EQ(message_of([&] {
               formats::blocks(5, 9, 2, 3, i32({0, 1}), i32({0}));
             }),

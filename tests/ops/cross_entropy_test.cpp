@@ -71,8 +71,8 @@ const Problem kProblems[] = {
     {65537, 3, true, 0.1},
 };
 
-/// Scores are at most 6: exponents of up to 12 in one rounding each, and as many sums as classes; in
-/// float64 the sum of the weights rounds as often as there are rows, a little each time.
+/// Scores are at most 6: exponents of up to 12 in one rounding each, and as many sums as classes;
+/// in float64 the sum of the weights rounds as often as there are rows, a little each time.
 double work_of(const Problem& problem) {
   return 300 + static_cast<double>(problem.classes);
 }

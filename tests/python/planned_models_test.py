@@ -133,7 +133,7 @@ def test_modules_that_mix_rows_are_refused_by_name_cuda() -> None:
         fast = pumice.compile(settle(nn.Sequential(nn.SubMConv3d(4, 8, 3), body, nn.SubMConv3d(8, 8, 3))).cuda())
         with pytest.raises(pumice.UserError, match=f"{name} cannot be recorded.*no numbers"):
             fast.plan(*given, batch_size=2)
-    aware = settle(nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.InstanceNorm(8), nn.GlobalPool("average"))).cuda()
+    aware = settle(nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.InstanceNorm(8), nn.GlobalPool("max"))).cuda()
     fast = pumice.compile(aware)
     for seed in range(5):
         given = scan(4000 - 50 * seed, seed, "cuda")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from ..nn.deferred.switch import waiting_in_graphs
 
 MARGIN = 1.25  # room of sets and maps that follow from the input, times what the learned scans had in proportion
 
@@ -108,7 +109,8 @@ class Recorder:
         torch.cuda.empty_cache()
         before = torch.cuda.memory_reserved(self.device)
         with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
-            result = work()
+            with waiting_in_graphs():
+                result = work()
         self._graphs += 1
         return Recording(graph, result, max(0, torch.cuda.memory_reserved(self.device) - before))
 

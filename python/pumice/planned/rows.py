@@ -58,7 +58,7 @@ def _difference(wanted: Any, given: Leaf, rows: int) -> str | None:
     left, right = values[both].double(), wanted[both].double()
     if left.numel() == 0:
         return None
-    apart = float((left - right).abs().max() / right.abs().max().clamp(min=1e-6))
+    apart = float((left - right).abs().max() / right.abs().max().clamp(min=1e-4))
     if apart > _BOUNDS.get(values.dtype, 1e-1):
         return f"values differ by {apart:.1e} of the largest"
     return None
@@ -71,26 +71,34 @@ def _in_use(leaf: Leaf, rows: int) -> Tensor:
 
 
 def first_with_strange_rows(
-    model: torch.nn.Module, begin: Callable[[], tuple[SitesOfRun, Callable[[], Any]]], rows: int
-) -> torch.nn.Module | None:
-    """The first module of `model` whose rows in use are no numbers, in a run by the plan with NaN in all others. Waits."""
+    model: torch.nn.Module, begin: Callable[[], tuple[SitesOfRun, Callable[[], Any]]], expected: Output, rows: int
+) -> tuple[torch.nn.Module | None, str | None]:
+    """The first module of `model` whose rows in use are no numbers, in a run by the plan in which all others are NaN
+    whatever module made them, and how the result differs from what was `expected`; None where it does not. Waits."""
     members = {id(module) for module in model.modules()}
     found: list[torch.nn.Module] = []
     sites, run = begin()
 
     def look(module: torch.nn.Module, _: Any, output: Any) -> None:
-        if found or id(module) not in members:
+        if id(module) not in members:
             return
         try:
             leaves = take_apart(output, sites).leaves
         except _C.UserError:  # something of the model's own, which is no output
             return
-        if any(isinstance(leaf.values, Tensor) and bool(_in_use(leaf, rows).isnan().any()) for leaf in leaves):
-            found.append(module)
+        for leaf in leaves:
+            if not isinstance(leaf.values, Tensor) or not leaf.values.is_floating_point() or leaf.rows is WHOLE:
+                continue
+            used = _in_use(leaf, rows)
+            if not found and bool(used.isnan().any()):
+                found.append(module)
+            if leaf.values.is_contiguous():
+                leaf.values[used.shape[0] :] = float("nan")
 
     handle = torch.nn.modules.module.register_module_forward_hook(look)
     try:
-        run()
+        made = take_apart(run(), sites)
     finally:
         handle.remove()
-    return found[0] if found else None
+    different = disagreement(expected, made, rows)
+    return (found[0] if found and different is not None else None), different

@@ -80,7 +80,8 @@ bool is_unwatched(bool is_cuda) {
   PyObject* level = item(all.forward_ad, words().current_level);
   if (level != nullptr && PyLong_AsLong(level) >= 0) return false;
   if (!is_none(all.hooks_on_saved) && is_given(all.hooks_on_saved, {yes})) return false;
-  return !is_cuda || is_none(all.is_capturing) || !says_yes(all.is_capturing);
+  return !is_cuda || is_none(all.is_capturing) || item(all.defers, words().in_graphs) == Py_True ||
+         !says_yes(all.is_capturing);
 }
 
 bool is_unwatched_operation() {

@@ -82,6 +82,7 @@ struct Words {
 
   // Names in modules of ours.
   PyObject* defers = word("defers");
+  PyObject* in_graphs = word("in_graphs");
   PyObject* eval_ignores_autocast = word("EVAL_IGNORES_AUTOCAST");
   PyObject* refuse_as_spconv = word("REFUSE_AS_SPCONV");
   PyObject* compute = word("compute");
