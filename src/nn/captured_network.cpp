@@ -203,8 +203,8 @@ CapturedNetwork::Capture& CapturedNetwork::learn(const ConstTensorView& coordina
       plans_of_shared_cuts(layers_of(std::move(calls), *x.maps), target_of(stream_.device));
   context.shared_plans = &shared;
   PlanRoom room{.rows = room_for(set->size(), options_.margin),
-                .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
-                .margin = options_.margin};
+                      .bounds = options_.bounds ? *options_.bounds : wide_bounds(on_host, options),
+                      .margin = options_.margin};
   cuda::MapPlan plan(*x.maps, set, room);
 
   auto capture =

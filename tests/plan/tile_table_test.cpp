@@ -104,7 +104,7 @@ TEST(SpecTable, pickable_gradients_are_those_of_every_device_of_an_architecture)
                                   .offsets = 27,
                                   .architecture = architecture};
           const std::vector<GradientSpec> all = pickable_gradients(problem);
-          for (const int multiprocessors : {20, 46, 78, 108, 132, 170}) {
+          for (const int multiprocessors : {4, 20, 46, 78, 108, 132, 170, 300}) {
             for (const std::int64_t rows : {0, 1, 70, 900, 11000, 91767, 365011, 5000000}) {
               problem.multiprocessors = multiprocessors;
               problem.rows = rows;

@@ -8,9 +8,9 @@ namespace pumice {
 
 inline constexpr int kPatternThreads = 256;
 
-/// Numbers of rows, columns, types or parts as a caller gives them. A mistake is reported and
-/// stands for 0, since every entry is kept; a RowList (ops/row_list_arguments.h) has rows that may
-/// be none, and NaN for mistakes.
+/// Numbers of rows, columns, types or parts as a caller gives them. A mistake is reported and stands for 0, since
+/// every entry is kept; a RowList (ops/row_list_arguments.h) has rows that may be none, and NaN for
+/// mistakes.
 struct NumberList {
   const void* number = nullptr;   // [entries] int64_t or int32_t
   int64_t limit = 0;

@@ -132,7 +132,10 @@ GradientChoice cheapest(const std::vector<GradientSpec>& specs, GradientProblem 
 }   // namespace
 
 GradientChoice choose_gradient(const GradientProblem& problem) {
-  return cheapest(some_candidates(problem), problem);
+  GradientProblem on_known_size = problem;   // which `pickable_gradients` goes through
+  on_known_size.multiprocessors =
+      std::clamp(problem.multiprocessors, kFewestMultiprocessors, kMostMultiprocessors);
+  return cheapest(some_candidates(problem), on_known_size);
 }
 
 std::int64_t gradient_blocks(const GradientSpec& spec, int multiprocessors) {
