@@ -299,10 +299,9 @@ def test_libraries_that_are_not_there_are_named() -> None:
         open_library("flexgemm")
 
 
-def test_ablation_measures_what_can_be_switched_off(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PUMICE_PLANS", str(tmp_path / "plans.db"))
+def test_ablation_measures_what_can_be_switched_off(tmp_path: pathlib.Path) -> None:
     words = ["--workload", "WM-C-1f", "--task", "inference", "--way", "autocast", "--ablation", "--tune-seconds", "1"]
-    record = measured(*words, out=tmp_path)
+    record = measured(*words, out=tmp_path, PUMICE_PLANS=str(tmp_path / "plans.sqlite"))
     libraries = {row.library for row in record.rows}
     flows = {f"Pumice, {flow} alone" for flow in ("implicit_gemm", "fetch_on_demand", "gather_gemm_scatter")}
     assert libraries >= flows | {"Pumice", "Pumice, without fusion"}
