@@ -15,6 +15,16 @@ bool is_number_or_text(nb::handle value) {
 
 }   // namespace
 
+void expect_new_name(const nb::module_& module, const char* name) {
+  PUMICE_ENSURES(!nb::hasattr(module, name), "the extension has two functions of the name ", name);
+}
+
+void add_functions(nb::module_& module, PyMethodDef* functions) {
+  for (const PyMethodDef* one = functions; one->ml_name != nullptr; ++one)
+    expect_new_name(module, one->ml_name);
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+}
+
 std::string described_object(const std::string& type) {
   if (type == "Map") return "a map, as pumice.ops.submanifold_map and its like make";
   if (type == "Sites") return "Coordinates, as x.coords of a sparse tensor x";

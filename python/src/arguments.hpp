@@ -114,10 +114,18 @@ inline const char* extra(const char* text) {
 
 }   // namespace detail
 
+/// InternalError where the module has something of this name: it would be replaced, or become one
+/// of two functions of that name, without a word.
+void expect_new_name(const nb::module_& module, const char* name);
+
+/// Adds functions of Python's own interface, up to one without a name.
+void add_functions(nb::module_& module, PyMethodDef* functions);
+
 /// module.def(name, function, extras...), with arguments that are looked at by their names.
 template <class Function, class... Extra>
 void define(nb::module_& module, const char* name, Function function, const Extra&... extras) {
   std::array<Argument, decltype(detail::counted(+function))::value> names{};
+  expect_new_name(module, name);
   Argument* next = names.data();
   (detail::add_name(next, extras), ...);
   module.def(name, by_name(+function, names), detail::extra(extras)...);

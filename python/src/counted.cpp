@@ -15,13 +15,6 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
-  const ConstTensorView view = call.view(tensor, name);
-  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
-                 ": give [rows, channels]");
-  return view;
-}
-
 nb::object cleared(nb::handle features, nb::handle count) {
   const Call call(features, home_of_count(count));
   const ConstTensorView x = call.view(features, "features");
@@ -35,8 +28,8 @@ nb::object cleared(nb::handle features, nb::handle count) {
 nb::object dense(nb::handle features, nb::handle weight, nb::handle bias, nb::handle count,
                  bool deterministic, bool tf32) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
-  const ConstTensorView w = matrix(call, weight, "weight");
+  const ConstTensorView x = call.matrix(features, "features");
+  const ConstTensorView w = call.matrix(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const GivenCount rows(call, count, x);
   const LinearOptions options{.numerics = {deterministic, tf32}, .rows = rows.get()};
@@ -53,9 +46,9 @@ struct Wanted {
 nb::tuple dense_gradients(nb::handle features, nb::handle weight, nb::handle grad_output,
                           nb::handle count, const Numerics& numerics, const Wanted& wanted) {
   const Call call(grad_output, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
-  const ConstTensorView w = matrix(call, weight, "weight");
-  const ConstTensorView g = matrix(call, grad_output, "grad_output");
+  const ConstTensorView x = call.matrix(features, "features");
+  const ConstTensorView w = call.matrix(weight, "weight");
+  const ConstTensorView g = call.matrix(grad_output, "grad_output");
   const GivenCount rows(call, count, g);
   const LinearOptions options{.numerics = numerics, .rows = rows.get()};
   FrameworkResults& results = call.results();
@@ -78,7 +71,7 @@ nb::tuple dense_gradients(nb::handle features, nb::handle weight, nb::handle gra
 nb::tuple normal_rows(nb::handle features, nb::handle weight, nb::handle bias, double epsilon,
                       nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const GivenCount rows(call, count, x);
@@ -98,7 +91,7 @@ nb::tuple given(const Call& call, const NormGradients& made) {
 nb::tuple normal_rows_gradient(nb::handle features, nb::handle grad_output, nb::handle weight,
                                nb::handle mean, nb::handle inverse_deviation, nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView m = call.view(mean, "mean");
@@ -114,7 +107,7 @@ nb::tuple normal_rows_gradient(nb::handle features, nb::handle grad_output, nb::
 nb::tuple normal_items(nb::handle features, const Sites& sites, nb::handle weight, nb::handle bias,
                        double epsilon) {
   const Call call(features, home_of(sites));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   FrameworkResults& results = call.results();
@@ -129,7 +122,7 @@ nb::tuple normal_items(nb::handle features, const Sites& sites, nb::handle weigh
 nb::tuple normal_items_gradient(nb::handle features, nb::handle grad_output, const Sites& sites,
                                 nb::handle weight, nb::handle mean, nb::handle inverse_deviation) {
   const Call call(features, home_of(sites));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView m = call.view(mean, "mean");
@@ -144,7 +137,7 @@ nb::tuple normal_items_gradient(nb::handle features, nb::handle grad_output, con
 nb::object settled(nb::handle features, nb::handle mean, nb::handle variance, nb::handle weight,
                    nb::handle bias, double epsilon, nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView m = call.view(mean, "mean");
   const ConstTensorView v = call.view(variance, "variance");
   const ConstTensorView w = call.view(weight, "weight");
@@ -158,7 +151,7 @@ nb::tuple settled_gradient(nb::handle features, nb::handle grad_output, nb::hand
                            nb::handle variance, nb::handle weight, double epsilon,
                            nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView m = call.view(mean, "mean");
   const ConstTensorView v = call.view(variance, "variance");
@@ -173,7 +166,7 @@ nb::tuple settled_gradient(nb::handle features, nb::handle grad_output, nb::hand
 
 nb::object sums(nb::handle features, nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const GivenCount rows(call, count, x);
   return call.give(call.run([&] { return linear_bias_gradient(x, rows.get(), call.results()); }));
 }

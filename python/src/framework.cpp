@@ -109,6 +109,13 @@ ConstTensorView Call::view(nb::handle tensor, const char* name) const {
   return view_of_look(look, name, stream_);
 }
 
+ConstTensorView Call::matrix(nb::handle tensor, const char* name) const {
+  const ConstTensorView made = view(tensor, name);
+  PUMICE_EXPECTS(made.rank() == 2, name, " has shape ", to_string(made.shape()),
+                 ": give [rows, channels]");
+  return made;
+}
+
 TensorView single_view_of(nb::handle tensor, const char* name, StreamView stream) {
   if (tensor.is_none()) return {};
   const TensorView view = writable_view_of(tensor, look_at(tensor, name), name, stream);

@@ -91,6 +91,8 @@ class Call {
   /// Of the values of any dense tensor: what does not lie in memory as its values are, one after
   /// the other, is brought into such memory, which lives as long as the call.
   ConstTensorView view(nb::handle tensor, const char* name) const;
+  /// The same of [rows, channels]; UserError for other shapes.
+  ConstTensorView matrix(nb::handle tensor, const char* name) const;
 
   /// What makes the results that the call hands out. All else that is made in it is temporary.
   FrameworkResults& results() const { return results_; }

@@ -9,7 +9,6 @@
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
 #include <pumice/ops/edge_softmax.hpp>
-#include <pumice/ops/linear.hpp>
 #include <pumice/ops/spmm.hpp>
 
 #include "arguments.hpp"
@@ -119,12 +118,6 @@ void add_product(const GraphHandle& graph, nb::handle features, nb::handle rows,
   });
 }
 
-nb::object bias_gradient(nb::handle grad_output) {
-  const Call call(grad_output);
-  const ConstTensorView g = call.view(grad_output, "grad_output");
-  return call.give(call.run([&] { return linear_bias_gradient(g, nullptr, call.results()); }));
-}
-
 nb::object features_gradient(const GraphHandle& graph, nb::handle values, nb::handle grad_output,
                              nb::handle source, const std::string& reduce) {
   const Call call(grad_output, home_of(graph));
@@ -218,8 +211,6 @@ void bind_graphs(nb::module_& module) {
          "bias"_a.none(), "([rows, C], int64 [rows, C] entries that were picked, or None)");
   define(module, "add_spmm", &add_product, "graph"_a, "features"_a, "rows"_a, "reduce"_a,
          "Adds a sum or mean without values to rows [rows, C], where they lie.");
-  define(module, "sum_rows", &bias_gradient, "grad_output"_a,
-         "[N, C] to [C], the gradient of a bias, in the type of sums.");
   define(module, "spmm_features_gradient", &features_gradient, "graph"_a, "values"_a.none(),
          "grad_output"_a, "source"_a.none(), "reduce"_a);
   define(module, "spmm_values_gradient", &values_gradient, "graph"_a, "features"_a, "grad_output"_a,

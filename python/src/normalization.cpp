@@ -2,7 +2,6 @@
 #include <optional>
 
 #include <nanobind/stl/optional.h>
-#include <pumice/core/error.hpp>
 #include <pumice/ops/folded_norm.hpp>
 #include <pumice/ops/normalization.hpp>
 
@@ -14,18 +13,11 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
-  const ConstTensorView view = call.view(tensor, name);
-  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
-                 ": give [rows, channels]");
-  return view;
-}
-
 nb::tuple train(nb::handle features, nb::handle weight, nb::handle bias, nb::handle running_mean,
                 nb::handle running_variance, nb::handle batches, double epsilon, double momentum,
                 nb::handle residual, bool relu, nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView b = call.view(bias, "bias");
   const TensorView mean = mutable_view_of(running_mean, "running_mean", call.stream());
@@ -50,7 +42,7 @@ nb::tuple gradient(nb::handle features, nb::handle grad_output, nb::handle weigh
                    nb::handle inverse_deviation, nb::handle output, bool of_residual,
                    nb::handle count) {
   const Call call(features, home_of_count(count));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView g = call.view(grad_output, "grad_output");
   const ConstTensorView w = call.view(weight, "weight");
   const ConstTensorView m = call.view(mean, "mean");

@@ -1,6 +1,5 @@
 // Pooling over a map and over batch items, and its gradients.
 #include <nanobind/stl/string.h>
-#include <pumice/core/error.hpp>
 #include <pumice/ops/global_pooling.hpp>
 #include <pumice/ops/pooling.hpp>
 
@@ -12,16 +11,9 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
-  const ConstTensorView view = call.view(tensor, name);
-  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
-                 ": give [rows, channels]");
-  return view;
-}
-
 nb::tuple pool_max(nb::handle features, const Map& map) {
   const Call call(features, home_of(map));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const KernelMapView view = map.view();
   FrameworkResults& results = call.results();
   const MaxPooled made =
@@ -31,7 +23,7 @@ nb::tuple pool_max(nb::handle features, const Map& map) {
 
 nb::object pool_max_gradient(nb::handle grad_output, nb::handle argmax, const Map& map) {
   const Call call(grad_output, home_of(map));
-  const ConstTensorView g = matrix(call, grad_output, "grad_output");
+  const ConstTensorView g = call.matrix(grad_output, "grad_output");
   const ConstTensorView from = call.view(argmax, "argmax");
   const KernelMapView view = map.view();
   return call.give(call.run([&] { return max_pool_gradient(g, from, view, call.results()); }));
@@ -41,14 +33,14 @@ nb::object pool_max_gradient(nb::handle grad_output, nb::handle argmax, const Ma
 template <class Pool>
 nb::object pool_sums(nb::handle rows, const char* name, const Map& map, Pool&& pool) {
   const Call call(rows, home_of(map));
-  const ConstTensorView x = matrix(call, rows, name);
+  const ConstTensorView x = call.matrix(rows, name);
   const KernelMapView view = map.view();
   return call.give(call.run([&] { return pool(x, view, call.results()); }));
 }
 
 nb::tuple global_max(nb::handle features, const Sites& sites) {
   const Call call(features, home_of(sites));
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   FrameworkResults& results = call.results();
   const GlobalMaxPooled made = call.run(
       [&] { return global_max_pool(x, *sites.set, {.output = results, .argmax = results}); });
@@ -57,7 +49,7 @@ nb::tuple global_max(nb::handle features, const Sites& sites) {
 
 nb::object global_max_gradient(nb::handle grad_output, nb::handle argmax, const Sites& sites) {
   const Call call(grad_output, home_of(sites));
-  const ConstTensorView g = matrix(call, grad_output, "grad_output");
+  const ConstTensorView g = call.matrix(grad_output, "grad_output");
   const ConstTensorView from = call.view(argmax, "argmax");
   return call.give(
       call.run([&] { return global_max_pool_gradient(g, from, *sites.set, call.results()); }));
@@ -66,7 +58,7 @@ nb::object global_max_gradient(nb::handle grad_output, nb::handle argmax, const 
 /// From rows to items, or back.
 template <class Pool> nb::object global_sums(nb::handle rows, const Sites& sites, Pool&& pool) {
   const Call call(rows, home_of(sites));
-  const ConstTensorView x = matrix(call, rows, "features");
+  const ConstTensorView x = call.matrix(rows, "features");
   return call.give(call.run([&] { return pool(x, *sites.set, call.results()); }));
 }
 

@@ -13,23 +13,16 @@ using namespace nanobind::literals;
 namespace pumice::python {
 namespace {
 
-ConstTensorView matrix(const Call& call, nb::handle tensor, const char* name) {
-  const ConstTensorView view = call.view(tensor, name);
-  PUMICE_EXPECTS(view.rank() == 2, name, " has shape ", to_string(view.shape()),
-                 ": give [rows, channels]");
-  return view;
-}
-
 nb::object take(nb::handle features, nb::handle rows) {
   const Call call(features);
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView from = call.view(rows, "rows");
   return call.give(call.run([&] { return take_rows(x, from, call.results()); }));
 }
 
 nb::object scatter(nb::handle grad_output, nb::handle rows, std::int64_t in_rows) {
   const Call call(grad_output);
-  const ConstTensorView g = matrix(call, grad_output, "grad_output");
+  const ConstTensorView g = call.matrix(grad_output, "grad_output");
   const ConstTensorView from = call.view(rows, "rows");
   return call.give(call.run([&] { return scatter_rows(g, from, in_rows, call.results()); }));
 }
@@ -37,7 +30,7 @@ nb::object scatter(nb::handle grad_output, nb::handle rows, std::int64_t in_rows
 nb::tuple reduce(nb::handle features, nb::handle row_of, std::int64_t out_rows,
                  const std::string& reduction) {
   const Call call(features);
-  const ConstTensorView x = matrix(call, features, "features");
+  const ConstTensorView x = call.matrix(features, "features");
   const ConstTensorView to = call.view(row_of, "row_of");
   const Reduction kind = parse_reduction(reduction);
   PUMICE_EXPECTS(out_rows >= 0, "rows = ", out_rows, ": give 0 or more");
@@ -51,7 +44,7 @@ nb::tuple reduce(nb::handle features, nb::handle row_of, std::int64_t out_rows,
 nb::object reduce_gradient(nb::handle grad_output, nb::handle row_of, nb::handle source,
                            const std::string& reduction) {
   const Call call(grad_output);
-  const ConstTensorView g = matrix(call, grad_output, "grad_output");
+  const ConstTensorView g = call.matrix(grad_output, "grad_output");
   const ConstTensorView to = call.view(row_of, "row_of");
   const ConstTensorView from = call.view(source, "source");
   const Reduction kind = parse_reduction(reduction);

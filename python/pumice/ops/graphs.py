@@ -295,7 +295,7 @@ def bias_gradient(grad: Tensor) -> Tensor:
     """The sum over rows, in the type of sums, which has gradients itself where those of gradients are wanted."""
     if torch.is_grad_enabled():
         return grad.sum(0, dtype=modes.sum_type(grad.dtype))
-    return _C.sum_rows(grad)
+    return _C.sum_rows(grad, None)
 
 
 def _factors(ctx: Any, first: Tensor, second: Tensor) -> tuple[Tensor | None, Tensor | None]:

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "../arguments.hpp"
 #include "../chain_calls.hpp"
 #include "parts.hpp"
 #include "ticket.hpp"
@@ -244,7 +245,7 @@ void bind_chains(nb::module_& module) {
       {"finish_links", &finish_links, METH_VARARGS,
        "finish_links(links, error, /)\n--\n\nSays that links are done, and frees what they took."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
   module.def(
       "infer_chain", &infer_chain, nb::arg("links"),
       "Computes a chain in evaluation without gradients; False where Python has to look closer.");

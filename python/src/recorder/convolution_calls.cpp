@@ -4,6 +4,7 @@
 // Python's way (compat/spconv/pytorch/convolution.py) takes 15 µs, since it asks PyTorch and the
 // arguments some sixty questions, each of them an attribute or a call; here they are looked up.
 // Whatever is out of the ordinary is left to Python.
+#include "../arguments.hpp"
 #include "../sites.hpp"
 #include "operations.hpp"
 #include "parts.hpp"
@@ -271,7 +272,7 @@ void bind_convolution_calls(nb::module_& module) {
        "and the ReLU behind it in a container, which waits; None where they are to be called in "
        "Python."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

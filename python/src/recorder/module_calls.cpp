@@ -6,6 +6,7 @@
 // `ModuleCall` where torch.nn.Module.compile puts its own (`_compiled_call_impl`), which
 // Module.__call__ asks first. It adds the operation where the class is PyTorch's own and nothing
 // watches the call, and hands all others to PyTorch. PyTorch leaves it out of copies and files.
+#include "../arguments.hpp"
 #include "operations.hpp"
 #include "parts.hpp"
 
@@ -204,7 +205,7 @@ void bind_operations(nb::module_& module) {
        "added(tensor, residual, in_place, /)\n--\n\nIts sum with a link or a tensor of its shape, "
        "likewise."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "../arguments.hpp"
 #include "../sites.hpp"
 #include "link.hpp"
 
@@ -97,7 +98,7 @@ void bind_needed_links(nb::module_& module) {
        "itself; and "
        "whether they are one chain."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

@@ -1,5 +1,6 @@
 // Keeps the links that wait in a list, which a link leaves when it is computed or gone.
 #include "region.hpp"
+#include "../arguments.hpp"
 
 #include "parts.hpp"
 
@@ -221,7 +222,7 @@ void bind_region(nb::module_& module) {
       {"region_is_open", &is_open_in_python, METH_NOARGS,
        "Whether a layer that is called now may wait."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

@@ -1,5 +1,6 @@
 // Features of a sparse tensor: read, and put back into another one, twice for each layer.
 #include "sparse_conv_tensor.hpp"
+#include "../arguments.hpp"
 
 #include "parts.hpp"
 
@@ -116,7 +117,7 @@ void bind_sparse_conv_tensor(nb::module_& module) {
       {"equip_sparse_conv_tensor", &equip_sparse_conv_tensor, METH_O,
        "Gives spconv's sparse tensor its features and replace_feature."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

@@ -1,5 +1,6 @@
 // Makes tensors that stand for links, and answers what is asked of them without their numbers.
 #include "ticket.hpp"
+#include "../arguments.hpp"
 
 #include "operations.hpp"
 #include "parts.hpp"
@@ -188,7 +189,7 @@ void bind_tickets(nb::module_& module) {
       {"takes_more", &is_open_of, METH_O,
        "Whether more can be added to the link of a deferred tensor."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder

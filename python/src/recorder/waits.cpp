@@ -1,4 +1,5 @@
 // What every interface asks: whether a layer may wait, and its output that does.
+#include "../arguments.hpp"
 #include "parts.hpp"
 #include "region.hpp"
 #include "ticket.hpp"
@@ -54,7 +55,7 @@ void bind_waits(nb::module_& module) {
        "its "
        "container. It is computed when it is read."},
       {}};
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw nb::python_error();
+  add_functions(module, functions);
 }
 
 }   // namespace pumice::python::recorder
