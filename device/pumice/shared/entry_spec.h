@@ -97,7 +97,7 @@ PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
     if (spec.schedule.ahead > 4) return 10;
     return !is_f32 ? 12 : spec.added ? 14 : 16;
   }
-  if (element_bytes(spec.type) == 4) return spec.added && spec.weighted ? 14 : 16;
+  if (element_bytes(spec.type) == 4) return spec.added && (spec.weighted || spec.shared) ? 14 : 16;
   return spec.shared ? 8 : 12;
 }
 PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec& spec) {
