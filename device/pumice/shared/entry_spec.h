@@ -88,7 +88,9 @@ struct ScoreGradientSpec {
 /// of f32, whose time is how many rows are on their way, 80 for those of 8 channels a thread, 128
 /// for others and where the latter divide, which spilled 20 bytes in bf16. Of a warp: 64 with four
 /// rows on their way, 72 where sums are added to what is there (64 spilled 8 bytes on sm_80), 80
-/// with 8 channels a thread, 96 with more rows (80 spilled 8 bytes there in f32).
+/// with 8 channels a thread, 96 with more rows (80 spilled 8 bytes there in f32). Teams have 72
+/// where two of weights, means of a transpose and sums to what is there meet: NVRTC 12.9 spilled up
+/// to 44 bytes of 64 for sm_100.
 PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
   if (spec.operation != EntryOperation::sum || spec.headed) return 8;
   if (spec.schedule.ways > 0) {
@@ -97,7 +99,7 @@ PUMICE_SHARED constexpr int entry_blocks(const GatherReduceSpec& spec) {
     if (spec.schedule.ahead > 4) return 10;
     return !is_f32 ? 12 : spec.added ? 14 : 16;
   }
-  if (element_bytes(spec.type) == 4) return spec.added && (spec.weighted || spec.shared) ? 14 : 16;
+  if (element_bytes(spec.type) == 4) return spec.added + spec.weighted + spec.shared > 1 ? 14 : 16;
   return spec.shared ? 8 : 12;
 }
 PUMICE_SHARED constexpr int entry_blocks(const EdgeMapSpec& spec) {
