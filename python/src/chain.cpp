@@ -21,18 +21,23 @@ namespace pumice::python {
 namespace {
 
 using nn::Chain;
-using Link = std::tuple<int, int, bool, double, double>;
+using Link = std::tuple<int, int, int, bool, double, double>;
 
-/// Of rows of (input, residual or -1, relu, epsilon, momentum), and the plans of each or None.
+/// Of rows of (input, second or -1, residual or -1, relu, epsilon, momentum), and the plans of each
+/// or None.
 std::vector<nn::ChainLink> links_of(const std::vector<Link>& rows, nb::handle plans) {
   std::vector<nn::ChainLink> links;
-  for (const auto& [input, residual, relu, epsilon, momentum] : rows) {
+  const auto maybe = [](int value) {
+    return value < 0 ? std::optional<std::size_t>() : static_cast<std::size_t>(value);
+  };
+  for (const auto& [input, second, residual, relu, epsilon, momentum] : rows) {
     nn::ChainLink& link = links.emplace_back();
     link = {.input = static_cast<std::size_t>(input),
+            .second = maybe(second),
+            .residual = maybe(residual),
             .relu = relu,
             .epsilon = epsilon,
             .momentum = momentum};
-    if (residual >= 0) link.residual = static_cast<std::size_t>(residual);
   }
   if (plans.is_none()) return links;
   const Items given(plans, links.size(), "plans of links");

@@ -123,7 +123,8 @@ Tensor convolution(ConstTensorView features, ConstTensorView weight, const Kerne
   check_features("features", features, {"map.in_rows", map.in_rows});
   check_weight(weight, map, options.groups,
                {"the features are", weight_type(features, weight, options)});
-  check_more_inputs(options, features, map.out_rows, weight.extent(2));
+  check_more_inputs(options, features, map.out_rows, weight.extent(2),
+                    weight_type(features, options.shortcut.weight, options));
   const ConvolutionProblem problem = convolution_problem(features, weight, map, options);
   PUMICE_EXPECTS(weight.extent(1) * options.groups == problem.in_channels, "weight ",
                  to_string(weight.shape()), " in ", options.groups, " groups takes ",

@@ -69,7 +69,7 @@ void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t ch
 }
 
 void check_more_inputs(const ConvolutionOptions& options, ConstTensorView features,
-                       std::int64_t out_rows, std::int64_t out_channels) {
+                       std::int64_t out_rows, std::int64_t out_channels, DType shortcut_weight) {
   const auto check_beside = [&](const char* name, ConstTensorView tensor, const char* rows_of,
                                 std::int64_t rows) {
     if (!tensor.defined()) return;
@@ -94,7 +94,7 @@ void check_more_inputs(const ConvolutionOptions& options, ConstTensorView featur
       "shortcut.weight has shape ", to_string(shortcut.weight.shape()), ": it takes ", channels,
       " channels to the ", out_channels, " of the output, so give [1, ", channels, ", ",
       out_channels, "]");
-  checks::same_dtype(shortcut.weight, features.dtype(), "convolution", "shortcut.weight",
+  checks::same_dtype(shortcut.weight, shortcut_weight, "convolution", "shortcut.weight",
                      "features");
   checks::same_device(shortcut.weight, features, "convolution", "shortcut.weight", "features");
   check_channel_vector("shortcut.scale", shortcut.scale, out_channels,

@@ -27,9 +27,10 @@ void check_groups(const char* name, std::int64_t channels, std::int64_t groups);
 /// Scale and shift of [channels], residual of [rows, channels].
 void check_epilogue(const Epilogue& epilogue, std::int64_t rows, std::int64_t channels,
                     DType feature_dtype);
-/// `second` lies beside the features; a shortcut has the rows and channels of the output.
+/// `second` lies beside the features; a shortcut has the rows and channels of the output, and a
+/// weight of type `shortcut_weight`.
 void check_more_inputs(const ConvolutionOptions& options, ConstTensorView features,
-                       std::int64_t out_rows, std::int64_t out_channels);
+                       std::int64_t out_rows, std::int64_t out_channels, DType shortcut_weight);
 /// Gradients are taken of one input's sum before any epilogue; some add a residual.
 void check_bare(const ConvolutionOptions& options, bool adds_residual = false);
 

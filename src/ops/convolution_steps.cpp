@@ -13,22 +13,12 @@
 
 #include "ops/checks.hpp"
 #include "ops/cuda/convolution.hpp"
+#include "ops/cuda/elementwise.hpp"
 #include "ops/cuda/rows.hpp"
 #include "ops/cuda/sources.hpp"
 
 namespace pumice {
 namespace {
-
-/// Before a step that goes over all rows of a set, instead of those that are in use.
-void close_tails(const CoordinateSetPtr& set, std::initializer_list<ConstTensorView> features) {
-  const RowCount& rows = set->rows();
-  if (rows.host_knows()) return;
-  for (const ConstTensorView& each : features) {
-    if (!each.defined()) continue;
-    jit::DeviceRunner runner = cuda::runner_for(each);
-    cuda::clear_tail(runner, rows.ref(), each);
-  }
-}
 
 /// Every row meets itself.
 Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
@@ -69,17 +59,39 @@ Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& opt
   const ConstTensorView residual = options.epilogue.residual;
   if (checks::on_cuda(shortcut.features)) {
     const CoordinateSetPtr& out = map.is_transposed ? map.map->in() : map.map->out();
-    close_tails(out, {shortcut.features, shortcut.second, residual});
+    close_tails(*out, {shortcut.features, shortcut.second, residual});
   }
   Tensor joined;
   if (shortcut.second.defined()) joined = concatenate(shortcut.features, shortcut.second);
-  return multiply_rows(joined.defined() ? joined.view() : shortcut.features, shortcut.weight,
+  Tensor rounded;   // where no kernel rounds it on the way
+  if (shortcut.weight.dtype() != shortcut.features.dtype()) {
+    rounded = Tensor(shortcut.weight.shape(), shortcut.features.dtype(), shortcut.weight.stream());
+    cuda::convert(shortcut.weight, 1.0, rounded.view());
+  }
+  return multiply_rows(joined.defined() ? joined.view() : shortcut.features,
+                       rounded.defined() ? rounded.view() : shortcut.weight,
                        {.epilogue = {.scale = shortcut.scale, .residual = residual},
                         .kept = shortcut.kept,
                         .numerics = options.numerics});
 }
 
 }   // namespace
+
+void close_tails(const CoordinateSet& set, std::initializer_list<ConstTensorView> features) {
+  const RowCount& rows = set.rows();
+  if (rows.host_knows()) return;
+  for (const ConstTensorView& each : features) {
+    if (!each.defined()) continue;
+    jit::DeviceRunner runner = cuda::runner_for(each);
+    cuda::clear_tail(runner, rows.ref(), each);
+  }
+}
+
+Tensor concatenate_inputs(ConstTensorView features, ConstTensorView second,
+                          const KernelMapView& map) {
+  if (checks::on_cuda(features)) close_tails(*in_of(map), {features, second});
+  return concatenate(features, second);
+}
 
 Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
                             const KernelMapView& map, const ConvolutionPlan& plan,
@@ -89,9 +101,7 @@ Tensor convolution_in_steps(ConstTensorView features, ConstTensorView weight,
   Tensor joined;
   Tensor residual;
   if (options.second.defined()) {
-    if (checks::on_cuda(features))
-      close_tails(map.is_transposed ? map.map->out() : map.map->in(), {features, options.second});
-    joined = concatenate(features, options.second);
+    joined = concatenate_inputs(features, options.second, map);
     features = joined.view();
     options.second = {};
   }

@@ -34,6 +34,25 @@ DType check(const SettledNorm& norm) {
   return compute;
 }
 
+/// The compute type, of a norm and of the one whose shift joins its own.
+DType check_both(const SettledNorm& norm) {
+  const DType compute = check(norm);
+  if (norm.shortcut == nullptr) return compute;
+  const SettledNorm& shortcut = *norm.shortcut;
+  PUMICE_EXPECTS(shortcut.mean.shape() == norm.mean.shape(), kOp,
+                 ": the shortcut's mean has shape ", to_string(shortcut.mean.shape()),
+                 ", that of what it is added to ", to_string(norm.mean.shape()),
+                 ": give norms of as many channels");
+  PUMICE_EXPECTS(check(shortcut) == compute, kOp, ": the shortcut's mean holds ",
+                 name_of(shortcut.mean.dtype()), ", that of what it is added to ",
+                 name_of(norm.mean.dtype()), ": give norms of one compute type");
+  PUMICE_EXPECTS(!shortcut.added_before.defined() && shortcut.shortcut == nullptr, kOp,
+                 ": the shortcut's norm has a bias before it, or a shortcut of its own: fold it by "
+                 "itself");
+  checks::same_device(shortcut.mean, norm.mean, kOp, "the shortcut's mean", "mean");
+  return compute;
+}
+
 void fold(std::span<const SettledNorm> norms, std::span<const FoldedInto> results) {
   if (checks::on_cuda(norms.front().mean))
     cuda::fold_norms(norms, results);
@@ -64,8 +83,9 @@ ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms, const Place& pl
   std::int64_t elements = 0;
   std::vector<std::int64_t> starts;
   for (const SettledNorm& norm : norms) {
-    PUMICE_EXPECTS(check(norm) == compute, kOp, ": norms of ", name_of(first.dtype()), " and of ",
-                   name_of(norm.mean.dtype()), "; fold those of one compute type at once");
+    PUMICE_EXPECTS(check_both(norm) == compute, kOp, ": norms of ", name_of(first.dtype()),
+                   " and of ", name_of(norm.mean.dtype()),
+                   "; fold those of one compute type at once");
     checks::same_device(norm.mean, first, kOp, "mean", "that of the first norm");
     starts.push_back(elements);
     elements += 2 * ((norm.mean.elements() + together - 1) / together * together);

@@ -1,6 +1,7 @@
 // Chains for tests, and what their operators give one by one in float64 on the CPU.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct CaseLink {
   Over over;
   std::int64_t channels;
   Lies lies = Lies::plain;
+  std::optional<std::size_t> second = {};
 };
 
 struct ChainCase {
@@ -69,6 +71,48 @@ inline std::vector<ChainCase> chain_cases() {
   };
 }
 
+/// Whose links take two values side by side. Of 4 + 4 channels, 16 bytes of a row are whole in f32
+/// alone; of 8 + 8 in f16 too.
+inline std::vector<ChainCase> joined_cases() {
+  const auto plain = Lies::plain;
+  return {
+      {"another tensor beside", {{0, {}, true, Over::cube, 8, plain, 1}}, 4},
+      {"a tensor beside itself", {{0, {}, false, Over::cube, 4, plain, 0}}},
+      {"a block of two tensors with a shortcut",
+       {{0, {}, false, Over::point, 8, plain, 1},
+        {0, {}, true, Over::cube, 8, plain, 1},
+        {3, 2, true, Over::cube, 8}},
+       4},
+      {"a block of two values that were made, with a shortcut",
+       {{0, {}, true, Over::cube, 8},
+        {2, {}, true, Over::cube, 8},
+        {2, {}, false, Over::point, 16, plain, 3},
+        {2, {}, true, Over::cube, 16, plain, 3},
+        {5, 4, true, Over::cube, 16}}},
+      {"up onto a tensor, odd channels, other layouts",
+       {{0, {}, true, Over::halves, 8},
+        {2, {}, true, Over::back, 5},
+        {3, {}, true, Over::cube, 8, Lies::out_first, 1},
+        {1, {}, false, Over::cube, 8, Lies::shaped, 3},
+        {4, 5, false, Over::cube, 8}},
+       3},
+      {"values of several uses",
+       {{0, {}, true, Over::cube, 4},
+        {2, 0, true, Over::cube, 4, plain, 0},
+        {0, 1, false, Over::point, 4, plain, 2},
+        {3, 4, true, Over::cube, 4, plain, 1},
+        {0, 5, true, Over::cube, 4, plain, 2}},
+       4},
+  };
+}
+
+inline std::vector<ChainCase> all_cases() {
+  std::vector<ChainCase> all = chain_cases();
+  for (ChainCase& one : joined_cases())
+    all.push_back(std::move(one));
+  return all;
+}
+
 /// What a link learns and keeps, in float64 on the host, its weight [K, in, out].
 struct CaseParameters {
   Tensor weight, scale, shift, mean, variance, batches;
@@ -92,12 +136,14 @@ struct ChainProblem {
       const std::int64_t offsets = link.over == Over::cube ? 27 : link.over == Over::point ? 1 : 8;
       const Shape one_a_channel{link.channels};
       const std::uint64_t seed = 10 * channels.size();
-      parameters.push_back(
-          {random_tensor({offsets, channels.at(link.input), link.channels}, DType::f64, seed),
-           random_tensor(one_a_channel, DType::f64, seed + 1),
-           random_tensor(one_a_channel, DType::f64, seed + 2),
-           random_tensor(one_a_channel, DType::f64, seed + 3),
-           Tensor::full(one_a_channel, DType::f64, 1.5), Tensor::zeros({1}, DType::i64)});
+      const std::int64_t taken =
+          channels.at(link.input) + (link.second ? channels.at(*link.second) : 0);
+      parameters.push_back({random_tensor({offsets, taken, link.channels}, DType::f64, seed),
+                            random_tensor(one_a_channel, DType::f64, seed + 1),
+                            random_tensor(one_a_channel, DType::f64, seed + 2),
+                            random_tensor(one_a_channel, DType::f64, seed + 3),
+                            Tensor::full(one_a_channel, DType::f64, 1.5),
+                            Tensor::zeros({1}, DType::i64)});
       channels.push_back(link.channels);
     }
     find_maps(rows == 0 ? empty_scene() : make_scene({.sites = rows}));
@@ -125,8 +171,11 @@ struct ChainProblem {
   Chain chain() const {
     std::vector<ChainLink> links;
     for (const CaseLink& link : chain_case.links)
-      links.push_back(
-          {.input = link.input, .residual = link.residual, .relu = link.relu, .momentum = 0.25});
+      links.push_back({.input = link.input,
+                       .second = link.second,
+                       .residual = link.residual,
+                       .relu = link.relu,
+                       .momentum = 0.25});
     return Chain(std::move(links));
   }
 
@@ -150,7 +199,8 @@ class OneByOne {
       Step& step = steps_.emplace_back();
       step.mean = learned.mean.clone();
       step.variance = learned.variance.clone();
-      step.convolved = convolution(values_[link.input], learned.weight, problem_.views[i]);
+      step.x = side_by_side(link, values_);
+      step.convolved = convolution(step.x, learned.weight, problem_.views[i]);
       step.normalized =
           batch_norm_training(step.convolved, learned.scale, learned.shift, step.mean.view(),
                               step.variance.view(), {.momentum = 0.25});
@@ -179,10 +229,18 @@ class OneByOne {
       NormGradients of_norm =
           batch_norm_training_gradient(step.convolved, gradient, learned.scale,
                                        step.normalized.mean, step.normalized.inverse_deviation);
-      reach(link.input,
-            convolution_input_gradient(of_norm.features, learned.weight, problem_.views[i]));
+      const Tensor of_x =
+          convolution_input_gradient(of_norm.features, learned.weight, problem_.views[i]);
+      if (link.second) {
+        const std::vector<Tensor> parts =
+            split(of_x, std::array{values_[link.input].extent(1), values_[*link.second].extent(1)});
+        reach(link.input, parts[0]);
+        reach(*link.second, parts[1]);
+      } else {
+        reach(link.input, of_x);
+      }
       result.parameters[3 * i] =
-          convolution_weight_gradient(values_[link.input], of_norm.features, problem_.views[i]);
+          convolution_weight_gradient(step.x, of_norm.features, problem_.views[i]);
       result.parameters[3 * i + 1] = of_norm.weight;
       result.parameters[3 * i + 2] = of_norm.bias;
     }
@@ -198,9 +256,9 @@ class OneByOne {
     for (std::size_t i = 0; i < problem_.chain_case.links.size(); ++i) {
       const CaseLink& link = problem_.chain_case.links[i];
       const CaseParameters& learned = problem_.parameters[i];
-      Tensor y =
-          batch_norm_inference(convolution(values[link.input], learned.weight, problem_.views[i]),
-                               learned.mean, learned.variance, learned.scale, learned.shift);
+      Tensor y = batch_norm_inference(
+          convolution(side_by_side(link, values), learned.weight, problem_.views[i]), learned.mean,
+          learned.variance, learned.scale, learned.shift);
       if (link.residual) y = add(y, values[*link.residual]);
       values.push_back(link.relu ? activate(y, Activation::relu) : y);
     }
@@ -208,8 +266,12 @@ class OneByOne {
   }
 
  private:
+  static Tensor side_by_side(const CaseLink& link, const std::vector<Tensor>& values) {
+    return link.second ? concatenate(values[link.input], values[*link.second]) : values[link.input];
+  }
+
   struct Step {
-    Tensor convolved, sum, mean, variance;
+    Tensor x, convolved, sum, mean, variance;
     Normalized normalized;
   };
   const ChainProblem& problem_;

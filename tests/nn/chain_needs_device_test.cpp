@@ -88,7 +88,7 @@ TEST(ChainNeedsGpu, are_the_cuts_that_a_training_step_uses) {
 
     Ahead ahead(problem, chain, stream);
     EXPECT_EQ(has_all(ahead.input, asked, true), !cuts_anything(one));
-    ChainNeeds needs(chain.links(), ahead.input, ahead.learned.weights());
+    ChainNeeds needs(chain, ahead.input, ahead.learned.weights());
     for (std::size_t i = 0; i < chain.size(); ++i) {
       needs.forward(i);
       needs.input_gradient(i);
@@ -115,7 +115,7 @@ TEST(ChainNeedsGpu, of_inference_are_tiles_and_weights_and_no_pairs) {
     const ChainInput& input = ahead.input;
     const Learned& learned = ahead.learned;
     std::vector<PackedWeights> packed(chain.size());
-    ChainNeeds needs(chain.links(), input, learned.weights());
+    ChainNeeds needs(chain, input, learned.weights());
     for (std::size_t i = 0; i < chain.size(); ++i)
       needs.forward(i, &packed[i]);
     needs.make();
@@ -153,7 +153,7 @@ TEST(ChainNeeds, are_none_on_the_cpu) {
   const ChainInput input = here.input();
   const auto given = here.parameters();
   Learned learned(given, chain.size());
-  ChainNeeds needs(chain.links(), input, learned.weights());
+  ChainNeeds needs(chain, input, learned.weights());
   EXPECT_NO_THROW({
     needs.forward(0);
     needs.input_gradient(0);

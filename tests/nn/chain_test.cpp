@@ -69,7 +69,7 @@ void check_training(const ChainProblem& problem, const CaseTypes& types, double 
 }
 
 TEST(Chain, TrainsAsItsOperatorsDo) {
-  for (const ChainCase& one : chain_cases()) {
+  for (const ChainCase& one : all_cases()) {
     for (const std::int64_t rows : {0, 33}) {
       SCOPED_TRACE(one.name + ", " + std::to_string(rows) + " rows");
       check_training(ChainProblem(one, rows), {}, kClose);
@@ -78,7 +78,7 @@ TEST(Chain, TrainsAsItsOperatorsDo) {
 }
 
 TEST(Chain, TrainsInTypesOfEachKind) {
-  for (const ChainCase& one : chain_cases()) {
+  for (const ChainCase& one : all_cases()) {
     SCOPED_TRACE(one.name);
     const ChainProblem problem(one, 33);
     check_training(problem, {DType::f32, DType::f32, DType::f32}, 1e-3);
@@ -90,7 +90,7 @@ TEST(Chain, TrainsInTypesOfEachKind) {
 }
 
 TEST(Chain, InfersAsItsOperatorsDo) {
-  for (const ChainCase& one : chain_cases()) {
+  for (const ChainCase& one : all_cases()) {
     for (const std::int64_t rows : {0, 1, 33}) {
       SCOPED_TRACE(one.name + ", " + std::to_string(rows) + " rows");
       const ChainProblem problem(one, rows);
@@ -122,26 +122,29 @@ TEST(Chain, SeesAChangedWeight) {
 }
 
 TEST(Chain, MakesNoGradientThatNobodyWants) {
-  const ChainProblem problem(chain_cases()[4], 33);
-  OnStream here(problem, {}, {});
-  Chain chain = problem.chain();
-  const auto parameters = here.parameters();
-  const ChainTrained got = chain.train(here.input(), parameters, here.running());
-  for (const bool of_features : {false, true}) {
-    for (const bool of_other : {false, true}) {
-      const ChainGradients gradients =
-          chain.gradients({here.grad_output, got.output, of_features, of_other}, here.input(),
-                          parameters, *got.record);
-      EXPECT_EQ(gradients.features.defined(), of_features);
-      EXPECT_EQ(gradients.other.defined(), of_other);
-      for (const Tensor& gradient : gradients.parameters)
-        EXPECT_TRUE(gradient.defined());
+  for (const ChainCase& one : {chain_cases()[4], joined_cases()[0], joined_cases()[5]}) {
+    SCOPED_TRACE(one.name);
+    const ChainProblem problem(one, 33);
+    OnStream here(problem, {}, {});
+    Chain chain = problem.chain();
+    const auto parameters = here.parameters();
+    const ChainTrained got = chain.train(here.input(), parameters, here.running());
+    for (const bool of_features : {false, true}) {
+      for (const bool of_other : {false, true}) {
+        const ChainGradients gradients =
+            chain.gradients({here.grad_output, got.output, of_features, of_other}, here.input(),
+                            parameters, *got.record);
+        EXPECT_EQ(gradients.features.defined(), of_features);
+        EXPECT_EQ(gradients.other.defined(), of_other);
+        for (const Tensor& gradient : gradients.parameters)
+          EXPECT_TRUE(gradient.defined());
+      }
     }
   }
 }
 
 TEST(Chain, ResultsAreMadeWhereTheyGoAndNothingElseIs) {
-  for (const ChainCase& one : chain_cases()) {
+  for (const ChainCase& one : all_cases()) {
     SCOPED_TRACE(one.name);
     const ChainProblem problem(one, 33);
     OnStream here(problem, {DType::f32, DType::f32, DType::f32}, {});
@@ -190,6 +193,17 @@ TEST(Chain, ResultsAreMadeWhereTheyGoAndNothingElseIs) {
   }
 }
 
+TEST(Chain, TakesTwoValuesOnTheSameRowsAlone) {
+  ChainProblem problem(joined_cases()[0], 33);
+  problem.other = random_tensor({32, 4}, DType::f64, 2);
+  OnStream here(problem, {}, {});
+  const Chain chain = problem.chain();
+  const std::string said =
+      message_of([&] { chain.train(here.input(), here.parameters(), here.running()); });
+  EXPECT_NE(said.find("33"), std::string::npos) << said;
+  EXPECT_NE(said.find("32"), std::string::npos) << said;
+}
+
 TEST(Chain, WhatDoesNotFitIsASentence) {
   EXPECT_EQ(message_of([] { Chain(Links{}); }), "a chain of no links: give at least one");
   EXPECT_EQ(message_of([] { Chain(Links{{.input = 2}}); }),
@@ -198,6 +212,8 @@ TEST(Chain, WhatDoesNotFitIsASentence) {
               Chain(Links{{.input = 0}, {.input = 0}});
             }),
             "no link takes what link 0 makes: leave it out");
+  EXPECT_EQ(message_of([] { Chain(Links{{.input = 0, .second = 2}}); }),
+            "link 0 takes value 2, which no link before it makes: there are 2");
   const ChainProblem problem(chain_cases()[4], 33);
   OnStream here(problem, {}, {});
   Chain chain = problem.chain();

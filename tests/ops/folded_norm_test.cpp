@@ -77,6 +77,37 @@ TEST(FoldedNorm, many_at_once_are_each_by_itself) {
   EXPECT_FALSE(fold_batch_norms({}).memory.defined());
 }
 
+/// y = a · scale + b · scale of the shortcut + one shift.
+TEST(FoldedNorm, the_shift_of_a_shortcut_joins_that_of_what_it_is_added_to) {
+  for (const std::int64_t channels : {1, 5, 33}) {
+    const Norm main(channels, DType::f64, DType::f64, DType::f64, 1);
+    const Norm other(channels, DType::f64, DType::f64, DType::f64, 20);
+    SettledNorm shortcut = other.settled();
+    shortcut.added_before = {};
+    shortcut.epsilon = 0.5;
+    const Tensor a = chance_tensor({7, channels}, DType::f64, 9);
+    const Tensor b = chance_tensor({7, channels}, DType::f64, 10);
+    SettledNorm both = main.settled();
+    both.added_before = {};
+    both.shortcut = &shortcut;
+    const SettledNorm norms[] = {shortcut, both};
+    const ScaleShifts folded = fold_batch_norms(norms);
+    const Tensor of_a =
+        batch_norm_inference(a, main.mean, main.variance, main.weight, main.bias, 1e-3);
+    const Tensor of_b =
+        batch_norm_inference(b, other.mean, other.variance, other.weight, other.bias, 0.5);
+    for (std::int64_t i = 0; i < a.elements(); ++i) {
+      const auto at = [&](const ConstTensorView& view) {
+        return view.data<double>()[i % channels];
+      };
+      const double y = a.data<double>()[i] * at(folded.of_norm[1].scale) +
+                       b.data<double>()[i] * at(folded.of_norm[0].scale) +
+                       at(folded.of_norm[1].shift);
+      EXPECT_NEAR(y, of_a.data<double>()[i] + of_b.data<double>()[i], 1e-12);
+    }
+  }
+}
+
 TEST(FoldedNorm, wrong_arguments_are_named) {
   const Norm norm(5, DType::f32, DType::f32, DType::f32, 1);
   const Norm wide(5, DType::f64, DType::f64, DType::f64, 1);
@@ -88,6 +119,16 @@ TEST(FoldedNorm, wrong_arguments_are_named) {
   wrong = norm.settled();
   wrong.epsilon = -1;
   expect_sentence([&] { fold(wrong); }, {"epsilon", "-1"});
+  const Norm narrow(4, DType::f32, DType::f32, DType::f32, 1);
+  const SettledNorm fewer = narrow.settled(), deeper = wide.settled(), biased = norm.settled();
+  const auto beside = [&](const SettledNorm& shortcut) {
+    SettledNorm one = norm.settled();
+    one.shortcut = &shortcut;
+    fold(one);
+  };
+  expect_sentence([&] { beside(fewer); }, {"shortcut", "[4]", "[5]"});
+  expect_sentence([&] { beside(deeper); }, {"shortcut", "f64", "f32"});
+  expect_sentence([&] { beside(biased); }, {"shortcut", "bias before it"});
   const SettledNorm both[] = {norm.settled(), wide.settled()};
   expect_sentence([&] { fold_batch_norms(both); }, {"f32", "f64", "compute type"});
 }

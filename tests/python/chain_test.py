@@ -571,7 +571,7 @@ def test_weights_made_once_know_what_they_were_made_of() -> None:
     weight, norm = torch.randn(27, 4, 4), [torch.ones(4) for _ in range(4)]
     batches = torch.tensor(0)
     parameters, running = (weight, *norm[:2]), (*norm[2:], batches)
-    made = _C.ChainWeights(_C.Chain([(0, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), parameters, (None,), running)
+    made = _C.ChainWeights(_C.Chain([(0, -1, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), parameters, (None,), running)
     assert made.is_of(parameters, running)
     batches += 1  # of no matter here
     assert made.is_of(parameters, running)
@@ -580,5 +580,5 @@ def test_weights_made_once_know_what_they_were_made_of() -> None:
     assert not made.is_of(parameters, running)
     with torch.inference_mode():
         uncounted = (torch.randn(27, 4, 4), torch.ones(4), torch.ones(4))
-        again = _C.ChainWeights(_C.Chain([(0, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), uncounted, (None,), running)
+        again = _C.ChainWeights(_C.Chain([(0, -1, -1, True, 1e-5, 0.1)]), torch.ones(1, 4), uncounted, (None,), running)
         assert again.is_of(uncounted, running)

@@ -166,8 +166,8 @@ def chains(cells: torch.Tensor) -> None:
     gradient = torch.randn_like(other)
 
     def chain_of(relu: bool) -> _C.Chain:
-        return _C.Chain([(0, -1, relu, 1e-5, 0.1), (0, -1, False, 1e-3, 0.2),
-                         (2, 3, relu, 1e-5, 0.1), (4, 1, relu, 1e-5, 0.1)])  # fmt: skip
+        return _C.Chain([(0, -1, -1, relu, 1e-5, 0.1), (0, -1, -1, False, 1e-3, 0.2),
+                         (2, -1, 3, relu, 1e-5, 0.1), (4, -1, 1, relu, 1e-5, 0.1)])  # fmt: skip
 
     turned = tuple(_C.WeightLayout([cout, *kernel], [1, 2, 0]) for *kernel, cout in shapes)
     as_they_are = (None,) * len(shapes)
@@ -233,6 +233,57 @@ def chains(cells: torch.Tensor) -> None:
         for mine, theirs, more in zip(kinds, autocast, allowed):
             assert mine <= theirs + more, f"{kinds} launches, {autocast} under autocast"
     print(f"launches of a chain: {taken}", flush=True)
+
+
+def joined_chains(cells: torch.Tensor) -> None:
+    """A residual block of two tensors, whose shortcut is a link: in inference kernels read both and the shortcut too,
+    which leaves a launch for each convolution. Training gives what a concatenation gives, whose gradient is cut into
+    two."""
+    x = pumice.SparseTensor(cells, torch.randn(len(cells), 16), batch_size=2)
+    second = torch.randn(len(cells), 8)
+    wide, narrow = (nn.SubMConv3d(8, 8, size).window for size in (3, 1))
+    windows, shapes = [narrow, wide, wide], [(1, 24, 16), (27, 24, 16), (27, 16, 16)]
+    parameters, running = [], []
+    for shape in shapes:
+        parameters += [torch.randn(*shape), torch.rand(16) + 0.5, torch.randn(16)]
+        running += [torch.randn(16), torch.rand(16) + 0.5, torch.tensor(4)]
+    gradient = torch.randn(len(cells), 16)
+    apart = _C.Chain([(0, 1, -1, False, 1e-3, 0.2), (0, 1, -1, False, 1e-5, 0.1), (3, -1, 2, False, 1e-5, 0.1)])
+    joined = _C.Chain([(0, -1, -1, False, 1e-3, 0.2), (0, -1, -1, False, 1e-5, 0.1), (3, -1, 2, False, 1e-5, 0.1)])
+    here = tuple(pumice.ops.submanifold_map(x.coords, window) for window in windows)
+
+    def run(place: object, maps: tuple, chain: _C.Chain, features: torch.Tensor, other: object, dtype: object) -> tuple:
+        """(results, launches of an inference whose weights are packed and whose maps are cut)"""
+        values = [None if t is None else place(t.to(dtype)) for t in (features, other)]
+        learned, moving = tuple(map(place, parameters)), tuple(map(place, running))
+        layouts = (None,) * len(shapes)
+        weights = _C.ChainWeights(chain, values[0], learned, layouts, moving)
+        for _ in range(2):
+            before = enqueued()
+            inferred = _C.chain_inference(*values, chain, maps, weights, False, False)
+            launches = enqueued() - before
+        wants = (True, other is not None)
+        call = (*values, chain, maps, learned, layouts)
+        output, record = _C.chain_training(*call, moving, False, False, *wants)
+        back = _C.chain_gradients(place(gradient.to(dtype)), output, *call, record, False, False, *wants)
+        return (inferred, output, *back), launches
+
+    whole, _ = run(
+        torch.Tensor.clone, here, joined, torch.cat([x.features, second], 1), None, torch.float32
+    )
+    expected = [*whole[:2], whole[2][:, :16], whole[2][:, 16:], *whole[4:]]
+    for dtype, bound in ((torch.float32, 2e-5), (torch.float16, 1e-2)):
+        sites = sites_of(cells)
+        there = tuple(_C.submanifold_map(sites, window.c) for window in windows)
+        made, launches = run(OnDevice.of, there, apart, x.features, second, dtype)
+        for index, (mine, exact) in enumerate(zip(made, expected, strict=True)):
+            error = (mine.host().float() - exact).norm() / exact.norm()
+            assert error < bound, f"result {index} of a chain of two tensors in {dtype} is off by {error}"
+        if dtype == torch.float16:
+            together = torch.cat([x.features, second], 1)
+            _, more = run(OnDevice.of, there, joined, together, None, dtype)
+            assert (launches, more) == (2, 2), f"{launches} and {more} launches for two convolutions"
+        print(f"a chain of two tensors in {dtype} agrees, {launches} launches", flush=True)
 
 
 def threads(cells: torch.Tensor) -> None:
@@ -416,6 +467,7 @@ def main() -> None:
     )
     norms(features, gradient)
     chains(cells)
+    joined_chains(cells)
     threads(cells)
     points()
     parts()

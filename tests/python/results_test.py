@@ -104,7 +104,7 @@ def test_results_are_tensors_of_pytorch(dtype: torch.dtype) -> None:
         )
         made[f"fold of {kind}"] = _C.fold_batch_norm(zero, one, one, zero, one, 1e-5)
     # What is given is taken three times, so that gradients of it add up.
-    chain = _C.Chain([(0, 0, True, 1e-5, 0.1), (2, 0, True, 1e-5, 0.1)])
+    chain = _C.Chain([(0, -1, 0, True, 1e-5, 0.1), (2, -1, 0, True, 1e-5, 0.1)])
     one, zero = (torch.full((6,), value, dtype=dtype) for value in (1.0, 0.0))
     learned = (layer.weight.detach()[:, :, :6].contiguous(), one, zero) * 2
     running = (zero.clone(), one.clone(), torch.tensor(0)) * 2

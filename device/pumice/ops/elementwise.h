@@ -118,23 +118,35 @@ PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void affine_elements(PUMICE_ARGUME
   store_elements(a.type, a.out, first, a.elements, value);
 }
 
+/// Number c of a parameter, `absent` where there is none.
+PUMICE_DEVICE double parameter(ElementType type, const void* data, int64_t c, double absent) {
+  return data == nullptr ? absent : static_cast<double>(load_element(type, data, c));
+}
+
+/// Of FoldArguments or ShortcutNormArguments.
+template <class Norm> PUMICE_DEVICE double folded_scale(const Norm& norm, int64_t c) {
+  return parameter(norm.parameter_type, norm.weight, c, 1.0) /
+         sqrt(parameter(norm.statistic_type, norm.variance, c, 1.0) + norm.epsilon);
+}
+
+template <class Norm>
+PUMICE_DEVICE double folded_shift(const Norm& norm, int64_t c, double before, double scale) {
+  return parameter(norm.parameter_type, norm.bias, c, 0.0) +
+         (before - parameter(norm.statistic_type, norm.mean, c, 0.0)) * scale;
+}
+
 /// A row of the grid for each norm; in fp64, as the CPU folds: it runs once a network.
 PUMICE_KERNEL PUMICE_THREADS(kElementThreads) void fold_norms(PUMICE_ARGUMENT(FoldNormsArguments)
                                                                   arguments) {
   const FoldArguments& a = arguments.norm[block_index_y()];
   const int64_t c = global_thread_index();
   if (c >= a.channels) return;
-  const auto value = [&](ElementType type, const void* data, double absent) {
-    return data == nullptr ? absent : static_cast<double>(load_element(type, data, c));
-  };
-  const double weight = value(a.parameter_type, a.weight, 1.0);
-  const double bias = value(a.parameter_type, a.bias, 0.0);
-  const double before = value(a.before_type, a.before, 0.0);
-  const double mean = value(a.statistic_type, a.mean, 0.0);
-  const double deviation = sqrt(value(a.statistic_type, a.variance, 1.0) + a.epsilon);
-  const double scale = weight / deviation;
+  const double scale = folded_scale(a, c);
+  double shift = folded_shift(a, c, parameter(a.before_type, a.before, c, 0.0), scale);
+  if (a.shortcut.mean != nullptr)
+    shift += folded_shift(a.shortcut, c, 0.0, folded_scale(a.shortcut, c));
   a.scale[c] = static_cast<float>(scale);
-  a.shift[c] = static_cast<float>(bias + (before - mean) * scale);
+  a.shift[c] = static_cast<float>(shift);
 }
 
 }   // namespace pumice

@@ -57,6 +57,17 @@ struct AffineArguments {
   ElementType type = ElementType::f32;
 };
 
+/// The norm of a shortcut, whose shift is added where both sums are one.
+struct ShortcutNormArguments {
+  const void* weight = nullptr;   // null: 1
+  const void* bias = nullptr;     // null: 0
+  const void* mean = nullptr;     // null: there is none
+  const void* variance = nullptr;
+  double epsilon = 0;
+  ElementType parameter_type = ElementType::f32;   // of weight and bias
+  ElementType statistic_type = ElementType::f32;   // of mean and variance
+};
+
 /// A batch norm with given statistics as scale and shift of what it normalises, a bias in front of
 /// it included: scale = weight / sqrt(variance + epsilon), shift = bias + (before − mean) · scale.
 struct FoldArguments {
@@ -72,6 +83,7 @@ struct FoldArguments {
   ElementType parameter_type = ElementType::f32;   // of weight and bias
   ElementType statistic_type = ElementType::f32;   // of mean and variance
   ElementType before_type = ElementType::f32;
+  ShortcutNormArguments shortcut = {};
 };
 
 /// Norms of one launch, whose arguments are up to 4 KiB long.
@@ -80,6 +92,7 @@ inline constexpr int kMostFoldedNorms = 32;
 struct FoldNormsArguments {
   FoldArguments norm[kMostFoldedNorms];
 };
+static_assert(sizeof(FoldNormsArguments) <= 4096, "more than a launch takes");
 
 inline constexpr int kMaxColumnParts = 8;
 

@@ -24,6 +24,9 @@ inline constexpr std::size_t kChainGiven = 2;
 /// relu(norm(convolution(value `input`)) + value `residual`)
 struct ChainLink {
   std::size_t input = 0;
+  /// Whose channels come behind those of `input`, on the same rows, as if both had been
+  /// concatenated.
+  std::optional<std::size_t> second{};
   std::optional<std::size_t> residual{};
   bool relu = false;
   double epsilon = kNormEpsilon;
@@ -99,6 +102,7 @@ struct ChainGradientPlaces {
 };
 
 class ChainWeights;
+struct ChainStructure;
 
 /// What its links are. On a device what their plans run on (cuts of maps, weights as kernels read
 /// them) is made at once, before the first of them runs. Threads may share one.
@@ -121,14 +125,19 @@ class Chain {
                            std::span<const LinkParameters> parameters, const ChainRecord& record,
                            const ChainGradientPlaces& places = {}) const;
   /// Norms by their running statistics, folded into the convolutions.
+  /// On a device, where kernels read several inputs, a second value is read where it lies, and a
+  /// link of one offset that is added to another one, without a ReLU or a plan of its own, runs in
+  /// that one's kernel.
   Tensor infer(const ChainInput& input, ChainWeights& weights, const Place& place = {}) const;
+
+  // For the passes.
+  const ChainStructure& structure() const { return *structure_; }
 
  private:
   void check(const ChainInput& input) const;
 
   std::vector<ChainLink> links_;
-  std::vector<std::size_t> first_use_;   // of each value: the link that takes it first
-  std::vector<std::size_t> last_use_;
+  std::shared_ptr<const ChainStructure> structure_;
 };
 
 /// Weights for `Chain::infer`: norms folded, and what kernels read packed in the first pass. They
@@ -143,10 +152,14 @@ class ChainWeights {
  private:
   friend class Chain;
 
+  void add_shifts_of_shortcuts(const ChainStructure& structure, std::vector<SettledNorm>& norms);
+  ScaleShifts::Views folded(std::size_t link, bool beside_shortcut = false) const;
+
   std::vector<ConstTensorView> weights_;   // [K, C_in, C_out]
   std::vector<PackedWeights> packed_;      // on a device; on the CPU threads share these weights
   Tensor turned_;                          // those that lay in another layout
-  ScaleShifts folded_;
+  ScaleShifts folded_;   // of each link, then those of links whose shifts hold a shortcut's
+  std::vector<std::size_t> beside_shortcut_;   // of each link: which of those is its; 0: none
 };
 
 }   // namespace pumice::nn

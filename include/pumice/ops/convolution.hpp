@@ -41,8 +41,8 @@ struct ConvolutionOptions {
   /// beside a shortcut, it holds the epilogue's scale: to be cleared when that changes too.
   PackedWeights* kept = nullptr;
   Numerics numerics{};
-  /// On a device, in one group, with implicit_gemm: an f32 weight of f16 or bf16 features is
-  /// rounded where it is packed, so that no rounded copy need be made.
+  /// On a device, in one group, with implicit_gemm: an f32 weight of f16 or bf16 features, and that
+  /// of a shortcut, is rounded where it is packed, so that no rounded copy need be made.
   bool rounds_weight = false;
   bool wide_weight_gradient = false;   // of f16 and bf16: it stays in f32, in which it was added up
 };

@@ -18,6 +18,9 @@ struct SettledNorm {
   ConstTensorView bias{};           // undefined: 0
   ConstTensorView added_before{};   // the layer's bias; undefined: 0
   double epsilon = kNormEpsilon;
+  /// Of a shortcut that is added to what this one normalises, as wide, behind a layer without bias:
+  /// its shift is added to this one's, so that one addition does for both. Null: there is none.
+  const SettledNorm* shortcut = nullptr;
 };
 
 struct ScaleShift {
@@ -46,6 +49,8 @@ struct ScaleShifts {
   Tensor memory;
   std::vector<Views> of_norm;
 };
+/// UserError for a shortcut's norm of other channels or compute type, and for one with a bias
+/// before it or a shortcut of its own.
 ScaleShifts fold_batch_norms(std::span<const SettledNorm> norms, const Place& place = {});
 
 }   // namespace pumice

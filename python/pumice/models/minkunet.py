@@ -11,7 +11,6 @@ import torch
 
 from .. import _C, nn
 from .._checks import shown, whole_number
-from ..joining import cat
 from ..tensor import SparseTensor
 from .blocks import NamedBlock, Network, ResidualBlock, convolution_block, submanifold
 
@@ -74,7 +73,7 @@ class UNet(Network):
     def up(self, number: int, x: SparseTensor, skip: SparseTensor) -> SparseTensor:
         """Goes up, number 1 to 4, onto the sites of `skip`: those that the same step on the way down came from."""
         doubling, blocks = self.get_submodule(f"up{number}")
-        return blocks(cat([doubling(x, skip), skip]))
+        return blocks(doubling(x, skip), second=skip)
 
 
 class MinkUNet42(UNet):

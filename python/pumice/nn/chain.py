@@ -23,15 +23,16 @@ from .convolution import Convolution
 from .kept import used
 from .submanifold import keeps_sites
 
-Row = tuple[int, int, bool, float, float]
+Row = tuple[int, int, int, bool, float, float]
 _GIVEN = 2  # inputs of a chain, before the results of its links (`Code`)
 hooks_on_saved = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
 class Link:
-    """relu(norm(convolution(value `input`)) + value `residual`)"""
+    """relu(norm(convolution(value `input`)) + value `residual`); with `second`, the convolution takes the channels of
+    that value behind those of `input`."""
 
-    __slots__ = ("convolution", "input", "norm", "relu", "residual")
+    __slots__ = ("convolution", "input", "norm", "relu", "residual", "second")
 
     def __init__(
         self, convolution: Convolution, norm: torch.nn.BatchNorm1d, relu: bool, input: int
@@ -40,12 +41,18 @@ class Link:
         self.norm = norm
         self.relu = relu
         self.input = input
+        self.second = -1
         self.residual = -1
+
+    def copy(self) -> Link:
+        other = Link(self.convolution, self.norm, self.relu, self.input)
+        other.second, other.residual = self.second, self.residual
+        return other
 
 
 class Code:
-    """A chain in the form that the extension takes: a row of (input, residual or -1, ReLU, epsilon, momentum) for each
-    link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i.
+    """A chain in the form that the extension takes: a row of (input, second or -1, residual or -1, ReLU, epsilon,
+    momentum) for each link, where values are numbered. Values 0 and 1 are the inputs of the chain, 2 + i is the result of link i.
     `plans`: those of each link, None where they are chosen."""
 
     def __init__(self, rows: list[Row], plans: tuple[_C.Plans | None, ...] | None = None) -> None:
@@ -156,14 +163,17 @@ class Chain:
                 sites.append(_GIVEN + index)
         self.code = Code(
             [
-                (link.input, link.residual, link.relu, eps, 0.0 if momentum is None else momentum)
+                (
+                    link.input, link.second, link.residual, link.relu, eps,
+                    0.0 if momentum is None else momentum,
+                )  # fmt: skip
                 for link, (eps, momentum, _) in zip(self.links, self.settings)
             ],
             tuple(plans for _, _, plans in self.settings),
         )
 
     def run(self, x: SparseTensor, other: SparseTensor | None, like: Any) -> SparseTensor | None:
-        """None where the layers have to run one by one."""
+        """The result for the values 0 and 1; None where the layers have to run one by one."""
         features = x.features
         if modes.traced(features):
             return None
@@ -214,14 +224,20 @@ class Chain:
     def _maps(
         self, x: SparseTensor, other: SparseTensor | None, features: Tensor, like: Any, least: int
     ) -> tuple[tuple[_C.Map, ...], Coordinates] | None:
-        """The map of each link and the sites of the last one; None where what is added lies on other
-        sites or has other channels, or sites have fewer rows than `least`."""
+        """The map of each link and the sites of the last one; None where what is added, or taken beside another value,
+        lies on other sites or has other channels, or sites have fewer rows than `least`."""
         coords: list[Any] = [x.coords, None if other is None else other.coords]
         channels = [features.shape[1], 0 if other is None else other.features.shape[1]]
         maps: list[_C.Map] = []
         for index, link in enumerate(self.links):
             layer = link.convolution
-            if channels[link.input] != layer.in_channels:
+            taken = channels[link.input]
+            if link.second >= 0:
+                taken += channels[link.second]
+                here, beside = coords[link.input], coords[link.second]
+                if not (here is beside or here.is_same(beside)):
+                    return None
+            if taken != layer.in_channels:
                 return None
             if layer.window is not self.windows[index]:  # someone changed it
                 self._describe()
@@ -267,7 +283,7 @@ class _ChainFunction(torch.autograd.Function):
             features.requires_grad, other is not None and other.requires_grad,
         )  # fmt: skip
         # The output is the mask of a last ReLU; saved, so that autograd notices a write into it.
-        mask = output if code.rows[-1][2] else None
+        mask = output if code.rows[-1][3] else None
         ctx.save_for_backward(features, other, record, mask, *parameters)
         ctx.call = (code, maps, layouts, switches)
         return output
@@ -321,9 +337,12 @@ def one_by_one(
 ) -> Tensor:
     """What a chain computes in training, without the running statistics."""
     values: list[Any] = [features, other]
-    for index, ((input, residual, relu, eps, _), map, plans) in enumerate(zip(code.rows, maps, code.plans)):
+    for index, (row, map, plans) in enumerate(zip(code.rows, maps, code.plans)):
+        input, second, residual, relu, eps, _ = row
         weight, scale, shift = parameters[3 * index : 3 * index + 3]
         x = values[input]
+        if second >= 0:
+            x = torch.cat([x, values[second]], dim=1)
         convolved = ops.convolution(x, weight.to(x.dtype), map, plan=plans)
         values.append(
             ops.batch_norm(

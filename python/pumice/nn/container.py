@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from ..coords import Coordinates
 
 from .._where import explained, not_sparse
+from ..joining import cat
 from ..tensor import SparseTensor
 from .composition import COMPOSITIONS, Composition
 from .described import described
-from .fused import Step, fused_parts, has_hooks, steps_of
+from .fused import Part, Step, fused_parts, has_hooks, steps_of
 
 
 class OnFeatures(torch.nn.Module):
@@ -61,7 +62,8 @@ class Sequential(torch.nn.Sequential):
     torch.nn.Sequential.
 
     A convolution, a batch norm and a ReLU that follow each other run as one (see fused.py).
-    `like` is given to the first module, a convolution: the sites it shall lead to.
+    `like` is given to the first module, a convolution: the sites it shall lead to. With `second`, a sparse tensor on the
+    same sites, the first module takes `pumice.cat([x, second])`; where kernels read both, the concatenation is not made.
 
     Args:
         args: modules, or one OrderedDict of them by name, as torch.nn.Sequential takes.
@@ -82,18 +84,20 @@ class Sequential(torch.nn.Sequential):
     if TYPE_CHECKING:
 
         @overload
-        def __call__(self, x: SparseTensor, like: SparseTensor | Coordinates | None = None) -> SparseTensor: ...
+        def __call__(
+            self, x: SparseTensor, like: SparseTensor | Coordinates | None = None, second: SparseTensor | None = None
+        ) -> SparseTensor: ...
 
         @overload
         def __call__(self, x: Tensor) -> Tensor: ...
 
-        def __call__(self, x: Any, like: Any = None) -> Any: ...
+        def __call__(self, x: Any, like: Any = None, second: Any = None) -> Any: ...
 
-    def forward(self, x: Any, like: Any = None) -> Any:
+    def forward(self, x: Any, like: Any = None, second: Any = None) -> Any:
         """The modules one after the other."""
         if not isinstance(x, SparseTensor):
             return super().forward(x)
-        return in_order(self, x, like=like)
+        return in_order(self, x, like=like, second=second)
 
 
 class Residual(torch.nn.Module):
@@ -207,8 +211,9 @@ def takes_features(module: torch.nn.Module) -> bool:
 
 
 def in_order(
-    body: torch.nn.Module, x: SparseTensor, other: SparseTensor | None = None, like: Any = None
-) -> Any:
+    body: torch.nn.Module, x: SparseTensor, other: SparseTensor | None = None, like: Any = None,
+    second: SparseTensor | None = None,
+) -> Any:  # fmt: skip
     """The children of `body` one after the other, as Sequential runs its own: for a module of named
     stages.
 
@@ -217,10 +222,12 @@ def in_order(
         x: what goes into the first.
         other: is added in the end, relu(that + other).
         like: the sites that the first child, a convolution, shall lead to.
+        second: what comes beside x, on the same sites: the first child takes `pumice.cat([x, second])`. Where kernels
+            read both, the concatenation is not made.
     Returns:
         What the last child makes.
     Raises:
-        UserError: what a child refuses, with its path in the network.
+        UserError: what a child refuses, with its path in the network; a `second` on other sites.
     Waits:
         As the children do.
     Example:
@@ -231,26 +238,46 @@ def in_order(
     """
     if torch.compiler.is_compiling():
         steps = steps_of(body._modules.values())  # found once, when the graph is made
-        return _run_steps(steps, x, other, like)
+        return _run_steps(steps, x if second is None else cat([x, second]), other, like)
     parts = fused_parts(body)
-    if not parts:
-        return x if other is None else _sum(x, other)
-    last = len(parts) - 1
+    first, last = 0, len(parts) - 1
     try:
-        for index, part in enumerate(parts):
-            onto = like if index == 0 else None
-            added = other if index == last else None
-            chain = part.chain if added is None else part.adding_chain
-            made = None
-            if chain is not None and isinstance(x, SparseTensor) and (onto is None or part.takes_like):
-                made = chain.run(x, added, onto)
-            x = _run_steps(part.steps, x, added, onto) if made is None else made
+        if second is not None:
+            made = _run_joined(parts, x, second, other, like)
+            x, first = (cat([x, second]), 0) if made is None else (made, 1)
+        if not parts:
+            return x if other is None else _sum(x, other)
+        for index in range(first, len(parts)):
+            x = _run_part(
+                parts[index], x, other if index == last else None, like if index == 0 else None
+            )
     except (ValueError, RuntimeError, AttributeError, TypeError, IndexError) as error:
         better = explained(error)
         if better is error:
             raise
         raise better from None
     return x
+
+
+def _run_joined(parts: list[Part], x: SparseTensor, second: SparseTensor, other: Any, like: Any) -> SparseTensor | None:
+    """The first part of what comes in two tensors; None where they have to be concatenated before."""
+    if not parts or (other is not None and len(parts) == 1):
+        return None
+    if not (isinstance(x, SparseTensor) and isinstance(second, SparseTensor)):
+        return None
+    chain = parts[0].joining_chain
+    if chain is None or (like is not None and not parts[0].takes_like):
+        return None
+    return chain.run(x, second, like)
+
+
+def _run_part(part: Part, x: Any, other: SparseTensor | None, like: Any) -> Any:
+    chain = part.chain if other is None else part.adding_chain
+    if chain is not None and isinstance(x, SparseTensor) and (like is None or part.takes_like):
+        made = chain.run(x, other, like)
+        if made is not None:
+            return made
+    return _run_steps(part.steps, x, other, like)
 
 
 def _run_steps(steps: list[Step], x: Any, other: SparseTensor | None, like: Any) -> Any:

@@ -216,20 +216,35 @@ def _is_relu(kind: type) -> bool:
 
 
 class Part:
-    """Consecutive steps and the chain that runs them: `chain`, or `adding_chain`, which adds another tensor before the
-    last ReLU; without a chain a single step. `takes_like`: whether the first step can be told which sites to go to."""
+    """Consecutive steps and the chain that runs them: `chain`; `adding_chain`, which adds another tensor before the
+    last ReLU; or `joining_chain`, which takes the channels of another tensor behind those of the first. Without a chain
+    a single step. `takes_like`: whether the first step can be told which sites to go to."""
 
-    __slots__ = ("adding_chain", "chain", "steps", "takes_like")
+    __slots__ = ("_joining_chain", "adding_chain", "chain", "steps", "takes_like")
 
     def __init__(self, steps: list[Step], links: list[Link]) -> None:
         self.steps = steps
         self.takes_like = not links or _takes_like(steps[0])
         self.chain = Chain(links) if links else None
+        self._joining_chain: Chain | None = None
         self.adding_chain: Chain | None = None
         if links and links[-1].residual < 0 and not links[-1].relu:
             last = Link(links[-1].convolution, links[-1].norm, True, links[-1].input)
             last.residual = 1
             self.adding_chain = Chain([*links[:-1], last])
+
+    @property
+    def joining_chain(self) -> Chain | None:
+        """None where something else than convolutions takes what comes in two tensors."""
+        if self._joining_chain is None and self.chain is not None:
+            links = [link.copy() for link in self.chain.links]
+            if any(link.residual == 0 for link in links):
+                return None
+            for link in links:
+                if link.input == 0:
+                    link.second = 1
+            self._joining_chain = Chain(links)
+        return self._joining_chain
 
 
 def parts_of(steps: list[Step]) -> list[Part]:

@@ -108,8 +108,8 @@ std::optional<Made> made_of(const std::vector<Link*>& links) {
     }
     const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
     const nb::object row =
-        made(Py_BuildValue("llOOO", number(link->source), added, link->relu ? Py_True : Py_False,
-                           part(kEpsilon), part(kMomentum)));
+        made(Py_BuildValue("lilOOO", number(link->source), -1, added,
+                           link->relu ? Py_True : Py_False, part(kEpsilon), part(kMomentum)));
     all.rows.add(row);
     all.parameters.add(link->parameter);
     all.parameters.add(part(kScale));

@@ -20,18 +20,19 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
   record->turned = learned.turn();
   record->links.reserve(size());
   std::vector<PackedWeights> packed(is_on_device(input) ? size() : 0);
-  ChainNeeds needs(links_, input, learned.weights());
+  ChainNeeds needs(*this, input, learned.weights());
   for (std::size_t i = 0; i < size(); ++i) {
     needs.forward(i, at(packed, i));
     needs.weight_gradient(i);
-    if (learns(input, links_[i].input)) needs.input_gradient(i);
+    if (source_learns(input, links_[i])) needs.input_gradient(i);
   }
   needs.make();
-  Values values(input, size());
+  Values values(*structure_, input);
   ConvolutionOptions options = options_of(input);
   for (std::size_t i = 0; i < size(); ++i) {
     const ChainLink& link = links_[i];
-    const ConstTensorView x = values[link.input];
+    values.join_for(i, input.maps[i]);
+    const ConstTensorView x = values[structure_->sources[i]];
     options.plan = link.plans.forward.get();
     const LinkWeight weight(learned.weight(i), options.plan, x.dtype(), at(packed, i));
     options.kept = weight.packed();
@@ -47,6 +48,7 @@ ChainTrained Chain::train(const ChainInput& input, std::span<const LinkParameter
     values.set(i, normalized.output);
     record->links.push_back({std::move(convolved), std::move(normalized)});
   }
+  record->joins = values.joins();
   return {std::exchange(record->links.back().normalized.output, {}), std::move(record)};
 }
 

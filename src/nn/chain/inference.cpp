@@ -1,6 +1,8 @@
-// A chain in evaluation: each link is one convolution, whose epilogue holds all else.
+// A chain in evaluation: each link is one convolution, whose epilogue holds all else, or a part of
+// another one.
 #include <pumice/core/error.hpp>
 
+#include "nn/chain/fusions.hpp"
 #include "nn/chain/learned.hpp"
 #include "nn/chain/link_weight.hpp"
 #include "nn/chain/needs.hpp"
@@ -18,44 +20,89 @@ ChainWeights::ChainWeights(const Chain& chain, std::span<const LinkParameters> p
   if (weights_.front().device().kind == DeviceKind::cuda)
     packed_ = std::vector<PackedWeights>(chain.size());
   std::vector<SettledNorm> norms;
-  norms.reserve(chain.size());
+  norms.reserve(2 * chain.size());   // shortcuts are looked at where they lie
   for (std::size_t i = 0; i < chain.size(); ++i)
     norms.push_back({.mean = running[i].mean,
                      .variance = running[i].variance,
                      .weight = learned.scale(i),
                      .bias = learned.shift(i),
                      .epsilon = chain.links()[i].epsilon});
+  add_shifts_of_shortcuts(chain.structure(), norms);
   folded_ = fold_batch_norms(norms);
+}
+
+void ChainWeights::add_shifts_of_shortcuts(const ChainStructure& structure,
+                                           std::vector<SettledNorm>& norms) {
+  beside_shortcut_.assign(structure.links, 0);
+  if (packed_.empty()) return;   // the CPU runs link by link
+  for (std::size_t i = 0; i < structure.links; ++i) {
+    const std::optional<std::size_t>& shortcut = structure.shortcuts[i];
+    if (!shortcut || !Fusions::fits_together(weights_, i, *shortcut)) continue;
+    beside_shortcut_[i] = norms.size();
+    SettledNorm both = norms[i];
+    both.shortcut = &norms[*shortcut];
+    norms.push_back(both);
+  }
+}
+
+ScaleShifts::Views ChainWeights::folded(std::size_t link, bool beside_shortcut) const {
+  return folded_.of_norm[beside_shortcut ? beside_shortcut_[link] : link];
 }
 
 Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place& place) const {
   check(input);
   PUMICE_EXPECTS(weights.weights_.size() == size(), "weights of ", weights.weights_.size(),
                  " links for a chain of ", size(), ": give those that were made for it");
-  ChainNeeds needs(links_, input, weights.weights_);
-  for (std::size_t i = 0; i < size(); ++i)
-    needs.forward(i, at(weights.packed_, i));
+  const Fusions fusions(*this, input, weights.weights_);
+  ChainNeeds needs(*this, input, weights.weights_);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (fusions.runs_in_another(i)) continue;
+    const std::optional<std::size_t> shortcut = fusions.shortcut_of(i);
+    needs.forward(i, fusions,
+                  {.own = weights.folded(i, shortcut.has_value()).scale,
+                   .shortcut = shortcut ? weights.folded(*shortcut).scale : ConstTensorView{}},
+                  weights.packed_);
+  }
   needs.make();
-  Values values(input, size());
+  Values values(*structure_, input);
   ConvolutionOptions options = options_of(input);
   Tensor output;
   for (std::size_t i = 0; i < size(); ++i) {
+    if (fusions.runs_in_another(i)) continue;
     const ChainLink& link = links_[i];
-    const ScaleShifts::Views& folded = weights.folded_.of_norm[i];
+    const std::optional<std::size_t> shortcut = fusions.shortcut_of(i);
+    const auto bring_together = [&](std::size_t of) {
+      if (!fusions.is_apart(structure_->sources[of])) values.join_for(of, input.maps[of]);
+    };
+    bring_together(i);
+    const ScaleShifts::Views folded = weights.folded(i, shortcut.has_value());
     options.epilogue = {.scale = folded.scale,
                         .shift = folded.shift,
-                        .residual = values.residual_of(link),
                         .activation = link.relu ? Activation::relu : Activation::none};
+    options.second = fusions.second_of(i, values);
+    options.shortcut = {};
+    if (shortcut) {
+      bring_together(*shortcut);
+      options.shortcut = {.features = fusions.features_of(*shortcut, values),
+                          .second = fusions.second_of(*shortcut, values),
+                          .weight = weights.weights_[*shortcut],
+                          .scale = weights.folded(*shortcut).scale,
+                          .kept = at(weights.packed_, *shortcut)};
+    } else {
+      options.epilogue.residual = values.residual_of(link);
+    }
     options.plan = link.plans.forward.get();
-    const ConstTensorView x = values[link.input];
+    const ConstTensorView x = fusions.features_of(i, values);
     const LinkWeight weight(weights.weights_[i], options.plan, x.dtype(), at(weights.packed_, i));
     options.kept = weight.packed();
     output =
         convolution(x, weight.view(), input.maps[i], options, i + 1 == size() ? place : Place());
     values.set(i, output);
-    for (const std::size_t value : {link.input, link.residual.value_or(link.input)}) {
-      if (last_use_[value] == i) values.drop(value);
-    }
+    const auto drop = [&](std::size_t value) {
+      if (fusions.last_use(value) == i) values.drop(value);
+    };
+    for_each_taken(*structure_, link, i, drop);
+    if (shortcut) for_each_taken(*structure_, links_[*shortcut], *shortcut, drop);
   }
   return output;
 }

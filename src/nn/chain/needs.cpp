@@ -2,26 +2,19 @@
 #include "nn/chain/needs.hpp"
 
 #include "nn/chain/link_weight.hpp"
-#include "nn/chain/passes.hpp"
 #include "ops/cuda/sources.hpp"
 #include "ops/planned_call.hpp"
 
 namespace pumice::nn {
 
-ChainNeeds::ChainNeeds(const std::vector<ChainLink>& links, const ChainInput& input,
+ChainNeeds::ChainNeeds(const Chain& chain, const ChainInput& input,
                        std::span<const ConstTensorView> weights)
-    : links_(links), input_(input), weights_(weights), on_device_(is_on_device(input)) {
+    : chain_(chain),
+      input_(input),
+      weights_(weights),
+      shapes_(chain.structure(), input, weights),
+      on_device_(is_on_device(input)) {
   if (on_device_) cuda::element_type(input.features.dtype(), "convolution", "features");
-}
-
-ConstTensorView ChainNeeds::value(std::size_t number) const {
-  if (number == 0) return input_.features;
-  if (number == 1) return input_.other;
-  const std::size_t link = number - kChainGiven;
-  return {nullptr,
-          input_.features.dtype(),
-          {input_.maps[link].out_rows, weights_[link].extent(2)},
-          input_.features.stream()};
 }
 
 void ChainNeeds::add(const ConvolutionProblem& problem, const ConvolutionPlan* given,
@@ -39,24 +32,46 @@ void ChainNeeds::add(const ConvolutionProblem& problem, const ConvolutionPlan* g
 void ChainNeeds::forward(std::size_t link, PackedWeights* packed) {
   if (!on_device_) return;
   const KernelMapView& map = input_.maps[link];
-  add(convolution_problem(value(links_[link].input), weights_[link], map, options_of(input_)),
-      links_[link].plans.forward.get(), map, link, packed);
+  add(convolution_problem(source(link), weights_[link], map, options_of(input_)),
+      link_at(link).plans.forward.get(), map, link, packed);
+}
+
+void ChainNeeds::forward(std::size_t link, const Fusions& fusions, const Scales& scales,
+                         std::vector<PackedWeights>& packed) {
+  if (!on_device_) return;
+  const std::optional<std::size_t> shortcut = fusions.shortcut_of(link);
+  ConvolutionOptions options = options_of(input_);
+  options.second = fusions.second_of(link, shapes_);
+  if (!shortcut && !options.second.defined()) return forward(link, at(packed, link));
+  if (shortcut)
+    options.shortcut = {.features = fusions.features_of(*shortcut, shapes_),
+                        .second = fusions.second_of(*shortcut, shapes_)};
+  options.plan = link_at(link).plans.forward.get();
+  const KernelMapView& map = input_.maps[link];
+  const ConvolutionProblem problem =
+      convolution_problem(fusions.features_of(link, shapes_), weights_[link], map, options);
+  const PlanPtr plan = plan_for(problem, map.device, options);
+  if (const auto cut = cuda::cut_of(problem, *plan, map)) cuts_.push_back(*cut);
+  const auto pack = [&](std::size_t of, cuda::PackUse use, const ConstTensorView& scale) {
+    if (shortcut) use.order.scale = scale.data<float>();
+    packings_.push_back({&packed[of], weights_[of], use});
+  };
+  if (const auto use = cuda::packing_of(problem, *plan)) pack(link, *use, scales.own);
+  if (shortcut) pack(*shortcut, cuda::shortcut_packing_of(problem, *plan), scales.shortcut);
 }
 
 void ChainNeeds::input_gradient(std::size_t link, PackedWeights* packed) {
   if (!on_device_) return;
   const KernelMapView& map = input_.maps[link];
-  add(convolution_input_gradient_problem(value(kChainGiven + link), weights_[link], map,
-                                         options_of(input_)),
-      links_[link].plans.input_gradient.get(), transposed(map), link, packed);
+  add(convolution_input_gradient_problem(made_by(link), weights_[link], map, options_of(input_)),
+      link_at(link).plans.input_gradient.get(), transposed(map), link, packed);
 }
 
 void ChainNeeds::weight_gradient(std::size_t link) {
   if (!on_device_) return;
   const KernelMapView& map = input_.maps[link];
-  add(convolution_weight_gradient_problem(value(links_[link].input), value(kChainGiven + link), map,
-                                          options_of(input_)),
-      links_[link].plans.weight_gradient.get(), map, link, nullptr);
+  add(convolution_weight_gradient_problem(source(link), made_by(link), map, options_of(input_)),
+      link_at(link).plans.weight_gradient.get(), map, link, nullptr);
 }
 
 void ChainNeeds::make() {

@@ -1,6 +1,8 @@
 // Cuts and forms of weights by dataflow.
 #include "ops/cuda/convolution_needs.hpp"
 
+#include <pumice/core/error.hpp>
+
 #include "kernels/cuda/tile_source.hpp"
 #include "ops/cuda/product_steps.hpp"
 #include "plan/space/device_problem.hpp"
@@ -27,6 +29,11 @@ std::optional<PackUse> packing_of(const ConvolutionProblem& problem, const Convo
   return PackUse{
       weight_layout(tile_spec(problem, plan), static_cast<std::int32_t>(problem.offsets)),
       {.transpose = problem.direction == Direction::input_gradient}};
+}
+
+PackUse shortcut_packing_of(const ConvolutionProblem& problem, const ConvolutionPlan& plan) {
+  PUMICE_ENSURES(plan.tile && plan.fuses_inputs, "plan ", plan.name(), " reads no shortcut");
+  return {shortcut_weight_layout(tile_spec(problem, plan)), {}};
 }
 
 }   // namespace pumice::cuda

@@ -22,5 +22,7 @@ std::optional<CutWanted> cut_of(const ConvolutionProblem& problem, const Convolu
 /// The form in which a product reads its weight, but for a scale. Nothing where that is how it
 /// lies.
 std::optional<PackUse> packing_of(const ConvolutionProblem& problem, const ConvolutionPlan& plan);
+/// The same of the weight of a shortcut, which a plan that fuses inputs reads.
+PackUse shortcut_packing_of(const ConvolutionProblem& problem, const ConvolutionPlan& plan);
 
 }   // namespace pumice::cuda

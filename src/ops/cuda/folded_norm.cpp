@@ -15,6 +15,21 @@ ElementType type_of(const ConstTensorView& parameter) {
                              : ElementType::f32;
 }
 
+ElementType parameter_type(const SettledNorm& norm) {
+  return type_of(norm.weight.defined() ? norm.weight : norm.bias);
+}
+
+ShortcutNormArguments shortcut_of(const SettledNorm* norm) {
+  if (norm == nullptr) return {};
+  return {.weight = norm->weight.raw(),
+          .bias = norm->bias.raw(),
+          .mean = norm->mean.raw(),
+          .variance = norm->variance.raw(),
+          .epsilon = norm->epsilon,
+          .parameter_type = parameter_type(*norm),
+          .statistic_type = type_of(norm->mean)};
+}
+
 FoldArguments arguments_of(const SettledNorm& norm, const FoldedInto& result) {
   return {.weight = norm.weight.raw(),
           .bias = norm.bias.raw(),
@@ -25,9 +40,10 @@ FoldArguments arguments_of(const SettledNorm& norm, const FoldedInto& result) {
           .shift = result.shift.data<float>(),
           .epsilon = norm.epsilon,
           .channels = static_cast<std::int32_t>(norm.mean.elements()),
-          .parameter_type = type_of(norm.weight.defined() ? norm.weight : norm.bias),
+          .parameter_type = parameter_type(norm),
           .statistic_type = type_of(norm.mean),
-          .before_type = type_of(norm.added_before)};
+          .before_type = type_of(norm.added_before),
+          .shortcut = shortcut_of(norm.shortcut)};
 }
 
 }   // namespace

@@ -27,7 +27,7 @@ class Given:
         generator = torch.Generator().manual_seed(count)
         coords = pumice.Coordinates(random_sites(3, 4, 40).to(device))
         links = LINKS[:count]
-        self.code = Code([(0 if at == 0 else 1 + at, -1, at % 2 == 0, 1e-3, 0.1) for at in range(count)])
+        self.code = Code([(0 if at == 0 else 1 + at, -1, -1, at % 2 == 0, 1e-3, 0.1) for at in range(count)])
         self.features = torch.randn(len(coords), links[0][1], generator=generator).to(device, dtype)
         self.parameters: list[torch.Tensor] = []
         self.running: list[torch.Tensor] = []
