@@ -102,7 +102,7 @@ TEST(MapPlanGpu, what_training_asks_for_is_that_of_maps_built_one_by_one) {
   Device device(stream);
   const MapPlan first = device.learned_from(on_cpu(900, 12, 1));
   const MapPlan plan = device.learned_from(on_cpu(300, 7, 2), &first);   // no less room for it
-  for (const std::size_t count : {1, 31, 33, 300, 900, 0}) {
+  for (const std::size_t count : {1u, 31u, 33u, 300u, 900u, 0u}) {
     SCOPED_TRACE(count);
     const CoordinateSetPtr set = on_cpu(count, 12, 10 + count);
     const MapPlan::Made made = device.make(plan, set);

@@ -90,8 +90,8 @@ class PretendedRecorder(Recorder):
     def drop(self, graph: Any) -> None:
         self.graphs -= 1
 
-    def as_in_a_graph(self) -> Any:
-        return torch.no_grad()
+    def as_in_a_graph(self, gradients: bool = False) -> Any:
+        return torch.set_grad_enabled(gradients)
 
     def refusing_waits(self) -> Any:
         return nullcontext()
@@ -109,8 +109,4 @@ class PretendedModel(CompiledModel):
 
 def compile(model: torch.nn.Module, **options: Any) -> PretendedModel:
     """`pumice.compile` with its arguments."""
-    real = pumice.compile(model, **options)
-    return PretendedModel(
-        model, real._most, real._ratio, real._buckets._most_bytes, options.get("fallback", "raise"), real._eager_plans,
-        real._input,
-    )  # fmt: skip
+    return PretendedModel(model, pumice.compile(model, **options).options)
