@@ -50,7 +50,7 @@ class PretendedRecorder(Recorder):
     def __init__(self, model: torch.nn.Module, call: Callable[[Any], Any], device: torch.device) -> None:
         self.model, self.call, self.device = model, call, device
         self.packed = {}
-        self.trouble: str | None = None
+        self.text: str | None = None  # of what went wrong
         self.graphs = 0
 
     def begin(self) -> None:
@@ -63,12 +63,12 @@ class PretendedRecorder(Recorder):
         yield
 
     def wait(self) -> None:
-        trouble, self.trouble = self.trouble, None
-        if trouble is not None:
-            raise pumice.UserError(trouble)
+        text, self.text = self.text, None
+        if text is not None:
+            raise pumice.UserError(text)
 
     def has_trouble(self) -> bool:
-        return self.trouble is not None
+        return self.text is not None
 
     def handed_out(self, tensor: torch.Tensor, caller: Any) -> torch.Tensor:
         return tensor
