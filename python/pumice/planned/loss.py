@@ -10,13 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _C, losses
+from .. import _C
 from .._checks import kind_of
 from ..ops.counted import clear_tail
 from .outputs import SitesOfRun
 from .scans import kind_for
 from .tails import rows_of, with_tails
 
+_OF_PUMICE = "pumice.losses"
 _OF_TORCH = ("torch.nn.functional", "torch.nn.modules.loss")
 
 
@@ -32,7 +33,7 @@ class Loss:
         self.ignore_index = _ignore_index_of(function)
         inner = function.func if isinstance(function, functools.partial) else function
         place = type(inner).__module__ if isinstance(inner, torch.nn.Module) else getattr(inner, "__module__", None)
-        self._takes_count = place == losses.__name__
+        self._takes_count = place == _OF_PUMICE
         self._takes_features = self._takes_count or place in _OF_TORCH
 
     def __call__(self, output: Any, labels: Any, sites: SitesOfRun | None) -> Tensor:
