@@ -85,8 +85,23 @@ class Compiled(Pumice):
     def step_of(self, net, loss: Callable, optimizer, scaler):
         if not hasattr(pumice, "compile_step"):
             raise Absent("training steps are not compiled: this Pumice has no pumice.compile_step")
-        step = pumice.compile_step(net, loss, optimizer, scaler=scaler)
-        return lambda voxels, features, labels: step(voxels.cells, features, labels)
+
+        def of_output(output, labels: Tensor) -> Tensor:
+            if isinstance(output, Tensor) or hasattr(net, "classifier"):
+                return loss(output if isinstance(output, Tensor) else output.features, labels)
+            # A mean over the rows in use, of which a graph has room for more.
+            y = output.features.float()
+            rows = pumice.ops.clear_tail(torch.ones_like(y[:, :1]), output.coords).sum()
+            return y.square().sum() / (rows * y.shape[1])
+
+        of_output.ignore_index = -1
+        step = pumice.compile_step(net, of_output, optimizer, scaler=scaler)
+
+        def call(voxels: Voxels, features: Tensor, labels: Tensor) -> Tensor:
+            shape = voxels.spatial_shape if isinstance(net, pumice.models.CenterPointEncoder) else None
+            return step(voxels.cells, features, labels, batch_size=voxels.batch_size, spatial_shape=shape)
+
+        return call
 
 
 class OneByOne(Pumice):

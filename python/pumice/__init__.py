@@ -64,7 +64,7 @@ if _TYPE_CHECKING:
     from .coords import Coordinates
     from .graph import Graph
     from .joining import cat, collate
-    from .planned import CapacityTensor, CompiledModel, compile
+    from .planned import CapacityTensor, CompiledModel, CompiledStep, compile, compile_step
     from .profiling import candidates, explain
     from .tensor import SparseTensor
     from .typed_graph import TypedGraph, TypedRows
@@ -93,10 +93,12 @@ _WITH_TORCH = {
     "Tuning": "pumice.tuning",
     "CapacityTensor": "pumice.planned",
     "CompiledModel": "pumice.planned",
+    "CompiledStep": "pumice.planned",
     "candidates": "pumice.profiling",
     "cat": "pumice.joining",
     "collate": "pumice.joining",
     "compile": "pumice.planned",
+    "compile_step": "pumice.planned",
     "explain": "pumice.profiling",
     "load_plans": "pumice.tuning",
     "load_weights": "pumice.weights",
@@ -109,6 +111,7 @@ _WITH_TORCH = {
 __all__ = [
     "CapacityTensor",
     "CompiledModel",
+    "CompiledStep",
     "Coordinates",
     "Error",
     "Graph",
@@ -126,6 +129,7 @@ __all__ = [
     "cat",
     "collate",
     "compat",
+    "compile_step",
     "convert",
     "data",
     "explain",

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
+#include <pumice/core/stream.hpp>
 #include <pumice/formats/map_plan.hpp>
 #include <pumice/plan/plan_book.hpp>
 
@@ -65,6 +66,13 @@ void copy_row_count(const Sites& sites, nb::handle to) {
   }
 }
 
+void copy_trouble(nb::handle to) {
+  const Call call(to);
+  const TensorView word = single_view_of(to, "to", call.stream());
+  PUMICE_EXPECTS(word.dtype() == DType::i32, "to is ", name_of(word.dtype()), ": give int32");
+  pumice::copy_trouble(call.stream(), word.data<std::int32_t>());
+}
+
 }   // namespace
 
 void bind_map_plan(nb::module_& module) {
@@ -80,6 +88,9 @@ void bind_map_plan(nb::module_& module) {
          "follows; no less than an `earlier` plan of the same sites and maps has. Waits.");
   define(module, "copy_row_count", &copy_row_count, "sites"_a, "to"_a,
          "Writes the number of rows that are in use to int64 [1], without waiting.");
+  define(module, "copy_trouble", &copy_trouble, "to"_a,
+         "Writes to int32 [1], without waiting, what has_trouble says once the current stream has "
+         "come to it: not 0 where something went wrong.");
   define(module, "plans_in_use", &plans_in_use,
          "A number that changes whenever other plans may be chosen.");
 }

@@ -76,6 +76,12 @@ bool has_trouble(StreamView stream) {
   return is_cuda(stream.device) && cuda::has_status(stream);
 }
 
+void copy_trouble(StreamView stream, std::int32_t* to) {
+  PUMICE_EXPECTS(is_cuda(stream.device), "copy_trouble: the stream is on ",
+                 to_string(stream.device), ", where errors are raised at once");
+  cuda::copy_status(stream, to);
+}
+
 bool is_capturing(StreamView stream) {
   // A null stream cannot be captured; asking about it while another one is spoils that capture.
   if (!is_cuda(stream.device) || stream.native == nullptr) return false;

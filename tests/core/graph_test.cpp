@@ -34,6 +34,25 @@ TEST(GraphGpu, RunsWhenLaunchedNotWhenRecorded) {
   EXPECT_EQ(copy_to_host(value, stream).span<float>()[999], 2);
 }
 
+TEST(GraphGpu, LooksAtTroubleAtEveryLaunch) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(test::kGpu);
+  Tensor seen = Tensor::full(Shape{1}, DType::i32, -1, stream);
+  const Graph graph =
+      Graph::capture(stream, [&] { copy_trouble(stream, seen.data<std::int32_t>()); });
+  const auto launched = [&] {
+    graph.launch();
+    stream.wait();
+    return copy_to_host(seen, stream).span<std::int32_t>()[0];
+  };
+  EXPECT_EQ(launched(), 0);
+  const StatusRecord record{.claim = 1, .code = kPoisonedInput};
+  copy_async(device_status(stream), test::kGpu, &record, Device{}, sizeof(record), stream);
+  EXPECT_THROW((void)launched(), UserError);
+  EXPECT_EQ(copy_to_host(seen, stream).span<std::int32_t>()[0], kPoisonedInput);
+  EXPECT_EQ(launched(), 0);
+}
+
 TEST(GraphGpu, RecordingMayNotWait) {
   PUMICE_NEEDS_GPU();
   const Stream stream(test::kGpu);

@@ -74,6 +74,24 @@ TEST(StatusGpu, IsRaisedByTheNextWaitOfThatStreamAndCleared) {
   EXPECT_FALSE(has_trouble(troubled));
 }
 
+TEST(StatusGpu, IsKnownToTheDeviceBeforeAnybodyWaits) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(test::kGpu);
+  Tensor seen = Tensor::full(Shape{3}, DType::i32, -1, stream);
+  const auto look = [&](std::int64_t at) { copy_trouble(stream, seen.data<std::int32_t>() + at); };
+  look(0);
+  report(stream, {.claim = 1, .code = kPoisonedInput});
+  look(1);
+  EXPECT_THROW(stream.wait(), UserError);
+  look(2);
+  const Tensor host = copy_to_host(seen, stream);
+  EXPECT_EQ(host.span<std::int32_t>()[0], 0);
+  EXPECT_NE(host.span<std::int32_t>()[1], 0);
+  EXPECT_EQ(host.span<std::int32_t>()[2], 0) << "what was raised is no trouble any more";
+  EXPECT_EQ(test::message_of([] { copy_trouble({}, nullptr); }),
+            "copy_trouble: the stream is on cpu, where errors are raised at once");
+}
+
 TEST(StatusGpu, ARecordServesTheNextStreamEmpty) {
   PUMICE_NEEDS_GPU();
   const StatusRecord record{.claim = 1, .code = kPoisonedInput};

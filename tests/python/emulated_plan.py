@@ -32,6 +32,18 @@ def network(features: torch.Tensor, sites: object, place: object) -> tuple[torch
     return _C.convolution(x, w[3], _C.inverse_map(coarse, down.c, None), None, *plain), coarse
 
 
+def gradients(features: torch.Tensor, grad: torch.Tensor, sites: object, place: object, rows: int) -> tuple[torch.Tensor, ...]:
+    """Of features and weight of a layer on the sites, and of the weight of one that leads to coarser ones, which all
+    get a gradient of one; as many rows of features as there are come from either."""
+    w = [place(weight) for weight in weights]
+    whole = (1, True, False, None, None, True, True, False)
+    of_features, of_weight, _ = _C.convolution_gradients(features, w[0], grad, _C.submanifold_map(sites, center.window.c), *whole)
+    strided = _C.strided_map(sites, down.c, True)
+    ones = torch.ones(strided.out_sites.rows, 16)
+    ones[rows:] = float("nan")
+    return of_features, of_weight, _C.convolution_gradients(features, w[1], place(ones), strided, *whole)[1]
+
+
 def number(tensor: OnDevice) -> int:
     return int(tensor.host().item())
 
@@ -43,7 +55,9 @@ def main() -> None:
     plan = None
     for cells in scans[:2]:  # the second is learned beside the first
         sites = _C.create_sites(OnDevice.of(cells), None, None, 2, [0] * 3, [7] * 3)
-        network(OnDevice.of(torch.randn(len(cells), 8)), sites, OnDevice.of)
+        values = OnDevice.of(torch.randn(len(cells), 8))
+        network(values, sites, OnDevice.of)
+        gradients(values, values, sites, OnDevice.of, len(cells))
         plan = _C.learn_map_plan(sites, ROOM, [0] * 3, [7] * 3, 1.25, plan)
     assert plan.capacities[0] == ROOM and len(plan.capacities) == 2, plan.capacities
     assert len(set(plan.capacities)) == 2, "two sets have the same room"
@@ -51,7 +65,9 @@ def main() -> None:
 
     coordinates = OnDevice.of(torch.full((ROOM, 4), MISSING, dtype=torch.int32))
     features = OnDevice.of(torch.full((ROOM, 8), float("nan")))
+    grad = OnDevice.of(torch.full((ROOM, 8), float("nan")))
     count = OnDevice.of(torch.zeros(1, dtype=torch.int64))
+    trouble = OnDevice.of(torch.full((1,), -1, dtype=torch.int32))
 
     def fill(cells: torch.Tensor, values: torch.Tensor) -> None:
         coordinates.host()[: len(cells)] = cells
@@ -76,6 +92,15 @@ def main() -> None:
             # Their order is the plan's own: rows of the input stay where they are.
             same(OnDevice.of(output.host()[: len(cells)]), expected, f"planned network on {len(cells)} sites")
             assert coarse.rows == plan.capacities[1]
+            back = torch.randn(len(cells), 8)
+            grad.host()[: len(cells)] = back
+            given = gradients(features, grad, made, OnDevice.of, coarse_here.rows)
+            wanted = gradients(values, back, here, torch.Tensor.clone, coarse_here.rows)
+            same(OnDevice.of(given[0].host()[: len(cells)]), wanted[0], "planned gradient of features")
+            for left, right in zip(given[1:], wanted[1:]):
+                same(left, right, f"planned gradient of weights on {len(cells)} sites")
+            _C.copy_trouble(trouble)
+            assert number(trouble) == 0
         plan = _C.learn_map_plan(made, ROOM, [0] * 3, [7] * 3, 1.25, plan)
     assert plan.capacities[0] == ROOM
 
@@ -88,7 +113,10 @@ def main() -> None:
     count.host().fill_(ROOM + 1)
     made = plan.make(coordinates, count)
     network(features, made, OnDevice.of)
+    _C.copy_trouble(trouble)  # which is known there before anybody waits
     assert raised(lambda: _C.wait("cuda:0"), "more were needed")
+    assert number(trouble) != 0
+    assert raised(lambda: _C.copy_trouble(count), "to is i64: give int32")
     assert raised(lambda: plan.make(OnDevice.of(torch.zeros(7, 4, dtype=torch.int32)), count), "room for 256")
     assert raised(lambda: plan.make(coordinates, OnDevice.of(torch.zeros(1, dtype=torch.int32))), "int64 count")
     fill(scans[0], torch.randn(len(scans[0]), 8))

@@ -214,11 +214,11 @@ def test_trouble_of_an_earlier_call_is_raised_by_the_next() -> None:
     given = scan(500, 1)
     for _ in range(4):
         fast(*given, batch_size=2)
-    fast._recorder.trouble = "voxels: 7 needed, capacity 5"
+    fast._recorder.text = "voxels: 7 needed, capacity 5"
     with pytest.raises(pumice.UserError, match="an earlier call .*: voxels: 7 needed"):
         fast(*given, batch_size=2)
     expect_same(fast(*given, batch_size=2), of_model(net, *given))
-    fast._recorder.trouble = "voxels: 9 needed, capacity 5"
+    fast._recorder.text = "voxels: 9 needed, capacity 5"
     with pytest.raises(pumice.UserError, match="^voxels: 9 needed"):
         fast.wait()
     fast(*given, batch_size=2)
@@ -234,7 +234,7 @@ def test_trouble_leads_to_an_eager_pass_where_that_is_asked_for() -> None:
     run = bucket.run
 
     def troubled(scan: Any) -> Any:
-        fast._recorder.trouble = "voxels: 7 needed, capacity 5"
+        fast._recorder.text = "voxels: 7 needed, capacity 5"
         return run(scan)
 
     bucket.run = troubled

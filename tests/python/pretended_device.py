@@ -50,7 +50,7 @@ class PretendedRecorder(Recorder):
     def __init__(self, model: torch.nn.Module, call: Callable[[Any], Any], device: torch.device) -> None:
         self.model, self.call, self.device = model, call, device
         self.packed = {}
-        self.trouble: str | None = None
+        self.text: str | None = None  # of what went wrong
         self.graphs = 0
 
     def begin(self) -> None:
@@ -63,12 +63,12 @@ class PretendedRecorder(Recorder):
         yield
 
     def wait(self) -> None:
-        trouble, self.trouble = self.trouble, None
-        if trouble is not None:
-            raise pumice.UserError(trouble)
+        text, self.text = self.text, None
+        if text is not None:
+            raise pumice.UserError(text)
 
     def has_trouble(self) -> bool:
-        return self.trouble is not None
+        return self.text is not None
 
     def handed_out(self, tensor: torch.Tensor, caller: Any) -> torch.Tensor:
         return tensor
@@ -90,8 +90,8 @@ class PretendedRecorder(Recorder):
     def drop(self, graph: Any) -> None:
         self.graphs -= 1
 
-    def as_in_a_graph(self) -> Any:
-        return torch.no_grad()
+    def as_in_a_graph(self, gradients: bool = False) -> Any:
+        return torch.set_grad_enabled(gradients)
 
     def refusing_waits(self) -> Any:
         return nullcontext()
@@ -109,8 +109,4 @@ class PretendedModel(CompiledModel):
 
 def compile(model: torch.nn.Module, **options: Any) -> PretendedModel:
     """`pumice.compile` with its arguments."""
-    real = pumice.compile(model, **options)
-    return PretendedModel(
-        model, real._most, real._ratio, real._buckets._most_bytes, options.get("fallback", "raise"), real._eager_plans,
-        real._input,
-    )  # fmt: skip
+    return PretendedModel(model, pumice.compile(model, **options).options)

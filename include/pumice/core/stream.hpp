@@ -39,9 +39,14 @@ void wait(StreamView stream);
 /// UserError where `wait` would refuse, for those who enqueue something before they wait.
 void check_can_wait(StreamView stream);
 
-/// Whether kernels have reported trouble to `stream`, for which `wait` would raise: a look at a word
-/// of host memory, which does not wait. What is enqueued may still report.
+/// Whether kernels have reported trouble to `stream`, for which `wait` would raise: a look at a
+/// word of host memory, which does not wait. What is enqueued may still report.
 bool has_trouble(StreamView stream);
+
+/// Writes to `to`, on the device of `stream`, what `has_trouble` says once the stream has come to
+/// it: 0 where it says no, another number where it says yes. Does not wait, and graphs can hold it.
+/// UserError on the CPU.
+void copy_trouble(StreamView stream, std::int32_t* to);
 
 /// As long as it lives, `wait` and whatever else would wait for a device on this thread raises
 /// UserError instead: to find out before a recording what could not be recorded, and to prove that

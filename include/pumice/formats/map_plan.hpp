@@ -28,10 +28,11 @@ struct PlanRoom {
 class MapPlan {
  public:
   /// Learns from the maps of a pass over `input`, on its stream, which is waited for. `input` may
-  /// be one that an earlier plan made. Tiles that no convolution of that pass asked for are left
-  /// out, and made where a later pass asks. UserError for sets on the CPU, for room that does not
-  /// hold the pass, and for maps of sets that do not follow from `input`.
-  /// Of an `earlier` plan of the same sets and maps each keeps the room that it has more of.
+  /// be one that an earlier plan made. Tiles and lists of pairs that no convolution or gradient of
+  /// that pass asked for are left out, and made where a later pass asks, in room for all there
+  /// could be. UserError for sets on the CPU, for room that does not hold the pass, and for maps of
+  /// sets that do not follow from `input`. Of an `earlier` plan of the same sets and maps each
+  /// keeps the room that it has more of.
   MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room,
           const MapPlan* earlier = nullptr);
 

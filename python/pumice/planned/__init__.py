@@ -2,11 +2,15 @@
 
     fast = pumice.compile(model.eval())
     y = fast(coords, features)
+    step = pumice.compile_step(model, loss, optimizer)
+    value = step(coords, features, labels)
 
   - The rows of a call choose a bucket (`sizes`): static memory with room for so many voxels.
   - The first two calls of a bucket run eagerly, and what they made is learned: which sites and maps follow from the
     input, how many rows each has, which tiles layers ask for. The third call records sites, maps and layers as one
     graph (`bucket`), which all later ones replay.
+  - Steps (`step`, `step_bucket`) have the loss, the pass back and the update in the graph as well; `training` does them
+    as a loop written by hand would, `guarded` so that a number on the device keeps them from changing anything.
   - All that a GPU is asked for is in `recorder`.
   - What a call takes and gives is described by `scans` and `outputs`; that the model is still the one that was
     recorded is looked at in `state`; modules that mix rows, which a graph cannot have, are found by `rows`.
@@ -16,5 +20,6 @@ from __future__ import annotations
 
 from .compiled import CompiledModel, compile
 from .outputs import CapacityTensor
+from .step import CompiledStep, compile_step
 
-__all__ = ["CapacityTensor", "CompiledModel", "compile"]
+__all__ = ["CapacityTensor", "CompiledModel", "CompiledStep", "compile", "compile_step"]

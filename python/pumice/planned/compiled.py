@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from .. import _C
-from .._checks import kind_of, whole_number
 from .._sites import standing_on
 from ..coords import Coordinates
-from ..ops import modes
 from .bucket import Bucket
+from .calls import EAGER_CALLS, Options, Planned
 from .outputs import Output, SitesOfRun, hand_out, take_apart
-from .recorder import Recorder
-from .scans import OWN, Scan, scan_of
-from .sizes import Kept, capacity_for
+from .scans import Scan
 from .state import ModelState, check_runnable
 from .watch import cannot_be_recorded, first_line
-
-_EAGER_CALLS = 2  # of a bucket, which learn what it has to make
-_MOST_BUCKETS = 16
 
 
 def compile(
@@ -68,23 +61,12 @@ def compile(
         >>> fast(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4)).shape
         torch.Size([2, 8])
     """
-    if not isinstance(model, torch.nn.Module):
-        raise _C.UserError(f"model is {kind_of(model)}: give a module")
+    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input)
     check_runnable(model)
-    if max_voxels is not None:
-        max_voxels = whole_number("max_voxels", max_voxels, 1, 2**31 - 1)
-    if max_bytes is not None:
-        max_bytes = whole_number("max_bytes", max_bytes, 1, 2**62)
-    if isinstance(buckets, bool) or not isinstance(buckets, (int, float)) or not 1 < buckets <= 16:
-        raise _C.UserError(f"buckets = {buckets!r}: give the ratio of their sizes, above 1 and at most 16")
-    if fallback not in ("raise", "eager"):
-        raise _C.UserError(f"fallback = {fallback!r}: give 'raise' or 'eager'")
-    if input is not None and not callable(input):
-        raise _C.UserError(f"input is {kind_of(input)}: give a function of a SparseTensor")
-    return CompiledModel(model, max_voxels, float(buckets), max_bytes, fallback, bool(eager), input)
+    return CompiledModel(model, options)
 
 
-class CompiledModel:
+class CompiledModel(Planned):
     """A model as CUDA graphs: see `compile`.
 
     A call takes coords int32 or int64 [N, 1 + D] and features [N, C] with what it declares of the sites,
@@ -101,13 +83,8 @@ class CompiledModel:
     Calls may come from several threads and streams; one bucket runs at a time.
 
     Args:
-        model: as `compile` takes it; so are the others, which it has checked.
-        max_voxels: the most rows of a call.
-        ratio: of buckets.
-        max_bytes: of all buckets.
-        fallback: "raise" or "eager".
-        eager: whether there are no graphs.
-        input: makes the arguments of the model.
+        model: as `compile` takes it.
+        options: the other arguments of `compile`, which it has checked.
     Raises:
         UserError: in calls, for arguments that are no voxels, for what went wrong in an earlier call, and where a module
             cannot be recorded, by its name.
@@ -121,25 +98,8 @@ class CompiledModel:
         True
     """
 
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        max_voxels: int | None,
-        ratio: float,
-        max_bytes: int | None,
-        fallback: str,
-        eager: bool,
-        input: Callable[[Any], Any] | None,
-    ) -> None:
-        self.model = model
-        self._most = max_voxels
-        self._ratio = ratio
-        self._falls_back = fallback == "eager"
-        self._eager_plans = eager
-        self._input = input
-        self._lock = threading.RLock()
-        self._buckets = Kept(_MOST_BUCKETS, max_bytes)
-        self._recorder: Recorder | None = None
+    def __init__(self, model: torch.nn.Module, options: Options) -> None:
+        super().__init__(model, options)
         self._state: ModelState | None = None
 
     def __call__(
@@ -156,7 +116,7 @@ class CompiledModel:
             if bucket is None:
                 return self._as_it_is(scan)
             self._raise_trouble()
-            if bucket.calls < _EAGER_CALLS:
+            if bucket.calls < EAGER_CALLS:
                 return self._learning_from(scan, bucket)
             return self._by_plan(bucket, scan)
 
@@ -181,62 +141,17 @@ class CompiledModel:
             bucket = self._bucket_of(scan)
             if bucket is None:
                 return 0
-            while bucket.calls < _EAGER_CALLS:
+            while bucket.calls < EAGER_CALLS:
                 self._learning_from(scan, bucket)
             self._renew(bucket, scan)
             return bucket.bytes
 
-    def _scan(
-        self,
-        given: tuple[Any, ...],
-        batch_size: int | None,
-        spatial_shape: Sequence[int] | None,
-        stride: Sequence[int] | None,
-    ) -> Scan:
-        scan = scan_of(given, batch_size, spatial_shape, stride)
-        if self._input is not None and scan.kind is not OWN:
-            raise _C.UserError(
-                f"the model was compiled with input=…, which takes a SparseTensor, and got {kind_of(given[0])}: "
-                "give coords and features"
-            )
+    def _check(self) -> None:
         if self.model.training:
             check_runnable(self.model)
-        return scan
 
     def _bucket_of(self, scan: Scan) -> Bucket | None:
-        """The one that takes the voxels; None where the model runs as it is."""
-        rows, channels = scan.features.shape
-        device = scan.features.device
-        if not self._records(device) or rows == 0:
-            return None
-        modes.traced(scan.features)  # refuses transforms of functions
-        capacity = capacity_for(rows, self._ratio, self._most)
-        if capacity is None:
-            if self._falls_back:
-                return None
-            raise _C.UserError(
-                f"{rows} voxels, max_voxels = {self._most}: compile with room for them, or with fallback='eager'"
-            )
-        if self._recorder is None or self._recorder.device != device:
-            self.forget()
-            self._recorder = self._new_recorder(device)
-        recorder = self._recorder
-        key = (capacity, scan.grid, scan.kind, channels, *_modes(scan))
-        return self._buckets.get(key, lambda: Bucket(recorder, capacity, scan))
-
-    def _records(self, device: torch.device) -> bool:
-        if device.type != "cuda":
-            return False
-        if torch.cuda.is_current_stream_capturing():
-            raise _C.UserError("a compiled model is called while a graph is recorded: record the model itself")
-        return True
-
-    def _new_recorder(self, device: torch.device) -> Recorder:
-        return Recorder(self.model, self._call, device)
-
-    def _call(self, x: Any) -> Any:
-        given = x if self._input is None else self._input(x)
-        return self.model(*given) if type(given) is tuple else self.model(given)
+        return self._bucket_for(scan, (), Bucket)
 
     def _eager(self, scan: Scan, x: Any) -> tuple[Coordinates, Output]:
         coords, _ = scan.kind.parts(x)
@@ -268,7 +183,7 @@ class CompiledModel:
         if self._state is None or not self._state.holds():
             self._renew(bucket, scan)
             result = bucket.run(scan)
-        if self._falls_back:
+        if self.options.falls_back:
             try:
                 self.wait()
             except _C.UserError:
@@ -284,10 +199,10 @@ class CompiledModel:
             return
         check_runnable(self.model)
         expected = self._learned(scan, bucket)  # this very scan has room in any case
-        bucket.prepare(scan, expected, waits=self._eager_plans)
+        bucket.prepare(scan, expected, waits=self.options.eager)
         if self._state is None:
             self._state = ModelState(self.model)
-        if not self._eager_plans:
+        if not self.options.eager:
             try:
                 bucket.record()
             except torch.cuda.OutOfMemoryError:
@@ -297,53 +212,10 @@ class CompiledModel:
         for dropped in self._buckets.shrink():
             dropped.drop()
 
-    def _raise_trouble(self) -> None:
-        """What went wrong in an earlier call, if the device has come to it."""
-        if self._recorder is not None and self._recorder.has_trouble():
-            try:
-                self.wait()
-            except _C.UserError as error:
-                raise _C.UserError(f"an earlier call of the compiled model, whose results are no numbers: {error}") from None
-
     def _forget_graphs(self) -> None:
         self._state = None
-        if self._recorder is not None:
-            self._recorder.settle()
-            self._recorder.packed = {}
-        for bucket in self._buckets:
-            bucket.drop()
-
-    def forget(self) -> None:
-        """Gives up all that was learned and recorded, and its memory. Needed after writes through `.data`, which
-        PyTorch does not count. Does not wait."""
-        with self._lock:
-            self._forget_graphs()
-            self._buckets.clear()
-
-    def wait(self) -> None:
-        """Waits for the GPU to be done with all calls.
-
-        Raises:
-            UserError: where one of them exceeded its room, or had coordinates out of bounds.
-        """
-        if self._recorder is not None:
-            self._recorder.wait()
-
-    @property
-    def bytes(self) -> int:
-        """Memory of all buckets: their inputs, and what graphs hold between calls."""
-        return self._buckets.bytes
-
-    def __repr__(self) -> str:
-        rooms = sorted(bucket.capacity for bucket in self._buckets)
-        return f"CompiledModel({type(self.model).__name__}, room for {rooms}, {self.bytes:,} bytes)"
+        super()._forget_graphs()
 
 
 def _as_made(output: Output, scan: Scan) -> Any:
     return hand_out(output, scan, lambda tensor, rows: tensor, None)
-
-
-def _modes(scan: Scan) -> tuple[Any, ...]:
-    """The switches that a graph records: types, determinism, TF32, autocast, and which plans there are."""
-    features = scan.features
-    return features.dtype, modes.of(features), modes.autocast_dtype(features), _C.plans_in_use()

@@ -120,14 +120,33 @@ class Recorder:
         graph.reset()
         self._graphs -= 1
 
+    def trouble(self) -> Tensor:
+        """A float of the device: 1 where something went wrong in a graph and has not been raised since, else 0. Part of
+        what is recorded; does not wait."""
+        word = torch.empty((), dtype=torch.int32, device=self.device)
+        _C.copy_trouble(word)
+        return (word != 0).float()
+
+    def draws(self) -> int:
+        """How far the device's random numbers have come. Does not wait."""
+        return int(self._generator.get_offset())
+
+    def give_back_draws(self, draws: int) -> None:
+        """As if that many had not been drawn."""
+        self._generator.set_offset(self._generator.get_offset() - draws)
+
+    @property
+    def _generator(self) -> Any:
+        return torch.cuda.default_generators[self.device.index]
+
     @contextmanager
-    def as_in_a_graph(self) -> Iterator[None]:
-        """Without gradients, and without autocast's memory of weights, which a graph must not read later."""
-        if torch.is_autocast_enabled("cuda"):
-            with torch.no_grad(), torch.autocast("cuda", torch.get_autocast_dtype("cuda"), cache_enabled=False):
-                yield
-        else:
-            with torch.no_grad():
+    def as_in_a_graph(self, gradients: bool = False) -> Iterator[None]:
+        """With or without gradients, and without autocast's memory of weights, which a graph must not read later."""
+        with torch.set_grad_enabled(gradients):
+            if torch.is_autocast_enabled("cuda"):
+                with torch.autocast("cuda", torch.get_autocast_dtype("cuda"), cache_enabled=False):
+                    yield
+            else:
                 yield
 
     @contextmanager

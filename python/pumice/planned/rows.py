@@ -15,6 +15,7 @@ from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, take_apart
 # In proportion to the largest value: plans of other sizes sum in another order, and a network of many layers adds
 # up what that changes. Rows that are mixed show as NaN, or by the share of rows that are not in use.
 _BOUNDS = {torch.float64: 1e-6, torch.float32: 1e-2, torch.float16: 1e-1, torch.bfloat16: 1e-1}
+_MOST_APART = 0.1  # gradients of half precision, of which those of many rows are sums
 _MOST_OTHER = 0.1  # of the values of whole numbers, such as classes, which rounding can move
 
 
@@ -70,6 +71,37 @@ def _in_use(leaf: Leaf, rows: int) -> Tensor:
     return leaf.values[: rows if leaf.rows is INPUT else max(0, int(leaf.rows.count.item()))]
 
 
+def disagreement_of_gradients(expected: list[Tensor | None], made: list[Tensor | None]) -> tuple[int, str | None]:
+    """Which gradient differs from what was `expected`, and how, as the end of a sentence; (0, None) where none does.
+    In proportion to the largest of all, since some follow from rounding alone, as that of a bias before a norm. Waits."""
+    largest = max((float(one.abs().max()) for one in expected if one is not None and one.numel() > 0), default=0.0)
+    for at, (wanted, given) in enumerate(zip(expected, made)):
+        if (wanted is None) != (given is None):
+            return at, "is there only where all rows are in use, or only where they are not"
+        if wanted is None or given is None or wanted.numel() == 0:
+            continue
+        if not bool(given.isfinite().all()) and bool(wanted.isfinite().all()):
+            return at, (
+                "is no number where there is room for more rows than are in use: it goes over all of them, as those of "
+                "torch.nn.Linear, LayerNorm and BatchNorm1d do, which pumice.nn has count-aware ones of"
+            )
+        apart = float((wanted.double() - given.double()).abs().nan_to_num(0.0).max())
+        if largest > 0 and apart > _MOST_APART * largest:
+            return at, f"differs by {apart / largest:.1e} of the largest where there is room for more rows than are in use"
+    return 0, None
+
+
+def has_strange_rows(leaves: list[Leaf], rows: int) -> bool:
+    """Whether a row in use is no number. Waits."""
+    return any(
+        isinstance(leaf.values, Tensor)
+        and leaf.values.is_floating_point()
+        and leaf.rows is not WHOLE
+        and bool(_in_use(leaf, rows).isnan().any())
+        for leaf in leaves
+    )
+
+
 def first_with_strange_rows(
     model: torch.nn.Module, begin: Callable[[], tuple[SitesOfRun, Callable[[], Any]]], expected: Output, rows: int
 ) -> tuple[torch.nn.Module | None, str | None]:
@@ -86,14 +118,13 @@ def first_with_strange_rows(
             leaves = take_apart(output, sites).leaves
         except _C.UserError:  # something of the model's own, which is no output
             return
+        if not found and has_strange_rows(leaves, rows):
+            found.append(module)
         for leaf in leaves:
             if not isinstance(leaf.values, Tensor) or not leaf.values.is_floating_point() or leaf.rows is WHOLE:
                 continue
-            used = _in_use(leaf, rows)
-            if not found and bool(used.isnan().any()):
-                found.append(module)
             if leaf.values.is_contiguous():
-                leaf.values[used.shape[0] :] = float("nan")
+                leaf.values[_in_use(leaf, rows).shape[0] :] = float("nan")
 
     handle = torch.nn.modules.module.register_module_forward_hook(look)
     try:

@@ -165,6 +165,13 @@ bool has_status(StreamView stream) {
   return code.load(std::memory_order_acquire) != kFine;
 }
 
+void copy_status(StreamView stream, std::int32_t* to) {
+  const StatusRecord& record = *records().of(stream).host;
+  const ContextGuard guard(stream.device);
+  PUMICE_CUDA(
+      cuMemcpyHtoDAsync_v2(address_of(to), &record.code, sizeof(record.code), handle_of(stream)));
+}
+
 void forget_status(StreamView stream) noexcept {
   const Slot slot = records().remove(stream);
   if (slot.host == nullptr) return;

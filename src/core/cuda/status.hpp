@@ -1,6 +1,7 @@
 // What kernels report: one StatusRecord for each stream, and names for the places that report.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@ void raise_status(StreamView stream);
 
 /// Whether `stream` has reported something. Does not wait.
 bool has_status(StreamView stream);
+
+/// The code of that record as it is when `stream` comes to it, to memory of the device. It may be
+/// recorded: records stay where they are as long as the process lives.
+void copy_status(StreamView stream, std::int32_t* to);
 
 /// What `record` says, in a sentence.
 std::string describe(const StatusRecord& record);

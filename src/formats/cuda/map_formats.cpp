@@ -97,6 +97,27 @@ CutRequest MapFormats::pair_request(const DeviceWindow* window) const {
   return request;
 }
 
+void MapFormats::add_pairs(std::vector<CutRequest>& requests, const DeviceWindow* window,
+                           const PairOptions& options) const {
+  // Of one direction and not of the other: then one search does for both.
+  const auto of_this_side = [&](const CutRequest& request) {
+    return is_transposed(request) == lists_from_inputs(map_);
+  };
+  auto takes = std::ranges::find_if(requests, of_this_side);
+  if (takes == requests.end()) takes = requests.insert(takes, pair_request(window));
+  takes->pairs = options;
+}
+
+void MapFormats::list_pairs(std::vector<CutRequest>& requests, std::int64_t pair_capacity) {
+  const DeviceWindow* const on_device = window();
+  const std::scoped_lock lock(mutex_);
+  add_pairs(requests, on_device, {.pair_capacity = pair_capacity});
+}
+
+bool MapFormats::is_transposed(const CutRequest& request) const {
+  return (request.map.reach == Reach::in_to_out) != map_.outputs_are_finer();
+}
+
 MapFormats::Tiles* MapFormats::made_tiles(const TilesWanted& wanted) const {
   const auto found = std::find_if(tiles_.begin(), tiles_.end(),
                                   [&](const auto& made) { return made->wanted == wanted; });
@@ -138,6 +159,7 @@ const TileMapRef& MapFormats::tiles(bool is_transposed, const TileCut& cut, Offs
 PairListRef MapFormats::pairs(bool is_transposed) {
   const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
   const auto find = [&] {
+    asked_for_pairs_ = true;
     PairListRef result = pairs_;
     if (is_transposed) std::swap(result.in, result.out);
     return result;
@@ -244,6 +266,12 @@ std::vector<MapFormats::Asked> MapFormats::asked() {
   return result;
 }
 
+std::optional<RowCountRef> MapFormats::asked_pairs() {
+  const std::scoped_lock lock(mutex_);
+  if (!asked_for_pairs_ || identity_ != nullptr) return {};
+  return pairs_.pairs;
+}
+
 TilesWanted MapFormats::tiles_wanted(bool is_transposed, const TileCut& cut) const {
   return {is_transposed && !is_centred(map_), cut};
 }
@@ -265,7 +293,7 @@ std::vector<CutRequest> MapFormats::missing(const Wanted& all) {
   std::copy_if(all.tiles.begin(), all.tiles.end(), std::back_inserter(tiles),
                [this](const TilesWanted& wanted) { return !has_tiles(wanted); });
   const bool is_identity = map_.window().volume() == 1 && is_centred(map_);
-  bool lists_pairs = all.pairs && !is_identity && !has_pairs();
+  const bool lists_pairs = all.pairs && !is_identity && !has_pairs();
   if (tiles.empty() && !lists_pairs) return {};
   const DeviceWindow* const on_device = window();
   const std::scoped_lock lock(mutex_);
@@ -274,12 +302,8 @@ std::vector<CutRequest> MapFormats::missing(const Wanted& all) {
     CutRequest& request = requests.emplace_back(request_through(on_device, wanted));
     request.keeps_order = true;
     request.earlier = ordered_[wanted.is_transposed ? 1 : 0];
-    if (lists_pairs && wanted.is_transposed == lists_from_inputs(map_)) {
-      request.pairs = PairOptions{};
-      lists_pairs = false;
-    }
   }
-  if (lists_pairs) requests.push_back(pair_request(on_device));
+  if (lists_pairs) add_pairs(requests, on_device, {});
   return requests;
 }
 
@@ -287,8 +311,7 @@ void MapFormats::keep(const CutRequest& request, CutMap made) {
   // What another thread made in the meantime stays, for somebody may be using it; `made` is given
   // back behind the lock then.
   const std::scoped_lock lock(mutex_);
-  const bool to_finer = request.map.reach == Reach::in_to_out;
-  const bool is_transposed = to_finer != map_.outputs_are_finer();
+  const bool is_transposed = this->is_transposed(request);
   if (request.keeps_order) ordered_[is_transposed ? 1 : 0] = made.ordered();
   const bool lists_pairs = request.pairs && pairs_.offset_begin == nullptr;
   if (lists_pairs) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include <pumice/maps/kernel_map.hpp>
@@ -60,8 +61,12 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
     RowCountRef entries;
   };
   std::vector<Asked> asked();
+  /// How many pairs there are, where `pairs` was asked for a list that takes room of its own.
+  std::optional<RowCountRef> asked_pairs();
   /// How they are built.
   CutRequest request(const TilesWanted& wanted, std::int64_t entry_capacity = 0);
+  /// Adds the list of pairs to what `requests` of this map lead to, or one more request.
+  void list_pairs(std::vector<CutRequest>& requests, std::int64_t pair_capacity);
 
   /// What `tiles` with such arguments leads to, where the order of entries does not matter.
   TilesWanted tiles_wanted(bool is_transposed, const TileCut& cut) const;
@@ -105,8 +110,11 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   const DeviceWindow* window();
   CutRequest request_through(const DeviceWindow* window, const TilesWanted& wanted,
                              std::int64_t entry_capacity = 0) const;
+  bool is_transposed(const CutRequest& request) const;
   // With the mutex held.
   CutRequest pair_request(const DeviceWindow* window) const;
+  void add_pairs(std::vector<CutRequest>& requests, const DeviceWindow* window,
+                 const PairOptions& options) const;
   Tiles* made_tiles(const TilesWanted& wanted) const;
   // Without it: here, or before this recording.
   bool has_tiles(const TilesWanted& wanted);
@@ -123,6 +131,7 @@ class MapFormats final : public DeviceFormats, public KeptWithMap {
   std::unique_ptr<IdentityPairs> identity_;
   PairListRef pairs_{};   // of the map itself, not of its transpose
   CutMap pairs_cut_{};
+  bool asked_for_pairs_ = false;
   std::vector<std::unique_ptr<TilesOfPairs>> pair_tiles_;
   std::array<Buffer<std::int32_t>, 2> pair_index_;   // of the map itself, of its transpose
   std::vector<std::int64_t> pair_begin_;             // on the host; empty until asked for

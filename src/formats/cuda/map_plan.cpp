@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -97,6 +98,8 @@ MapPlan::MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const Plan
                  .has_identity_offset = map.view().has_identity_offset};
     for (const MapFormats::Asked& asked : MapFormats::of(map).asked())
       step.tiles.push_back({asked.wanted, scaled(read_back(asked.entries, stream), factor)});
+    if (const auto pairs = MapFormats::of(map).asked_pairs())
+      step.pair_capacity = scaled(read_back(*pairs, stream), factor);
     maps_.push_back(std::move(step));
   }
   if (earlier != nullptr && same_steps(*earlier)) widen(*earlier);
@@ -193,6 +196,14 @@ CoordinateSetPtr MapPlan::make_set(const std::vector<CoordinateSetPtr>& sets,
              : strided_set(from, step.window, step.kind == Kind::cell, step.options, &planned);
 }
 
+std::vector<CutRequest> MapPlan::cuts_of(const MapStep& step, MapFormats& formats) {
+  std::vector<CutRequest> requests;
+  for (const TilesStep& tiles : step.tiles)
+    requests.push_back(formats.request(tiles.wanted, tiles.entry_capacity));
+  if (step.pair_capacity) formats.list_pairs(requests, *step.pair_capacity);
+  return requests;
+}
+
 MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) const {
   PUMICE_EXPECTS(coordinates.rows() == room_.rows, "a plan with room for ", room_.rows,
                  " rows is given coordinates ", to_string(coordinates.shape()));
@@ -206,13 +217,14 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
 
   Made made{sets.front(), std::make_shared<MapCache>()};
   std::vector<CutRequest> requests;
+  std::vector<std::size_t> end;   // of those of each map
   for (const MapStep& step : maps_) {
     KernelMapPtr map = KernelMap::on_device(step.window, sets[step.in], sets[step.out],
                                             step.outputs_are_finer, step.has_identity_offset);
     MapFormats& formats = MapFormats::of(*map);
     formats.keep_window(step.on_device);
-    for (const TilesStep& tiles : step.tiles)
-      requests.push_back(formats.request(tiles.wanted, tiles.entry_capacity));
+    std::ranges::move(cuts_of(step, formats), std::back_inserter(requests));
+    end.push_back(requests.size());
     made.maps->add(
         {{step.kind, sets[step.in], step.key_names_out ? sets[step.out] : nullptr, step.window},
          std::move(map)});
@@ -223,7 +235,7 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   std::size_t next = 0;
   for (std::size_t i = 0; i < maps_.size(); ++i) {
     const KernelMap& map = *made.maps->entries()[i].map;
-    for (std::size_t n = 0; n < maps_[i].tiles.size(); ++n, ++next)
+    for (; next < end[i]; ++next)
       MapFormats::of(map).keep(requests[next], std::move(built[next]));
   }
   return made;

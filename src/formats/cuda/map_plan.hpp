@@ -24,8 +24,8 @@ namespace pumice::cuda {
 
 class MapPlan {
  public:
-  /// Learns from the maps of a pass over `input`, on its stream, which is waited for. Tiles that
-  /// no convolution of that pass asked for are left out.
+  /// Learns from the maps of a pass over `input`, on its stream, which is waited for. Tiles and
+  /// lists of pairs that no convolution or gradient of that pass asked for are left out.
   /// Of an `earlier` plan of the same sets and maps each keeps the room that it has more of.
   MapPlan(const MapCache& maps, const CoordinateSetPtr& input, const PlanRoom& room,
           const MapPlan* earlier = nullptr);
@@ -66,6 +66,7 @@ class MapPlan {
     bool outputs_are_finer = false;
     bool has_identity_offset = false;
     std::vector<TilesStep> tiles{};
+    std::optional<std::int64_t> pair_capacity{};   // of the list that gradients of weights sum over
   };
 
   bool same_steps(const MapPlan& other) const;
@@ -73,6 +74,8 @@ class MapPlan {
   static std::int64_t most_entries(const TilesWanted& wanted, std::span<const TilesStep> tiles);
   void tell_apart();
   void learn_levels();
+  /// What is cut from a map that was made by a step.
+  static std::vector<CutRequest> cuts_of(const MapStep& step, MapFormats& formats);
   const DeviceWindow& window_of_set(std::size_t set) const;
   CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;
 

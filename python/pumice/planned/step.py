@@ -1,0 +1,304 @@
+"""Defines `compile_step`, and the steps that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .._sites import standing_on
+from ..coords import Coordinates
+from .calls import EAGER_CALLS, Options, Planned
+from .draws import Draws
+from .guarded import GuardedUpdate
+from .labels import Labels
+from .outputs import SitesOfRun, take_apart
+from .recorder import Recorder
+from .scans import Scan
+from .state import check_hooks, named
+from .step_bucket import Expected, StepBucket
+from .trained import TrainedState
+from .training import Passed, Training, check_recordable
+from .watch import cannot_be_recorded, first_line
+
+_MOST_CHANGES = 4  # of numbers of the optimiser, from one step to the next
+
+
+def compile_step(
+    model: torch.nn.Module,
+    loss: Callable[..., Tensor],
+    optimizer: torch.optim.Optimizer,
+    *,
+    scaler: torch.amp.GradScaler | None = None,
+    clip_norm: float | None = None,
+    max_voxels: int | None = None,
+    buckets: float = 1.25,
+    max_bytes: int | None = None,
+    fallback: str = "raise",
+    eager: bool = False,
+    input: Callable[[Any], Any] | None = None,
+) -> CompiledStep:
+    """Makes a function that trains `model` by one step, as one CUDA graph, with other voxels in every call: sites and
+    kernel maps, forward, loss, backward, gradient scaling, clipping and the optimiser.
+
+    The rows of a call choose a bucket, as in `compile`; its first two steps run eagerly and later ones replay a graph,
+    which the third records. On the CPU every step runs eagerly. A step drops gradients that were there before, and its own
+    afterwards: zero_grad() is not needed, and gradients are not added up over steps.
+
+    Args:
+        model: a module, of layers of `pumice.nn` or `pumice.compat`, and of modules of torch.nn that take each row for
+            itself and have no parameters.
+        loss: (output, labels) -> a floating scalar. `output` is what the model returns, the features of a sparse tensor
+            where the loss is one of `pumice.losses` or of torch.nn. In a graph, which has more rows than a scan fills,
+            labels past them are the loss's `ignore_index` (an attribute, or the default of a parameter), output is 0
+            there; losses of `pumice.losses` are told the number of rows instead, so that their sums have the same bits
+            whatever the room.
+        optimizer: of torch.optim; on a GPU made with fused=True or capturable=True.
+        scaler: scales the loss, and skips steps whose gradients are not finite.
+        clip_norm: the largest norm of all gradients together, as torch.nn.utils.clip_grad_norm_ takes it; inf measures it
+            only. Default: it is not looked at.
+        max_voxels: the most rows a call may have; the largest bucket has room for just so many. Default:
+            a larger scan opens a larger bucket.
+        buckets: the ratio between the room of one bucket and the next, above 1.
+        max_bytes: of all buckets; the least recently used go first. There are at most 16 in any case.
+        fallback: what becomes of a step beyond `max_voxels`, or beyond the room of its bucket: "raise", or "eager", which
+            runs it eagerly, and for that waits in every call.
+        eager: run what was learned without a graph, which is slower, and which a debugger can follow.
+        input: makes of a `SparseTensor` what the model is called with, a tuple for several arguments; default:
+            what the call was given.
+    Returns:
+        A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), or of (a sparse tensor,
+        labels), that returns the loss, a scalar of no dimension on the device.
+    Raises:
+        UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
+            DistributedDataParallel.
+    Waits:
+        Never; of calls see `CompiledStep`.
+    Example:
+        >>> net = nn.Sequential(nn.SubMConv3d(4, 8, 3), nn.BatchNorm(8), nn.ReLU(), nn.SubMConv3d(8, 2, 1))
+        >>> adam = torch.optim.AdamW(net.parameters(), fused=True)
+        >>> step = pumice.compile_step(net, losses.cross_entropy, adam)
+        >>> coords = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]])
+        >>> step(coords, torch.ones(2, 4), torch.tensor([0, 1])).shape
+        torch.Size([])
+    """
+    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input)
+    _check_trainable(model)
+    return CompiledStep(model, Training(model, loss, optimizer, scaler, clip_norm), options)
+
+
+class CompiledStep(Planned):
+    """A training step as CUDA graphs: see `compile_step`.
+
+    A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, or a sparse tensor and labels. Labels are a
+    tensor, or tuples, lists and dictionaries of tensors: those of N rows go with the voxels, others have the same shape
+    in every call of a bucket. Forward and loss run under the autocast of the caller. It returns the loss, detached, in
+    memory of its own.
+
+    A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
+    random numbers stay, and its loss is NaN. So do those after it that were enqueued before somebody raised it: `wait()`
+    does, and later calls as soon as the GPU has come to it.
+
+    The learning rates of the optimiser are read in every call, so that schedules work. Other numbers of the optimiser,
+    what it keeps (as `load_state_dict` changes it), modules and tensors that are replaced are noticed, and graphs
+    recorded anew after one eager step.
+
+    Args:
+        model: as `compile_step` takes it.
+        training: the loss, the optimiser, the scaler and the norm, which it has checked.
+        options: its other arguments.
+    Raises:
+        UserError: in calls, for arguments that are none, for what went wrong in an earlier call, and where a module
+            cannot be recorded, by its name.
+    Waits:
+        The first three calls of a bucket, and two after a change; later ones never, but with fallback="eager". On the CPU
+        nothing waits.
+    Example:
+        >>> net = nn.SubMConv3d(4, 2, 3)
+        >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1, fused=True)
+        >>> step = pumice.compile_step(net, losses.cross_entropy, sgd, clip_norm=1.0)
+        >>> x = pumice.SparseTensor(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4))
+        >>> before = step(x, torch.tensor([0, 1]))
+        >>> bool(step(x, torch.tensor([0, 1])) < before), int(step.overflows), int(step.exceeded)
+        (True, 0, 0)
+    """
+
+    _WHAT = "compiled step, which has changed nothing"
+
+    def __init__(self, model: torch.nn.Module, training: Training, options: Options) -> None:
+        super().__init__(model, options)
+        self._training = training
+        self._state: TrainedState | None = None
+        self._guarded: GuardedUpdate | None = None
+        self._written: list[Tensor] = []  # what graphs write, which PyTorch does not see
+        self._changes = 0  # of numbers of the optimiser, one after another
+        self._draws = Draws()
+
+    def __call__(
+        self,
+        *given: Any,
+        batch_size: int | None = None,
+        spatial_shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Trains by one step, and returns its loss."""
+        if len(given) not in (2, 3):
+            raise _C.UserError(
+                f"a compiled step was given {len(given)} arguments: give coords, features and labels, or a sparse tensor "
+                "and labels"
+            )
+        scan = self._scan(given[:-1], batch_size, spatial_shape, stride)
+        labels = Labels.of(given[-1], scan)
+        with self._lock:
+            bucket = self._bucket_of(scan, labels)
+            if bucket is None:
+                return self._by_hand(scan, labels)
+            self._raise_trouble()
+            self._look_for_changes()
+            if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
+                return self._learning_from(scan, labels, bucket)
+            return self._by_plan(bucket, scan, labels)
+
+    @property
+    def grad_norm(self) -> Tensor | None:
+        """The norm of all gradients in the last step, before they were clipped: a scalar on the device that nobody waited
+        for. None without `clip_norm`, and before the first step."""
+        tallies = self._training.tallies
+        return None if tallies is None or tallies.norm is None else tallies.norm.clone()
+
+    @property
+    def overflows(self) -> Tensor | int:
+        """How many steps changed no parameter since gradients of the scaled loss were not finite: a whole number on the
+        device that nobody waited for; 0 before the first step."""
+        tallies = self._training.tallies
+        return 0 if tallies is None else tallies.overflows.clone()
+
+    @property
+    def exceeded(self) -> Tensor | int:
+        """How many steps changed nothing since one of them exceeded the room of its bucket, as `overflows`."""
+        tallies = self._training.tallies
+        return 0 if tallies is None else tallies.exceeded.clone()
+
+    def wait(self) -> None:
+        """Waits for the GPU to be done with all steps.
+
+        Raises:
+            UserError: where one of them exceeded its room, or had coordinates out of bounds.
+        """
+        try:
+            super().wait()
+        except _C.UserError:
+            if self._recorder is not None and self._training.tallies is not None:
+                self._draws.give_back(self._recorder, self._training.tallies.exceeded)
+            raise
+
+    def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
+        return self._bucket_for(
+            scan, labels.key, lambda recorder, capacity, one: StepBucket(recorder, capacity, one, self._training)
+        )
+
+    def _new_recorder(self, device: torch.device) -> Recorder:
+        check_recordable(self._training.optimizer)
+        return super()._new_recorder(device)
+
+    def _passed(self, scan: Scan, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
+        coords, _ = scan.kind.parts(x)
+
+        def run() -> Any:
+            with standing_on(coords):
+                return self._call(x)
+
+        return coords, self._training.passed(run, labels.given, None)
+
+    def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
+        """A step as a loop written by hand does it."""
+        x = scan.kind.of(scan.indices, scan.features, scan.grid) if scan.given is None else scan.given
+        loss = self._passed(scan, x, labels)[1].loss
+        self._training.update()
+        return loss
+
+    def _learning_from(self, scan: Scan, labels: Labels, bucket: StepBucket) -> Tensor:
+        bucket.calls += 1
+        # Of a sparse tensor that was given, other maps may be known than this model's.
+        coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
+        bucket.learn(coords)
+        bucket.has_changed_parameters |= self._training.update()
+        return passed.loss
+
+    def _expected(self, scan: Scan, labels: Labels, bucket: StepBucket) -> Expected:
+        """Of an eager pass that changes nothing, from which the bucket learns."""
+        with self._training.dry(scan.features.device):
+            coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
+            bucket.learn(coords)
+            gradients = [parameter.grad for parameter in self._training.parameters()]
+        return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid)), passed.loss, gradients)
+
+    def _by_plan(self, bucket: StepBucket, scan: Scan, labels: Labels) -> Tensor:
+        if not bucket.is_prepared:
+            self._record(bucket, scan, labels)
+        assert self._guarded is not None and self._recorder is not None
+        with self._draws.noting(self._recorder):
+            loss = bucket.step(scan, labels, self._guarded)
+        for tensor in self._written:
+            torch.autograd.graph.increment_version(tensor)
+        if self.options.falls_back:
+            try:
+                self.wait()
+            except _C.UserError:
+                bucket.drop()
+                return self._learning_from(scan, labels, bucket)
+        return loss
+
+    def _record(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:
+        _check_trainable(self.model)
+        expected = self._expected(scan, labels, bucket)  # this very scan has room in any case
+        if self._guarded is None:
+            self._guarded = GuardedUpdate(self._training, scan.features.device)
+        bucket.get_ready(scan, labels, expected, self._guarded, waits=self.options.eager)
+        if not self.options.eager:
+            try:
+                bucket.record_step(self._guarded)
+            except torch.cuda.OutOfMemoryError:
+                raise
+            except (_C.Error, ValueError, RuntimeError) as error:
+                raise cannot_be_recorded(self.model, None, first_line(error)) from error
+        if self._state is None:
+            self._state = TrainedState(self._training)
+            self._written = [*self._training.parameters(), *self._training.buffers()]
+        for dropped in self._buckets.shrink():
+            dropped.drop()
+
+    def _look_for_changes(self) -> None:
+        """Gives up all graphs where what they train is another, before they write into it."""
+        if self._state is None:
+            return
+        if self._state.holds():
+            self._changes = 0
+            return
+        self._changes += 1
+        self._forget_graphs()
+        if self._changes >= _MOST_CHANGES:
+            self._changes = 0
+            raise _C.UserError(
+                f"what is trained has changed {_MOST_CHANGES} times, each time in the step after a recording, and graphs are "
+                "recorded anew after every change: a schedule may change learning rates alone (OneCycleLR and CyclicLR "
+                "with cycle_momentum=False)"
+            )
+
+    def _forget_graphs(self) -> None:
+        self._state = self._guarded = None
+        super()._forget_graphs()
+        for bucket in self._buckets:  # the optimiser may have to make what it keeps
+            bucket.has_changed_parameters = False
+
+
+def _check_trainable(model: torch.nn.Module) -> None:
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        raise _C.UserError(
+            f"{named('', model)} adds gradients up between processes, which a compiled step does not: train it by hand, or "
+            "give model.module on one GPU"
+        )
+    check_hooks(model)

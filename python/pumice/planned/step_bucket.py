@@ -1,0 +1,185 @@
+"""One size of scans in training: static memory for voxels and labels, and the graph of a whole step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _C
+from .bucket import Bucket
+from .guarded import GuardedUpdate
+from .labels import Labels, RoomForLabels
+from .outputs import Output, SitesOfRun, take_apart
+from .recorder import Recorder
+from .rows import disagreement, disagreement_of_gradients, has_strange_rows
+from .scans import Scan
+from .tails import with_tails, without_numbers
+from .training import Passed, Training
+from .watch import cannot_be_recorded, named_if_it_fails
+
+
+class Expected(NamedTuple):
+    """What the model gave eagerly for the voxels of a bucket that gets ready."""
+
+    output: Output
+    loss: Tensor
+    gradients: list[Tensor | None]
+
+
+class StepBucket(Bucket):
+    """A bucket whose graph holds maps, the pass there, the loss, the pass back, and the update."""
+
+    def __init__(self, recorder: Recorder, capacity: int, scan: Scan, training: Training) -> None:
+        super().__init__(recorder, capacity, scan)
+        self._training = training
+        self._room: RoomForLabels | None = None
+        self._made: Tensor | None = None  # the loss, as the graph writes it
+        self._ready = False
+        self.has_changed_parameters = False  # so that the optimiser has made all that it keeps
+
+    @property
+    def bytes(self) -> int:
+        """Of the static inputs, and what recording the graph added to the shared memory."""
+        return super().bytes + (0 if self._room is None else self._room.bytes)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a step by the plan was tried, and gave what the model does."""
+        return self._ready
+
+    def get_ready(self, scan: Scan, labels: Labels, expected: Expected, guarded: GuardedUpdate, waits: bool) -> None:
+        """`Bucket.prepare`, of a step. It changes nothing that is trained. Waits."""
+        recorder, model = self.recorder, self.recorder.model
+        rows = scan.indices.shape[0]
+        with recorder.ordered(), recorder.as_in_a_graph(gradients=True), self._training.dry(recorder.device):
+            self._fill_all(scan, labels)
+            self._features[rows:] = float("nan")  # nothing may come from rows beyond the count
+            sites, _ = named_if_it_fails(model, self._passed)
+            self._learn(sites.coords.sites)
+            module, different = self._with_strange_rows(expected, rows)
+            if different is None:
+                nothing_changes = torch.ones((), device=recorder.device)
+
+                def whole() -> tuple[SitesOfRun, Tensor, Tensor]:
+                    with nullcontext() if waits else recorder.refusing_waits():
+                        return self._whole(guarded, lambda: nothing_changes)
+
+                sites, loss, _ = named_if_it_fails(model, whole)
+                self._learn(sites.coords.sites)
+                different = _other_loss(expected, loss, sites)
+        if different is not None:
+            raise cannot_be_recorded(model, module, different)
+        self._ready = True
+
+    def record_step(self, guarded: GuardedUpdate) -> None:
+        """Records a whole step as a graph. Waits."""
+        recorder = self.recorder
+        with recorder.as_in_a_graph(gradients=True):
+            recording = recorder.record(lambda: self._whole(guarded, recorder.trouble)[2])
+        self._graph, self._made, self._graph_bytes = recording
+
+    def step(self, scan: Scan, labels: Labels, guarded: GuardedUpdate) -> Tensor:
+        """The loss of a step by the graph, or by the plan where none was recorded."""
+        recorder = self.recorder
+        if self._graph is not None:
+            assert self._made is not None
+            recorder.begin()
+            self._fill_all(scan, labels)
+            guarded.rates.refresh()
+            self._graph.replay()
+            loss = self._made.clone()
+            recorder.end()
+            return loss
+        caller = recorder.stream_of_caller()
+        with recorder.ordered():
+            self._fill_all(scan, labels)
+            guarded.rates.refresh()
+            with recorder.as_in_a_graph(gradients=True):
+                return recorder.handed_out(self._whole(guarded, recorder.trouble)[2], caller)
+
+    def drop(self) -> None:
+        """Gives up the graph."""
+        super().drop()
+        self._made, self._ready = None, False
+
+    def _fill_all(self, scan: Scan, labels: Labels) -> None:
+        with torch.no_grad():
+            self._fill(scan)
+            if self._room is None:
+                self._room = RoomForLabels(labels, self.capacity, self._training.loss.ignore_index)
+            self._room.fill(labels)
+
+    def _passed(self) -> tuple[SitesOfRun, Passed]:
+        """A pass there and back by the plan, and its sites."""
+        assert self._room is not None
+        sites, run = self._begun()
+        return sites, self._training.passed(run, self._room.labels, sites)
+
+    def _whole(self, guarded: GuardedUpdate, trouble: Callable[[], Tensor]) -> tuple[SitesOfRun, Tensor, Tensor]:
+        """A step: its sites, its loss, and the loss with what `trouble` there was."""
+        guarded.begin()
+        sites, passed = self._passed()
+        loss = passed.loss
+        del passed
+        with torch.no_grad():
+            return sites, loss, guarded.update(loss, trouble())
+
+    def _with_strange_rows(self, expected: Expected, rows: int) -> tuple[torch.nn.Module | None, str | None]:
+        """The first module whose rows in use are no numbers in a pass in which all others are NaN, whatever module made
+        them, or that has a parameter of such a gradient; and how the pass differs from what was `expected`."""
+        model = self.recorder.model
+        members = {id(module) for module in model.modules()}
+        found: list[torch.nn.Module] = []
+        running: list[SitesOfRun] = []
+
+        def look(module: torch.nn.Module, _: Any, output: Any) -> Any:
+            if id(module) not in members:
+                return None
+            try:
+                leaves = take_apart(output, running[0]).leaves
+            except _C.UserError:  # something of the model's own, which is no output
+                return None
+            if not found and has_strange_rows(leaves, rows):
+                found.append(module)
+            return with_tails(output, running[0], without_numbers(rows))
+
+        assert self._room is not None
+        sites, run = self._begun()
+        running.append(sites)
+        handle = torch.nn.modules.module.register_module_forward_hook(look)
+        try:
+            passed = self._training.passed(run, self._room.labels, sites)
+        finally:
+            handle.remove()
+        with torch.no_grad():
+            different = disagreement(expected.output, take_apart(passed.output, sites), rows)
+            if different is not None:
+                return (found[0] if found else None), different
+            different = _other_loss(expected, passed.loss, sites)
+            if different is not None:
+                return None, different
+            parameters = self._training.parameters()
+            at, different = disagreement_of_gradients(expected.gradients, [one.grad for one in parameters])
+        if different is None:
+            return None, None
+        owner, name = owner_of(model, parameters[at])
+        return owner, f"the gradient of its {name} {different}"
+
+
+def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun) -> str | None:
+    one, other = (take_apart(value, sites) for value in (expected.loss, loss))
+    different = disagreement(one, other, 0)
+    return None if different is None else f"the loss is another: {different}"
+
+
+def owner_of(model: torch.nn.Module, parameter: Tensor) -> tuple[torch.nn.Module | None, str]:
+    """The module of `model` that has a parameter, and its name there; None where none has."""
+    for module in model.modules():
+        for name, own in module.named_parameters(recurse=False):
+            if own is parameter:
+                return module, name
+    return None, "parameter"

@@ -1,0 +1,344 @@
+"""What compiled steps do from call to call, with graphs that are pretended on the CPU (pretended_step.py): the curves of
+a loop written by hand, steps that change nothing, changes that are noticed, and what cannot be recorded."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pretended_step
+import pytest
+import torch
+from compiled_step_test import CLASSES, expect_same_bits, scan, state_of
+
+import pumice
+from pumice import losses, nn
+from pumice.planned.training import check_recordable
+from pumice.planned.undo import Undo
+
+
+@pytest.fixture(autouse=True)
+def counts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    pretended_step.use_counts(monkeypatch)
+    yield
+
+
+def network(seed: int = 0, head: torch.nn.Module | None = None) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(  # which calls each module, so that hooks see it
+        nn.SubMConv3d(4, 8, 3, bias=False), nn.BatchNorm(8), nn.ReLU(), nn.Conv3d(8, 8, 2, stride=2),
+        nn.InverseConv3d(8, 8, 2, stride=2), nn.LayerNorm(8), nn.Linear(8, CLASSES) if head is None else head,
+    )  # fmt: skip
+
+
+MAKERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
+    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=2**-7, fused=True),
+    "fused SGD": lambda p: torch.optim.SGD(p, lr=2**-4, momentum=0.875, fused=True),
+    "Adam": lambda p: torch.optim.Adam(p, lr=2**-7, amsgrad=True, foreach=False),
+    "SGD": lambda p: torch.optim.SGD(p, lr=2**-4, momentum=0.875, weight_decay=2**-8, foreach=False),
+}
+
+
+def made(name: str = "fused AdamW", scale: float | None = None, **options: Any) -> tuple[Any, ...]:
+    net = network()
+    optimizer = MAKERS[name](net.parameters())
+    scaler = None if scale is None else torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=3)
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer, scaler=scaler, **options)
+    return net, optimizer, scaler, step
+
+
+def trained(step: Any, turns: int, first: int = 0) -> list[torch.Tensor]:
+    return [step(*scan(turn, 40 + 3 * turn), batch_size=2) for turn in range(first, first + turns)]
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("scale", [None, 2.0**10])
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_curves_are_those_of_a_loop_written_by_hand(name: str, scale: float | None, eager: bool) -> None:
+    net, optimizer, scaler, step = made(name, scale, clip_norm=0.5, eager=eager)
+    other = copy.deepcopy(net)
+    by_hand = MAKERS[name](other.parameters())
+    ordinary = pumice.compile_step(
+        other, losses.cross_entropy, by_hand, clip_norm=0.5,
+        scaler=None if scale is None else torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=3),
+    )  # fmt: skip
+    schedules = [torch.optim.lr_scheduler.ExponentialLR(one, 0.5**0.125) for one in (optimizer, by_hand)]
+    for turn in range(16):
+        given = scan(turn, 40 + 3 * turn)
+        torch.testing.assert_close(step(*given, batch_size=2), ordinary(*given, batch_size=2), rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(step.grad_norm, ordinary.grad_norm, rtol=1e-2, atol=1e-4)
+        for schedule in schedules:
+            schedule.step()
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+    assert step.recordings == (0 if eager else 1), "schedules are followed without another recording"
+    assert isinstance(optimizer.param_groups[0]["lr"], float)
+    assert int(step.exceeded) == int(step.overflows) == 0
+    assert int(net[1].num_batches_tracked) == 16, "what gets a bucket ready is not counted"
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def everything(net: Any, optimizer: Any, scaler: Any, step: Any) -> list[torch.Tensor]:
+    numbers = [] if scaler is None else [scaler._scale, scaler._growth_tracker]
+    return [tensor.clone() for tensor in (*state_of(net, optimizer), *numbers, step.overflows)]
+
+
+@pytest.mark.parametrize("scale", [None, 2.0**10])
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_step_beyond_its_room_changes_nothing(name: str, scale: float | None) -> None:
+    net, optimizer, scaler, step = made(name, scale, clip_norm=0.5)
+    trained(step, 5)
+    before = everything(net, optimizer, scaler, step)
+    recorder = step._recorder
+    recorder.text, recorder.host_knows = "voxels: 7 needed, capacity 5", False
+    for turn in range(3):  # the host runs ahead
+        assert step(*scan(turn), batch_size=2).isnan()
+        expect_same_bits(everything(net, optimizer, scaler, step), before)
+    assert int(step.exceeded) == 3
+    recorder.host_knows = True
+    with pytest.raises(pumice.UserError, match="compiled step, which has changed nothing: voxels: 7 needed"):
+        step(*scan(9), batch_size=2)
+    expect_same_bits(everything(net, optimizer, scaler, step), before)
+    assert step(*scan(9), batch_size=2).isfinite() and int(step.exceeded) == 3 and step.recordings == 1
+    assert not torch.equal(net[0].weight, before[0])
+
+
+def test_numbers_that_are_not_finite_are_taken_back_too() -> None:
+    tensors = [
+        torch.tensor([1.0, float("nan"), -0.0]), torch.tensor([7, -(2**62)]), torch.tensor([True, False]),
+        torch.randn(3, 5, dtype=torch.bfloat16).t(), torch.randn(4, dtype=torch.complex128), torch.empty(0), torch.tensor(3.5),
+    ]  # fmt: skip
+    before = [tensor.clone() for tensor in tensors]
+    undo = Undo([*tensors, tensors[0]])
+    for flag in (1.0, 0.0):
+        undo.note()
+        for tensor in tensors:
+            tensor.copy_(torch.full_like(tensor, 1) if tensor.dtype == torch.bool else torch.full_like(tensor, 3))
+        tensors[0].fill_(float("inf"))
+        written = [tensor.clone() for tensor in tensors]
+        undo.take_back(torch.tensor(flag))
+        for tensor, expected in zip(tensors, before if flag else written):
+            assert torch.equal(tensor.contiguous().view(torch.uint8) if tensor.dim() else tensor,
+                               expected.contiguous().view(torch.uint8) if tensor.dim() else expected)  # fmt: skip
+
+
+def test_gradients_that_are_not_finite_change_what_a_scaler_changes() -> None:
+    for name in MAKERS:
+        net, optimizer, scaler, step = made(name, 2.0**10)
+        trained(step, 4)
+        before = everything(net, optimizer, scaler, step)
+        scaler._scale.fill_(2.0**127)  # as training on would make it, some day
+        with torch.no_grad():
+            net[-1].weight.mul_(100)
+            before[-1], weight = before[-1], net[0].weight.clone()
+        loss = step(*scan(5), batch_size=2)
+        assert loss.isfinite() and int(step.overflows) == 1 and int(step.exceeded) == 0
+        assert scaler.get_scale() == 2.0**126 and torch.equal(net[0].weight, weight)
+        assert int(net[1].num_batches_tracked) == 5, "the pass there was one all the same"
+
+
+def test_a_step_runs_eagerly_where_that_is_asked_for() -> None:
+    net, optimizer, scaler, step = made("SGD", fallback="eager", max_voxels=1024)
+    trained(step, 4)
+    other = copy.deepcopy(net)
+    by_hand = MAKERS["SGD"](other.parameters())
+    by_hand.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    bucket = next(iter(step._buckets))
+    run = bucket.step
+
+    def troubled(*given: Any) -> Any:
+        step._recorder.text = "voxels: 7 needed, capacity 5"
+        return run(*given)
+
+    bucket.step = troubled
+    loss = step(*scan(4), batch_size=2)
+    expected = pumice.compile_step(other, losses.cross_entropy, by_hand)(*scan(4), batch_size=2)
+    assert torch.equal(loss, expected)
+    expect_same_bits(state_of(net, optimizer), state_of(other, by_hand))
+    assert step._recorder.graphs == 0
+    bucket.step = run
+    assert step(*scan(5), batch_size=2).isfinite() and step._recorder.graphs == 1
+    cells = torch.tensor([[0, i, j, k] for i in range(11) for j in range(11) for k in range(11)])
+    assert step(cells, torch.randn(len(cells), 4), torch.zeros(len(cells), dtype=torch.long)).isfinite()
+    step.options = step.options._replace(falls_back=False)
+    with pytest.raises(pumice.UserError, match="1331 voxels, max_voxels = 1024"):
+        step(cells, torch.randn(len(cells), 4), torch.zeros(len(cells), dtype=torch.long))
+
+
+def changes(net: Any, optimizer: Any, scaler: Any) -> dict[str, Callable[[], Any]]:
+    def load() -> None:
+        optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+
+    def replace() -> None:
+        net[2] = torch.nn.GELU()
+
+    def move() -> None:
+        net[0].weight.data = net[0].weight.data.clone()
+
+    return {
+        "what the optimiser keeps": load,
+        "a number of the optimiser": lambda: optimizer.param_groups[0].update(weight_decay=0.125),
+        "a module": replace,
+        "memory": move,
+        "a parameter that is frozen": lambda: net[0].weight.requires_grad_(False),
+        "a norm in evaluation": lambda: net[1].eval(),
+        "the scaler": lambda: scaler.set_growth_interval(7),
+    }
+
+
+@pytest.mark.parametrize("name", list(changes(None, None, None)))
+def test_changes_are_noticed_before_a_step(name: str) -> None:
+    net, optimizer, scaler, step = made("fused AdamW", 2.0**10)
+    trained(step, 5)
+    changes(net, optimizer, scaler)[name]()
+    other = copy.deepcopy(net)
+    by_hand = MAKERS["fused AdamW"](other.parameters())
+    by_hand.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    again = torch.amp.GradScaler("cpu")
+    again.load_state_dict(scaler.state_dict())
+    ordinary = pumice.compile_step(other, losses.cross_entropy, by_hand, scaler=again)
+    for turn in range(4):
+        given = scan(turn + 5)
+        torch.testing.assert_close(step(*given, batch_size=2), ordinary(*given, batch_size=2), rtol=1e-3, atol=1e-4)
+        assert step.recordings == (1 if turn == 0 else 2), "an eager step, and then another recording"
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+
+
+def test_what_a_step_writes_is_seen_by_those_who_look_for_it() -> None:
+    net, optimizer, scaler, step = made()
+    trained(step, 4)
+    state = step._state
+    with torch.no_grad():
+        net[0].weight.mul_(0.5)  # steps read it anew
+    net.load_state_dict(copy.deepcopy(net.state_dict()))
+    versions = [tensor._version for tensor in (net[0].weight, net[1].running_mean)]
+    trained(step, 1)
+    assert step._state is state and step.recordings == 1
+    assert all(tensor._version > last for tensor, last in zip((net[0].weight, net[1].running_mean), versions))
+
+
+def test_schedules_of_other_numbers_are_refused() -> None:
+    net, optimizer, scaler, step = made()
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2**-6, total_steps=100)
+    with pytest.raises(pumice.UserError, match="changed 4 times, .*cycle_momentum=False"):
+        for turn in range(40):
+            trained(step, 1, turn)
+            schedule.step()
+    assert turn < 20
+    net, optimizer, scaler, step = made()
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2**-6, total_steps=100, cycle_momentum=False)
+    for turn in range(20):
+        trained(step, 1, turn)
+        schedule.step()
+    assert step.recordings == 1
+
+
+class Changed(torch.nn.Module):
+    """Applies a function or a module to features."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+        return x.replace(features=self.function(x.features))
+
+
+MIXING: dict[str, Callable[[], Any]] = {
+    "a mean": lambda: lambda features: features - features.mean(0),
+    "a norm of PyTorch": lambda: torch.nn.BatchNorm1d(8),
+    "a dense layer of PyTorch": lambda: torch.nn.Linear(8, 8),
+    "a norm of rows of PyTorch": lambda: torch.nn.LayerNorm(8),
+    "the number of rows": lambda: lambda features: features / len(features) ** 0.5,
+}
+
+
+@pytest.mark.parametrize("name", list(MIXING))
+def test_modules_that_mix_rows_are_refused(name: str) -> None:
+    net = network(head=torch.nn.Sequential(Changed(MIXING[name]()), nn.Linear(8, CLASSES)))
+    optimizer = MAKERS["SGD"](net.parameters())
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer)
+    trained(step, 2)
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    for _ in range(2):
+        with pytest.raises(pumice.UserError, match=r"(module '6\.0|the model|module '6\.0\.function).* cannot be recorded"):
+            trained(step, 1)
+        expect_same_bits(state_of(net, optimizer), before)
+    assert step.recordings == 0
+
+
+def test_modules_that_take_each_row_for_itself_are_recorded() -> None:
+    function = lambda features: torch.nn.functional.gelu(features).softmax(1) * features  # noqa: E731
+    net = network(head=torch.nn.Sequential(Changed(function), torch.nn.Sequential(nn.Dropout(0.5)), nn.Linear(8, CLASSES)))
+    step = pretended_step.compile_step(net, losses.cross_entropy, MAKERS["SGD"](net.parameters()))
+    assert all(loss.isfinite() for loss in trained(step, 6)) and step.recordings == 1
+    assert net[6][1][0].training
+
+
+def test_losses_of_ones_own_see_zeros_and_ignored_labels() -> None:
+    seen: list[tuple[int, float, torch.Tensor]] = []
+
+    def loss(output: Any, labels: dict[str, torch.Tensor]) -> torch.Tensor:
+        classes, rows = labels["classes"], labels["weight"].shape[0]
+        seen.append((rows, float(output.features[60:].detach().abs().sum()), classes[60:].unique()))
+        keep = classes != -7
+        scores = output.features.log_softmax(1).gather(1, classes.clamp(min=0).long()[:, None])[:, 0]
+        return -(scores * keep * labels["weight"]).sum() / labels["scale"].sum()
+
+    loss.ignore_index = -7  # type: ignore[attr-defined]
+    net = network()
+    step = pretended_step.compile_step(net, loss, MAKERS["SGD"](net.parameters()))
+    cells, features, classes = scan(1)
+    cells, features = cells[:60], features[:60]
+    labels = {
+        "classes": classes[:60].clamp(min=0).to(torch.uint8), "weight": torch.rand(len(cells)), "scale": torch.full((2,), 30.0)
+    }  # fmt: skip
+    values = [step(cells, features, labels, batch_size=2) for _ in range(6)]
+    assert values[-1] < values[0] and step.recordings == 1
+    rows, past, ignored = seen[-1]
+    assert rows == 1024 and past == 0 and ignored.tolist() == [-7]
+
+
+def test_random_numbers_of_steps_that_changed_nothing_are_given_back() -> None:
+    net, optimizer, scaler, step = made()
+    trained(step, 3)
+    recorder, bucket = step._recorder, next(iter(step._buckets))
+    run = bucket.step
+
+    def drawing(*given: Any) -> Any:
+        recorder.drawn += 4
+        return run(*given)
+
+    bucket.step = drawing
+    trained(step, 2)
+    assert recorder.drawn == 8
+    recorder.text, recorder.host_knows = "voxels: 7 needed, capacity 5", False
+    trained(step, 3)
+    with pytest.raises(pumice.UserError, match="^voxels: 7 needed"):
+        step.wait()
+    assert recorder.drawn == 8
+    trained(step, 1)
+    assert recorder.drawn == 12
+
+
+def test_optimisers_that_keep_numbers_on_the_host_are_refused() -> None:
+    net = network()
+    for name in ("Adam", "SGD"):
+        with pytest.raises(pumice.UserError, match=f"optimizer {name} keeps numbers of group 0 on the host.*fused=True"):
+            check_recordable(MAKERS[name](net.parameters()))
+    check_recordable(MAKERS["fused AdamW"](net.parameters()))
+    check_recordable(torch.optim.NAdam(net.parameters(), capturable=True))
+
+
+def test_every_size_has_a_bucket_of_its_own() -> None:
+    net, optimizer, scaler, step = made()
+    for turn in range(8):
+        cells = torch.tensor([[0, i, j, k] for i in range(12) for j in range(12) for k in range(8 + 8 * (turn % 2))])
+        labels = torch.randint(0, CLASSES, (len(cells),))
+        assert step(cells, torch.randn(len(cells), 4), labels).isfinite()
+    assert step.recordings == 2 and len(step._buckets) == 2
+    assert step.bytes > 2 * 100 and "CompiledStep" not in repr(step) and "room for [" in repr(step)
+    step.forget()
+    assert step.bytes == 0

@@ -1,0 +1,192 @@
+"""Compiled training steps on a GPU: the curves of steps by hand, the same bits as the plan without a graph, no waits, and
+steps beyond a capacity, which change nothing."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from typing import Any
+
+import pytest
+import torch
+from compiled_step_test import expect_same_bits, state_of
+from conftest import NO_GPU, random_sites
+from planned_test import scan, unet
+
+import pumice
+from pumice import _C, losses, nn
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
+CLASSES = 5
+MAKERS = {
+    "fused AdamW": lambda p: torch.optim.AdamW(p, lr=1e-3, fused=True),
+    "fused SGD": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9, fused=True),
+    "capturable Adam": lambda p: torch.optim.Adam(p, lr=1e-3, capturable=True),
+}
+
+
+def batch(seed: int, count: int = 3000) -> tuple[Any, ...]:
+    cells, features = scan(count + 61 * (seed % 5), seed, "cuda")
+    generator = torch.Generator().manual_seed(seed)
+    return cells, features, torch.randint(-1, CLASSES, (len(cells),), generator=generator).cuda()
+
+
+def small() -> torch.nn.Module:
+    torch.manual_seed(3)
+    return nn.Sequential(
+        nn.SubMConv3d(4, 16, 3, bias=False), nn.BatchNorm(16), nn.ReLU(), nn.Conv3d(16, 16, 2, stride=2), nn.LayerNorm(16),
+        nn.InverseConv3d(16, 16, 2, stride=2), nn.Linear(16, CLASSES),
+    ).cuda()  # fmt: skip
+
+
+def made(net: Any, name: str, scaled: bool = False, **options: Any) -> tuple[Any, ...]:
+    optimizer = MAKERS[name](net.parameters())
+    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**10) if scaled else None
+    return optimizer, scaler, pumice.compile_step(net, losses.cross_entropy, optimizer, scaler=scaler, **options)
+
+
+def by_hand(net: Any, optimizer: Any, scaler: Any, given: tuple[Any, ...], half: bool) -> torch.Tensor:
+    cells, features, labels = given
+    with torch.autocast("cuda", torch.float16, enabled=half):
+        loss = losses.cross_entropy(net(pumice.SparseTensor(cells, features, batch_size=2)).features, labels)
+    optimizer.zero_grad()
+    (loss if scaler is None else scaler.scale(loss)).backward()
+    if scaler is None:
+        optimizer.step()
+    else:
+        scaler.step(optimizer)
+        scaler.update()
+    return loss.detach()
+
+
+def graphs(step: Any) -> int:
+    return step._recorder._graphs
+
+
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_curves_are_those_of_steps_by_hand(name: str, half: bool) -> None:
+    for net in (small(), unet().train().cuda()):
+        other = copy.deepcopy(net)
+        _, _, step = made(net, name, half)
+        optimizer = MAKERS[name](other.parameters())
+        scaler = torch.amp.GradScaler("cuda", init_scale=2.0**10) if half else None
+        for turn in range(30):
+            given = batch(turn)
+            with torch.autocast("cuda", torch.float16, enabled=half):
+                loss = step(*given, batch_size=2)
+            expected = by_hand(other, optimizer, scaler, given, half)
+            torch.testing.assert_close(loss, expected, rtol=5e-2, atol=5e-2)
+        step.wait()
+        assert graphs(step) == 1 and int(step.exceeded) == 0
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_graph_has_the_bits_of_its_plan(name: str) -> None:
+    made_losses = []
+    before = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        states = []
+        for eager in (False, True):
+            net = small()
+            optimizer, _, step = made(net, name, clip_norm=0.5, eager=eager)
+            made_losses.append(torch.stack([step(*batch(turn), batch_size=2) for turn in range(20)]))
+            states.append(state_of(net, optimizer))
+    finally:
+        torch.use_deterministic_algorithms(before)
+    assert torch.equal(*made_losses)
+    expect_same_bits(*states)
+
+
+def settled(step: Any) -> None:
+    for turn in range(6):
+        step(*batch(turn), batch_size=2)
+
+
+def test_steps_do_not_wait() -> None:
+    net = small()
+    _, _, step = made(net, "fused AdamW", True, clip_norm=1.0)
+    settled(step)
+    given = [batch(turn) for turn in range(8)]
+    torch.cuda.synchronize()
+    refused = _C.RefusedWaits()
+    mode = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        values = [step(*one, batch_size=2) for one in given]
+        norm, overflows = step.grad_norm, step.overflows
+    finally:
+        torch.cuda.set_sync_debug_mode(mode)
+        del refused
+    assert torch.stack(values).isfinite().all() and norm.isfinite() and int(overflows) == 0
+
+
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_step_beyond_a_capacity_changes_nothing(name: str) -> None:
+    net = small()
+    optimizer, scaler, step = made(net, name, True)
+    sparse = torch.cat([torch.zeros(2000, 1, dtype=torch.int32), 9 * random_sites(3, 30, 2000, 1, 4)[:2000, 1:]], 1)
+    dense = torch.tensor([[0, i, j, k] for i in range(20) for j in range(10) for k in range(10)], dtype=torch.int32)
+    labels = torch.randint(0, CLASSES, (2000,)).cuda()
+    features = torch.randn(2000, 4).cuda()
+    grid = {"batch_size": 1, "spatial_shape": [300, 300, 300]}
+    for _ in range(5):
+        assert step(sparse.cuda(), features, labels, **grid).isfinite()
+    before = [tensor.clone() for tensor in (*state_of(net, optimizer), scaler._scale, scaler._growth_tracker)]
+    torch.cuda.synchronize()
+    given = dense.cuda()
+    loss = step(given, features, labels, **grid)
+    with pytest.raises(pumice.UserError, match="needed, capacity"):
+        step.wait()
+    assert loss.isnan() and int(step.exceeded) == 1
+    expect_same_bits([*state_of(net, optimizer), scaler._scale, scaler._growth_tracker], before)
+    assert step(sparse.cuda(), features, labels, **grid).isfinite()
+    step.wait()
+
+
+def test_what_an_optimiser_loads_is_noticed_and_memory_does_not_grow() -> None:
+    net = small()
+    optimizer, _, step = made(net, "fused AdamW")
+    settled(step)
+    optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    settled(step)
+    assert graphs(step) == 1
+    gc.collect()
+    torch.cuda.synchronize()
+    held = torch.cuda.memory_allocated()
+    for turn in range(200):
+        step(*batch(turn % 7), batch_size=2)
+    torch.cuda.synchronize()
+    gc.collect()
+    assert torch.cuda.memory_allocated() <= held + (1 << 20)
+
+
+def test_what_cannot_be_recorded_is_refused_and_leaves_everything_usable() -> None:
+    net = small()
+    with pytest.raises(pumice.UserError, match="optimizer Adam keeps numbers of group 0 on the host"):
+        step = pumice.compile_step(net, losses.cross_entropy, torch.optim.Adam(net.parameters()))
+        step(*batch(0), batch_size=2)
+
+    class Waiting(torch.nn.Module):
+        def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+            return x.replace(features=x.features * float(x.features.abs().max().clamp(max=1)))
+
+    waiting = nn.Sequential(*net, Waiting())
+    _, _, step = made(waiting, "fused AdamW")
+    for turn in range(2):
+        step(*batch(turn), batch_size=2)
+    with pytest.raises(pumice.UserError, match=r"module '7' \(Waiting\) cannot be recorded"):
+        step(*batch(2), batch_size=2)
+    _, _, step = made(net, "fused AdamW")
+    settled(step)
+    assert graphs(step) == 1
+
+
+def test_dropout_draws_other_numbers_in_every_step() -> None:
+    net = nn.Sequential(*small(), nn.Dropout(0.5))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.0, fused=True)
+    step = pumice.compile_step(net, losses.cross_entropy, optimizer)
+    given = batch(1)
+    values = [float(step(*given, batch_size=2)) for _ in range(8)]
+    assert graphs(step) == 1 and len(set(values[3:])) > 1
