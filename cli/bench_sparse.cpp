@@ -119,7 +119,8 @@ void add_bench_sparse_command(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand(
       "sparse", "Measure products of sparse matrices and of graphs with typed edges");
   command->add_option("INPUT", arguments->inputs,
-                      "Matrix Market files (.mtx), and folders of typed edges as `pumice rgcn` "
+                      "Matrix Market files (.mtx), and safetensors files and folders of edges as "
+                      "`pumice rgcn` "
                       "takes them (default: a generated graph)");
   const CLI::Option* nodes =
       command->add_option("--nodes", arguments->nodes, "Of the generated graph")

@@ -11,6 +11,7 @@
 #include <pumice/graphs/typed_edges.hpp>
 
 #include "core/printable.hpp"
+#include "graph_file.hpp"
 
 namespace pumice::cli {
 namespace {
@@ -28,6 +29,25 @@ Tensor list_of(const Tensor& edge_index, std::int64_t row) {
 std::string last_name(const fs::path& path) {
   const fs::path whole = path.has_filename() ? path : path.parent_path();
   return printable(whole.filename().string());
+}
+
+/// One more than the largest, 0 of none.
+std::int64_t count_of(const Tensor& numbers) {
+  const std::span<const std::int64_t> all = numbers.span<std::int64_t>();
+  return all.empty() ? 0 : std::max<std::int64_t>(std::ranges::max(all), -1) + 1;
+}
+
+EdgesInput edges_of_file(const fs::path& path) {
+  GraphInput graph = read_graph_file(path);
+  const std::int64_t nodes =
+      graph.features.defined() ? graph.features.rows() : count_of(graph.edge_index);
+  check_nodes(printable_path(path), graph.edge_index, nodes);
+  EdgesInput edges = edges_of(last_name(path), nodes, graph.edge_index);
+  if (!graph.edge_type.defined()) return edges;
+  edges.relations = count_of(graph.edge_type);
+  check_relations(printable_path(path), graph.edge_type, edges.relations);
+  edges.type = std::move(graph.edge_type);
+  return edges;
 }
 
 }   // namespace
@@ -50,6 +70,7 @@ EdgesInput read_edges(const fs::path& path) {
     edges.relation_names = std::move(read.relation_names);
     return edges;
   }
+  if (path.extension() == ".safetensors") return edges_of_file(path);
   const MatrixLines lines = read_matrix_market(path);
   MatrixEntries entries = entries_of(lines);
   return {.name = last_name(path),

@@ -16,7 +16,7 @@ struct EdgesInput {
   std::int64_t columns = 0;
   Tensor row{};      // i64 [entries]; of an edge, where it leads
   Tensor column{};   // i64 [entries]; of an edge, where it comes from
-  // Of a folder of typed edges alone:
+  // Of typed edges alone:
   std::int64_t relations = 0;
   Tensor type{};                               // i64 [entries]
   std::vector<std::string> relation_names{};   // or none
@@ -25,7 +25,8 @@ struct EdgesInput {
   bool has_types() const { return type.defined(); }
 };
 
-/// A Matrix Market file, whose symmetric lines stand for both triangles, or a folder as
+/// A Matrix Market file, whose symmetric lines stand for both triangles; a safetensors file as
+/// `pumice rgcn` takes it, of as many nodes as rows of features, or as edges name; or a folder as
 /// pumice::read_typed_edges takes it. UserError for anything else.
 EdgesInput read_edges(const std::filesystem::path& path);
 

@@ -70,6 +70,8 @@ void run_rgcn(const RgcnArguments& arguments) {
   }
   const GraphInput input = read_graph(arguments.graph, options.relations);
   const std::int64_t nodes = nodes_of(input, options, graph_name);
+  check_nodes(graph_name, input.edge_index, nodes,
+              input.features.defined() ? "" : ", which the network was made for");
 
   const Stream stream(parse_device(arguments.device));   // outlives what is ordered by it
   nn::RelationalNetwork network(options);

@@ -18,6 +18,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "core/printable.hpp"
+#include "graph_file.hpp"
 #include "outputs.hpp"
 #include "step_timer.hpp"
 #include "tensor_file.hpp"
@@ -93,8 +94,13 @@ void multiply(const RgmsArguments& arguments) {
                  input.name(), ": edge_index is ", to_string(edge_index.shape()), " and edge_type ",
                  to_string(edge_type.shape()),
                  "; [2, edges], sources and targets, and [edges] are needed");
+  check_nodes(input.name(), edge_index, x.rows());
+  check_relations(input.name(), edge_type, weight.extent(0));
   Tensor values;
   if (input.has("edge_weight")) values = input.floats("edge_weight", 1, "[edges]");
+  PUMICE_EXPECTS(!values.defined() || values.rows() == edge_type.rows(), input.name(),
+                 ": edge_weight is ", to_string(values.shape()), " and there are ",
+                 edge_type.rows(), " edges; [edges] is needed");
 
   const Stream stream(parse_device(arguments.device));
   const auto there = [&](const Tensor& tensor) {

@@ -36,7 +36,8 @@ void check(const SparsePassArguments& arguments) {
 void add_sparse_pass(CLI::App& command, SparsePassArguments& arguments) {
   command
       .add_option("MATRIX", arguments.matrix,
-                  "Matrix Market file (.mtx), or a folder of edges as `pumice rgcn` takes it")
+                  "Matrix Market file (.mtx), or a safetensors file or folder of edges as `pumice "
+                  "rgcn` takes it")
       ->required();
   command.add_option("--channels", arguments.channels, "Of the features")->capture_default_str();
   command.add_option("--heads", arguments.heads, "That the channels are cut into")

@@ -224,6 +224,9 @@ class Decomposition:
     def __deepcopy__(self, memo: dict[int, Any]) -> Decomposition:
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _take, (self.graph, self.parts)  # which are checked again
+
     def __repr__(self) -> str:
         return f"Decomposition({self.rows} rows, {self.columns} columns, {self.entries} entries in {len(self.parts)} parts)"
 
@@ -431,3 +434,7 @@ def _parameters(format: str, given: dict[str, Any]) -> list[int]:
         else:
             numbers.append(whole_number(name, value, 0 if name == "width" else 1, _MOST))
     return numbers
+
+
+# torch.load reads what torch.save wrote of them without `weights_only=False`.
+torch.serialization.add_safe_globals([_take, Decomposition, Part, Shape])

@@ -63,6 +63,10 @@ void check_can_wait(StreamView stream) {
                  "copy results after the capture");
 }
 
+bool can_wait(StreamView stream) {
+  return !is_cuda(stream.device) || (refusals == 0 && !is_capturing(stream));
+}
+
 void wait(StreamView stream) {
   if (!is_cuda(stream.device)) return;
   const cuda::ContextGuard guard(stream.device);

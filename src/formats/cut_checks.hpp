@@ -22,6 +22,9 @@ void check_parts(std::span<const PartShape> shapes, const CsrView& pattern, cons
 /// A format that takes more positions for an entry is nearly all padding.
 inline constexpr std::int64_t kMostPositionsOfEntry = 64;
 
+/// What a device sorts when it cuts a pattern: entries, and rows that have a line of their own.
+inline constexpr std::int64_t kMostItemsOfCut = (std::int64_t{1} << 30) - 1;
+
 /// UserError for a part that would be nearly all padding, above half a gigabyte of positions.
 void check_padding(std::int64_t slots, const PartShape& shape, std::int64_t entries,
                    const char* op);

@@ -10,6 +10,7 @@
 #include <pumice/plan/choose_sparse.hpp>
 
 #include "ops/cpu/picked_entries.hpp"
+#include "ops/cuda/part_products.hpp"
 #include "ops/cuda/sparse_products.hpp"
 #include "ops/pattern_checks.hpp"
 #include "ops/sparse_calls.hpp"
@@ -58,29 +59,44 @@ RangeSchedule ranges_of(const SparsePlan& plan) {
   return plan.ranges.value_or(RangeSchedule{});
 }
 
-/// On the CPU, over what the plan has the pattern cut into.
+const TeamSchedule* teams_of(const SparsePlan& plan) {
+  return plan.teams ? &*plan.teams : nullptr;
+}
+
+/// Over what the plan has the pattern cut into.
 void gather(const GatherReduceArguments& arguments, EntryReduction reduction,
             const SparsePlan& plan) {
-  if (plan.format == SparseFormat::csr) return gather_reduce(arguments, reduction);
-  const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
-  gather_reduce(PartReduceArguments{.parts = *parts,
-                                    .values = arguments.values,
-                                    .features = arguments.features,
-                                    .output = arguments.output,
-                                    .source = arguments.source,
-                                    .schedule = arguments.schedule},
-                reduction);
+  const bool on_device = checks::is_on_device(arguments.pattern);
+  if (plan.format == SparseFormat::csr)
+    return on_device ? cuda::spmm(arguments, reduction, *plan.teams)
+                     : gather_reduce(arguments, reduction);
+  const std::shared_ptr<const Decomposed> parts =
+      cut_for(plan, arguments.pattern, arguments.features.stream());
+  const PartReduceArguments over_parts{.parts = *parts,
+                                       .values = arguments.values,
+                                       .features = arguments.features,
+                                       .output = arguments.output,
+                                       .source = arguments.source,
+                                       .schedule = arguments.schedule};
+  on_device ? cuda::spmm(over_parts, reduction, teams_of(plan))
+            : gather_reduce(over_parts, reduction);
 }
 
 /// Dot products, likewise.
 void multiply(const EdgeMapArguments& arguments, const SparsePlan& plan) {
-  if (plan.format == SparseFormat::csr) return edge_map(arguments);
-  const std::shared_ptr<const Decomposed> parts = cut_for(plan, arguments.pattern);
-  edge_dot(PartDotArguments{.parts = *parts,
-                            .left = arguments.left,
-                            .right = arguments.right,
-                            .output = arguments.output,
-                            .schedule = arguments.schedule});
+  const bool on_device = checks::is_on_device(arguments.pattern);
+  if (plan.format == SparseFormat::csr)
+    return on_device ? cuda::sddmm(arguments.pattern, arguments.left, arguments.right,
+                                   arguments.output, *plan.teams)
+                     : edge_map(arguments);
+  const std::shared_ptr<const Decomposed> parts =
+      cut_for(plan, arguments.pattern, arguments.left.stream());
+  const PartDotArguments over_parts{.parts = *parts,
+                                    .left = arguments.left,
+                                    .right = arguments.right,
+                                    .output = arguments.output,
+                                    .schedule = arguments.schedule};
+  on_device ? cuda::sddmm(over_parts, teams_of(plan)) : edge_dot(over_parts);
 }
 
 SparseProblem problem_of(SparseDirection direction, const CsrView& pattern, ConstTensorView rows,
@@ -150,8 +166,7 @@ SpmmResult spmm(const CsrView& pattern, ConstTensorView values, ConstTensorView 
       .source = result.source.defined() ? result.source.view() : TensorView{},
       .added = added,
       .schedule = ranges_of(*planned)};
-  checks::is_on_device(pattern) ? cuda::spmm(arguments, reduction, *planned->teams)
-                                : gather(arguments, reduction, *planned);
+  gather(arguments, reduction, *planned);
   return result;
 }
 
@@ -175,7 +190,8 @@ Tensor spmm_features_gradient(const CsrView& pattern, const CsrView& backwards,
       fitting(plan_of(problem, backwards, grad_output.stream(), plan), added, problem, backwards);
   Tensor result = place.make({pattern.columns, grad_output.extent(1)}, grad_output.dtype(),
                              grad_output.stream());
-  if (checks::is_on_device(pattern)) {
+  const bool is_cut = planned->format != SparseFormat::csr;
+  if (checks::is_on_device(pattern) && !is_cut) {
     cuda::spmm_features_gradient(pattern, backwards, weights, grad_output, chosen, reduction,
                                  result.view(), *planned->teams, added);
     return result;
@@ -214,7 +230,8 @@ Tensor spmm_values_gradient(const CsrView& pattern, ConstTensorView features,
       problem_of(SparseDirection::values_gradient, pattern, features, heads, true, reduction),
       pattern, features.stream(), plan);
   Tensor result = place.make({pattern.entries(), heads}, features.dtype(), features.stream());
-  if (checks::is_on_device(pattern)) {
+  const bool is_cut = planned->format != SparseFormat::csr;
+  if (checks::is_on_device(pattern) && !is_cut) {
     cuda::spmm_values_gradient(pattern, features, grad_output, chosen, reduction, result.view(),
                                *planned->teams);
     return result;
@@ -250,16 +267,12 @@ Tensor sddmm(const CsrView& pattern, ConstTensorView left, ConstTensorView right
                              left.extent(1), heads),
               pattern, left.stream(), plan);
   Tensor result = place.make({pattern.entries(), heads}, left.dtype(), left.stream());
-  if (checks::is_on_device(pattern)) {
-    cuda::sddmm(pattern, left, right, result.view(), *planned->teams);
-  } else {
-    multiply({.pattern = pattern,
-              .left = left,
-              .right = right,
-              .output = result.view(),
-              .schedule = ranges_of(*planned)},
-             *planned);
-  }
+  multiply({.pattern = pattern,
+            .left = left,
+            .right = right,
+            .output = result.view(),
+            .schedule = ranges_of(*planned)},
+           *planned);
   return result;
 }
 

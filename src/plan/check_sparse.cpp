@@ -40,15 +40,16 @@ void check_format(const SparsePlan& plan, const SparseProblem& problem, const Ta
 
 void check_teams(const SparsePlan& plan, const SparseProblem& problem) {
   const TeamSchedule& teams = *plan.teams;
-  const bool maps_entries = problem.maps_entries();
-  PUMICE_EXPECTS(!maps_entries || (teams.ways == 0 && teams.units == 0 && teams.part_teams == 0),
-                 "plan ", plan.name(), " for a ", to_text(problem),
-                 ": its teams take windows of entries, of whatever rows; give ways 0, units 0 and "
-                 "part_teams 0");
-  const char* const why = cuda::why_invalid(problem, teams);
+  const bool cuts = plan.format != SparseFormat::csr;
+  const bool takes_rows = !cuts && !problem.maps_entries();
+  PUMICE_EXPECTS(takes_rows || (teams.ways == 0 && teams.units == 0 && teams.part_teams == 0),
+                 "plan ", plan.name(), " for a ", to_text(problem), ": its teams take ",
+                 cuts ? "pieces of lines" : "windows of entries, of whatever rows",
+                 "; give ways 0, units 0 and part_teams 0");
+  const char* const why = cuda::why_invalid(problem, teams, cuts);
   PUMICE_EXPECTS(why == nullptr, "plan ", plan.name(), " has no kernel: ", why,
                  "; give one of candidates() of this problem");
-  if (maps_entries) return;
+  if (!takes_rows) return;
   PUMICE_EXPECTS(teams.units >= 0 && teams.units <= cuda::kMostUnits, "plan ", plan.name(),
                  ": units = ", teams.units, ": give 0 to ", cuda::kMostUnits);
   PUMICE_EXPECTS(teams.part_teams >= 0 && teams.part_teams <= kMostTeams, "plan ", plan.name(),

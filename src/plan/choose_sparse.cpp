@@ -1,7 +1,10 @@
-// The rules: a pattern is not cut into another format, since no processor that was measured gains
-// by it (docs/decisions/0014-composable-formats.md); what is left is how rows are shared out.
+// The rules: a pattern is not cut into another format. On the CPU nothing that was measured gains
+// by it (docs/decisions/0014-composable-formats.md); a device gains with few channels only, and
+// waits for each cut, which is worth it for graphs that stay: there the tuner decides. What is left
+// is how rows are shared out.
 #include <pumice/plan/choose_sparse.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,14 +45,22 @@ SparsePlanPtr cpu_plan(const char* reason) {
 
 /// What a plan that was measured for another pattern, of about as many rows and entries, cannot do
 /// with this one; empty: nothing.
-std::string why_unsuited(const SparsePlan& plan, const SparseProblem& problem) {
-  if (plan.format == SparseFormat::ell && problem.lengths != nullptr) {
-    const std::int64_t lines = problem.lengths->lines(plan.width);
+std::string why_unsuited(const SparsePlan& plan, const SparseProblem& problem,
+                         const Target& target) {
+  if (plan.format != SparseFormat::csr && !can_cut(problem, target))
+    return fmt::format("{} entries are too many to be cut", problem.entries);
+  // On a device nobody counts rows: as many lines as there can be.
+  if (plan.format == SparseFormat::ell && (problem.lengths != nullptr || target.on_device())) {
+    const std::int64_t lines =
+        problem.lengths != nullptr
+            ? problem.lengths->lines(plan.width)
+            : std::min(problem.rows, problem.entries) + problem.entries / plan.width;
     const std::int64_t most = kMostPositionsOfEntry * problem.entries / plan.width;
     if (lines > most)
       return fmt::format("{} lines of this pattern would be nearly all padding", lines);
   }
-  const bool is_whole = plan.teams && plan.teams->part_teams == 0 && !problem.maps_entries();
+  const bool is_whole = plan.format == SparseFormat::csr && plan.teams &&
+                        plan.teams->part_teams == 0 && !problem.maps_entries();
   if (is_whole && problem.entries > kMostWholeRow)
     return fmt::format("rows of {} entries together are too long to stay whole", problem.entries);
   return {};
@@ -73,7 +84,7 @@ SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target
 SparsePlanPtr choose(const SparseProblem& problem, const Target& target) {
   SparsePlanPtr measured = measured_choice(problem, target);
   if (measured == nullptr) return choose_by_rules(problem, target);
-  const std::string why = why_unsuited(*measured, problem);
+  const std::string why = why_unsuited(*measured, problem, target);
   if (why.empty()) return measured;
   SparsePlan ruled = *choose_by_rules(problem, target);
   ruled.reason = fmt::format("{} was measured for another pattern, and {}; by the rules: {}",
@@ -82,8 +93,11 @@ SparsePlanPtr choose(const SparseProblem& problem, const Target& target) {
 }
 
 bool can_cut(const SparseProblem& problem, const Target& target) {
-  if (target.on_device() || problem.op == SparseOperator::edge_scores) return false;
-  return problem.direction == SparseDirection::forward || !problem.picks();
+  if (problem.op == SparseOperator::edge_scores) return false;
+  const bool is_forward = problem.direction == SparseDirection::forward;
+  if (!target.on_device()) return is_forward || !problem.picks();
+  return problem.entries <= kMostItemsOfCut &&
+         (is_forward || problem.reduction == EntryReduction::sum);
 }
 
 }   // namespace pumice

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <pumice/core/safetensors.hpp>
+
 #include "program.hpp"
 
 namespace pumice::test {
@@ -26,6 +28,9 @@ class InspectTest : public ProgramTest {
     std::filesystem::create_directories(path("edges"));
     write_text(path("edges/edges.csv"), "0,0,1\n2,0,1\n3,2,6\n4,0,6\n");
     return path("edges");
+  }
+  static Tensor numbers(const std::vector<std::int64_t>& all, Shape shape) {
+    return Tensor::from(std::span<const std::int64_t>(all), shape);
   }
   static std::vector<std::vector<std::int64_t>> classes_of(const Json& said) {
     std::vector<std::vector<std::int64_t>> classes;
@@ -108,6 +113,55 @@ TEST_F(InspectTest, OfManyRelationsItShowsBothEnds) {
   }
   EXPECT_LT(words.find("<relation11"), words.find("<relation0\\"));
   EXPECT_EQ(run_json({"inspect", path("named")}).at("relations").size(), 12u);
+}
+
+TEST_F(InspectTest, SaysWhatTheMatrixWouldBeCutInto) {
+  const Json said = run_json({"inspect", matrix(), "--channels", "64"}).at("spmm");
+  EXPECT_EQ(said.at("channels"), 64);
+  EXPECT_EQ(said.at("device"), "cpu");
+  EXPECT_EQ(said.at("cut"), "csr");
+  const std::string plan = said.at("plan");
+  const std::string reason = said.at("reason");
+  EXPECT_TRUE(plan.starts_with("csr/ranges of ")) << plan;
+  EXPECT_NE(run_well({"inspect", matrix()})
+                .out.find("spmm f32, 32 channels, cpu: " + plan + ": " + reason),
+            std::string::npos);
+  // Two of relation 0 lead to node 1.
+  EXPECT_EQ(run_json({"inspect", folder()}).at("segments"), 3);
+  EXPECT_NE(run_well({"inspect", folder()}).out.find("rgms: 3 segments"), std::string::npos);
+  expect_refusal({"inspect", matrix(), "--channels", "0"}, {"--channels 0", "features have 1"});
+  expect_refusal({"inspect", matrix(), "--device", "gpu"}, {"gpu"});
+}
+
+TEST_F(InspectTest, TakesEdgesOfASafetensorsFile) {
+  const auto write = [&](const char* name, const std::vector<NamedTensor>& tensors) {
+    write_safetensors(path(name), tensors);
+    return path(name);
+  };
+  const Tensor edges = numbers({0, 2, 2, 5, 1, 1, 1, 0}, {2, 4}),
+               types = numbers({0, 3, 3, 0}, {4});
+  const Tensor features = Tensor::zeros({9, 2}, DType::f32);
+  const Json plain = run_json({"inspect", write("e.safetensors", {{"edge_index", edges}})});
+  EXPECT_EQ(plain.at("rows"), 6);
+  EXPECT_EQ(plain.at("longest_row"), 3);
+  EXPECT_FALSE(plain.contains("relations"));
+  const Json typed = run_json(
+      {"inspect", write("t.safetensors",
+                        {{"edge_index", edges}, {"edge_type", types}, {"features", features}})});
+  EXPECT_EQ(typed.at("rows"), 9);
+  EXPECT_EQ(typed.at("relations").size(), 4u);
+  EXPECT_EQ(typed.at("segments"), 3);
+  const Json none =
+      run_json({"inspect", write("n.safetensors", {{"edge_index", numbers({}, {2, 0})}})});
+  EXPECT_EQ(none.at("rows"), 0);
+  expect_refusal({"inspect", write("b.safetensors", {{"edge_index", numbers({0, -1}, {2, 1})}})},
+                 {"b.safetensors", "edge_index[1][0] = -1 where there is 1 node;"});
+  const Tensor negative = numbers({0, 3, -3, 0}, {4});
+  expect_refusal(
+      {"inspect", write("s.safetensors", {{"edge_index", edges}, {"edge_type", negative}})},
+      {"edge_type[2] = -3"});
+  expect_refusal({"inspect", write("f.safetensors", {{"features", features}})},
+                 {"\"edge_index\" is missing"});
 }
 
 TEST_F(InspectTest, DrawsAPicture) {

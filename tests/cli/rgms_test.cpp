@@ -82,11 +82,15 @@ TEST_F(RgmsTest, SaysWhatDoesNotFit) {
     return outcome.err;
   };
   EXPECT_NE(said("edge_type", numbers({0, 0, 1, 2, 1}, {5}))
-                .find("type[3] = 2 where there are 2: give numbers from 0 on"),
+                .find("edge_type[3] = 2 where there are 2 relations; give numbers from 0 on"),
             std::string::npos);
   EXPECT_NE(said("edge_index", numbers({0, 1, 1, 1, 2, 2, 2, 3, 2, 0}, {2, 5}))
-                .find("row[2] = 3 where there are 3"),
+                .find("in.safetensors: edge_index[1][2] = 3 where there are 3 nodes"),
             std::string::npos);
+  Tensors weighted = graph();
+  weighted.emplace_back("edge_weight", floats({1, 1, 1, 1}, {4}));
+  write(weighted);
+  EXPECT_NE(run_it().err.find("edge_weight is [4] and there are 5 edges"), std::string::npos);
   EXPECT_NE(
       said("edge_type", numbers({0, 0, 1, 1}, {4})).find("edge_index is [2, 5] and edge_type [4]"),
       std::string::npos);

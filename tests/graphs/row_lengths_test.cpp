@@ -58,7 +58,9 @@ TEST(KeptCuts, are_made_once) {
   const Csr csr = random_pattern(5, 5, 9, 1).csr();
   int made = 0;
   const auto make = [&] { return ++made; };
+  EXPECT_FALSE(csr.view().kept->has("number"));
   const auto first = csr.view().kept->get<int>("number", make);
+  EXPECT_TRUE(csr.view().kept->has("number"));
   EXPECT_EQ(csr.view().kept->get<int>("number", make), first);
   EXPECT_EQ(*first, 1);
   EXPECT_NE(csr.view().kept->get<int>("another", make), first);

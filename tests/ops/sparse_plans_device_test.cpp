@@ -1,18 +1,24 @@
 // Every candidate of a sparse product on a device beside loops over a list of entries in float64,
 // and that what is given is what runs.
 // Covers the plans of ops/cuda/sparse_products and kernels/cuda/entry_launch.
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <pumice/core/allocator.hpp>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/stream.hpp>
+#include <pumice/core/stream_heap.hpp>
 #include <pumice/ops/edge_scores.hpp>
 #include <pumice/ops/plan_record.hpp>
 #include <pumice/ops/spmm.hpp>
 #include <pumice/plan/choose_sparse.hpp>
+#include <pumice/plan/plan_book.hpp>
 
+#include "core/cuda/graph.hpp"
 #include "graphs/random_pattern.hpp"
 #include "kernels/problem.hpp"
 #include "ops/sparse_calls.hpp"
@@ -105,6 +111,65 @@ TEST(SparsePlansGpu, every_candidate_computes_what_the_definition_says) {
   check_product(uneven(), 16, 2, DType::f32, 2e-5, EntryReduction::sum, stream);
   check_product(uneven(), 20, 1, DType::f16, 2e-3, EntryReduction::mean, stream);
   check_product(uneven(), 5, 1, DType::f32, 2e-5, EntryReduction::max, stream);
+  const Csr csr = uneven().csr();
+  SparseProblem problem =
+      sparse_problem(SparseOperator::spmm, SparseDirection::forward, csr.view(), DType::f32, 16, 2);
+  std::set<SparseFormat> formats;
+  for (const SparseCandidate& one : candidates(problem, target_of(kGpu)))
+    formats.insert(one.plan.format);
+  EXPECT_EQ(formats.size(), 3u) << "csr, ell and hyb were among them";
+}
+
+TEST(SparsePlansGpu, a_cut_that_was_measured_is_made_once_and_never_while_nothing_may_wait) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  const Csr here = uneven().csr();
+  const Csr pattern = copy_to(stream, here.view()), other = copy_to(stream, here.view());
+  const Tensor x = copy_to(stream, random_tensor({90, 16}, DType::f32, 1));
+  const SparseProblem problem = sparse_problem(SparseOperator::spmm, SparseDirection::forward,
+                                               pattern.view(), DType::f32, 16, 1);
+  SparsePlanPtr measured;
+  for (const SparseCandidate& one : candidates(problem, target_of(kGpu)))
+    if (one.plan.format == SparseFormat::hyb)
+      measured = std::make_shared<const SparsePlan>(one.plan);
+  ASSERT_NE(measured, nullptr);
+  auto book = std::make_shared<PlanBook>();
+  book->set(problem, target_of(kGpu), measured);
+  const PlanBookScope scope(book);
+  const auto ran_over = [&](const Csr& of) {
+    PlanRecord record;
+    (void)spmm(of.view(), {}, x);
+    const std::vector<RanSparsePlan> plans = record.take_sparse();
+    return plans.size() == 1 ? plans.front().plan : nullptr;
+  };
+  EXPECT_TRUE(can_wait(stream));
+  {
+    const RefusedWaits none;
+    EXPECT_FALSE(can_wait(stream));
+    const SparsePlanPtr ruled = ran_over(pattern);
+    ASSERT_NE(ruled, nullptr);
+    EXPECT_TRUE(ruled->runs_like(*choose_by_rules(problem, target_of(kGpu)))) << ruled->name();
+    EXPECT_NE(ruled->reason.find("cannot wait for it"), std::string::npos) << ruled->reason;
+  }
+  EXPECT_TRUE(ran_over(pattern)->runs_like(*measured));
+  const auto kept = cut_for(*measured, pattern.view(), stream);
+  {
+    const RefusedWaits none;
+    EXPECT_TRUE(ran_over(pattern)->runs_like(*measured)) << "it is there";
+  }
+  EXPECT_EQ(cut_for(*measured, pattern.view(), stream), kept);
+  const auto memory = std::make_shared<StreamHeap>(stream);
+  constexpr std::size_t kEnough = std::size_t{1} << 20;
+  memory->deallocate(memory->allocate(kEnough, stream), kEnough, stream);
+  SparsePlanPtr uncut, cut;
+  const cuda::Graph graph = cuda::Graph::capture(stream, [&] {
+    const AllocatorScope memory_of_graph(kGpu, memory);
+    EXPECT_FALSE(can_wait(stream));
+    uncut = ran_over(other);
+    cut = ran_over(pattern);
+  });
+  EXPECT_EQ(uncut->format, SparseFormat::csr);
+  EXPECT_TRUE(cut->runs_like(*measured));
 }
 
 TEST(SparsePlansGpu, scores_are_those_of_the_rules_plan_by_every_candidate) {

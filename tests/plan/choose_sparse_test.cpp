@@ -212,6 +212,36 @@ TEST(ChooseSparse, predictions_go_by_the_histogram) {
   EXPECT_LT(cost_of(picked, cpu(), "hyb"), 0);
 }
 
+SparseProblem some_mean() {
+  SparseProblem problem = some_product();
+  problem.reduction = EntryReduction::mean;
+  return problem;
+}
+
+TEST(ChooseSparse, formats_are_candidates_on_a_device_and_never_the_rules) {
+  for (const std::int64_t channels : {32, 512}) {
+    for (SparseProblem problem :
+         {some_product(), with(some_product(), SparseOperator::sddmm, SparseDirection::forward)}) {
+      problem.channels = channels;
+      const std::vector<SparseCandidate> all = candidates(problem, hopper());
+      EXPECT_LE(all.size(), kMostCandidates);
+      EXPECT_EQ(all.front().plan.format, SparseFormat::csr);
+      for (const SparseFormat format : {SparseFormat::ell, SparseFormat::hyb})
+        EXPECT_TRUE(std::ranges::any_of(
+            all, [&](const SparseCandidate& one) { return one.plan.format == format; }))
+            << name_of(format) << " of " << to_text(problem);
+      for (const SparseCandidate& one : all)
+        EXPECT_NO_THROW(check(one.plan, problem, hopper())) << one.plan.name();
+      EXPECT_EQ(choose_by_rules(problem, hopper())->format, SparseFormat::csr);
+    }
+  }
+  SparseProblem gradient =
+      with(some_mean(), SparseOperator::spmm, SparseDirection::features_gradient);
+  EXPECT_LT(cost_of(gradient, hopper(), "hyb"), 0) << "rows would have to be averaged first";
+  gradient.reduction = EntryReduction::sum;
+  EXPECT_GT(cost_of(gradient, hopper(), "hyb"), 0);
+}
+
 TEST(ChooseSparse, given_plans_are_checked) {
   const SparsePlan ruled = *choose_by_rules(some_product(), cpu());
   const SparsePlan of_device = *choose_by_rules(some_product(), hopper());
@@ -237,8 +267,20 @@ TEST(ChooseSparse, given_plans_are_checked) {
   };
   EXPECT_NE(refusal(cpu(), ruled, hyb(12, 1)).find("power of 2"), std::string::npos);
   EXPECT_NE(refusal(cpu(), ruled, hyb(8, 0)).find("column_parts = 0"), std::string::npos);
-  EXPECT_NE(refusal(hopper(), of_device, hyb(8, 1)).find("does not go over parts"),
+  EXPECT_NE(refusal(hopper(), of_device, hyb(8, 1)).find("its teams take pieces of lines"),
             std::string::npos);
+  SparsePlan over_parts = of_device;
+  over_parts.teams = TeamSchedule{.part_teams = 0};
+  hyb(8, 1)(over_parts);
+  EXPECT_NO_THROW(check(over_parts, some_product(), hopper()));
+  for (const SparseProblem& uncuttable :
+       {with(some_product(), SparseOperator::edge_scores, SparseDirection::forward),
+        with(some_mean(), SparseOperator::spmm, SparseDirection::features_gradient),
+        with(some_product(1 << 30, 2, 2), SparseOperator::spmm, SparseDirection::forward)})
+    EXPECT_NE(
+        message_of([&] { check(over_parts, uncuttable, hopper()); }).find("does not go over parts"),
+        std::string::npos)
+        << to_text(uncuttable);
   EXPECT_NE(
       refusal(cpu(), ruled, [](SparsePlan& p) { p.format = SparseFormat::ell; }).find("width = 0"),
       std::string::npos);

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 from typing import Any
 
 import pytest
@@ -307,6 +309,30 @@ def test_types_and_functions_on_a_cuda_device() -> None:
         torch.testing.assert_close(ops.spmm(cut, x), ops.spmm(graph, x))
     again = formats.decompose(graph, formats.decompose(graph, "hyb").parts)
     torch.testing.assert_close(ops.spmm(again, x), ops.spmm(graph, x))
+
+
+def test_cuts_are_pickled_and_saved(cut: formats.Decomposition) -> None:
+    x, values = torch.randn(COLUMNS, 4), torch.randn(EDGES)
+    buffer = io.BytesIO()
+    torch.save(cut, buffer)
+    buffer.seek(0)
+    for again in (pickle.loads(pickle.dumps(cut)), torch.load(buffer)):
+        assert [part.shape for part in again.parts] == [part.shape for part in cut.parts]
+        for mine, theirs in zip(again.parts, cut.parts, strict=True):
+            assert torch.equal(mine.row, theirs.row) and torch.equal(mine.column, theirs.column)
+        assert torch.equal(ops.spmm(again, x, values, "max"), ops.spmm(cut, x, values, "max"))
+        assert torch.equal(again.graph.edge_index, cut.graph.edge_index)
+
+
+def test_whole_blocks_and_the_parts_of_a_transpose_are_pickled() -> None:
+    blocks, values = formats.blocks_of(torch.eye(8).to_sparse_bsr((4, 4)))
+    again = pickle.loads(pickle.dumps(blocks))
+    assert torch.equal(again.to_torch_bsr(values).to_dense(), torch.eye(8))
+    back = _graph().transposed()
+    cut = formats.decompose(back, "hyb")
+    x = torch.ones(ROWS, 3)  # all are equal: the first in the order of the pattern is picked
+    taken = [ops.spmm(of, x.requires_grad_(), torch.ones(EDGES, requires_grad=True), "max") for of in (back, cut)]
+    assert torch.equal(taken[0], ops.spmm(pickle.loads(pickle.dumps(cut)), x, torch.ones(EDGES), "max"))
 
 
 @_DEVICE

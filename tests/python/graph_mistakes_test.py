@@ -52,6 +52,9 @@ MISTAKES = {
     ),
     "bounds that descend": (lambda: pumice.TypedRows([0, 3, 2]), r"begin\[2\] = 2 after 3"),
     "another aggregation": (lambda: nn.graph.SAGEConv(6, 5, aggr="median"), "aggr = 'median'"),
+    "an LSTM": (lambda: nn.graph.SAGEConv(6, 5, aggr="lstm"), "aggr = 'lstm': choose mean, .*one after the other"),
+    "several aggregations": (lambda: nn.graph.SAGEConv(6, 5, aggr=["mean", "max"]), "aggr is a list: .*torch.cat"),
+    "a module that aggregates": (lambda: nn.graph.SAGEConv(6, 5, aggr=torch.nn.ReLU()), "aggr is a ReLU: .*ops.spmm"),
     "no channels": (lambda: nn.graph.GCNConv(0, 5), "in_channels = 0"),
     "another filling": (lambda: nn.graph.GATConv(6, 5, edge_dim=2, fill_value="mul"), "fill_value = 'mul'"),
     "features of edges of another width": (

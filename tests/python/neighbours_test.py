@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import programs
@@ -269,6 +270,9 @@ def test_another_thread_of_python_runs_beside_it() -> None:
 
 REFUSED = {
     "graph is a str": lambda: NeighbourLoader("edges", [2]),
+    "or edge_index, int64 [2, E], as data.edge_index": lambda: NeighbourLoader(
+        types.SimpleNamespace(edge_index=EDGES), [2]
+    ),
     "num_neighbors is an int: give a number for each layer": lambda: NeighbourLoader(EDGES, 5),
     "num_neighbors is empty": lambda: NeighbourLoader(EDGES, []),
     "num_neighbors = -2": lambda: NeighbourLoader(EDGES, [3, -2]),

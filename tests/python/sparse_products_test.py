@@ -474,3 +474,38 @@ def test_mistakes_get_a_sentence(name):
     call, said = MISTAKES[name]
     with pytest.raises(pumice.UserError, match=said):
         call()
+
+
+def test_a_hypergraph_convolution_is_two_means():
+    pyg = pytest.importorskip("torch_geometric.nn")
+    nodes, hyperedges = 33, 9
+    hyperedge_index = torch.unique(edges(hyperedges, nodes, 80, seed=4), dim=1)  # nodes, hyperedges
+    theirs = pyg.HypergraphConv(6, 5).double()
+    x = torch.randn(nodes, 6, dtype=torch.float64)
+    expected = theirs(x, hyperedge_index, num_edges=hyperedges)
+    to_hyperedges = pumice.Graph(hyperedge_index, (nodes, hyperedges))
+    of_hyperedges = ops.spmm(to_hyperedges, theirs.lin(x), reduce="mean")
+    back = ops.spmm(to_hyperedges.transposed(), of_hyperedges, reduce="mean")
+    torch.testing.assert_close(back + theirs.bias, expected)
+
+
+def test_products_of_batches_of_different_lengths():
+    lengths = torch.tensor([3, 0, 1, 7])
+    begin = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    rows = torch.randn(11, 6, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(4, 6, 5, dtype=torch.float64, requires_grad=True)
+    parts = rows.split(lengths.tolist())
+    out = ops.typed_linear(rows, weight, pumice.TypedRows(begin))
+    torch.testing.assert_close(out, torch.cat([part @ matrix for part, matrix in zip(parts, weight, strict=True)]))
+    # The gradient of the matrices is the product over the ragged axis.
+    grad = torch.randn_like(out)
+    (made,) = torch.autograd.grad(out, weight, grad)
+    each = zip(parts, grad.split(lengths.tolist()), strict=True)
+    torch.testing.assert_close(made, torch.stack([part.T @ of for part, of in each]))
+    # Rows of a batch with each other, and what is made of them.
+    batch = torch.repeat_interleave(torch.arange(4), lengths)
+    inside = pumice.Graph((batch[:, None] == batch).nonzero().t(), 11)
+    products = ops.sddmm(inside, rows, rows)
+    torch.testing.assert_close(
+        ops.spmm(inside, out, products), torch.cat([part @ part.T @ of for part, of in zip(parts, out.split(lengths.tolist()), strict=True)])
+    )

@@ -38,6 +38,8 @@ void wait(StreamView stream);
 
 /// UserError where `wait` would refuse, for those who enqueue something before they wait.
 void check_can_wait(StreamView stream);
+/// Whether `wait` would not refuse.
+bool can_wait(StreamView stream);
 
 /// Whether kernels have reported trouble to `stream`, for which `wait` would raise: a look at a
 /// word of host memory, which does not wait. What is enqueued may still report.

@@ -21,6 +21,8 @@ class KeptCuts {
     return std::static_pointer_cast<const T>(keep(name, std::make_shared<const T>(make())));
   }
 
+  bool has(const std::string& name) const { return find(name) != nullptr; }
+
  private:
   std::shared_ptr<const void> find(const std::string& name) const {
     const std::scoped_lock lock(mutex_);

@@ -31,8 +31,9 @@ SparsePlanPtr choose(const SparseProblem& problem, const Target& target);
 /// to be counted before a product runs.
 SparsePlanPtr choose_by_rules(const SparseProblem& problem, const Target& target);
 
-/// Whether a product can go over parts of a pattern: on the CPU, sums, choices and dot products,
-/// but not gradients of max and min, nor scores of attention.
+/// Whether a product can go over parts of a pattern: sums, choices and dot products, but not
+/// gradients of max and min, nor scores of attention; on a device not gradients of means either,
+/// and up to 2^30 entries.
 bool can_cut(const SparseProblem& problem, const Target& target);
 
 /// UserError where a given plan does not fit.

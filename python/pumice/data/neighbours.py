@@ -240,7 +240,8 @@ def _graph_of(graph: Any, num_nodes: int | None) -> Graph:
     elif num_nodes is not None:
         raise _C.UserError(f"num_nodes = {num_nodes}: give it with edge_index; a graph has its own")
     if not isinstance(graph, Graph):
-        raise _C.UserError(f"graph is {kind_of(graph)}: give a pumice.Graph, or edge_index, int64 [2, E]")
+        of_data = ", as data.edge_index" if isinstance(getattr(graph, "edge_index", None), Tensor) else ""
+        raise _C.UserError(f"graph is {kind_of(graph)}: give a pumice.Graph, or edge_index, int64 [2, E]{of_data}")
     if graph.rows != graph.columns:
         raise _C.UserError(
             f"graph has {graph.columns} sources and {graph.rows} targets: give one whose sources and targets are the "

@@ -24,7 +24,6 @@
 namespace pumice::cuda {
 namespace {
 
-constexpr std::int64_t kMostItems = (std::int64_t{1} << 30) - 1;   // of a sort
 constexpr std::int64_t kMostKeys = std::int64_t{1} << 62;
 
 jit::LaunchShape thread_each(std::int64_t items) {
@@ -111,9 +110,9 @@ class PartCut {
     a_.types = std::max<std::int64_t>(types_, 1);
     a_.row_span = std::max<std::int64_t>(pattern.rows, 1);
     list_shapes();
-    PUMICE_EXPECTS(items() <= kMostItems, op, ": ", items(),
+    PUMICE_EXPECTS(items() <= kMostItemsOfCut, op, ": ", items(),
                    " entries, and rows that have a line of their own; on a device the most is ",
-                   kMostItems, ": cut the pattern on the CPU");
+                   kMostItemsOfCut, ": cut the pattern on the CPU");
     PUMICE_EXPECTS(a_.types <= kMostKeys / a_.row_span / std::max(a_.parts, 1), op, ": ", a_.parts,
                    " parts of ", a_.types, " types of ", pattern.rows,
                    " rows; on a device these are 2^62 lines at the most: cut the pattern on the "

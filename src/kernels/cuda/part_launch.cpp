@@ -35,7 +35,13 @@ jit::LaunchShape team_each(std::int64_t items, std::int64_t layers, const EntryS
           .threads = kEntryThreads};
 }
 
-GatherPartsSpec spec_of(const PartReduceArguments& arguments, bool picks, bool numbered) {
+EntrySchedule schedule_of(ElementType type, std::int64_t channels, const TeamSchedule* teams) {
+  return teams == nullptr ? entry_schedule(type, channels)
+                          : kernel_schedule(type, channels, *teams);
+}
+
+GatherPartsSpec spec_of(const PartReduceArguments& arguments, bool picks, bool numbered,
+                        const TeamSchedule* teams) {
   const std::int64_t channels = arguments.features.extent(1);
   const std::int64_t heads = arguments.values.defined() ? arguments.values.extent(1) : 1;
   const ElementType type = storage_element(arguments.features.dtype());
@@ -45,13 +51,13 @@ GatherPartsSpec spec_of(const PartReduceArguments& arguments, bool picks, bool n
                      .headed = heads > 1,
                      .whole_heads = heads > 1 && channels / heads % entry_chunk(type) == 0,
                      .numbered = numbered,
-                     .schedule = entry_schedule(type, channels)}};
+                     .schedule = schedule_of(type, channels, teams)}};
 }
 
 }   // namespace
 
 void launch_gather_parts(jit::KernelRunner& runner, const PartReduceArguments& arguments,
-                         EntryReduction reduction) {
+                         EntryReduction reduction, const TeamSchedule* teams) {
   const std::int64_t channels = arguments.features.extent(1);
   const bool picks = reduction == EntryReduction::max || reduction == EntryReduction::min;
   if (arguments.parts.rows() == 0 || channels == 0) return;
@@ -61,7 +67,7 @@ void launch_gather_parts(jit::KernelRunner& runner, const PartReduceArguments& a
     return;
   }
   const PartTableRef table = arguments.parts.table();
-  const GatherPartsSpec spec = spec_of(arguments, picks, table.number != nullptr);
+  const GatherPartsSpec spec = spec_of(arguments, picks, table.number != nullptr, teams);
   GatherPartsArguments given{
       .gather = {.pattern = {},
                  .features = arguments.features.raw(),
@@ -89,12 +95,13 @@ void launch_gather_parts(jit::KernelRunner& runner, const PartReduceArguments& a
              given);
 }
 
-void launch_dot_parts(jit::KernelRunner& runner, const PartDotArguments& arguments) {
+void launch_dot_parts(jit::KernelRunner& runner, const PartDotArguments& arguments,
+                      const TeamSchedule* teams) {
   const std::int64_t channels = arguments.left.extent(1), heads = arguments.output.extent(1);
   if (arguments.output.elements() == 0) return;
   if (channels == 0) return fill_async(arguments.output, 0, runner.stream());
   const ElementType type = storage_element(arguments.left.dtype());
-  const DotPartsSpec spec{.type = type, .schedule = entry_schedule(type, channels / heads)};
+  const DotPartsSpec spec{.type = type, .schedule = schedule_of(type, channels / heads, teams)};
   const PartTableRef table = arguments.parts.table();
   runner.run({&source_of(spec), kDotPartsKernel}, team_each(table.slot_items, heads, spec.schedule),
              DotPartsArguments{.table = table,

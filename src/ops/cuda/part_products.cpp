@@ -20,18 +20,19 @@ void expect_single_entries(const Decomposed& parts, const char* op) {
 
 }   // namespace
 
-void spmm(const PartReduceArguments& arguments, EntryReduction reduction) {
+void spmm(const PartReduceArguments& arguments, EntryReduction reduction,
+          const TeamSchedule* teams) {
   expect_single_entries(arguments.parts, "spmm");
   element_type(arguments.features.dtype(), "spmm", "features");
   jit::DeviceRunner runner = runner_for(arguments.features);
-  launch_gather_parts(runner, arguments, reduction);
+  launch_gather_parts(runner, arguments, reduction, teams);
 }
 
-void sddmm(const PartDotArguments& arguments) {
+void sddmm(const PartDotArguments& arguments, const TeamSchedule* teams) {
   expect_single_entries(arguments.parts, "sddmm");
   element_type(arguments.left.dtype(), "sddmm", "left");
   jit::DeviceRunner runner = runner_for(arguments.left);
-  launch_dot_parts(runner, arguments);
+  launch_dot_parts(runner, arguments, teams);
 }
 
 }   // namespace pumice::cuda

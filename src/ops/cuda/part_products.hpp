@@ -5,8 +5,9 @@
 
 namespace pumice::cuda {
 
-/// UserError for parts of blocks, which have no kernel.
-void spmm(const PartReduceArguments& arguments, EntryReduction reduction);
-void sddmm(const PartDotArguments& arguments);
+/// UserError for parts of blocks, which have no kernel. `teams`: of a plan; null: the usual ones.
+void spmm(const PartReduceArguments& arguments, EntryReduction reduction,
+          const TeamSchedule* teams = nullptr);
+void sddmm(const PartDotArguments& arguments, const TeamSchedule* teams = nullptr);
 
 }   // namespace pumice::cuda

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include <pumice/shared/part_spec.h>
 #include <pumice/shared/pattern_ref.h>
 
 namespace pumice::cuda {
@@ -155,6 +156,17 @@ TeamSchedule row_teams(const SparseProblem& problem, const Target& target, std::
   return teams;
 }
 
+TeamSchedule teams_over_parts(const SparseProblem& problem) {
+  const EntrySchedule schedule =
+      entry_schedule(row_element(problem.dtype),
+                     problem.maps_entries() ? channels_of_head(problem) : problem.channels);
+  return {.team = schedule.team,
+          .chunks = schedule.chunks,
+          .ahead = schedule.ahead,
+          .units = 0,
+          .part_teams = 0};
+}
+
 EntrySchedule kernel_schedule(ElementType type, std::int64_t channels, const TeamSchedule& teams) {
   return {.team = teams.team,
           .chunks = teams.chunks,
@@ -168,12 +180,19 @@ EdgeMapSpec planned(EdgeMapSpec spec, std::int64_t channels, const TeamSchedule&
   return registers_for(spec, channels);
 }
 
-const char* why_invalid(const SparseProblem& problem, const TeamSchedule& teams) {
-  if (problem.maps_entries())
-    return pumice::why_invalid(planned(edge_spec(problem), channels_of_head(problem), teams));
-  const EntrySchedule schedule =
-      kernel_schedule(row_element(problem.dtype), problem.channels, teams);
-  return pumice::why_invalid(gather_spec(problem, schedule));
+const char* why_invalid(const SparseProblem& problem, const TeamSchedule& teams, bool over_parts) {
+  const ElementType type = row_element(problem.dtype);
+  if (problem.maps_entries()) {
+    const std::int64_t channels = channels_of_head(problem);
+    if (over_parts)
+      return pumice::why_invalid(
+          DotPartsSpec{.type = type, .schedule = kernel_schedule(type, channels, teams)});
+    return pumice::why_invalid(planned(edge_spec(problem), channels, teams));
+  }
+  const GatherReduceSpec spec =
+      gather_spec(problem, kernel_schedule(type, problem.channels, teams));
+  return over_parts ? pumice::why_invalid(GatherPartsSpec{.reduce = spec})
+                    : pumice::why_invalid(spec);
 }
 
 }   // namespace pumice::cuda

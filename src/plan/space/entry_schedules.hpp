@@ -48,12 +48,16 @@ TeamSchedule team_schedule(const SparseProblem& problem, const Target& target);
 /// What they would take of a product that makes a row for each row, with `ways` teams of a warp
 /// together, or 0: each by itself.
 TeamSchedule row_teams(const SparseProblem& problem, const Target& target, std::int32_t ways);
+/// What they would take of a product over parts, whose pieces are as long as each other: a team
+/// for each.
+TeamSchedule teams_over_parts(const SparseProblem& problem);
 /// With how rows are read, which follows from their `channels`, or those of a head where a team
 /// goes over one.
 EntrySchedule kernel_schedule(ElementType type, std::int64_t channels, const TeamSchedule& teams);
 /// The same products by a plan: with its schedule, and what follows from that.
 EdgeMapSpec planned(EdgeMapSpec spec, std::int64_t channels, const TeamSchedule& teams);
-/// Null, or why no kernel can be built.
-const char* why_invalid(const SparseProblem& problem, const TeamSchedule& teams);
+/// Null, or why no kernel can be built; over_parts: of a pattern that is cut.
+const char* why_invalid(const SparseProblem& problem, const TeamSchedule& teams,
+                        bool over_parts = false);
 
 }   // namespace pumice::cuda

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include <pumice/shared/pattern_ref.h>
 #include <pumice/plan/choose.hpp>
@@ -112,6 +113,13 @@ double cost_on_cpu(const SparsePlan& plan, const SparseProblem& problem, const T
   return (bytes + kRangeBytes * ranges) / at_once + waits;
 }
 
+/// How long a product over parts takes beside one of teams over rows: hyb on an H200, two power
+/// laws, 32 to 512 channels in f32 and f16 (docs/performance.md).
+double part_factor(const SparseProblem& problem) {
+  const double bytes = row_bytes(problem);
+  return bytes <= 256 ? 0.86 : bytes <= 512 ? 1.0 : 1.1;
+}
+
 double ahead_factor_on_device(const SparseProblem& problem, const TeamSchedule& teams,
                               const TeamSchedule& ruled) {
   // Whole warps instead of teams: 0.68 to 0.97 of the time with 32 to 512 channels on an H200.
@@ -123,8 +131,19 @@ double ahead_factor_on_device(const SparseProblem& problem, const TeamSchedule& 
   return bytes <= 128 ? 0.9 : bytes <= 1024 ? 1.05 : 1.2;
 }
 
+/// As by rows, and holes of lines, whose columns are read.
+double cost_of_parts(const SparsePlan& plan, const TeamSchedule& ruled,
+                     const SparseProblem& problem, const RowLengths& lengths) {
+  constexpr double kHoleBytes = 4;
+  const double holes = std::max(cut_of(plan, lengths).slots - total(problem.entries), 0.0);
+  const double beside_teams = ruled.ways > 0 ? 1.2 : 1.0;   // as below
+  return moved_bytes(problem) * part_factor(problem) * beside_teams + kHoleBytes * holes;
+}
+
 double cost_on_device(const SparsePlan& plan, const TeamSchedule& ruled,
-                      const SparseProblem& problem, const Target& target) {
+                      const SparseProblem& problem, const Target& target,
+                      const RowLengths& lengths) {
+  if (plan.format != SparseFormat::csr) return cost_of_parts(plan, ruled, problem, lengths);
   const TeamSchedule& teams = *plan.teams;
   const double moved = moved_bytes(problem) * ahead_factor_on_device(problem, teams, ruled);
   const double multiprocessors = std::max(1, target.multiprocessors);
@@ -165,8 +184,9 @@ class SparseSpace {
     const auto runs_like = [&](const SparseCandidate& other) { return other.plan.runs_like(plan); };
     if (std::any_of(all_.begin(), all_.end(), runs_like)) return;
     if (!all_.empty()) plan.reason = "a candidate";
-    const double cost = target_.on_device() ? cost_on_device(plan, *first_.teams, problem_, target_)
-                                            : cost_on_cpu(plan, problem_, target_, lengths_);
+    const double cost = target_.on_device()
+                            ? cost_on_device(plan, *first_.teams, problem_, target_, lengths_)
+                            : cost_on_cpu(plan, problem_, target_, lengths_);
     all_.push_back({std::move(plan), cost});
   }
 
@@ -175,7 +195,7 @@ class SparseSpace {
     std::stable_sort(
         all_.begin() + 1, all_.end(),
         [](const SparseCandidate& a, const SparseCandidate& b) { return a.cost < b.cost; });
-    if (all_.size() > kMostCandidates) all_.resize(kMostCandidates);
+    trim();
     const double unit = std::max(all_.front().cost, 1.0);
     for (SparseCandidate& one : all_)
       one.cost = &one == &all_.front() ? 1 : one.cost / unit;
@@ -183,6 +203,22 @@ class SparseSpace {
   }
 
  private:
+  /// The cheapest stay, and the cheapest of each format.
+  void trim() {
+    std::set<SparseFormat> seen, all_formats;
+    for (const SparseCandidate& one : all_)
+      all_formats.insert(one.plan.format);
+    std::size_t others = kMostCandidates - all_formats.size();
+    std::vector<SparseCandidate> kept;
+    for (SparseCandidate& one : all_) {
+      const bool is_first = seen.insert(one.plan.format).second;
+      if (!is_first && others == 0) continue;
+      if (!is_first) --others;
+      kept.push_back(std::move(one));
+    }
+    all_ = std::move(kept);
+  }
+
   const SparseProblem& problem_;
   const Target& target_;
   RowLengths lengths_;
@@ -190,13 +226,13 @@ class SparseSpace {
   std::vector<SparseCandidate> all_;
 };
 
-/// Formats whose padding is within bounds.
-void add_formats(SparseSpace& space, const SparseProblem& problem) {
+/// Formats whose padding is within bounds, of plans that are else as `uncut`.
+void add_formats(SparseSpace& space, const SparseProblem& problem, const SparsePlan& uncut) {
   const double mean = mean_of_filled(problem, space.lengths());
   const auto least = static_cast<std::uint64_t>(std::max(std::ceil(mean), 1.0));
   const auto width = static_cast<std::int64_t>(std::bit_ceil(least));
   const auto add = [&](SparseFormat format, std::int64_t parts, std::int64_t of_lines) {
-    SparsePlan plan = space.first();
+    SparsePlan plan = uncut;
     plan.format = format;
     plan.column_parts = parts;
     plan.width = of_lines;
@@ -206,7 +242,13 @@ void add_formats(SparseSpace& space, const SparseProblem& problem) {
   };
   add(SparseFormat::ell, 1, width);
   add(SparseFormat::hyb, 1, width);
-  add(SparseFormat::hyb, 2, width);
+  if (uncut.ranges) {
+    add(SparseFormat::hyb, 2, width);
+  } else if (!problem.maps_entries()) {
+    // On a device two parts of columns took 1.3 times as long and more; where rows are added up,
+    // lines of up to five times the mean row were measured, which leave fewer rows in pieces.
+    add(SparseFormat::hyb, 1, 4 * width);
+  }
 }
 
 void add_on_cpu(SparseSpace& space, const SparseProblem& problem, const Target& target) {
@@ -217,7 +259,14 @@ void add_on_cpu(SparseSpace& space, const SparseProblem& problem, const Target& 
       space.add(std::move(plan));
     }
   }
-  if (problem.entries > 0 && can_cut(problem, target)) add_formats(space, problem);
+  if (problem.entries > 0 && can_cut(problem, target)) add_formats(space, problem, space.first());
+}
+
+void add_formats_on_device(SparseSpace& space, const SparseProblem& problem, const Target& target) {
+  if (problem.entries == 0 || !can_cut(problem, target)) return;
+  SparsePlan uncut = space.first();
+  uncut.teams = cuda::teams_over_parts(problem);
+  if (cuda::why_invalid(problem, *uncut.teams, true) == nullptr) add_formats(space, problem, uncut);
 }
 
 /// One field of the rules' schedule at a time, runs of other lengths with more rows ahead, and the
@@ -275,6 +324,7 @@ std::vector<SparseCandidate> candidates(const SparseProblem& problem, const Targ
   SparseSpace space(problem, target);
   if (target.on_device()) {
     add_on_device(space, problem, target);
+    add_formats_on_device(space, problem, target);
   } else {
     add_on_cpu(space, problem, target);
   }

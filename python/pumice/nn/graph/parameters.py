@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.modules import module as every_module
 
 from ... import _C
-from ..._checks import whole_number
+from ..._checks import kind_of, whole_number
 from ..._keywords import Keywords, expect_default
 from ..._tensors import check_real
 from ...ops import modes
@@ -46,8 +46,17 @@ def channel_pair(in_channels: Any) -> tuple[int, int]:
 
 def check_aggr(aggr: Any, known: dict[str, str]) -> None:
     """Raises UserError unless `aggr` is one of those that are known."""
-    if not isinstance(aggr, str) or aggr not in known:
-        raise _C.UserError(f"aggr = {aggr!r}: choose {', '.join(known)}")
+    if isinstance(aggr, str) and aggr in known:
+        return
+    said = f"aggr = {aggr!r}" if isinstance(aggr, (str, type(None))) else f"aggr is {kind_of(aggr)}"
+    why = ""
+    if aggr == "lstm":
+        why = "; an LSTM takes the edges of a node one after the other, as a row of features each: PyG's layer does that"
+    elif isinstance(aggr, (list, tuple)):
+        why = "; a layer for each of them, and torch.cat, give several beside each other"
+    elif not isinstance(aggr, str):
+        why = "; ops.spmm(graph, x, edge_weight, reduce) and ops.edge_softmax are what other aggregations are made of"
+    raise _C.UserError(f"{said}: choose {', '.join(known)}{why}")
 
 
 FILLS = ("mean", "sum", "add", "max", "min")
