@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 
 from . import _C
-from ._checks import kind_of, sparse_from
+from ._checks import kind_of, sparse_from, takes
 from .graph import Graph
 from .nn import SyncBatchNorm
 from .planned import CompiledModel, scans
@@ -92,6 +92,25 @@ def called(model: torch.nn.Module, x: Any) -> Any:
     """What the model makes of a fresh input."""
     x = fresh(x)
     return model(*x) if isinstance(x, tuple) and not is_input(x) else model(x)
+
+
+def check_loss(loss: Any) -> None:
+    """Raises UserError for what is no loss of (output, item), unless it is None."""
+    if loss is not None and not callable(loss):
+        raise _C.UserError(f"loss is {kind_of(loss)}: give a function, as lambda output, item: …")
+    if loss is not None and not takes(loss, 2):
+        raise _C.UserError("loss cannot be called with two arguments: give a function, as lambda output, item: …")
+
+
+def step(model: torch.nn.Module, x: Any, item: Any, loss: Callable[[Any, Any], torch.Tensor]) -> None:
+    """Forward and backward pass of a training step, whose gradients are thrown away."""
+    value = loss(called(model, x), item)
+    if not isinstance(value, torch.Tensor) or value.numel() != 1:
+        given = f"has shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"is {kind_of(value)}"
+        raise _C.UserError(f"what loss returned {given}: give a tensor of one number, as …mean()")
+    value.backward()
+    for parameter in model.parameters():
+        parameter.grad = None
 
 
 def learn(model: torch.nn.Module, x: Any) -> None:

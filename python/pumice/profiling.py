@@ -13,7 +13,9 @@ from . import _C
 from ._checks import kind_of
 from .layer_calls import LayerCall, PairCounter, is_graph_layer
 from .nn.convolution import Convolution
-from .passes import as_it_was, called, check_input, check_model, device_of, is_of_another_interface, learn
+from .passes import (
+    as_it_was, called, check_alone, check_input, check_loss, check_model, device_of, is_of_another_interface, learn, step,
+)  # fmt: skip
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -124,11 +126,16 @@ class Candidates(list[dict[str, Any]]):
         return self._table
 
 
-@torch.no_grad()
-def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candidates:
+def candidates(
+    model: torch.nn.Module,
+    x: Any,
+    measure: bool = False,
+    *,
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+) -> Candidates:
     """Runs `model(x)` once and lists what could run in place of each convolution, and of each product of a sparse
     matrix that graph layers make: its plans, the predicted cost of each in parts of the first one's, and with
-    `measure` its time.
+    `measure` its time. With `loss` their gradients too.
 
     Args:
         model: a network of sparse tensors or of graph layers, in the mode that is of interest.
@@ -136,11 +143,13 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
             graph or edge_index, …), which is all that `model` is called with, with numbers of nodes, None or
             dictionaries where its layers take them; or a graph.
         measure: whether to time every candidate, on numbers of its own.
+        loss: a scalar from the output and `x`, as that of `tune`: gradients of a training step are listed too.
     Returns:
         A list of dictionaries (problem, rows, calls, name and plan of what runs, reason, is_stored, and candidates:
         name, plan, predicted, measured_s, refusal), which prints as tables.
     Raises:
-        UserError: for another input, what the network refuses, and a network without convolutions.
+        UserError: for another input, what the network refuses, a network without convolutions, and with a loss for one
+            whose passes wait for other processes.
     Waits:
         For a GPU.
     Example:
@@ -151,9 +160,19 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
     """
     check_input("candidates", x)
     check_model(model)
-    with as_it_was(model):
+    check_loss(loss)
+    if loss is not None:
+        check_alone(model)
+    with as_it_was(model), torch.set_grad_enabled(loss is not None):
         learn(model, x)
-        found = _C.explain_network(lambda scan: called(model, x), str(device_of(x)), measure)
+
+        def run(scan: int) -> None:
+            if loss is None:
+                called(model, x)
+            else:
+                step(model, x, x, loss)
+
+        found = _C.explain_network(run, str(device_of(x)), measure)
     return Candidates(*found)
 
 

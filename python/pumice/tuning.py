@@ -13,9 +13,10 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import check_path, kind_of, takes, whole_number
+from ._checks import check_path, kind_of, whole_number
 from .passes import (
-    as_it_was, called, check_alone, check_input, check_model, device_of, is_graph_input, is_input, learn,
+    as_it_was, called, check_alone, check_input, check_loss, check_model, device_of, is_graph_input, is_input, learn,
+    step,
 )  # fmt: skip
 
 
@@ -184,13 +185,7 @@ def tune(
             with torch.no_grad():
                 called(model, inputs[scan])
             return
-        value = loss(called(model, inputs[scan]), items[scan])
-        if not isinstance(value, torch.Tensor) or value.numel() != 1:
-            given = f"has shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"is {kind_of(value)}"
-            raise _C.UserError(f"what loss returned {given}: give a tensor of one number, as …mean()")
-        value.backward()
-        for parameter in model.parameters():
-            parameter.grad = None
+        step(model, inputs[scan], items[scan], loss)
 
     with as_it_was(model):
         with torch.set_grad_enabled(loss is not None):
@@ -242,10 +237,7 @@ def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s:
     check_model(model)
     if is_input(loader) or not hasattr(loader, "__iter__"):
         raise _C.UserError(f"loader is {kind_of(loader)}: give a list of inputs, [x], or a DataLoader")
-    if loss is not None and not callable(loss):
-        raise _C.UserError(f"loss is {kind_of(loss)}: give a function, as lambda output, item: …")
-    if loss is not None and not takes(loss, 2):
-        raise _C.UserError("loss cannot be called with two arguments: give a function, as lambda output, item: …")
+    check_loss(loss)
     check_alone(model)
     if loss is None and model.training:
         raise _C.UserError(

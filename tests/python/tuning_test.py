@@ -308,6 +308,23 @@ def test_candidates_are_measured_when_asked():
     assert found[0]["name"] in str(found)
 
 
+def test_candidates_of_a_training_step_are_those_of_its_gradients_too():
+    model = network().train()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    found = pumice.candidates(model, scan(1), measure=True, loss=square)
+    assert {layer["problem"].split(" offsets")[0] for layer in found} == {
+        "forward f32 4>8", "forward f32 8>8", "weight_gradient f32 8>8", "input_gradient f32 8>8",
+        "weight_gradient f32 4>8",
+    }  # fmt: skip
+    assert all(one["measured_s"] > 0 for layer in found for one in layer["candidates"])
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    with pytest.raises(pumice.UserError, match="loss is an int: give a function"):
+        pumice.candidates(model, scan(1), loss=3)
+    with pytest.raises(pumice.UserError, match="what loss returned is None"):
+        pumice.candidates(model, scan(1), loss=lambda output, item: None)
+
+
 def test_operators_called_by_hand_are_tuned_too():
     class ByHand(torch.nn.Module):
         def forward(self, x: pumice.SparseTensor) -> torch.Tensor:
