@@ -33,8 +33,8 @@ PlansOfFile::PlansOfFile(const std::string& file, const std::string& device) : f
   const bool has_some = std::any_of(plans.begin(), plans.end(), [&](const auto& plan) {
     return was_measured_for(plan.key, target);
   });
-  PUMICE_EXPECTS(has_some, "--plans ", printable_path(file), " has no plan for ", target.name,
-                 " by version " PUMICE_VERSION,
+  PUMICE_EXPECTS(has_some, "--plans ", printable_path(file), " has no plan for ",
+                 machine_of(target), " by version " PUMICE_VERSION,
                  measured_for.empty() ? std::string(", but is empty")
                                       : fmt::format(", but for {}", fmt::join(measured_for, ", ")),
                  "; tune the network here with `pumice tune --out`");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,11 @@ std::string words_of_rows(int bucket) {
   return with_commas(std::llround(std::exp2(bucket / 2.0)));   // of half octaves
 }
 
+/// Pairs, or entries, of a row; nothing where they are not known, as on a device.
+std::string words_of_density(const std::optional<int>& bucket) {
+  return bucket ? fmt::format("{:.2g}", std::exp2(*bucket / 2.0)) : std::string();
+}
+
 void list_plans(const PlansArguments& arguments) {
   PlanStore& store = tune::process_plans();
   const std::vector<StoredPlan> plans = store.list();
@@ -60,6 +66,9 @@ void list_plans(const PlansArguments& arguments) {
                      {"version", plan.key.version},
                      {"problem", plan.key.problem},
                      {"rows_bucket", plan.key.rows_bucket},
+                     {"density_bucket", plan.key.density_bucket
+                                            ? nlohmann::ordered_json(*plan.key.density_bucket)
+                                            : nlohmann::ordered_json(nullptr)},
                      {"plan", plan.record.plan},
                      {"ratio", plan.record.tuned_s / plan.record.untuned_s},
                      {"is_shipped", plan.is_shipped}});
@@ -67,7 +76,7 @@ void list_plans(const PlansArguments& arguments) {
     return print_json(
         nlohmann::ordered_json{{"database", store.database().string()}, {"plans", std::move(all)}});
   }
-  const Table empty({"<problem", "rows, about", "<plan", "time"});
+  const Table empty({"<problem", "rows, about", "pairs a row", "<plan", "time"});
   Table table = empty;
   std::string device;
   const auto print = [&] {
@@ -81,7 +90,8 @@ void list_plans(const PlansArguments& arguments) {
       print();
       device = of;
     }
-    table.add({printable(plan.key.problem), words_of_rows(plan.key.rows_bucket), shown_plan(plan),
+    table.add({printable(plan.key.problem), words_of_rows(plan.key.rows_bucket),
+               words_of_density(plan.key.density_bucket), shown_plan(plan),
                fmt::format("{:.3f}", plan.record.tuned_s / plan.record.untuned_s)});
   }
   print();

@@ -10,9 +10,12 @@ from typing import Any
 import torch
 
 from . import _C
+from ._checks import kind_of
 from .layer_calls import LayerCall, PairCounter, is_graph_layer
 from .nn.convolution import Convolution
-from .passes import as_it_was, called, check_input, check_model, device_of
+from .passes import (
+    as_it_was, called, check_alone, check_input, check_loss, check_model, device_of, is_of_another_interface, learn, step,
+)  # fmt: skip
 
 # Dense f16 TFLOP/s of the tensor cores, f32 TFLOP/s, TB/s, from the vendor's data sheets.
 _LIMITS = {
@@ -123,23 +126,30 @@ class Candidates(list[dict[str, Any]]):
         return self._table
 
 
-@torch.no_grad()
-def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candidates:
+def candidates(
+    model: torch.nn.Module,
+    x: Any,
+    measure: bool = False,
+    *,
+    loss: Callable[[Any, Any], torch.Tensor] | None = None,
+) -> Candidates:
     """Runs `model(x)` once and lists what could run in place of each convolution, and of each product of a sparse
     matrix that graph layers make: its plans, the predicted cost of each in parts of the first one's, and with
-    `measure` its time.
+    `measure` its time. With `loss` their gradients too.
 
     Args:
         model: a network of sparse tensors or of graph layers, in the mode that is of interest.
-        x: a sparse tensor, or `models.PointTensor`; of graph layers a tuple (features, graph or edge_index, …), which
-            is all that `model` is called with, with numbers of nodes, None or dictionaries where its layers take them;
-            or a graph.
+        x: a sparse tensor, those of pumice.compat too, or `models.PointTensor`; of graph layers a tuple (features,
+            graph or edge_index, …), which is all that `model` is called with, with numbers of nodes, None or
+            dictionaries where its layers take them; or a graph.
         measure: whether to time every candidate, on numbers of its own.
+        loss: a scalar from the output and `x`, as that of `tune`: gradients of a training step are listed too.
     Returns:
         A list of dictionaries (problem, rows, calls, name and plan of what runs, reason, is_stored, and candidates:
         name, plan, predicted, measured_s, refusal), which prints as tables.
     Raises:
-        UserError: for another input, what the network refuses, and a network without convolutions.
+        UserError: for another input, what the network refuses, a network without convolutions, and with a loss for one
+            whose passes wait for other processes.
     Waits:
         For a GPU.
     Example:
@@ -150,8 +160,19 @@ def candidates(model: torch.nn.Module, x: Any, measure: bool = False) -> Candida
     """
     check_input("candidates", x)
     check_model(model)
-    with as_it_was(model):
-        found = _C.explain_network(lambda scan: called(model, x), str(device_of(x)), measure)
+    check_loss(loss)
+    if loss is not None:
+        check_alone(model)
+    with as_it_was(model), torch.set_grad_enabled(loss is not None):
+        learn(model, x)
+
+        def run(scan: int) -> None:
+            if loss is None:
+                called(model, x)
+            else:
+                step(model, x, x, loss)
+
+        found = _C.explain_network(run, str(device_of(x)), measure)
     return Candidates(*found)
 
 
@@ -164,7 +185,7 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
 
     Each layer runs by itself, where the network runs a convolution, its norm and its ReLU as one. What
     layers have no module for, as adding and joining, is not in it. The mode of the model stays as it
-    is; statistics of norms are put back.
+    is; statistics of norms and the state of random numbers are put back.
 
     Args:
         model: a network of sparse tensors, or of graph layers, each of which is a layer with all that is in it and
@@ -191,23 +212,26 @@ def explain(model: torch.nn.Module, x: Any) -> Explanation:
     """
     check_input("explain", x)
     check_model(model)
-    buffers = {name: value.clone() for name, value in model.named_buffers()}
-    called(model, x)
+    if is_of_another_interface(x):
+        raise _C.UserError(
+            f"explain goes from layer to layer of pumice.nn, and got {kind_of(x)}: candidates(model, x, measure=True) "
+            "shows the plans of such a network, and their times"
+        )
     calls: list[LayerCall] = []
     running: list[LayerCall | None] = []
     handles = []
-    _C.record_plans(True)
-    try:
-        for name, module in _layers(model, "", set()):
-            handles.append(module.register_forward_pre_hook(_started(calls, running, name), with_kwargs=True))
-            handles.append(module.register_forward_hook(_ended(running)))
+    with as_it_was(model):
         called(model, x)
-    finally:
-        _C.record_plans(False)
-        for handle in handles:
-            handle.remove()
-        for name, value in model.named_buffers():
-            value.copy_(buffers[name])
+        _C.record_plans(True)
+        try:
+            for name, module in _layers(model, "", set()):
+                handles.append(module.register_forward_pre_hook(_started(calls, running, name), with_kwargs=True))
+                handles.append(module.register_forward_hook(_ended(running)))
+            called(model, x)
+        finally:
+            _C.record_plans(False)
+            for handle in handles:
+                handle.remove()
     device = device_of(x)
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -13,8 +13,11 @@ from typing import Any
 import torch
 
 from . import _C
-from ._checks import check_path, kind_of, takes, whole_number
-from .passes import as_it_was, called, check_input, check_model, device_of, is_graph_input, is_input
+from ._checks import check_path, kind_of, whole_number
+from .passes import (
+    as_it_was, called, check_alone, check_input, check_loss, check_model, device_of, is_graph_input, is_input, learn,
+    step,
+)  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -142,9 +145,10 @@ def tune(
 
     Args:
         model: a network of sparse tensors, or of graph layers.
-        loader: sparse tensors, `models.PointTensor`, or tuples that begin with one; of graph layers tuples
-            (features, graph or edge_index, …), which are all that `model` is called with, or ((features, graph), …)
-            where an item has more than that; in place of features whatever its layers take. The first `scans` are used.
+        loader: sparse tensors, those of pumice.compat too, `models.PointTensor`, or tuples that begin with one; of
+            graph layers tuples (features, graph or edge_index, …), which are all that `model` is called with, or
+            ((features, graph), …) where an item has more than that; in place of features whatever its layers take.
+            The first `scans` are used.
         loss: a scalar from the output and the item of the loader.
         budget_s: seconds that measuring may take; what was found until then counts. None: 60 on a GPU, 300 on a
             CPU.
@@ -154,8 +158,9 @@ def tune(
     Returns:
         What was measured, which prints as a table.
     Raises:
-        UserError: for a model in training without a loss, for one that is wrapped for several processes, for items
-            that it cannot run, and where items run different layers.
+        UserError: for a model in training without a loss, for one whose passes wait for other processes, for items
+            that it cannot run, where items run different layers, and where `PUMICE_PLANS` names a file that is no
+            store.
     Waits:
         For a GPU, all the time.
     Example:
@@ -180,15 +185,11 @@ def tune(
             with torch.no_grad():
                 called(model, inputs[scan])
             return
-        value = loss(called(model, inputs[scan]), items[scan])
-        if not isinstance(value, torch.Tensor) or value.numel() != 1:
-            given = f"has shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"is {kind_of(value)}"
-            raise _C.UserError(f"what loss returned {given}: give a tensor of one number, as …mean()")
-        value.backward()
-        for parameter in model.parameters():
-            parameter.grad = None
+        step(model, inputs[scan], items[scan], loss)
 
     with as_it_was(model):
+        with torch.set_grad_enabled(loss is not None):
+            learn(model, inputs[0])
         return tune_passes(run, len(items), device_of(inputs[0]), budget_s, store, progress)
 
 
@@ -236,22 +237,16 @@ def _check(model: torch.nn.Module, loader: Any, loss: Any, scans: int, budget_s:
     check_model(model)
     if is_input(loader) or not hasattr(loader, "__iter__"):
         raise _C.UserError(f"loader is {kind_of(loader)}: give a list of inputs, [x], or a DataLoader")
-    if loss is not None and not callable(loss):
-        raise _C.UserError(f"loss is {kind_of(loss)}: give a function, as lambda output, item: …")
-    if loss is not None and not takes(loss, 2):
-        raise _C.UserError("loss cannot be called with two arguments: give a function, as lambda output, item: …")
-    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-        raise _C.UserError(
-            "model is wrapped for several processes, whose gradients wait for each other: tune model.module in one "
-            "of them before it is wrapped"
-        )
+    check_loss(loss)
+    check_alone(model)
     if loss is None and model.training:
         raise _C.UserError(
             "model is in training, and there is no loss: call model.eval() to tune inference, or give "
             "loss=lambda output, item: … to tune the training step"
         )
     whole_number("scans", scans, 1)
-    if budget_s is not None and (not isinstance(budget_s, (int, float)) or not budget_s >= 0):
+    is_number = isinstance(budget_s, (int, float)) and not isinstance(budget_s, bool)
+    if budget_s is not None and not (is_number and budget_s >= 0):
         raise _C.UserError(f"budget_s = {budget_s!r}: give seconds, 0 or more")
 
 

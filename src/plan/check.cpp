@@ -4,6 +4,7 @@
 #include <pumice/core/error.hpp>
 
 #include "plan/rules.hpp"
+#include "plan/schedule_fields.hpp"
 #include "plan/space/device_problem.hpp"
 #include "plan/spec_names.hpp"
 
@@ -16,9 +17,30 @@ void check_on_cpu(const ConvolutionPlan& plan, const ConvolutionProblem& problem
   PUMICE_EXPECTS(!plan.tile && !plan.gradient && plan.write == Write::store, "plan ", plan.name(),
                  " is one of a device, and features are on the CPU: give one of candidates() of "
                  "this machine");
-  if (problem.direction == Direction::weight_gradient) return;
+  PUMICE_EXPECTS(!plan.fuses_inputs, "plan ", plan.name(),
+                 " reads several inputs in one kernel, which no kernel of a CPU does; leave "
+                 "fuses_inputs out");
+  if (problem.direction == Direction::weight_gradient) {
+    PUMICE_EXPECTS(plan.tile_rows == 0, "plan ", plan.name(), ": tile_rows = ", plan.tile_rows,
+                   ": a weight gradient has no tiles on a CPU; leave tile_rows out");
+    return;
+  }
   PUMICE_EXPECTS(plan.tile_rows >= 1 && plan.tile_rows <= kMostCpuTileRows, "plan ", plan.name(),
                  ": tile_rows = ", plan.tile_rows, ": give 1 to 1048576, as in 512");
+}
+
+void check_number(const ConvolutionPlan& plan, const char* name, std::int32_t value,
+                  std::int32_t least, std::int32_t most) {
+  PUMICE_EXPECTS(value >= least && value <= most, "plan ", plan.name(), ": ", name, " = ", value,
+                 ": give ", least, " to ", most);
+}
+
+/// Before anything is computed of them.
+template <class Schedule, class Spec, std::size_t kCount>
+void check_numbers(const ConvolutionPlan& plan, const Schedule& schedule,
+                   const ScheduleField<Schedule, Spec> (&fields)[kCount]) {
+  for (const auto& field : fields)
+    check_number(plan, field.name, schedule.*field.in_schedule, field.least, field.most);
 }
 
 template <class Spec>
@@ -43,6 +65,11 @@ void check_on_device(const ConvolutionPlan& plan, const ConvolutionProblem& prob
                  "plan ", plan.name(), " of a ", name_of(problem.direction),
                  ": the schedule is that of another direction or kernel, or lacks; give one of "
                  "candidates() of this problem");
+  if (plan.tile) check_numbers(plan, *plan.tile, kTileFields);
+  if (plan.gradient) {
+    check_numbers(plan, *plan.gradient, kGradientFields);
+    check_number(plan, "share_blocks", plan.gradient->share_blocks, 0, kMostShareBlocks);
+  }
   PUMICE_EXPECTS(!(problem.numerics.deterministic && plan.write == Write::add), "plan ",
                  plan.name(),
                  " adds in any order, and deterministic results are asked for: give a plan that "
@@ -88,6 +115,8 @@ void check(const ConvolutionPlan& plan, const ConvolutionProblem& problem, const
                  ": splits = ", plan.splits, ": give 1 to 4");
   PUMICE_EXPECTS(plan.splits == 1 || plan.dataflow == Dataflow::implicit_gemm, "plan ", plan.name(),
                  ": only implicit_gemm has splits; give splits 1");
+  PUMICE_EXPECTS(!plan.sort_by_mask || plan.dataflow == Dataflow::implicit_gemm, "plan ",
+                 plan.name(), ": only implicit_gemm has an order of rows; leave sort_by_mask out");
   if (target.on_device()) {
     check_on_device(plan, problem, target);
   } else {

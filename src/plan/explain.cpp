@@ -27,13 +27,18 @@ const char* why_not(const ConvolutionProblem& problem, Dataflow dataflow) {
   return "";
 }
 
-/// "implicit_gemm/…/unsorted: 1.08 times that"
+/// "implicit_gemm/…/unsorted: 1.08 times that": of the time of `plan`, or of the rules' plan where
+/// nothing is predicted for a plan that somebody made.
 std::string other_candidates(const ConvolutionProblem& problem, const Target& target,
                              const ConvolutionPlan& plan) {
+  const std::vector<Candidate> all = candidates(problem, target);
+  const auto own = std::find_if(all.begin(), all.end(),
+                                [&](const Candidate& one) { return one.plan.runs_like(plan); });
+  const double unit = own == all.end() ? 1 : own->cost;
   std::string text;
-  for (const Candidate& other : candidates(problem, target)) {
+  for (const Candidate& other : all) {
     if (other.plan.runs_like(plan)) continue;
-    const std::string times = fmt::format("{:.2f}", other.cost);
+    const std::string times = fmt::format("{:.2f}", other.cost / unit);
     text += fmt::format("  {:<60} {}, by prediction\n", other.plan.name(),
                         times == "1.00" ? "the same time" : times + " times the time");
   }
@@ -70,7 +75,8 @@ std::string explain(const ConvolutionProblem& problem, const Target& target,
          {Dataflow::gather_gemm_scatter, Dataflow::fetch_on_demand, Dataflow::implicit_gemm}) {
       if (other == plan.dataflow) continue;
       text += fmt::format("  not {}: {}\n", name_of(other),
-                          other == ruled ? "another was asked for" : why_not(problem, other));
+                          other == ruled ? "another was asked for, or measured to be faster"
+                                         : why_not(problem, other));
     }
   }
   return text + other_candidates(problem, target, plan);

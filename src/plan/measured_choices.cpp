@@ -12,6 +12,7 @@
 
 #include <pumice/core/error.hpp>
 #include <pumice/core/log.hpp>
+#include <pumice/core/parallel.hpp>
 #include <pumice/plan/plan_book.hpp>
 
 #include <fmt/format.h>
@@ -144,16 +145,28 @@ std::shared_ptr<const Plan> plan_in(const tune::StoredPlan& stored, const Proble
     plan.reason = reason_of(stored, stored.is_shipped ? "for this release" : "on this machine");
     return std::make_shared<const Plan>(std::move(plan));
   } catch (const UserError& error) {
-    log(LogTopic::plan, detail::concatenate("a plan that was stored for ", to_text(problem),
-                                            " is left out: ", error.what()));
+    const std::string text = detail::concatenate("a plan that was stored for ", to_text(problem),
+                                                 " is left out: ", error.what());
+    static std::atomic<bool> has_said{false};
+    if (has_said.exchange(true)) {
+      log(LogTopic::plan, text);
+    } else {
+      warn(text + "; tuning again replaces it (others that are left out: PUMICE_LOG=plan)");
+    }
     return nullptr;
   }
 }
 
 }   // namespace
 
+std::string machine_of(const Target& target) {
+  if (target.on_device() || target.name.empty()) return target.name;
+  const int count = threads();
+  return fmt::format("{}, {} thread{}", target.name, count, count == 1 ? "" : "s");
+}
+
 PlanKey key_of(const ConvolutionProblem& problem, const Target& target) {
-  PlanKey key{.device = target.name,
+  PlanKey key{.device = machine_of(target),
               .version = PUMICE_VERSION,
               .operation = kConvolution,
               .direction = std::string(name_of(problem.direction)),
@@ -167,7 +180,7 @@ PlanKey key_of(const ConvolutionProblem& problem, const Target& target) {
 }
 
 PlanKey key_of(const SparseProblem& problem, const Target& target) {
-  return {.device = target.name,
+  return {.device = machine_of(target),
           .version = PUMICE_VERSION,
           .operation = std::string(name_of(problem.op)),
           .direction = std::string(name_of(problem.direction)),
@@ -186,7 +199,7 @@ std::string name_of_plan(const tune::StoredPlan& stored) {
 }
 
 bool was_measured_for(const PlanKey& key, const Target& target) {
-  return key.device == target.name && key.version == PUMICE_VERSION;
+  return key.device == machine_of(target) && key.version == PUMICE_VERSION;
 }
 
 bool PlanBook::Before::operator()(const PlanKey& a, const PlanKey& b) const {
@@ -281,7 +294,7 @@ PlanPtr measured_choice(const ConvolutionProblem& problem, const Target& target)
   const std::shared_ptr<Answers> answers = current().get();
   if (answers->are_none) return nullptr;
   ChoiceKey key = choice_key(in_buckets(problem), target);
-  key.device = target.name;
+  key.device = machine_of(target);
   if (std::optional<PlanPtr> known = answers->memo.find(key)) return *std::move(known);
   PlanPtr plan;
   if (answers->book != nullptr) {

@@ -43,7 +43,10 @@ class PlanFields {
       value = found->template get<bool>();
     } else {
       const auto number = found->template get<std::int64_t>();
-      if (!std::in_range<Value>(number)) refuse_plan(text_, std::string(name) + " is too large");
+      const bool wraps = found->is_number_unsigned() &&
+                         !std::in_range<std::int64_t>(found->template get<std::uint64_t>());
+      if (wraps || !std::in_range<Value>(number))
+        refuse_plan(text_, std::string(name) + " = " + found->dump() + " is out of range");
       value = static_cast<Value>(number);
     }
     left_.erase(found);

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include <pumice/plan/store.hpp>
+#include <pumice/plan/plan_book.hpp>
 
 namespace pumice {
 
@@ -15,7 +15,7 @@ int density_bucket(const SparseProblem& problem) {
 }
 
 SparseKey sparse_key(const SparseProblem& problem, const Target& target) {
-  SparseKey key{problem, target.name};
+  SparseKey key{problem, machine_of(target)};
   key.problem.rows = tune::rows_bucket(problem.rows);
   key.problem.entries = density_bucket(problem);
   key.problem.columns = 0;

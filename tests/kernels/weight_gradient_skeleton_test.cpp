@@ -1,6 +1,10 @@
 // Weight gradient kernels on the host, instruction by instruction, against float64 loops.
 // Covers gradient_warps and gradient_wgmma of device/pumice/skeleton.
 #pragma GCC diagnostic ignored "-Wsign-conversion"   // indices of device code are 32-bit
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include <pumice/skeleton/sum_slots.h>
@@ -160,6 +164,80 @@ TEST(WeightGradientSlots, has_more_blocks_than_chunks_and_empty_offsets) {
     expect_gradient<kSpec>(sparse.view(), blocks);
   const SyntheticMap none = synthetic_map(3, 10, 10, 0, true, 3);
   expect_gradient<kSpec>(none.view(), 4);
+}
+
+TEST(WeightGradientSlots, a_chunk_is_in_the_share_of_its_block) {
+  for (const std::int64_t chunks : {1, 2, 7, 31, 32, 33, 200, 8191}) {
+    for (const std::int64_t blocks : {1, 2, 3, 31, 33, 132, 264, 8191}) {
+      for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+        const std::int64_t block = block_of_chunk(chunks, chunk, blocks);
+        ASSERT_TRUE(block >= 0 && block < blocks) << chunks << ", " << blocks << ", " << chunk;
+        ASSERT_LE(chunk_share(chunks, block, blocks), chunk) << chunks << ", " << blocks;
+        ASSERT_GT(chunk_share(chunks, block + 1, blocks), chunk) << chunks << ", " << blocks;
+      }
+    }
+  }
+}
+
+/// Slots of numbers that are added in another order with other bits: the sum has those of a loop
+/// over blocks, for offsets of no slot, of a few, of as many as are read at a time, and of more.
+void expect_summed_in_order(const std::vector<std::int64_t>& pairs_of_offset, std::int64_t blocks,
+                            std::int32_t columns) {
+  constexpr std::int32_t kPairs = 32, kChannels = 3;
+  std::vector<std::int64_t> begin{0};
+  std::vector<std::int64_t> chunk_begin{0};
+  for (const std::int64_t pairs : pairs_of_offset) {
+    begin.push_back(begin.back() + pairs);
+    chunk_begin.push_back(chunk_begin.back() + (pairs + kPairs - 1) / kPairs);
+  }
+  const auto offsets = static_cast<std::int32_t>(pairs_of_offset.size());
+  const std::int64_t chunks = chunk_begin.back();
+  const std::int64_t elements = std::int64_t{kChannels} * columns;
+  Tensor filled = poisoned_tensor({gradient_slots(offsets, blocks), elements}, DType::f32);
+  Tensor result({offsets, elements}, DType::f32);
+  std::memset(result.raw(), 0xff, result.bytes());
+  std::vector<float> expected(static_cast<std::size_t>(offsets * elements), 0.0f);
+  Random random(7);
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = chunk_share(chunks, block, blocks);
+    const std::int64_t end = chunk_share(chunks, block + 1, blocks);
+    for (std::int32_t k = 0; k < offsets; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      if (std::max(first, chunk_begin[at]) >= std::min(end, chunk_begin[at + 1])) continue;
+      for (std::int64_t e = 0; e < elements; ++e) {
+        const float number =
+            static_cast<float>(random.uniform(-1, 1)) * (random.integer(0, 1) == 0 ? 1.0f : 1e4f);
+        filled.data<float>()[(block + k) * elements + e] = number;
+        expected[at * static_cast<std::size_t>(elements) + static_cast<std::size_t>(e)] += number;
+      }
+    }
+  }
+  const SumSlotsArguments sum{
+      .pairs = {.offset_begin = begin.data(), .pairs = {nullptr, begin.back()}, .offsets = offsets},
+      .slots = filled.data<float>(),
+      .result = result.raw(),
+      .in_channels = kChannels,
+      .columns = columns,
+      .result_channels = kChannels,
+      .tile_pairs = kPairs,
+      .share_blocks = static_cast<std::int32_t>(blocks)};
+  emulate({.blocks = 1,
+           .blocks_y = offsets,
+           .threads = 64,
+           .shared_bytes = offset_table_bytes(offsets)},
+          sum_slots_f32, sum);
+  EXPECT_EQ(std::memcmp(result.raw(), expected.data(), result.bytes()), 0)
+      << blocks << " blocks, " << columns << " columns";
+}
+
+TEST(WeightGradientSlots, are_added_in_the_order_of_their_blocks) {
+  for (const std::int64_t blocks : {1, 2, 7, 8, 9, 31, 33, 132, 300}) {
+    for (const std::int32_t columns : {4, 8, 5}) {
+      expect_summed_in_order({0, 1, 33, 700, 0, 9000, 64, 2}, blocks, columns);
+      expect_summed_in_order({5000}, blocks, columns);
+      expect_summed_in_order({1, 0, 1}, blocks, columns);
+    }
+  }
 }
 
 TEST(WeightGradientSlots, order_of_blocks_changes_no_bit) {

@@ -4,6 +4,9 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +24,7 @@
 
 #include "ops/ops_support.hpp"
 #include "ops/tune/replay.hpp"
+#include "plan/child_process.hpp"
 #include "support/gpu.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
@@ -159,6 +163,18 @@ TEST(TuneNetwork, runs_by_rules_while_it_measures_and_leaves_nothing_behind) {
   EXPECT_NO_THROW(CallRecorder());
 }
 
+TEST(TuneNetwork, asks_the_store_before_anything_is_measured) {
+  TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "notes.txt";
+  std::ofstream(file) << "not a database";
+  tune::PlanStore store({.database = file, .is_default = false});
+  int passes = 0;
+  const NetworkPasses counted{.run = [&](int) { ++passes; }};
+  const std::string said = message_of([&] { (void)tune_network(counted, quick(), &store); });
+  EXPECT_NE(said.find("it is no database"), std::string::npos) << said;
+  EXPECT_EQ(passes, 0);
+}
+
 TEST(TuneNetwork, says_what_it_cannot_tune) {
   const auto refusal = [](NetworkPasses passes) {
     return message_of([&] { (void)tune_network(passes, quick(), nullptr); });
@@ -198,6 +214,35 @@ void expect_explained(StreamView stream) {
 
 TEST(ExplainNetwork, measures_every_candidate) {
   expect_explained({});
+}
+
+/// In a process of its own, which opens the store of its environment once.
+TEST(ExplainNetwork, calls_stored_what_runs_and_nothing_else) {
+  TemporaryFolder folder;
+  EXPECT_EQ(said_by_child([&]() -> std::string {
+              const std::filesystem::path file = folder.path() / "plans.sqlite";
+              setenv("PUMICE_PLANS", file.c_str(), 1);
+              if (tune::process_plans().database() != file)
+                return "the store was open before; run this test alone, as ctest does";
+              SmallNetwork network({}, {700}, false);
+              const auto said = [&] {
+                const ExplainedLayer layer = explain_network(network.passes(), false).layers[0];
+                return layer.plan->name() + (layer.stored ? ", stored" : ", by rules");
+              };
+              const ExplainedLayer first = explain_network(network.passes(), false).layers[0];
+              const auto store = [&](const std::string& plan) {
+                tune::process_plans().put(key_of(first.problem, target_of(Device{})),
+                                          {.plan = plan, .tuned_s = 1, .untuned_s = 1});
+              };
+              if (said() != first.plan->name() + ", by rules") return "stored from the start";
+              store(to_text(*first.candidates.back().plan));
+              if (said() != first.candidates.back().plan->name() + ", stored") return said();
+              store(R"({"dataflow":"sum_over_pairs"})");
+              if (said() != first.plan->name() + ", by rules") return said();
+              store("no plan at all");
+              return said() == first.plan->name() + ", by rules" ? "" : said();
+            }),
+            "");
 }
 
 TEST(TuneNetworkGpu, finds_plans_that_fit_and_stores_them) {

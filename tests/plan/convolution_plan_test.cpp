@@ -3,6 +3,8 @@
 
 #include <pumice/shared/tile_limits.h>
 
+#include <cstdio>
+
 #include <gtest/gtest.h>
 
 #include <pumice/core/error.hpp>
@@ -121,6 +123,21 @@ TEST(ConvolutionPlan, ExplainsItsChoiceAndTheOthers) {
   EXPECT_NE(text.find("fetch_on_demand/512: only pairs that exist"), std::string::npos) << text;
   EXPECT_NE(text.find("not implicit_gemm: "), std::string::npos) << text;
   EXPECT_NE(text.find("not gather_gemm_scatter: "), std::string::npos) << text;
+}
+
+TEST(ConvolutionPlan, OthersArePredictedBesideThePlanThatIsExplained) {
+  const ConvolutionProblem problem = lidar_layer();
+  const std::vector<Candidate> all = candidates(problem, kCpu);
+  const Candidate& slow = all.back();
+  ASSERT_GT(slow.cost, 1.2);
+  ASSERT_EQ(all.front().cost, 1);
+  const std::string text = explain(problem, kCpu, slow.plan);
+  const std::size_t at = text.find("  " + all.front().plan.name() + ' ');
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string line = text.substr(at, text.find('\n', at) - at);
+  char times[16];
+  std::snprintf(times, sizeof times, " %.2f times", 1 / slow.cost);
+  EXPECT_NE(line.find(times), std::string::npos) << line;
 }
 
 TEST(ConvolutionPlan, AnOverrideSaysWhatTheRulesWouldTake) {

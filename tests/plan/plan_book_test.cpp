@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <pumice/core/error.hpp>
+#include <pumice/core/parallel.hpp>
 #include <pumice/plan/choose.hpp>
 
 #include "plan/child_process.hpp"
@@ -222,6 +223,22 @@ TEST_F(StoredChoice, is_taken_from_the_moment_it_is_stored) {
               return choose(some_layer(), here())->reason;
             }),
             "measured on this machine: 0.8 times the time of the untuned layers on its map");
+}
+
+TEST_F(StoredChoice, is_of_as_many_threads_as_it_was_measured_with) {
+  const std::string ruled = choose_by_rules(some_layer(), here())->name();
+  EXPECT_EQ(in_child([] {
+              set_threads(2);
+              store(to_text(*other_plan()));
+              std::string said = key_of(some_layer(), here()).device.substr(here().name.size());
+              for (const int count : {2, 1, 2, 3}) {
+                set_threads(count);
+                said += "; " + choose(some_layer(), here())->name();
+              }
+              return said;
+            }),
+            ", 2 threads; " + other_plan()->name() + "; " + ruled + "; " + other_plan()->name() +
+                "; " + ruled);
 }
 
 TEST_F(StoredChoice, that_is_no_faster_is_said_to_take_the_same_time) {

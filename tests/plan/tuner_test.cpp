@@ -211,6 +211,25 @@ TEST(Tuner, GivesWhatItHadFoundWhenTheBudgetEnds) {
   EXPECT_EQ(left.reason, "the budget ended before it was measured");
 }
 
+/// Found, but never compared with the network: nothing speaks against it, so that nobody may note
+/// it down as measured and no better than untuned.
+TEST(Tuner, SaysNotMeasuredOfWhatTheBudgetLeftNoTimeToCompare) {
+  SyntheticMachine machine(8);
+  machine.add_group(1, 3, 0.3, 0.4);
+  machine.add_group(1, 3, 0.3, 0.4);
+  Measuring measuring = machine.measuring();
+  measuring.network = [&](const Assignment&, int round) { return machine.sample(5, round); };
+  const Result result = tune_greedily(machine.groups, measuring, machine.options(8));
+  EXPECT_EQ(result.stop, Stop::out_of_budget);
+  EXPECT_EQ(result.assignment, untuned_assignment(machine.groups));
+  for (const GroupReport& group : result.groups) {
+    EXPECT_EQ(group.verdict, Verdict::not_measured) << group.reason;
+    EXPECT_EQ(group.reason, "the budget ended before the network was measured with it");
+  }
+  EXPECT_NE(result.summary.find("A larger budget measures the rest"), std::string::npos)
+      << result.summary;
+}
+
 TEST(Tuner, HasNothingToDoWithoutDecisionsOrWithOneCandidate) {
   SyntheticMachine machine(9);
   EXPECT_EQ(tune_greedily({}, machine.measuring(), machine.options()).assignment, Assignment{});

@@ -77,6 +77,7 @@ def test_what_it_cannot_tune_is_a_sentence():
         (network().eval(), 3, {}, r"loader is an int: give a list of inputs, \[x\], or a DataLoader"),
         (network().eval(), [x], {"budget_s": "a"}, "budget_s = 'a': give seconds"),
         (network().eval(), [x], {"budget_s": float("nan")}, "budget_s = nan: give seconds"),
+        (network().eval(), [x], {"budget_s": True}, "budget_s = True: give seconds"),
         (network().eval(), [x], {"scans": 1.5}, "scans = 1.5: give a whole number of at least 1"),
         (network(), [x], {"loss": 3}, "loss is an int: give a function"),
         (nn.Sequential(nn.ReLU()).eval(), [x], {}, "nothing to tune"),
@@ -84,6 +85,108 @@ def test_what_it_cannot_tune_is_a_sentence():
     ]:
         with pytest.raises(pumice.UserError, match=text):
             pumice.tune(model, loader, store=False, **more)
+
+
+def test_a_compiled_model_is_tuned_by_what_it_was_made_of():
+    model = network().eval()
+    compiled = object.__new__(pumice.CompiledModel)
+    for call in (lambda: pumice.tune(compiled, [scan(1)], store=False), lambda: pumice.candidates(compiled, scan(1))):
+        with pytest.raises(pumice.UserError, match="give what pumice.compile was given"):
+            call()
+    assert pumice.candidates(model, scan(1))
+
+
+def test_passes_that_wait_for_other_processes_are_refused(monkeypatch):
+    distributed = torch.distributed
+    x = scan(1)
+    layer = nn.SubMConv3d(4, 8, 3)
+    synced = torch.nn.Sequential(layer, nn.SyncBatchNorm(8))
+    pumice.tune(synced.train(), [x], loss=square, budget_s=0.01, store=False)  # alone it waits for nobody
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        wrapped = torch.nn.Sequential(torch.nn.parallel.DistributedDataParallel(layer))
+        with pytest.raises(pumice.UserError, match="model.0 is wrapped for several processes.*before it is wrapped$"):
+            pumice.tune(wrapped.eval(), [x], store=False)
+        with pytest.raises(pumice.UserError, match="model is wrapped for several processes.*or model.module"):
+            pumice.tune(wrapped[0].eval(), [x], store=False)
+        monkeypatch.setattr(distributed, "get_world_size", lambda *group: 2)
+        with pytest.raises(pumice.UserError, match="model.1 is a SyncBatchNorm in training"):
+            pumice.tune(synced.train(), [x], loss=square, store=False)
+        pumice.tune(synced.eval(), [x], budget_s=0.01, store=False)
+    finally:
+        distributed.destroy_process_group()
+
+
+class MakesABuffer(torch.nn.Module):
+    """Registers a buffer in its first pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.SubMConv3d(4, 8, 3)
+
+    def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+        if not hasattr(self, "seen"):
+            self.register_buffer("seen", torch.ones(2))
+        return self.layer(x)
+
+
+def test_a_buffer_that_a_pass_makes_stays():
+    for measured in (
+        lambda model: pumice.tune(model, [scan(1)], budget_s=0.01, store=False),
+        lambda model: pumice.candidates(model, scan(1)),
+        lambda model: pumice.explain(model, scan(1)),
+    ):
+        model = MakesABuffer().eval()
+        measured(model)
+        assert torch.equal(model.seen, torch.ones(2))
+
+
+def test_explain_leaves_nothing_behind_even_where_a_pass_fails():
+    class Fails(torch.nn.Module):
+        def __init__(self, fails: bool) -> None:
+            super().__init__()
+            self.net = network()
+            self.fails = fails
+
+        def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+            out = self.net(x)
+            torch.rand(3)
+            if self.fails:
+                raise KeyError("broken")
+            return out
+
+    for fails in (False, True):
+        model = Fails(fails).train()
+        state, mean = torch.get_rng_state(), model.net[1].running_mean.clone()
+        if fails:
+            with pytest.raises(KeyError, match="broken"):
+                pumice.explain(model, scan(1))
+        else:
+            assert pumice.explain(model, scan(1))
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.equal(model.net[1].running_mean, mean)
+
+
+def test_a_store_that_is_none_is_said_before_anything_is_measured(tmp_path):
+    program = f"""
+import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})
+import pumice
+from tuning_test import network, scan
+model = network().eval()
+passes = []
+model.register_forward_hook(lambda *given: passes.append(1))
+try:
+    pumice.tune(model, [scan(1)], budget_s=1)
+except pumice.UserError as error:
+    print(len(passes), error)
+"""
+    (tmp_path / "notes.txt").write_text("no database")
+    environment = {**os.environ, "PUMICE_PLANS": str(tmp_path / "notes.txt")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("0 PUMICE_PLANS = ") and "it is no database" in done.stdout
 
 
 def test_a_failure_in_a_pass_ends_it_with_that_error_and_frees_the_tuner():
@@ -203,6 +306,23 @@ def test_candidates_are_measured_when_asked():
     found = pumice.candidates(model, x, measure=True)
     assert all(one["measured_s"] > 0 for layer in found for one in layer["candidates"])
     assert found[0]["name"] in str(found)
+
+
+def test_candidates_of_a_training_step_are_those_of_its_gradients_too():
+    model = network().train()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    found = pumice.candidates(model, scan(1), measure=True, loss=square)
+    assert {layer["problem"].split(" offsets")[0] for layer in found} == {
+        "forward f32 4>8", "forward f32 8>8", "weight_gradient f32 8>8", "input_gradient f32 8>8",
+        "weight_gradient f32 4>8",
+    }  # fmt: skip
+    assert all(one["measured_s"] > 0 for layer in found for one in layer["candidates"])
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    with pytest.raises(pumice.UserError, match="loss is an int: give a function"):
+        pumice.candidates(model, scan(1), loss=3)
+    with pytest.raises(pumice.UserError, match="what loss returned is None"):
+        pumice.candidates(model, scan(1), loss=lambda output, item: None)
 
 
 def test_operators_called_by_hand_are_tuned_too():

@@ -69,6 +69,10 @@ PUMICE_SHARED constexpr int64_t gradient_slots(int64_t offsets, int64_t share_bl
 PUMICE_SHARED constexpr int64_t chunk_share(int64_t chunks, int64_t block, int64_t blocks) {
   return chunks * block / blocks;
 }
+/// Which block has chunk `chunk` in its share.
+PUMICE_SHARED constexpr int64_t block_of_chunk(int64_t chunks, int64_t chunk, int64_t blocks) {
+  return ((chunk + 1) * blocks - 1) / chunks;
+}
 
 PUMICE_SHARED constexpr int32_t multiplying_warps(const GradientSpec& spec) {
   return spec.in_warps * spec.out_warps;

@@ -7,47 +7,62 @@
 
 namespace pumice {
 
-/// The slots of offset `offset` are those of blocks [first, last].
-struct SlotRange {
-  int64_t first = 0;
-  int64_t last = -1;
-};
+/// Slots that are on their way at a time: added one after the other, each takes 0.36 us to come on
+/// an H200, and the centre of a window has a third of all.
+inline constexpr int32_t kSlotsAhead = 8;
 
-/// Which blocks have chunks of an offset.
-PUMICE_DEVICE SlotRange slots_of_offset(const OffsetTable& table, int32_t offset, int64_t blocks) {
-  const int64_t begin = table.chunk_begin(offset), end = table.chunk_begin(offset + 1);
-  const int64_t chunks = table.chunks();
-  if (begin == end) return {};
-  SlotRange range{begin * blocks / chunks, (end - 1) * blocks / chunks};
-  while (chunk_share(chunks, range.first + 1, blocks) <= begin)
-    ++range.first;
-  while (range.last + 1 < blocks && chunk_share(chunks, range.last + 1, blocks) < end)
-    ++range.last;
-  return range;
+/// Adds `count` slots that lie `pitch` elements apart to `sum` in their order, at most kSlotsAhead
+/// of them. All are read before the first is added.
+template <int32_t kCount>
+PUMICE_DEVICE void add_slots(const float* first, int64_t pitch, int32_t count,
+                             float (&sum)[kCount]) {
+  float slot[kSlotsAhead][kCount];
+  PUMICE_UNROLL
+  for (int32_t i = 0; i < kSlotsAhead; ++i) {
+    if (i < count)
+      load_chunk<ElementType::f32, kCount * 4, true>(first, i * pitch, slot[i], kCount);
+  }
+  PUMICE_UNROLL
+  for (int32_t i = 0; i < kSlotsAhead; ++i) {
+    if (i >= count) break;
+    PUMICE_UNROLL
+    for (int32_t c = 0; c < kCount; ++c)
+      sum[c] += slot[i][c];
+  }
 }
 
 template <ElementType kOutput, int32_t kCount>
 PUMICE_DEVICE void sum_slot_chunks(const SumSlotsArguments& arguments, const OffsetTable& table) {
   const int32_t offset = block_index_y();
   const int64_t elements = int64_t{arguments.in_channels} * arguments.columns;
-  const SlotRange range = slots_of_offset(table, offset, arguments.share_blocks);
+  const int64_t chunks = table.chunks(), blocks = arguments.share_blocks;
+  const int64_t first = table.chunk_begin(offset), end = table.chunk_begin(offset + 1);
+  // With fewer chunks than blocks a block has one, or none and no slot; else every block of an
+  // offset's first to its last has some of it.
+  const bool all_have_some = chunks >= blocks;
+  int64_t first_block = 0, slots = end - first;
+  if (all_have_some && first < end) {
+    first_block = block_of_chunk(chunks, first, blocks);
+    slots = block_of_chunk(chunks, end - 1, blocks) - first_block + 1;
+  }
   const int64_t first_row = int64_t{offset} * arguments.result_channels + arguments.first_channel;
   PUMICE_ROLLED
   for (int64_t at = global_thread_index() * kCount; at < elements;
        at += int64_t{grid_size()} * block_size() * kCount) {
     float sum[kCount];
     fill(sum, 0.0f);
-    PUMICE_ROLLED
-    for (int64_t block = range.first; block <= range.last; ++block) {
-      if (chunk_share(table.chunks(), block, arguments.share_blocks) ==
-          chunk_share(table.chunks(), block + 1, arguments.share_blocks))
-        continue;   // a share without chunks fills no slot
-      float slot[kCount];
-      load_chunk<ElementType::f32, kCount * 4>(arguments.slots, (block + offset) * elements + at,
-                                               slot, kCount);
-      PUMICE_UNROLL
-      for (int32_t i = 0; i < kCount; ++i)
-        sum[i] += slot[i];
+    const float* from = arguments.slots + offset * elements + at;
+    if (all_have_some) {
+      from += first_block * elements;
+      int64_t left = slots;
+      PUMICE_ROLLED
+      for (; left >= kSlotsAhead; left -= kSlotsAhead, from += kSlotsAhead * elements)
+        add_slots(from, elements, kSlotsAhead, sum);
+      add_slots(from, elements, static_cast<int32_t>(left), sum);
+    } else {
+      PUMICE_ROLLED
+      for (int64_t i = 0; i < slots; ++i)
+        add_slots(from + block_of_chunk(chunks, first + i, blocks) * elements, elements, 1, sum);
     }
     store_chunk<kOutput, kCount * element_bytes(kOutput)>(
         arguments.result, first_row * arguments.columns + at, sum, kCount);

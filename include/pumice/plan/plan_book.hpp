@@ -22,6 +22,10 @@
 
 namespace pumice {
 
+/// What plans are kept under: the name of a device; of a CPU its threads too, among which tiles are
+/// shared out ("AMD EPYC, AVX3_DL, 2 threads"). Empty where the target has no name.
+std::string machine_of(const Target& target);
+
 /// What a plan is kept under: all of the problem but the numbers of rows and pairs, which go into
 /// buckets. Problems of one key share their plan.
 tune::PlanKey key_of(const ConvolutionProblem& problem, const Target& target);

@@ -14,7 +14,7 @@ namespace pumice::tune {
 
 /// What a plan was measured for. Texts are ASCII, the caller's own, and compared as they are.
 struct PlanKey {
-  std::string device;      // "NVIDIA H200", or a description of the CPU
+  std::string device;      // "NVIDIA H200", or a description of the CPU and its threads
   std::string version;     // of the library
   std::string operation;   // "convolution"
   std::string direction;   // "forward"

@@ -15,7 +15,7 @@ struct Target {
   std::int64_t l2_bytes = 0;          // CUDA: of the device; CPU: of a core
   std::int32_t cores = 0;             // CPU: threads that the task scheduler starts
   /// "NVIDIA H200"; of a CPU its model and the instructions that kernels use. What measured plans
-  /// are kept under; empty for a machine that nothing can have been measured on.
+  /// are kept under (`machine_of`); empty for a machine that nothing can have been measured on.
   std::string name{};
 
   bool on_device() const { return kind == DeviceKind::cuda; }

@@ -61,6 +61,11 @@ class Kind:
         """Other features on the sites of one."""
         raise NotImplementedError
 
+    def fresh(self, x: Any) -> Any:
+        """One of the same voxels, without the maps that earlier calls have made, and without history."""
+        scan = self.scan(x)
+        return self.of(scan.indices, scan.features.detach(), scan.grid)
+
 
 class _Own(Kind):
     type = SparseTensor
@@ -81,6 +86,12 @@ class _Own(Kind):
 
     def replaced(self, x: SparseTensor, features: Tensor) -> SparseTensor:
         return SparseTensor._of(x.coords, features)
+
+    def fresh(self, x: SparseTensor) -> SparseTensor:
+        coords = Coordinates(
+            x.indices, spatial_shape=x.spatial_shape, batch_size=x.batch_size, stride=x.stride
+        )
+        return SparseTensor(coords, x.features.detach())
 
 
 OWN = _Own()

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include <pumice/core/error.hpp>
 #include <pumice/core/stream.hpp>
 #include <pumice/ops/tune_network.hpp>
 #include <pumice/plan/choose.hpp>
@@ -45,6 +48,18 @@ template <class Plan, class Time> void measure(std::vector<PlanCost<Plan>>& cost
   }
 }
 
+/// Null where something else runs: a plan that does not fit is left out.
+template <class Plan>
+std::optional<tune::StoredPlan> if_it_runs(std::optional<tune::StoredPlan> stored, const Plan& runs,
+                                           Plan (*parse)(std::string_view)) {
+  if (!stored) return stored;
+  try {
+    if (parse(stored->record.plan).runs_like(runs)) return stored;
+  } catch (const UserError&) {   // a text that is none, of which `choose` has warned
+  }
+  return std::nullopt;
+}
+
 /// What could run, and what runs.
 template <class Plan, class Found>
 std::vector<PlanCost<Plan>> costs_of(std::vector<Found> found,
@@ -79,7 +94,8 @@ ExplainedNetwork explain_network(const NetworkPasses& passes, bool measures) {
       ExplainedLayer layer{.problem = decision.problem,
                            .calls = static_cast<int>(decision.calls.size()),
                            .plan = calls[call].plan,
-                           .stored = stored_plan(decision.problem, target)};
+                           .stored = if_it_runs(stored_plan(decision.problem, target),
+                                                *calls[call].plan, &parse_plan)};
       layer.candidates = costs_of(candidates(decision.problem, target), layer.plan);
       if (measures)
         measure(layer.candidates, [&](const auto& plan) { return watch.of_call(call, plan); });
@@ -91,10 +107,12 @@ ExplainedNetwork explain_network(const NetworkPasses& passes, bool measures) {
     result.layers.push_back(std::move(layer));
   for (const SparseDecision& decision : network.sparse) {
     const std::size_t call = decision.calls.front();
-    ExplainedProduct product{.problem = decision.problem,
-                             .calls = static_cast<int>(decision.calls.size()),
-                             .plan = recorded.sparse.front()[call].plan,
-                             .stored = stored_plan(decision.problem, target)};
+    ExplainedProduct product{
+        .problem = decision.problem,
+        .calls = static_cast<int>(decision.calls.size()),
+        .plan = recorded.sparse.front()[call].plan,
+        .stored = if_it_runs(stored_plan(decision.problem, target),
+                             *recorded.sparse.front()[call].plan, &parse_sparse_plan)};
     product.candidates = costs_of(candidates(decision.problem, target), product.plan);
     if (measures) {
       measure(product.candidates,

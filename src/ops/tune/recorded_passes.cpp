@@ -35,8 +35,10 @@ RecordedPasses recorded_passes(const NetworkPasses& passes) {
     check_alike(recorded.calls.front(), recorded.calls.back(), scan);
     check_alike(recorded.sparse.front(), recorded.sparse.back(), scan);
   }
-  PUMICE_EXPECTS(!recorded.calls.front().empty() || !recorded.sparse.front().empty(),
-                 "the network runs no layer whose plan is chosen: there is nothing to tune");
+  PUMICE_EXPECTS(
+      !recorded.calls.front().empty() || !recorded.sparse.front().empty(),
+      "the network runs no layer whose plan is chosen: there is nothing to tune; a layer "
+      "that was given a plan runs just that, so take it away (layer.plan = None)");
   return recorded;
 }
 

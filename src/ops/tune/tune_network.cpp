@@ -4,7 +4,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include <pumice/core/error.hpp>
@@ -13,8 +12,8 @@
 
 #include "ops/tune/group_stopwatch.hpp"
 #include "ops/tune/network_groups.hpp"
+#include "ops/tune/plans_to_store.hpp"
 #include "ops/tune/recorded_passes.hpp"
-#include "plan/store/plan_rules.hpp"
 
 namespace pumice {
 namespace {
@@ -51,70 +50,6 @@ class NetworkStopwatch {
   PlanBookScope& scope_;
   std::map<tune::Assignment, std::shared_ptr<const PlanBook>> books_;
 };
-
-bool was_measured(const tune::GroupReport& report) {
-  return report.verdict != tune::Verdict::refused &&
-         report.verdict != tune::Verdict::not_measured && report.untuned_s.samples > 0;
-}
-
-/// What to store of a group: without a gain the untuned plan, in place of one that was measured
-/// before.
-template <class Plan>
-tune::PlanRecord record_of(const tune::GroupReport& report, const Plan& plan, double confidence) {
-  const bool gains = report.verdict == tune::Verdict::accepted && report.tuned_s.samples > 0;
-  return {.plan = to_text(plan),
-          .tuned_s = gains ? report.tuned_s.median : report.untuned_s.median,
-          .untuned_s = report.untuned_s.median,
-          .confidence = gains ? confidence : 0,
-          .samples = gains ? report.tuned_s.samples : report.untuned_s.samples,
-          .measured_ms = tune::now_ms()};
-}
-
-/// What was measured, once for each key.
-class PlansToStore {
- public:
-  PlansToStore(const tune::Result& result, double confidence)
-      : result_(result), confidence_(confidence) {}
-
-  template <class Plan> void add(tune::PlanKey key, std::size_t group, const Plan& plan) {
-    const std::string name = key.problem + "/" + std::to_string(key.rows_bucket) + "/" +
-                             std::to_string(key.density_bucket.value_or(-1000));
-    if (!known_.insert(name).second) return;
-    plans_.push_back({std::move(key), record_of(result_.groups[group], plan, confidence_)});
-  }
-  std::vector<tune::StoredPlan> take() && { return std::move(plans_); }
-
- private:
-  const tune::Result& result_;
-  double confidence_;
-  std::set<std::string> known_;
-  std::vector<tune::StoredPlan> plans_;
-};
-
-std::vector<tune::StoredPlan> plans_to_store(const RecordedPasses& recorded,
-                                             const NetworkGroups& network,
-                                             const tune::Result& result, const Target& target,
-                                             double confidence) {
-  PlansToStore plans(result, confidence);
-  for (std::size_t g = 0; g < network.own.size(); ++g) {
-    if (!was_measured(result.groups[g])) continue;
-    for (std::size_t d = 0; d < network.own[g].decisions.size(); ++d) {
-      const NetworkDecision& decision = network.own[g].decisions[d];
-      const ConvolutionPlan& plan = *decision.plans[result.assignment[g][d]];
-      for (const auto& of_scan : recorded.calls)   // whose sizes may lie in other buckets
-        plans.add(key_of(of_scan[decision.calls.front()].problem, target), g, plan);
-    }
-  }
-  for (std::size_t i = 0; i < network.sparse.size(); ++i) {
-    const std::size_t g = network.own.size() + i;
-    if (!was_measured(result.groups[g])) continue;
-    const SparseDecision& decision = network.sparse[i];
-    const SparsePlan& plan = *decision.plans[result.assignment[g].front()];
-    for (const auto& of_scan : recorded.sparse)
-      plans.add(key_of(of_scan[decision.calls.front()].problem, target), g, plan);
-  }
-  return std::move(plans).take();
-}
 
 std::vector<TunedProduct> products_of(const NetworkGroups& network, const tune::Result& result) {
   std::vector<TunedProduct> products;
@@ -156,6 +91,7 @@ NetworkTuning tune_network(const NetworkPasses& passes, const tune::Options& opt
                            tune::PlanStore* store) {
   check_can_wait(passes.stream);
   const Target& target = target_of(passes.stream.device);
+  if (store != nullptr) (void)store->list();   // what is wrong with its file is said before minutes
   PlanBookScope scope(std::make_shared<const PlanBook>());
   const RecordedPasses recorded = recorded_passes(passes);
   NetworkGroups network = groups_of(recorded.calls.front(), target, passes.plans_together);

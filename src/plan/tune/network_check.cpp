@@ -46,8 +46,10 @@ class NetworkCheck {
       }
       if (!why_stopped_.empty()) break;
     }
+    // What was never compared says nothing against a group.
+    const Verdict verdict = is_cut_short_ ? Verdict::not_measured : Verdict::dropped;
     for (std::size_t i = kept; i < order_.size(); ++i)
-      take_back(result_.groups[order_[i]], Verdict::dropped, why_dropped());
+      take_back(result_.groups[order_[i]], verdict, why_dropped());
   }
 
  private:
@@ -90,6 +92,7 @@ class NetworkCheck {
     if (!found.first_refusal.empty())
       why_stopped_ = "the untuned network could not be measured: " + found.first_refusal;
     if (found.end == Duel::End::stopped) {
+      is_cut_short_ = true;
       why_stopped_ = sampler_.stopped() == Stop::cancelled
                          ? "tuning was cancelled before the network was measured with it"
                          : "the budget ended before the network was measured with it";
@@ -112,6 +115,7 @@ class NetworkCheck {
   int duels_ = 0;
   std::string why_not_;
   std::string why_stopped_;
+  bool is_cut_short_ = false;
 };
 
 }   // namespace

@@ -91,3 +91,33 @@ def test_settings_of_other_kernels_warn(tmp_path: Path) -> None:
 
     with pytest.warns(UserWarning, match="dataflow_range"), pytest.raises(UserError):
         torchsparse.tune(torchsparse.nn.Conv3d(4, 8, 3), [], save_dir=str(tmp_path), dataflow_prune=True)
+
+
+def test_what_it_cannot_take_is_said_before_anything_is_measured(tmp_path: Path) -> None:
+    import torch
+
+    import pumice
+    from pumice.compat import torchsparse
+    from pumice.compat.torchsparse import nn as spnn
+
+    cells = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]).int()
+    x = torchsparse.SparseTensor(torch.ones(2, 4), cells)
+    net = torch.nn.Sequential(spnn.Conv3d(4, 8, 3)).eval()
+    passes: list[int] = []
+    net.register_forward_hook(lambda *given: passes.append(1))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "damaged.json").write_text("{}")
+    for model, loader, more, text in (
+        ("net", [x], {}, "model is a str: give a torch.nn.Module"),
+        (net, x, {}, r"data_loader is a .*SparseTensor: give a list of samples, \[x\]"),
+        (net, 3, {}, "data_loader is an int"),
+        (net, [x], {"n_samples": -1}, "n_samples = -1: give a whole number of at least 1"),
+        (net, [x], {"n_samples": 0}, "n_samples = 0"),
+        (net, [x], {"collect_fn": 3}, "collect_fn is an int: give a function"),
+        (net, [x], {"save_dir": str(tmp_path / "file")}, "save_dir = .*file' cannot be made"),
+        (net, [x], {"save_dir": 3}, "save_dir is an int: give a name"),
+        (net, [x], {"save_dir": str(tmp_path), "tune_tag": "damaged"}, "force_retune=True measures again"),
+    ):
+        with pytest.raises(pumice.UserError, match=text):
+            torchsparse.tune(model, loader, **{"save_dir": str(tmp_path / "saved"), "verbose": False, **more})
+    assert not passes

@@ -40,6 +40,9 @@ class _Tensors(scans.Kind):
     def replaced(self, x: SparseTensor, features: Tensor) -> SparseTensor:
         return x._with(features)
 
+    def fresh(self, x: SparseTensor) -> SparseTensor:
+        return SparseTensor(x.feats.detach(), x.coords, x.stride, x.spatial_range)
+
 
 def _range(items: int, shape: tuple[int, ...] | None) -> tuple[int, ...] | None:
     return None if shape is None else (items, *shape)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from .... import _C
-from ...._checks import warn_once
-from ....passes import as_it_was
+from ...._checks import kind_of, warn_once, whole_number
+from ....passes import as_it_was, check_alone, check_model
 from ....tuning import tune_passes
 from .. import conventions
 from ..tensor import SparseTensor
@@ -54,14 +54,12 @@ def tune(
             "torchsparse tune dataflows",
             "tune: dataflow_range and dataflow_prune have no effect: Pumice measures the plans of its own kernels",
         )
+    _check(model, data_loader, n_samples, collect_fn)
     device = next((value.device for value in model.parameters()), torch.device("cpu"))
-    file = Path(save_dir).expanduser() / f"{tune_tag}.json"
-    if file.exists() and not force_retune:
-        _C.load_plans(os.fspath(file))
-        fitting = _C.count_plans_for(os.fspath(file), str(device))
-        if fitting > 0:
-            _say(verbose, f"tune: {fitting} plans are taken from {file}")
-            return
+    file = _file(save_dir, tune_tag)
+    if file.exists() and not force_retune and (taken := _taken(file, device)) > 0:
+        _say(verbose, f"tune: {taken} plans are taken from {file}")
+        return
     items = list(itertools.islice(data_loader, min(n_samples, _MOST_SAMPLES)))
     if not items:
         raise _C.UserError("data_loader has no items: give at least one sample")
@@ -86,8 +84,41 @@ def tune(
             model.train(tune_with_bwd)
         tuning = tune_passes(run, len(items), device, None, True, verbose)
     _say(verbose, tuning.summary)
-    file.parent.mkdir(parents=True, exist_ok=True)
     tuning.save(file)
+
+
+def _check(model: Any, data_loader: Any, n_samples: Any, collect_fn: Any) -> None:
+    check_model(model)
+    check_alone(model)
+    if isinstance(data_loader, SparseTensor) or not hasattr(data_loader, "__iter__"):
+        raise _C.UserError(f"data_loader is {kind_of(data_loader)}: give a list of samples, [x], or a DataLoader")
+    whole_number("n_samples", n_samples, 1)
+    if not callable(collect_fn):
+        raise _C.UserError(f"collect_fn is {kind_of(collect_fn)}: give a function, as lambda sample: sample['input']")
+
+
+def _file(save_dir: Any, tune_tag: Any) -> Path:
+    """The table in its folder, which is made before anything is measured."""
+    for name, value in (("save_dir", save_dir), ("tune_tag", tune_tag)):
+        if not isinstance(value, (str, os.PathLike)):
+            raise _C.UserError(f"{name} is {kind_of(value)}: give a name")
+    folder = Path(save_dir).expanduser()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _C.UserError(
+            f"save_dir = {str(save_dir)!r} cannot be made ({error.strerror}): name a folder that is there or can be made"
+        ) from error
+    return folder / f"{tune_tag}.json"
+
+
+def _taken(file: Path, device: torch.device) -> int:
+    """Takes the plans of a table that was written before, and returns how many are for `device`."""
+    try:
+        _C.load_plans(os.fspath(file))
+    except _C.UserError as error:
+        raise _C.UserError(f"{error}; force_retune=True measures again and replaces the table") from error
+    return _C.count_plans_for(os.fspath(file), str(device))
 
 
 def _say(verbose: bool, text: str) -> None:
