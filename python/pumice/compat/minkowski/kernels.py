@@ -145,15 +145,17 @@ def find_map(
     x: SparseTensor, kernel: KernelGenerator, coordinates: Any, transposed: bool,
     generative: bool = False,
 ) -> tuple[ops.Map, Coordinates]:
-    """The map of a layer and the sites it leads to: those of `coordinates` (a tensor, key or matrix),
-    those that the manager has at the stride that comes out, or new ones."""
+    """The map of a layer and the sites it leads to: those of `coordinates` (a tensor, key or matrix), those that the manager
+    has at the stride that comes out, or new ones. Finer ones are those that the tensor came from (the keys have one name);
+    where there are none, as of a tensor that was pruned, those of the manager's first tensor."""
     window, manager, name = kernel.window, x._manager, x._key.get_key()[1]
     sites, given = x.sites, _sites_wanted(x, kernel, coordinates, transposed)
     steps = kernel.kernel_stride
     if transposed:
         if given is None and not generative:
             finer = [max(1, s // step) if s % step == 0 else 1 for s, step in zip(sites.stride, steps)]
-            given = manager.find(finer, name)
+            own = manager.find(finer, name)
+            given = manager.find(finer, "") if own is None else own
         if given is None:
             given = manager.reached(x._key, kernel.offsets(), steps, finer=True)
         return ops.transposed_map(sites, given, window), given

@@ -79,8 +79,6 @@ class SparseTensor(Tensor):
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
             self.unique_index, self.inverse_mapping = mapping
             if len(self.unique_index) != len(features):   # else these rows are the sites', in their order
-                if quantization_mode is _Mode.NO_QUANTIZATION:
-                    raise _C.UserError("coordinates repeat: choose another quantization_mode")
                 features = reduce_rows(
                     features, self.inverse_mapping, self.unique_index, quantization_mode
                 )
@@ -302,23 +300,26 @@ class TensorField(Tensor):
         coordinate_map_key: CoordinateMapKey | None = None,
         quantization_mode: SparseTensorQuantizationMode | None = None,
     ) -> SparseTensor:
-        """Points of one cell brought together, cells in the order of their first points."""
+        """Points of one cell brought together, cells in the order of their first points; or at the sites of a key, 0 where no
+        point is. Raises UserError for a point that is in none of them."""
         mode = self.quantization_mode if quantization_mode is None else quantization_mode
         check_member("quantization_mode", mode, _Mode)
         if mode is _Mode.SPLAT_LINEAR_INTERPOLATION:
-            raise _C.UserError("sparse: splat() is for SPLAT_LINEAR_INTERPOLATION")
+            raise PeerAssertionError(f"sparse: quantization_mode = {mode.name}: call splat(), which is for it")
         if coordinate_map_key is None:
             key, (first, row_of) = self._manager.insert_and_map(self.C, tensor_stride)
-            kept = len(first) == len(row_of)   # every point has a site of its own, in its row
+            features, is_given = self._F, len(first) == len(row_of)  # every point has a site of its own, in its row
         else:
-            key, kept = coordinate_map_key, False
+            key, is_given = coordinate_map_key, False
             row_of = self.inverse_mapping(key)
             places = torch.arange(len(row_of), device=row_of.device)
-            first = places.new_zeros(self._manager.size(key))
-            first = first.scatter_reduce(0, row_of, places, "amin", include_self=False)
+            first = places.new_full((self._manager.size(key),), len(places)).scatter_reduce(0, row_of, places, "amin")
+            features = self._F
+            if mode is _Mode.RANDOM_SUBSAMPLE:  # of a site without points a row of 0
+                features = torch.nn.functional.pad(features, (0, 0, 0, 1))
         self._rows[key] = row_of
         return SparseTensor(
-            self._F if kept else reduce_rows(self._F, row_of, first, mode),
+            features if is_given else reduce_rows(features, row_of, first, mode),
             coordinate_map_key=key,
             coordinate_manager=self._manager,
         )
