@@ -173,17 +173,14 @@ class Tensor(NoTensor):
         items, cells = self._batchwise_row_indices, self.C[:, 1:]
         return [cells[rows] for rows in items], [self._F[rows] for rows in items]
 
-    def _rows_at(self, batch_index: int) -> Rows:
-        return (self.C[:, 0] == batch_index).nonzero()[:, 0]
-
     def coordinates_at(self, batch_index: int) -> Rows:
-        return self.C[self._rows_at(batch_index), 1:]
+        return self.coordinates_and_features_at(batch_index)[0]
 
     def features_at(self, batch_index: int) -> Rows:
-        return self._F[self._rows_at(batch_index)]
+        return self._F[self._batchwise_row_indices[batch_index]]
 
     def coordinates_and_features_at(self, batch_index: int) -> tuple[Rows, Rows]:
-        rows = self._rows_at(batch_index)
+        rows = self._batchwise_row_indices[batch_index]
         return self.C[rows, 1:], self._F[rows]
 
     def _combine(self, other: Any, function: Callable[[Any, Any], Rows]) -> Any:

@@ -131,8 +131,8 @@ class SparseTensor(Tensor):
     def dense(
         self, shape: Any = None, min_coordinate: Any = None, contract_stride: bool = True
     ) -> tuple[Rows, Rows, Rows]:
-        """(tensor [B, C, ...], its lowest coordinate, the tensor stride); of cells of the finest level where
-        not `contract_stride`."""
+        """(tensor [B, C, ...], int32 [1, D] the coordinate of its first cell, the tensor stride); of cells of the finest level
+        where not `contract_stride`. Raises PeerAssertionError for a `min_coordinate` between cells."""
         stride = self.C.new_tensor(self.tensor_stride)
         sites, steps = self.sites, self.tensor_stride
         if not contract_stride:
@@ -145,6 +145,10 @@ class SparseTensor(Tensor):
         else:
             low = torch.as_tensor(min_coordinate, dtype=torch.int32, device=self.device).reshape(-1)
             low = low.expand(self.D)
+            if bool((low % numbers(self.tensor_stride, low)).any()):
+                raise PeerAssertionError(
+                    f"dense: min_coordinate = {low.tolist()}: give multiples of the tensor stride {self.tensor_stride}"
+                )
         start = floor_divide(low[None], steps)[0]
         if shape is None:
             extent = (cells - start).amax(0) + 1 if len(cells) else torch.zeros_like(start)
@@ -154,7 +158,7 @@ class SparseTensor(Tensor):
         grid = ops.to_dense(self._F, sites, shape=extent, low=start.tolist())
         if shape is not None and shape[0] > len(grid):
             grid = torch.cat([grid, grid.new_zeros((shape[0] - len(grid), *grid.shape[1:]))])
-        return grid, low, stride
+        return grid, low[None], stride
 
     def sparse(
         self, min_coords: Any = None, max_coords: Any = None, contract_coords: bool = True
