@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
+import subprocess
+import sys
 
 import expectations
 import peer_tests
@@ -119,3 +123,30 @@ def test_what_is_changed_in_a_copy_is_what_the_row_says(tmp_path: pathlib.Path) 
     there.mkdir()
     peer_tests.copy_of(peer, checkout, there, [])  # where no rule for a CPU counts
     assert (there / "tests/one.py").read_text() == 'device = "cuda"\nwith gpu(0):\n    for _ in range(1): pass\n'
+
+
+NETWORK = """
+import MinkowskiEngine as ME
+
+class ExampleNetwork(ME.MinkowskiNetwork):
+    def __init__(self, in_feat, out_feat, D):
+        super().__init__(D)
+        self.conv = ME.MinkowskiConvolution(in_feat, out_feat, 3, dimension=D)
+
+    def forward(self, x):
+        return self.conv(x)
+"""
+
+
+def test_networks_run_with_the_package_that_the_command_finds(tmp_path: pathlib.Path) -> None:
+    rows = json.loads((peer_tests.HERE / "networks.json").read_text(encoding="utf-8"))
+    (tmp_path / "MinkowskiEngine/examples").mkdir(parents=True)
+    (tmp_path / "MinkowskiEngine/examples/example.py").write_text(NETWORK)
+    (tmp_path / "MinkowskiEngine.commit").write_text(rows["repositories"]["MinkowskiEngine"][1])
+    command = [sys.executable, str(peer_tests.ROOT / "tools/conformance.py"), "--networks", "--only", "ExampleNetwork"]
+    environment = {**os.environ, "PUMICE_FOREIGN": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "0 complaints", done.stdout + done.stderr
+    assert {"MinkowskiEngine ExampleNetwork, f32: pass", "MinkowskiEngine ExampleNetwork, half: pass"} <= set(
+        done.stdout.splitlines()
+    )
