@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 
 import expectations
 import peer_tests
@@ -150,3 +151,27 @@ def test_networks_run_with_the_package_that_the_command_finds(tmp_path: pathlib.
     assert {"MinkowskiEngine ExampleNetwork, f32: pass", "MinkowskiEngine ExampleNetwork, half: pass"} <= set(
         done.stdout.splitlines()
     )
+
+
+def test_a_pack_has_the_checkouts_and_says_what_it_leaves_out(tmp_path: pathlib.Path) -> None:
+    peers, _ = peer_tests.peers_of()
+    foreign, there = tmp_path / "here", tmp_path / "there"
+    (foreign / "spconv/test").mkdir(parents=True)
+    (foreign / "spconv/test/test_a.py").write_text("def test_a(): pass\n")
+    (foreign / "spconv/large.pt").write_bytes(b"0" * 2**20)
+    (foreign / "spconv/picture.png").write_bytes(b"0")
+    (foreign / "spconv.commit").write_text(peers["spconv"].commit)
+    tool = peer_tests.ROOT / "tools/pack_conformance.py"
+    command = [sys.executable, str(tool), str(tmp_path / "packed.tar.xz"), "--largest", "0.5"]
+    environment = {**os.environ, "PUMICE_FOREIGN": str(foreign)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=True)
+    assert "packed: spconv\n" in done.stdout and "left out: spconv/large.pt has 1.0 MiB" in done.stdout
+    assert "left out: PUMICE_FOREIGN names no folder with a checkout of torchsparse" in done.stdout
+    with tarfile.open(tmp_path / "packed.tar.xz") as archive:
+        archive.extractall(there, filter="data")
+    packed = peer_tests.folder_of(there / "foreign", "spconv", peers["spconv"].commit)
+    assert sorted(str(path.relative_to(packed)) for path in packed.rglob("*.*")) == ["test/test_a.py"]
+    command = [sys.executable, str(there / "tools/conformance.py"), "--peer", "torchsparse"]
+    environment["PUMICE_FOREIGN"] = str(there / "foreign")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    assert done.stdout.splitlines()[0] == "torchsparse: PUMICE_FOREIGN names no folder with a checkout of torchsparse"
