@@ -1,4 +1,4 @@
-"""Layers that wait, where code runs twice: what torch.utils.checkpoint runs, and what hooks watch, is as if layers computed at once."""
+"""Layers that wait, where torch.utils.checkpoint runs code twice and where hooks watch: as if layers computed at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MinkowskiEngine's pools: which cells a window holds, where kernel and stride are alike and where they are not, and sums on the way back."""
+"""MinkowskiEngine's pools: which cells a window holds, also where kernel and stride are alike; sums on the way back."""
 
 from __future__ import annotations
 

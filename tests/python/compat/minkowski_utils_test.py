@@ -1,4 +1,4 @@
-"""MinkowskiEngine's helpers give what code written for it goes on with: kinds of arrays, cells of points at borders, labels of any kind."""
+"""MinkowskiEngine's helpers: kinds of arrays, cells of points at borders, labels of any kind."""
 
 from __future__ import annotations
 
