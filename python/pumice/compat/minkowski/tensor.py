@@ -77,6 +77,7 @@ class SparseTensor(Tensor):
                 )
             self._manager = manager_for(coordinates) if coordinate_manager is None else coordinate_manager
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
+            _warn_of_steps_between(coordinates, self._key.get_tensor_stride())
             self.unique_index, self.inverse_mapping = mapping
             if len(self.unique_index) != len(features):   # else these rows are the sites', in their order
                 features = reduce_rows(
@@ -220,6 +221,18 @@ def _check_made_of(mode: Any, manager: Any, allocator_type: Any, minkowski_algor
     if manager is not None:
         check_manager(manager)
     check_ignored(allocator_type, minkowski_algorithm)
+
+
+def _warn_of_steps_between(coordinates: Rows, stride: Sequence[int]) -> None:
+    """Warns once where coordinates are no multiples of a stride; waits for a GPU where that is not 1."""
+    if all(step == 1 for step in stride) or torch.compiler.is_compiling():
+        return
+    if bool((coordinates[:, 1:] % numbers(stride, coordinates)).any()):
+        warn_once(
+            "minkowski tensor_stride",
+            f"coordinates are no multiples of tensor_stride = {list(stride)}, and are rounded down to them, with rows of one "
+            "cell brought together; MinkowskiEngine keeps them as they are: give coordinates // stride * stride",
+        )
 
 
 def _swapped(kind: str, features: Rows, coordinates: Rows) -> PeerAssertionError:
