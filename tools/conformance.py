@@ -39,7 +39,9 @@ def on_device():
 
 def run_network(folder, name):
     """{network, precision: outcome} of one, in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    before = os.environ.get("PYTHONPATH")
+    where = [str(peer_tests.folder_of_the_package()), *([before] if before else [])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(where)}
     command = [sys.executable, str(HERE / "run_network.py"), str(folder), name]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)

@@ -330,7 +330,7 @@ def test_dense_and_back(device: torch.device) -> None:
     low = torch.IntTensor([-SHIFT] * 3)
     found, start, stride = x.dense(torch.Size([2, 3, EXTENT, EXTENT, EXTENT]), low)
     close(found, grid(x))
-    assert start.tolist() == [-SHIFT] * 3 and stride.tolist() == [1] * 3
+    assert start.tolist() == [[-SHIFT] * 3] and stride.tolist() == [1] * 3
     with pytest.raises(pumice.UserError, match="pass min_coordinate"):
         x.dense()
     again = ME.to_sparse(found.detach())

@@ -204,11 +204,9 @@ bool infer_chain(nb::handle list) {
 /// is_as_called(link)
 PyObject* is_as_called(PyObject*, PyObject* object) {
   return guarded([&] {
-    static PyObject* const yes = given(Py_True);
     const Link& link = link_in(object);
-    PyObject* const hooks = parts().hooks_on_saved;
-    const bool is_hooked = hooks != Py_None && call(hooks, {yes}).ptr() != Py_None;
-    return given(!is_hooked && mode_now(link.is_cuda, link.device, link.dtype) == link.switches
+    return given(!has_hooks_on_saved() &&
+                         mode_now(link.is_cuda, link.device, link.dtype) == link.switches
                      ? Py_True
                      : Py_False);
   });

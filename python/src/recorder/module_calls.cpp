@@ -99,6 +99,13 @@ PyObject* call_module(PyObject* object, PyObject* args, PyObject* kwargs) {
     if (!has_names && PyTuple_Size(args) == 1 && is_deferred(PyTuple_GetItem(args, 0))) {
       nb::object found = added_by(module.ptr(), PyTuple_GetItem(args, 0));
       if (found.is_valid()) return found.release().ptr();
+      if (is_watched(names_of(module.ptr()).ptr())) {
+        // PyTorch hands what hooks watch to an autograd function first, where a tensor that waits
+        // would end the gradient.
+        const nb::object values = call(parts().plain, {PyTuple_GetItem(args, 0)});
+        const nb::object whole = made(PyObject_GetAttr(module.ptr(), words().call_impl));
+        return call(whole.ptr(), {values.ptr()}).release().ptr();
+      }
     }
     const nb::object whole = made(PyObject_GetAttr(module.ptr(), words().call_impl));
     return made(PyObject_Call(whole.ptr(), args, kwargs)).release().ptr();
@@ -155,6 +162,17 @@ PyObject* normalized_in_python(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* look_for_module_of(PyObject*, PyObject* use) {
+  return guarded([&] {
+    if (Py_TYPE(use) != Use::type) {
+      PyErr_SetString(PyExc_TypeError, "look_for_module takes a Use");
+      throw nb::python_error();
+    }
+    look_for_module(*reinterpret_cast<Use*>(use));
+    return given(Py_None);
+  });
+}
+
 PyObject* rectified_in_python(PyObject*, PyObject* args) {
   return guarded([&] {
     PyObject* tensor;
@@ -191,6 +209,10 @@ void bind_operations(nb::module_& module) {
   static PyMethodDef functions[] = {
       {"shorten_calls", &shorten_calls, METH_O,
        "Lets calls of a BatchNorm1d or ReLU on deferred tensors go straight to their links."},
+      {"look_for_module", &look_for_module_of, METH_O,
+       "look_for_module(use, /)\n--\n\nThe same for the module that has just called a norm or a "
+       "ReLU on what "
+       "has this use, the first time that is asked."},
       {"norm_of", &norm_arguments, METH_VARARGS,
        "norm_of(module, rows, channels, /)\n--\n\nThe norm of a link, of a BatchNorm1d; None where "
        "no chain "

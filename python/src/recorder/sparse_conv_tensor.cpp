@@ -54,7 +54,8 @@ PyObject* replace_feature(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (!is_deferred(feature))
       return call(parts().replace_feature, {self, feature}).release().ptr();
     Ticket& ticket = ticket_of(feature);
-    Use* const after = note(*ticket.use, words().store);
+    const Words& word = words();
+    Use* const after = note(*ticket.use, leaves_gradients(*ticket.link) ? word.other : word.store);
     if (after != nullptr && !ticket.link->is_done) {
       put(reinterpret_cast<PyObject*&>(ticket.use), object_of(after));
       return holding(names_of(self).ptr(), feature, nullptr).release().ptr();

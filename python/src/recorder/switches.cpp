@@ -71,15 +71,20 @@ bool learns_now() {
   return says_yes(parts().learns);
 }
 
+bool has_hooks_on_saved() {
+  static PyObject* const yes = given(Py_True);
+  PyObject* const hooks = parts().hooks_on_saved;
+  return !is_none(hooks) && is_given(hooks, {yes});
+}
+
 bool is_unwatched(bool is_cuda) {
   const Parts& all = parts();
-  static PyObject* const yes = given(Py_True);
   if (compiles() || says_yes(all.transforms) || number_of(all.dispatch_modes) > 0 ||
       is_given(all.tracing) || has_global_hooks())
     return false;
   PyObject* level = item(all.forward_ad, words().current_level);
   if (level != nullptr && PyLong_AsLong(level) >= 0) return false;
-  if (!is_none(all.hooks_on_saved) && is_given(all.hooks_on_saved, {yes})) return false;
+  if (has_hooks_on_saved()) return false;
   return !is_cuda || is_none(all.is_capturing) || item(all.defers, words().in_graphs) == Py_True ||
          !says_yes(all.is_capturing);
 }

@@ -23,6 +23,10 @@ nb::object tuple_of(const Mode& mode);
 
 bool learns_now();
 
+/// Whether tensors that are saved for gradients go through hooks, as in the code that
+/// torch.utils.checkpoint runs.
+bool has_hooks_on_saved();
+
 /// Whether nothing in PyTorch watches what a layer does at its call: a graph or transform that is
 /// being made, modes, hooks on all modules or on saved tensors, a CUDA graph that is being
 /// recorded.

@@ -150,8 +150,14 @@ nb::object stand_in(Link& link) {
 
 bool is_open(const Ticket& ticket) {
   const Link& link = *ticket.link;
+  // Links are made without hooks: what is called under them, to be run again later, has to be
+  // computed where it is called.
   return !link.is_done && link.takers == 0 && ticket.stage == link.stage &&
-         learns_now() == link.learns;
+         learns_now() == link.learns && !has_hooks_on_saved();
+}
+
+bool leaves_gradients(const Link& link) {
+  return link.requires_grad && !learns_now();
 }
 
 bool goes_back(PyObject* deferred) {
@@ -164,7 +170,9 @@ bool goes_back(PyObject* deferred) {
 Link* source_in(PyObject* deferred) {
   const Ticket& ticket = ticket_of(deferred);
   Link* const link = ticket.link;
-  if (link->is_done || ticket.stage != link->stage || link->stage == kConvolved) return nullptr;
+  if (link->is_done || ticket.stage != link->stage || link->stage == kConvolved ||
+      leaves_gradients(*link))
+    return nullptr;
   return goes_back(deferred) ? nullptr : link;
 }
 

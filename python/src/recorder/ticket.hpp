@@ -29,6 +29,10 @@ nb::object stand_in(Link& link);
 /// Whether more can be added to the link of a tensor: it is not computed, and nothing else takes
 /// its result.
 bool is_open(const Ticket& ticket);
+/// Whether code without gradients asks for a result that has some, as an autograd function does,
+/// and the code that torch.utils.checkpoint runs: the gradients that it returns go to the tensor
+/// that it was given.
+bool leaves_gradients(const Link& link);
 /// Whether gradients of what is computed of a tensor now have to go to the tensor itself, not to
 /// its link.
 bool goes_back(PyObject* deferred);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from conftest import random_sites, working_type
 
 import pumice
+from pumice import _checks
 from pumice.compat import minkowski as ME
 from pumice.compat.foreign import PeerAssertionError
 from pumice.compat.minkowski.utils import SparseCollation, batch_sparse_collate
@@ -234,3 +236,19 @@ def test_the_input_of_the_stable_norm_is_called_x(device: torch.device) -> None:
     x = tensor(device)
     layer = ME.MinkowskiStableInstanceNorm(4).to(device, x.dtype)
     torch.testing.assert_close(layer(x=x).F, layer(x).F)
+
+
+def test_coordinates_between_the_steps_of_a_stride_give_a_warning(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_checks, "_warned", set())
+    cells = torch.tensor([[0, 4, -2], [0, 0, 2]], dtype=torch.int32, device=device)
+    rows = torch.ones(2, 1, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(ME.SparseTensor(rows, cells, tensor_stride=2).C, cells)
+        ME.SparseTensor(rows, cells + 1)
+        ME.TensorField(rows, cells.float() + 1).sparse(tensor_stride=2)
+    with pytest.warns(UserWarning, match=r"no multiples of tensor_stride = \[2, 2\].*coordinates // stride \* stride"):
+        x = ME.SparseTensor(rows, cells + 1, tensor_stride=2)
+    assert x.C[:, 1:].tolist() == [[4, -2], [0, 2]]

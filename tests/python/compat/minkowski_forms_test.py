@@ -66,12 +66,31 @@ def test_dense_in_cells_of_the_finest_level(device: torch.device, rows: int, sha
     x = tensor(device, rows, stride=(2, 3))
     shape = torch.Size([3, 3, 20, 30]) if shaped else None
     grid, low, stride = x.dense(shape, min_coordinate=torch.tensor([-8, -12]), contract_stride=False)
-    assert low.tolist() == [-8, -12] and stride.tolist() == [2, 3]
+    assert low.tolist() == [[-8, -12]] and stride.tolist() == [2, 3]
     assert not shaped or grid.shape == shape
     expected = torch.zeros_like(grid)
     for (item, *cell), row in zip(x.C.tolist(), x.F):
         expected[item, :, cell[0] + 8, cell[1] + 12] = row
     agree(grid, expected, (x.F,), 1)
+
+
+def test_a_dense_tensor_begins_at_a_cell(device: torch.device) -> None:
+    x = tensor(device, 33, stride=(2, 3))
+    for low in ([-7, -12], [-8, -11]):
+        with pytest.raises(AssertionError, match=r"min_coordinate = .*: give multiples of the tensor stride \[2, 3\]"):
+            x.dense(min_coordinate=torch.IntTensor(low))
+
+
+@pytest.mark.parametrize("remove_zeros", [True, False])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_dense_tensor_becomes_the_cells_that_the_original_takes(remove_zeros: bool, given: bool) -> None:
+    dense = torch.tensor([0.0, 1, 0, 2])[None, None]
+    cells = torch.IntTensor([[0, 5], [0, 6], [0, 7], [0, 8]]) if given else None
+    x = ME.MinkowskiToSparseTensor(remove_zeros, cells)(dense)
+    expected = {(True, True): [(1, 1), (3, 2)], (False, True): [(5, 0), (6, 1), (7, 0), (8, 2)]}.get(
+        (remove_zeros, given), [(0, 0), (1, 1), (2, 0), (3, 2)]
+    )
+    assert [(cell, row) for (_, cell), (row,) in zip(x.C.tolist(), x.F.tolist())] == expected
 
 
 def variance(*parts: torch.Tensor) -> torch.Tensor:

@@ -32,6 +32,16 @@ def test_items_without_rows_are_kept(device: torch.device) -> None:
     assert [len(part) for part in kept.decomposed_features] == [3, 0, 0]
 
 
+def test_items_are_counted_from_the_end_too_and_not_past_it(device: torch.device) -> None:
+    cells = torch.tensor([[2, 0], [0, 0], [0, 1]], dtype=torch.int32, device=device)
+    x = ME.SparseTensor(torch.arange(3.0, device=device)[:, None], cells)
+    assert x.features_at(-1).tolist() == [[0]] and x.coordinates_at(-3).tolist() == [[0], [1]]
+    assert [len(part) for part in x.coordinates_and_features_at(1)] == [0, 0]
+    for ask in (x.features_at, x.coordinates_at, x.coordinates_and_features_at):
+        with pytest.raises(IndexError):
+            ask(3)
+
+
 def test_a_field_keeps_items_without_points(device: torch.device) -> None:
     points = torch.tensor([[2, 0.5], [0, 0.5], [0, 1.5]], device=device)
     field = ME.TensorField(torch.arange(3.0, device=device)[:, None], points)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
+import subprocess
+import sys
+import tarfile
 
 import expectations
 import peer_tests
@@ -119,3 +124,54 @@ def test_what_is_changed_in_a_copy_is_what_the_row_says(tmp_path: pathlib.Path) 
     there.mkdir()
     peer_tests.copy_of(peer, checkout, there, [])  # where no rule for a CPU counts
     assert (there / "tests/one.py").read_text() == 'device = "cuda"\nwith gpu(0):\n    for _ in range(1): pass\n'
+
+
+NETWORK = """
+import MinkowskiEngine as ME
+
+class ExampleNetwork(ME.MinkowskiNetwork):
+    def __init__(self, in_feat, out_feat, D):
+        super().__init__(D)
+        self.conv = ME.MinkowskiConvolution(in_feat, out_feat, 3, dimension=D)
+
+    def forward(self, x):
+        return self.conv(x)
+"""
+
+
+def test_networks_run_with_the_package_that_the_command_finds(tmp_path: pathlib.Path) -> None:
+    rows = json.loads((peer_tests.HERE / "networks.json").read_text(encoding="utf-8"))
+    (tmp_path / "MinkowskiEngine/examples").mkdir(parents=True)
+    (tmp_path / "MinkowskiEngine/examples/example.py").write_text(NETWORK)
+    (tmp_path / "MinkowskiEngine.commit").write_text(rows["repositories"]["MinkowskiEngine"][1])
+    command = [sys.executable, str(peer_tests.ROOT / "tools/conformance.py"), "--networks", "--only", "ExampleNetwork"]
+    environment = {**os.environ, "PUMICE_FOREIGN": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "0 complaints", done.stdout + done.stderr
+    assert {"MinkowskiEngine ExampleNetwork, f32: pass", "MinkowskiEngine ExampleNetwork, half: pass"} <= set(
+        done.stdout.splitlines()
+    )
+
+
+def test_a_pack_has_the_checkouts_and_says_what_it_leaves_out(tmp_path: pathlib.Path) -> None:
+    peers, _ = peer_tests.peers_of()
+    foreign, there = tmp_path / "here", tmp_path / "there"
+    (foreign / "spconv/test").mkdir(parents=True)
+    (foreign / "spconv/test/test_a.py").write_text("def test_a(): pass\n")
+    (foreign / "spconv/large.pt").write_bytes(b"0" * 2**20)
+    (foreign / "spconv/picture.png").write_bytes(b"0")
+    (foreign / "spconv.commit").write_text(peers["spconv"].commit)
+    tool = peer_tests.ROOT / "tools/pack_conformance.py"
+    command = [sys.executable, str(tool), str(tmp_path / "packed.tar.xz"), "--largest", "0.5"]
+    environment = {**os.environ, "PUMICE_FOREIGN": str(foreign)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=True)
+    assert "packed: spconv\n" in done.stdout and "left out: spconv/large.pt has 1.0 MiB" in done.stdout
+    assert "left out: PUMICE_FOREIGN names no folder with a checkout of torchsparse" in done.stdout
+    with tarfile.open(tmp_path / "packed.tar.xz") as archive:
+        archive.extractall(there, filter="data")
+    packed = peer_tests.folder_of(there / "foreign", "spconv", peers["spconv"].commit)
+    assert sorted(str(path.relative_to(packed)) for path in packed.rglob("*.*")) == ["test/test_a.py"]
+    command = [sys.executable, str(there / "tools/conformance.py"), "--peer", "torchsparse"]
+    environment["PUMICE_FOREIGN"] = str(there / "foreign")
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280, check=False)
+    assert done.stdout.splitlines()[0] == "torchsparse: PUMICE_FOREIGN names no folder with a checkout of torchsparse"

@@ -18,9 +18,16 @@ from .row_maps import item_rows
 
 
 def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
-    """[P, C] to [N, C]: what becomes of rows that share a site."""
+    """[P, C] to [N, C]: what becomes of rows that share a site. Sums, means and maxima are 0 at a site without rows; of the
+    `first` there RANDOM_SUBSAMPLE takes the row. Raises PeerAssertionError for NO_QUANTIZATION, unless each site has one row."""
     if mode is _Mode.NO_QUANTIZATION:
-        return features
+        counts = torch.bincount(row_of, minlength=len(first))
+        if bool((counts != 1).any()):
+            raise PeerAssertionError(
+                f"quantization_mode = {mode.name}: {len(row_of)} rows are at {int((counts > 0).sum())} of {len(first)} sites: "
+                "give each site one row, or another quantization_mode"
+            )
+        return features[first]
     if mode is _Mode.RANDOM_SUBSAMPLE:
         return features[first]
     empty = features.new_zeros((len(first), features.shape[1]))
@@ -30,7 +37,7 @@ def reduce_rows(features: Rows, row_of: Rows, first: Rows, mode: _Mode) -> Rows:
     total = empty.index_add(0, row_of, features)
     if mode is _Mode.UNWEIGHTED_SUM:
         return total
-    counts = torch.bincount(row_of, minlength=len(first))
+    counts = torch.bincount(row_of, minlength=len(first)).clamp_min(1)
     return total / counts[:, None].to(total.dtype)
 
 
@@ -166,17 +173,14 @@ class Tensor(NoTensor):
         items, cells = self._batchwise_row_indices, self.C[:, 1:]
         return [cells[rows] for rows in items], [self._F[rows] for rows in items]
 
-    def _rows_at(self, batch_index: int) -> Rows:
-        return (self.C[:, 0] == batch_index).nonzero()[:, 0]
-
     def coordinates_at(self, batch_index: int) -> Rows:
-        return self.C[self._rows_at(batch_index), 1:]
+        return self.coordinates_and_features_at(batch_index)[0]
 
     def features_at(self, batch_index: int) -> Rows:
-        return self._F[self._rows_at(batch_index)]
+        return self._F[self._batchwise_row_indices[batch_index]]
 
     def coordinates_and_features_at(self, batch_index: int) -> tuple[Rows, Rows]:
-        rows = self._rows_at(batch_index)
+        rows = self._batchwise_row_indices[batch_index]
         return self.C[rows, 1:], self._F[rows]
 
     def _combine(self, other: Any, function: Callable[[Any, Any], Rows]) -> Any:
@@ -210,7 +214,28 @@ class Tensor(NoTensor):
     def __truediv__(self, other: Any) -> Any:
         return self._combine(other, lambda a, b: a / b)
 
-    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    # The tensor itself changes, as in MinkowskiEngine: whoever holds it has the result. A matrix that was taken
+    # from it before stays as it is, so that gradients of what was computed of it do.
+    def __iadd__(self, other: Any) -> Any:
+        return self._become("+=", other, self.__add__)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._become("-=", other, self.__sub__)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._become("*=", other, self.__mul__)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._become("/=", other, self.__truediv__)
+
+    def _become(self, sign: str, other: Any, function: Callable[[Any], Any]) -> Any:
+        if isinstance(other, Tensor) and self._manager is other._manager and self._key != other._key:
+            raise PeerAssertionError(
+                f"x {sign} y: x is at {self._key} and y at {other._key}, and x keeps its rows: write x = x {sign[0]} y, which "
+                "unites the sites of sparse tensors"
+            )
+        self._held = function(other)._held
+        return self
 
     def __pow__(self, power: Any) -> Any:
         return self._with(self._F**power)

@@ -79,6 +79,10 @@ class KernelGenerator:
         self.window = Window(
             self.kernel_size, self.kernel_stride, padding, self.kernel_dilation, cross
         )
+        # Of a pool: one as large as its stride goes over the cells of each coarser one, whatever its dilation and region.
+        self.pool_window = self.window
+        if self.kernel_size == self.kernel_stride:
+            self.pool_window = Window(self.kernel_size, self.kernel_stride, [0] * dimension, [1] * dimension)
 
     def get_kernel(
         self, tensor_stride: Any, is_transpose: bool
@@ -143,17 +147,19 @@ def weight_of(kernel: KernelGenerator, strided: bool) -> ForeignWeight:
 
 def find_map(
     x: SparseTensor, kernel: KernelGenerator, coordinates: Any, transposed: bool,
-    generative: bool = False,
+    generative: bool = False, pools: bool = False,
 ) -> tuple[ops.Map, Coordinates]:
-    """The map of a layer and the sites it leads to: those of `coordinates` (a tensor, key or matrix),
-    those that the manager has at the stride that comes out, or new ones."""
-    window, manager, name = kernel.window, x._manager, x._key.get_key()[1]
+    """The map of a layer and the sites it leads to: those of `coordinates` (a tensor, key or matrix), those that the manager
+    has at the stride that comes out, or new ones. Finer ones are those that the tensor came from (the keys have one name);
+    where there are none, as of a tensor that was pruned, those of the manager's first tensor."""
+    window, manager, name = kernel.pool_window if pools else kernel.window, x._manager, x._key.get_key()[1]
     sites, given = x.sites, _sites_wanted(x, kernel, coordinates, transposed)
     steps = kernel.kernel_stride
     if transposed:
         if given is None and not generative:
             finer = [max(1, s // step) if s % step == 0 else 1 for s, step in zip(sites.stride, steps)]
-            given = manager.find(finer, name)
+            own = manager.find(finer, name)
+            given = manager.find(finer, "") if own is None else own
         if given is None:
             given = manager.reached(x._key, kernel.offsets(), steps, finer=True)
         return ops.transposed_map(sites, given, window), given

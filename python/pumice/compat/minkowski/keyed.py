@@ -55,19 +55,20 @@ def pool(
 ) -> Tensor:
     check_generator(kernel)
     generative = transposed and kernel.expand_coordinates  # as MinkowskiEngine's pools read it
-    map, y = _to(x, kernel, out_key, transposed, generative)
-    return features_of(y(ops.pool(x.F, map, kind_of(mode))), out_key)
+    map, y = _to(x, kernel, out_key, transposed, generative, pools=True)
+    kind = kind_of(mode)  # which refuses others
+    return features_of(y(ops.pool(x.F, map, "sum" if transposed else kind)), out_key)
 
 
 def _to(
     x: SparseTensor, kernel: KernelGenerator, out_key: CoordinateMapKey | None, transposed: bool,
-    generative: bool,
+    generative: bool, pools: bool = False,
 ) -> tuple[ops.Map, Any]:
     """The map of a layer, and what makes a tensor of features at its end."""
     if out_key is not None:
         check_key("out_coordinate_map_key", out_key)
     stays = kernel.requires_strided_coordinates and not generative and out_key == x._key
     wanted = out_key if is_set(out_key) and not (stays and not transposed) else None
-    map, sites = find_map(x, kernel, wanted, transposed, generative)
+    map, sites = find_map(x, kernel, wanted, transposed, generative, pools)
     name = x._key.get_key()[1]
     return map, lambda features: SparseTensor._at(features, sites, x._manager, name)

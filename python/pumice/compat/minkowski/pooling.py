@@ -27,8 +27,9 @@ def kind_of(mode: PoolingMode) -> str:
 
 
 class MinkowskiPoolingBase(MinkowskiModuleBase):
-    """By a PoolingMode, to coarser or finer sites. Only the way to finer ones obeys `expand_coordinates` of a
-    kernel_generator."""
+    """By a PoolingMode, to coarser sites; to finer ones by sums, in any mode. Only the way to finer ones obeys
+    `expand_coordinates` of a kernel_generator. A kernel as large as its stride goes over the cells that a coarser one holds,
+    where that of a convolution is centred if it is odd."""
 
     def __init__(
         self, kernel_size: Any, stride: Any = 1, dilation: Any = 1,
@@ -49,8 +50,8 @@ class MinkowskiPoolingBase(MinkowskiModuleBase):
         check_dimension(self.dimension, input)
         kernel = self.kernel_generator
         generative = self.is_transpose and kernel.expand_coordinates
-        map, sites = find_map(input, kernel, coordinates, self.is_transpose, generative)
-        features = ops.pool(input.F, map, kind_of(self.pooling_mode))
+        map, sites = find_map(input, kernel, coordinates, self.is_transpose, generative, pools=True)
+        features = ops.pool(input.F, map, "sum" if self.is_transpose else kind_of(self.pooling_mode))
         return SparseTensor._at(features, sites, input._manager, input._key.get_key()[1])
 
     def extra_repr(self) -> str:
@@ -98,7 +99,7 @@ class MinkowskiMaxPooling(_ToCoarser):
 
 
 class MinkowskiPoolingTranspose(MinkowskiPoolingBase):
-    """Back to finer sites: the mean of the coarse ones that reach each."""
+    """Back to finer sites: the sum of the coarse ones that reach each, whatever the mode, as in MinkowskiEngine."""
 
     def __init__(
         self, kernel_size: Any, stride: Any, dilation: Any = 1,

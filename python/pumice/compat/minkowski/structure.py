@@ -123,6 +123,9 @@ class MinkowskiToDenseTensor(MinkowskiModuleBase):
 
 
 class MinkowskiToSparseTensor(MinkowskiModuleBase):
+    """A field's sparse tensor, or that of a dense one [B, C, ...]: the cells that are not 0 where both arguments are given, else
+    all cells, at `coordinates` if there are some. So does MinkowskiEngine, whose documentation says otherwise."""
+
     def __init__(self, remove_zeros: bool = True, coordinates: Any = None) -> None:
         super().__init__()
         self.remove_zeros, self.coordinates = remove_zeros, coordinates
@@ -130,7 +133,7 @@ class MinkowskiToSparseTensor(MinkowskiModuleBase):
     def forward(self, input: Any) -> SparseTensor:
         if isinstance(input, TensorField):
             return input.sparse()
-        if self.remove_zeros and self.coordinates is None:
+        if self.remove_zeros and self.coordinates is not None:
             return to_sparse(input)
         return to_sparse_all(input, self.coordinates)
 

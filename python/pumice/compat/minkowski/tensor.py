@@ -77,10 +77,9 @@ class SparseTensor(Tensor):
                 )
             self._manager = manager_for(coordinates) if coordinate_manager is None else coordinate_manager
             self._key, mapping = self._manager.insert_and_map(coordinates, tensor_stride)
+            _warn_of_steps_between(coordinates, self._key.get_tensor_stride())
             self.unique_index, self.inverse_mapping = mapping
             if len(self.unique_index) != len(features):   # else these rows are the sites', in their order
-                if quantization_mode is _Mode.NO_QUANTIZATION:
-                    raise _C.UserError("coordinates repeat: choose another quantization_mode")
                 features = reduce_rows(
                     features, self.inverse_mapping, self.unique_index, quantization_mode
                 )
@@ -133,8 +132,8 @@ class SparseTensor(Tensor):
     def dense(
         self, shape: Any = None, min_coordinate: Any = None, contract_stride: bool = True
     ) -> tuple[Rows, Rows, Rows]:
-        """(tensor [B, C, ...], its lowest coordinate, the tensor stride); of cells of the finest level where
-        not `contract_stride`."""
+        """(tensor [B, C, ...], int32 [1, D] the coordinate of its first cell, the tensor stride); of cells of the finest level
+        where not `contract_stride`. Raises PeerAssertionError for a `min_coordinate` between cells."""
         stride = self.C.new_tensor(self.tensor_stride)
         sites, steps = self.sites, self.tensor_stride
         if not contract_stride:
@@ -147,6 +146,10 @@ class SparseTensor(Tensor):
         else:
             low = torch.as_tensor(min_coordinate, dtype=torch.int32, device=self.device).reshape(-1)
             low = low.expand(self.D)
+            if bool((low % numbers(self.tensor_stride, low)).any()):
+                raise PeerAssertionError(
+                    f"dense: min_coordinate = {low.tolist()}: give multiples of the tensor stride {self.tensor_stride}"
+                )
         start = floor_divide(low[None], steps)[0]
         if shape is None:
             extent = (cells - start).amax(0) + 1 if len(cells) else torch.zeros_like(start)
@@ -156,7 +159,7 @@ class SparseTensor(Tensor):
         grid = ops.to_dense(self._F, sites, shape=extent, low=start.tolist())
         if shape is not None and shape[0] > len(grid):
             grid = torch.cat([grid, grid.new_zeros((shape[0] - len(grid), *grid.shape[1:]))])
-        return grid, low, stride
+        return grid, low[None], stride
 
     def sparse(
         self, min_coords: Any = None, max_coords: Any = None, contract_coords: bool = True
@@ -218,6 +221,18 @@ def _check_made_of(mode: Any, manager: Any, allocator_type: Any, minkowski_algor
     if manager is not None:
         check_manager(manager)
     check_ignored(allocator_type, minkowski_algorithm)
+
+
+def _warn_of_steps_between(coordinates: Rows, stride: Sequence[int]) -> None:
+    """Warns once where coordinates are no multiples of a stride; waits for a GPU where that is not 1."""
+    if all(step == 1 for step in stride) or torch.compiler.is_compiling():
+        return
+    if bool((coordinates[:, 1:] % numbers(stride, coordinates)).any()):
+        warn_once(
+            "minkowski tensor_stride",
+            f"coordinates are no multiples of tensor_stride = {list(stride)}, and are rounded down to them, with rows of one "
+            "cell brought together; MinkowskiEngine keeps them as they are: give coordinates // stride * stride",
+        )
 
 
 def _swapped(kind: str, features: Rows, coordinates: Rows) -> PeerAssertionError:
@@ -302,23 +317,26 @@ class TensorField(Tensor):
         coordinate_map_key: CoordinateMapKey | None = None,
         quantization_mode: SparseTensorQuantizationMode | None = None,
     ) -> SparseTensor:
-        """Points of one cell brought together, cells in the order of their first points."""
+        """Points of one cell brought together, cells in the order of their first points; or at the sites of a key, 0 where no
+        point is. Raises UserError for a point that is in none of them."""
         mode = self.quantization_mode if quantization_mode is None else quantization_mode
         check_member("quantization_mode", mode, _Mode)
         if mode is _Mode.SPLAT_LINEAR_INTERPOLATION:
-            raise _C.UserError("sparse: splat() is for SPLAT_LINEAR_INTERPOLATION")
+            raise PeerAssertionError(f"sparse: quantization_mode = {mode.name}: call splat(), which is for it")
         if coordinate_map_key is None:
             key, (first, row_of) = self._manager.insert_and_map(self.C, tensor_stride)
-            kept = len(first) == len(row_of)   # every point has a site of its own, in its row
+            features, is_given = self._F, len(first) == len(row_of)  # every point has a site of its own, in its row
         else:
-            key, kept = coordinate_map_key, False
+            key, is_given = coordinate_map_key, False
             row_of = self.inverse_mapping(key)
             places = torch.arange(len(row_of), device=row_of.device)
-            first = places.new_zeros(self._manager.size(key))
-            first = first.scatter_reduce(0, row_of, places, "amin", include_self=False)
+            first = places.new_full((self._manager.size(key),), len(places)).scatter_reduce(0, row_of, places, "amin")
+            features = self._F
+            if mode is _Mode.RANDOM_SUBSAMPLE:  # of a site without points a row of 0
+                features = torch.nn.functional.pad(features, (0, 0, 0, 1))
         self._rows[key] = row_of
         return SparseTensor(
-            self._F if kept else reduce_rows(self._F, row_of, first, mode),
+            features if is_given else reduce_rows(features, row_of, first, mode),
             coordinate_map_key=key,
             coordinate_manager=self._manager,
         )

@@ -123,9 +123,13 @@ class SparseTensor(NoTensor):
         shape, items = None, None
         if self.spatial_range is not None:
             items, *shape = (int(extent) for extent in self.spatial_range)
-        sites = Coordinates(
-            cells.contiguous(), spatial_shape=shape, batch_size=items, stride=self.stride
-        )
+        try:
+            sites = Coordinates(
+                cells.contiguous(), spatial_shape=shape, batch_size=items, stride=self.stride
+            )
+        except _C.UserError as error:  # in the words of TorchSparse's arguments
+            text = str(error).replace("spatial_shape", "spatial_range[1:]").replace("batch_size", "spatial_range[0]")
+            raise type(error)(text) from None
         self._caches.kmaps[("sites", self.stride)] = (self.coords, sites)
         self._note()
         return sites

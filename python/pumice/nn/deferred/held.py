@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .tensors import Deferred, Observed, observed, plain
+from .tensors import Deferred, Observed, leaves_gradients, observed, plain
 from .uses import OTHER, STORE, Use
 
 
@@ -14,17 +14,21 @@ def store(features: Any) -> tuple[Any, Use | None]:
     """(the features that a sparse tensor holds when it is given these, the `Use` that records what is done to them)."""
     kind = type(features)
     if kind is Deferred:
-        after = features.use.note(STORE)
+        after = features.use.note(_kept(features))
         if after is not None and not features.link.is_done:
             features.ticket.use = after
             return features, None
         return plain(features), after
     if kind is Observed:
-        after = features.use.note(STORE)
+        after = features.use.note(_kept(features))
         if after is not None:
             features.use = after
         return features, after
     return features, None
+
+
+def _kept(features: Any) -> str:
+    return OTHER if leaves_gradients(features) else STORE
 
 
 def take(features: Any, use: Use | None) -> Tensor:

@@ -12,7 +12,7 @@ from ...ops import modes
 from . import region
 from .asks import goes_back, is_open, residual_of
 from .links import CONVOLVED, NORMED, SUMMED, Layout, Link, Norm
-from .tensors import Deferred, plain
+from .tensors import Deferred, leaves_gradients, plain
 from .uses import UNSEEN, Use
 
 _compiles = torch.compiler.is_compiling
@@ -29,7 +29,8 @@ def source_of(features: Any) -> Union[Link, Tensor]:
     if type(features) is not Deferred:
         return plain(features)
     link = features.link
-    if not link.is_done and features.stage == link.stage != CONVOLVED and not goes_back(features):
+    is_wanted = link.is_done or features.stage != link.stage or link.stage == CONVOLVED
+    if not is_wanted and not leaves_gradients(features) and not goes_back(features):
         return link
     return plain(features)
 

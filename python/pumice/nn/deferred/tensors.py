@@ -4,7 +4,7 @@ first passes, and `Deferred` has not been computed yet."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from ... import _C
 from ...ops import modes
 from .links import Link, Ticket
 from .operations import KINDS, LOOKS, changes_in_place, norm_given
-from .uses import NORM, OTHER, Use
+from .uses import NORM, OTHER, RELU, Use
 
 _untouched = torch._C.DisableTorchFunctionSubclass
 
@@ -124,7 +124,9 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
     tensors = _tensors_in((args, kwargs))
     for value in tensors:
         if type(value) is Observed or type(value) is Deferred:
-            then = value.use.note(kind)
+            if type(value) is Observed and (kind is NORM or kind is RELU):
+                _C.look_for_module(value.use)  # a hook that it gets before it meets a deferred tensor watches one
+            then = value.use.note(OTHER if leaves_gradients(value) else kind)
             if after is None or value.use.kind is NORM:  # a sum belongs to the norm before it
                 after = then
             if type(value) is Deferred and value.link.takers and changes_in_place(function, kwargs):
@@ -179,6 +181,15 @@ def plain(tensor: Any) -> Any:
     if not link.is_done and link.requires_grad and not torch.is_grad_enabled():
         _expect_no_gradient(tensor)  # the code of an autograd function runs under no_grad too
     return plain(link.result(tensor.stage))  # the result may be observed
+
+
+def leaves_gradients(tensor: Union[Observed, Deferred]) -> bool:
+    """Whether code without gradients uses a tensor that has some, as an autograd function does, and the code that
+    torch.utils.checkpoint runs: the gradients that it returns go to the tensor that it was given."""
+    if torch.is_grad_enabled():
+        return False
+    with _untouched():
+        return tensor.link.requires_grad if type(tensor) is Deferred else tensor.requires_grad
 
 
 def has_history(tensor: Deferred) -> bool:

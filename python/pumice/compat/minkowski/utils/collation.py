@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 from ...._checks import at_least_one
@@ -35,8 +37,9 @@ def batched_coordinates(
 def sparse_collate(
     coords: Sequence[Any], feats: Sequence[Any], labels: Sequence[Any] | None = None,
     dtype: torch.dtype = torch.int32, device: Any = None,
-) -> tuple[torch.Tensor, ...]:
-    """(coordinates [N, 1 + D], features [N, C]), and labels where there are some."""
+) -> tuple[Any, ...]:
+    """(coordinates [N, 1 + D], features [N, C]), and labels where there are some: one tensor of tensors or arrays, else the
+    list of them."""
     at_least_one("sparse_collate: feats", feats, "cloud")
     features = torch.cat([torch.as_tensor(rows) for rows in feats])
     cells = batched_coordinates(coords, dtype, device)
@@ -46,10 +49,10 @@ def sparse_collate(
         features = features.to(device)
     if labels is None:
         return cells, features
-    values = [torch.as_tensor(value) for value in labels]
-    if all(value.dim() > 0 for value in values):
-        return cells, features, torch.cat(values)
-    return cells, features, torch.stack(values)
+    values = [torch.from_numpy(value) if isinstance(value, np.ndarray) else value for value in labels]
+    if not isinstance(values[0], torch.Tensor):
+        return cells, features, values
+    return cells, features, torch.cat(values) if values[0].dim() > 0 else torch.stack(values)
 
 
 def batch_sparse_collate(
@@ -61,7 +64,7 @@ def batch_sparse_collate(
 
 
 class SparseCollation:
-    """batch_sparse_collate that stops before more than `limit_numpoints` points."""
+    """batch_sparse_collate that leaves clouds out, and logs it, before there are more than `limit_numpoints` points."""
 
     def __init__(
         self, limit_numpoints: int = -1, dtype: torch.dtype = torch.int32, device: Any = None
@@ -73,6 +76,10 @@ class SparseCollation:
         for data in list_data:
             points += len(data[0])
             if 0 < self.limit_numpoints < points and kept:
+                logging.warning(
+                    "SparseCollation: %d of %d clouds are left out, since limit_numpoints = %d", len(list_data) - len(kept),
+                    len(list_data), self.limit_numpoints,
+                )  # fmt: skip
                 break
             kept.append(data)
         return batch_sparse_collate(kept, self.dtype, self.device)

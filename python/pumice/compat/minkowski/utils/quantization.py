@@ -18,19 +18,24 @@ def sparse_quantize(
     quantization_size: Any = None, device: str = "cpu",
 ) -> Any:
     """Distinct int32 cells of points [P, D], in the order in which they first occur, with the features of
-    the first point of each; a cell whose points differ in label gets `ignore_label`."""
+    the first point of each; a cell whose points differ in label gets `ignore_label`.
+
+    As in MinkowskiEngine cells and maps are tensors, of points in an array too, and arrays only beside labels; features
+    come as they were given. Cells are what points divided by `quantization_size` are in their own type, rounded down.
+    """
     numpy = isinstance(coordinates, np.ndarray)
     points = _points(coordinates)
     if features is not None:
         _check_features(features, points, numpy)
     if quantization_size is not None:
-        points = points / _size(quantization_size, points.shape[-1])
+        _check_size(quantization_size, points.shape[1])
+        points = torch.as_tensor(_divided(coordinates if numpy else points, quantization_size))
     cells = torch.floor(points).int() if points.is_floating_point() else points.int()
     first, inverse = unique_coordinate_map(cells.to(device))
     cells = cells.to(device)[first]
 
     def like(value: torch.Tensor) -> Any:
-        return value.cpu().numpy() if numpy else value
+        return value.cpu().numpy() if numpy and labels is not None else value
 
     index, back = like(first), like(inverse)
     if labels is not None:
@@ -50,7 +55,7 @@ def sparse_quantize(
         return (index, back) if return_inverse else index
     result = [like(cells)]
     if features is not None:
-        result.append(features[index] if numpy else features[first.to(features.device)])
+        result.append(features[first.to(features.device) if isinstance(features, torch.Tensor) else first.cpu().numpy()])
     if labels is not None:
         result.append(values)
     if return_index:
@@ -87,7 +92,7 @@ def _check_features(features: Any, points: torch.Tensor, numpy: bool) -> None:
         )
 
 
-def _size(quantization_size: Any, axes: int) -> torch.Tensor:
+def _check_size(quantization_size: Any, axes: int) -> None:
     """Raises PeerAssertionError unless it is one positive number, or one for each axis."""
     try:
         size = torch.as_tensor(quantization_size, dtype=torch.float64)
@@ -98,7 +103,15 @@ def _size(quantization_size: Any, axes: int) -> torch.Tensor:
             f"sparse_quantize: quantization_size = {quantization_size!r}: give a positive number, or one for each of "
             f"{axes} axes"
         )
-    return size
+
+
+def _divided(points: Any, size: Any) -> Any:
+    """An array by float64 numbers and a tensor by float32 ones, one for each axis; both by one number as they do: which cell
+    a point at a border is in depends on that."""
+    if np.isscalar(size):
+        return points / size
+    numbers = np.array([float(number) for number in np.ravel(size)])
+    return points / (numbers if isinstance(points, np.ndarray) else torch.from_numpy(numbers).float().to(points.device))
 
 
 def unique_coordinate_map(
