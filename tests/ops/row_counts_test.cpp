@@ -88,7 +88,7 @@ struct Operands {
                                       tensor.shape().extents().end());
     extents[0] = capacity;
     Tensor all(Shape(extents), tensor.dtype());
-    std::memset(all.raw(), 0xff, all.bytes());
+    if (all.bytes() > 0) std::memset(all.raw(), 0xff, all.bytes());
     if (tensor.bytes() > 0) std::memcpy(all.raw(), tensor.raw(), tensor.bytes());
     return there(all);
   }
