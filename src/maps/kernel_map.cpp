@@ -121,9 +121,18 @@ KernelMapView transposed(const KernelMapView& map) {
   return other_side(map);
 }
 
-const RowCount* out_row_count(const KernelMapView& map) {
+const CoordinateSet* in_sites(const KernelMapView& map) {
+  return out_sites(transposed(map));
+}
+
+const CoordinateSet* out_sites(const KernelMapView& map) {
   if (map.map == nullptr) return nullptr;
-  return &(map.is_transposed ? map.map->in() : map.map->out())->rows();
+  return (map.is_transposed ? map.map->in() : map.map->out()).get();
+}
+
+const RowCount* out_row_count(const KernelMapView& map) {
+  const CoordinateSet* const sites = out_sites(map);
+  return sites == nullptr ? nullptr : &sites->rows();
 }
 
 KernelMap::KernelMap(KernelWindow window, CoordinateSetPtr in, CoordinateSetPtr out,

@@ -57,10 +57,8 @@ Tensor multiply_rows(ConstTensorView rows, ConstTensorView weight,
 Tensor shortcut_residual(const KernelMapView& map, const ConvolutionOptions& options) {
   const Shortcut& shortcut = options.shortcut;
   const ConstTensorView residual = options.epilogue.residual;
-  if (checks::on_cuda(shortcut.features)) {
-    const CoordinateSetPtr& out = map.is_transposed ? map.map->in() : map.map->out();
-    close_tails(*out, {shortcut.features, shortcut.second, residual});
-  }
+  if (checks::on_cuda(shortcut.features))
+    close_tails(*out_sites(map), {shortcut.features, shortcut.second, residual});
   Tensor joined;
   if (shortcut.second.defined()) joined = concatenate(shortcut.features, shortcut.second);
   Tensor rounded;   // where no kernel rounds it on the way
@@ -89,7 +87,7 @@ void close_tails(const CoordinateSet& set, std::initializer_list<ConstTensorView
 
 Tensor concatenate_inputs(ConstTensorView features, ConstTensorView second,
                           const KernelMapView& map) {
-  if (checks::on_cuda(features)) close_tails(*in_of(map), {features, second});
+  if (checks::on_cuda(features)) close_tails(*in_sites(map), {features, second});
   return concatenate(features, second);
 }
 

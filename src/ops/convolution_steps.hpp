@@ -8,11 +8,6 @@
 
 namespace pumice {
 
-/// The sites that a map, seen in its direction, leads from.
-inline const CoordinateSetPtr& in_of(const KernelMapView& map) {
-  return map.is_transposed ? map.map->out() : map.map->in();
-}
-
 /// Before a step that goes over all rows of a set, instead of those that are in use: clears the
 /// others, of tensors [rows of the set, C] on a device. Nothing where the host knows how many there
 /// are.

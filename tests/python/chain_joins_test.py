@@ -6,7 +6,7 @@ import copy
 
 import pytest
 import torch
-from chain_test import block, calls, one_by_one  # noqa: F401  (fixtures)
+from chain_test import block, calls, one_by_one, with_other_norms  # noqa: F401  (fixtures)
 from conftest import close, random_tensor, working_type
 
 import pumice
@@ -46,12 +46,7 @@ CHAINS = ("a block with a shortcut", "a strided layer")  # that take both, first
 
 def network(name: str, device: torch.device) -> torch.nn.Module:
     torch.manual_seed(3)
-    net = NETWORKS[name]()
-    for module in net.modules():
-        if isinstance(module, torch.nn.BatchNorm1d):
-            torch.nn.init.uniform_(module.weight, 0.5, 2)
-            torch.nn.init.uniform_(module.running_var, 0.5, 2)
-    return net.to(device, working_type(device))
+    return with_other_norms(NETWORKS[name]()).to(device, working_type(device))
 
 
 def step(net: torch.nn.Module, given: list[pumice.SparseTensor], joined: bool) -> list[torch.Tensor]:

@@ -80,13 +80,17 @@ NETWORKS = {
 
 def network(name: str, device: torch.device) -> torch.nn.Module:
     torch.manual_seed(5)
-    net = NETWORKS[name]()
+    return with_other_norms(NETWORKS[name]()).to(device, working_type(device))
+
+
+def with_other_norms(net: torch.nn.Module) -> torch.nn.Module:
+    """The network, whose norms scale and shift."""
     for module in net.modules():
         if isinstance(module, torch.nn.BatchNorm1d):
             torch.nn.init.uniform_(module.weight, 0.5, 2)
             torch.nn.init.uniform_(module.bias, -1, 1)
             torch.nn.init.uniform_(module.running_var, 0.5, 2)
-    return net.to(device, working_type(device))
+    return net
 
 
 def scan(device: torch.device, rows: int = 800) -> pumice.SparseTensor:

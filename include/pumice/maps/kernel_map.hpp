@@ -49,6 +49,11 @@ struct KernelMapView {
 /// input use. Costs nothing.
 KernelMapView transposed(const KernelMapView& map);
 
+/// The sites of the rows that a view leads from and to, for as long as the map lives; null for a
+/// view of other lists.
+const CoordinateSet* in_sites(const KernelMapView& map);
+const CoordinateSet* out_sites(const KernelMapView& map);
+
 /// How many output rows are in use, as the set of the outputs counts them, for as long as the map
 /// lives; null for a view of other lists, whose rows all are.
 const RowCount* out_row_count(const KernelMapView& map);

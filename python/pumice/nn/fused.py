@@ -229,8 +229,8 @@ class Part:
         self._joining_chain: Chain | None = None
         self.adding_chain: Chain | None = None
         if links and links[-1].residual < 0 and not links[-1].relu:
-            last = Link(links[-1].convolution, links[-1].norm, True, links[-1].input)
-            last.residual = 1
+            last = links[-1].copy()
+            last.relu, last.residual = True, 1
             self.adding_chain = Chain([*links[:-1], last])
 
     @property

@@ -133,7 +133,7 @@ void Pass::through_join(std::size_t i, std::size_t join) {
   if (!found.wanted(join)) return;
   const auto [left, right] = structure.join_at(join);
   const Tensor whole = found.take(join);
-  if (whole.device().kind == DeviceKind::cuda) close_tails(*in_of(input.maps[i]), {whole});
+  if (whole.device().kind == DeviceKind::cuda) close_tails(*in_sites(input.maps[i]), {whole});
   const auto ends_there = [&](std::size_t value) { return structure.first_use[value] == i; };
   const bool left_ends = ends_there(left) && left != right;
   const std::int64_t channels[] = {values[left].extent(1), values[right].extent(1)};

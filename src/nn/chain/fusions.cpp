@@ -27,7 +27,7 @@ Fusions::Fusions(const Chain& chain, const ChainInput& input,
   for (std::size_t i = 0; i < chain.size(); ++i) {
     const std::size_t source = structure_.sources[i];
     if (!is_apart(source) || runs_in_another(i) || is_fused(i, shortcut_of(i))) continue;
-    apart_[source - (structure_.values() - apart_.size())] = 0;
+    apart_[structure_.join_number(source)] = 0;
     some_are_made = true;
   }
   if (some_are_made) choose_shortcuts();   // whose inputs may lie in one tensor now
@@ -60,10 +60,7 @@ bool Fusions::can_run_in(std::size_t shortcut, std::size_t link) const {
 bool Fusions::is_fused(std::size_t link, std::optional<std::size_t> shortcut) const {
   const ValueShapes shapes(structure_, input_, weights_);
   ConvolutionOptions options = options_of(input_);
-  options.second = second_of(link, shapes);
-  if (shortcut)
-    options.shortcut = {.features = features_of(*shortcut, shapes),
-                        .second = second_of(*shortcut, shapes)};
+  set_inputs(options, link, shortcut, shapes);
   const KernelMapView& map = input_.maps[link];
   const ConvolutionProblem problem =
       convolution_problem(features_of(link, shapes), weights_[link], map, options);

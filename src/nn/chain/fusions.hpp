@@ -30,7 +30,7 @@ class Fusions {
   bool runs_in_another(std::size_t link) const { return runs_in_another_[link] != 0; }
   /// Whether a join is read where its parts lie; of other values no.
   bool is_apart(std::size_t value) const {
-    return structure_.is_join(value) && apart_[value - (structure_.values() - apart_.size())] != 0;
+    return structure_.is_join(value) && apart_[structure_.join_number(value)] != 0;
   }
   std::size_t last_use(std::size_t value) const { return last_use_[value]; }
 
@@ -42,6 +42,17 @@ class Fusions {
   template <class Of> ConstTensorView second_of(std::size_t link, const Of& values) const {
     const std::size_t source = structure_.sources[link];
     return is_apart(source) ? values[structure_.join_at(source).right] : ConstTensorView{};
+  }
+  /// Sets what the kernel of a link reads beside `features_of`, with a shortcut or without; of a
+  /// shortcut the features alone.
+  template <class Of>
+  void set_inputs(ConvolutionOptions& options, std::size_t link,
+                  std::optional<std::size_t> shortcut, const Of& values) const {
+    options.second = second_of(link, values);
+    options.shortcut = {};
+    if (shortcut)
+      options.shortcut = {.features = features_of(*shortcut, values),
+                          .second = second_of(*shortcut, values)};
   }
 
   /// Whether a shortcut may run in a link, for all that both are: no matter which kernels there

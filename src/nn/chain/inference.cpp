@@ -79,15 +79,12 @@ Tensor Chain::infer(const ChainInput& input, ChainWeights& weights, const Place&
     options.epilogue = {.scale = folded.scale,
                         .shift = folded.shift,
                         .activation = link.relu ? Activation::relu : Activation::none};
-    options.second = fusions.second_of(i, values);
-    options.shortcut = {};
+    if (shortcut) bring_together(*shortcut);
+    fusions.set_inputs(options, i, shortcut, values);
     if (shortcut) {
-      bring_together(*shortcut);
-      options.shortcut = {.features = fusions.features_of(*shortcut, values),
-                          .second = fusions.second_of(*shortcut, values),
-                          .weight = weights.weights_[*shortcut],
-                          .scale = weights.folded(*shortcut).scale,
-                          .kept = at(weights.packed_, *shortcut)};
+      options.shortcut.weight = weights.weights_[*shortcut];
+      options.shortcut.scale = weights.folded(*shortcut).scale;
+      options.shortcut.kept = at(weights.packed_, *shortcut);
     } else {
       options.epilogue.residual = values.residual_of(link);
     }

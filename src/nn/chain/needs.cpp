@@ -41,11 +41,8 @@ void ChainNeeds::forward(std::size_t link, const Fusions& fusions, const Scales&
   if (!on_device_) return;
   const std::optional<std::size_t> shortcut = fusions.shortcut_of(link);
   ConvolutionOptions options = options_of(input_);
-  options.second = fusions.second_of(link, shapes_);
+  fusions.set_inputs(options, link, shortcut, shapes_);
   if (!shortcut && !options.second.defined()) return forward(link, at(packed, link));
-  if (shortcut)
-    options.shortcut = {.features = fusions.features_of(*shortcut, shapes_),
-                        .second = fusions.second_of(*shortcut, shapes_)};
   options.plan = link_at(link).plans.forward.get();
   const KernelMapView& map = input_.maps[link];
   const ConvolutionProblem problem =

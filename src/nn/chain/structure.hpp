@@ -23,7 +23,9 @@ struct ChainStructure {
 
   std::size_t values() const { return kChainGiven + links + joins.size(); }
   bool is_join(std::size_t value) const { return value >= kChainGiven + links; }
-  const Join& join_at(std::size_t value) const { return joins[value - kChainGiven - links]; }
+  /// Which of `joins` a value is.
+  std::size_t join_number(std::size_t value) const { return value - kChainGiven - links; }
+  const Join& join_at(std::size_t value) const { return joins[join_number(value)]; }
 
   std::size_t links;
   std::vector<Join> joins;              // each once

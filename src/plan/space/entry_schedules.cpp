@@ -68,6 +68,15 @@ EdgeMapSpec edge_spec(const SparseProblem& problem) {
              : edge_dot_spec(type, channels, problem.picks());
 }
 
+/// A team for each piece, or window, of as many entries as the next.
+TeamSchedule teams_of_equal_work(const EntrySchedule& schedule) {
+  return {.team = schedule.team,
+          .chunks = schedule.chunks,
+          .ahead = schedule.ahead,
+          .units = 0,
+          .part_teams = 0};
+}
+
 }   // namespace
 
 EntrySchedule entry_schedule(ElementType type, std::int64_t channels) {
@@ -130,14 +139,7 @@ ElementType row_element(DType dtype) {
 }
 
 TeamSchedule team_schedule(const SparseProblem& problem, const Target& target) {
-  if (problem.maps_entries()) {
-    const EntrySchedule schedule = edge_spec(problem).schedule;
-    return {.team = schedule.team,
-            .chunks = schedule.chunks,
-            .ahead = schedule.ahead,
-            .units = 0,
-            .part_teams = 0};
-  }
+  if (problem.maps_entries()) return teams_of_equal_work(edge_spec(problem).schedule);
   const EntrySchedule schedule = entry_schedule(row_element(problem.dtype), problem.channels);
   const std::int32_t ways = goes_by_warps(problem, schedule) ? kWarpLanes / schedule.team : 0;
   return row_teams(problem, target, ways);
@@ -157,14 +159,9 @@ TeamSchedule row_teams(const SparseProblem& problem, const Target& target, std::
 }
 
 TeamSchedule teams_over_parts(const SparseProblem& problem) {
-  const EntrySchedule schedule =
+  return teams_of_equal_work(
       entry_schedule(row_element(problem.dtype),
-                     problem.maps_entries() ? channels_of_head(problem) : problem.channels);
-  return {.team = schedule.team,
-          .chunks = schedule.chunks,
-          .ahead = schedule.ahead,
-          .units = 0,
-          .part_teams = 0};
+                     problem.maps_entries() ? channels_of_head(problem) : problem.channels));
 }
 
 EntrySchedule kernel_schedule(ElementType type, std::int64_t channels, const TeamSchedule& teams) {
