@@ -26,7 +26,8 @@ MAKERS = {
 
 
 def batch(seed: int, count: int = 3000) -> tuple[Any, ...]:
-    cells, features = scan(count + 61 * (seed % 5), seed, "cuda")
+    """All of them have a room of 4,096."""
+    cells, features = scan(count + 300 + 61 * (seed % 5), seed, "cuda")
     generator = torch.Generator().manual_seed(seed)
     return cells, features, torch.randint(-1, CLASSES, (len(cells),), generator=generator).cuda()
 
@@ -126,7 +127,7 @@ def test_steps_do_not_wait() -> None:
 def test_a_step_beyond_a_capacity_changes_nothing(name: str) -> None:
     net = small()
     optimizer, scaler, step = made(net, name, True)
-    sparse = torch.cat([torch.zeros(2000, 1, dtype=torch.int32), 9 * random_sites(3, 30, 2000, 1, 4)[:2000, 1:]], 1)
+    sparse = torch.cat([torch.zeros(2000, 1, dtype=torch.int32), 9 * random_sites(3, 30, 2200, 1, 4)[:2000, 1:]], 1)
     dense = torch.tensor([[0, i, j, k] for i in range(20) for j in range(10) for k in range(10)], dtype=torch.int32)
     labels = torch.randint(0, CLASSES, (2000,)).cuda()
     features = torch.randn(2000, 4).cuda()
@@ -181,6 +182,57 @@ def test_what_cannot_be_recorded_is_refused_and_leaves_everything_usable() -> No
     _, _, step = made(net, "fused AdamW")
     settled(step)
     assert graphs(step) == 1
+
+
+def test_a_pass_that_is_still_referred_to_does_not_keep_a_recording_from_being_made() -> None:
+    net = small()
+    cells, features, labels = batch(0)
+    _, _, step = made(net, "fused SGD", True)
+    x = pumice.SparseTensor(cells, features, batch_size=2)
+    with torch.autocast("cuda", torch.float16):  # which keeps its conversions of weights
+        held = losses.cross_entropy(net(x).features, labels)
+        settled(step)
+        assert graphs(step) == 1
+        held.backward()
+    assert net[0].weight.grad.isfinite().all()
+    step.wait()
+
+
+class FailsInRecordings(torch.nn.Module):
+    """Waits for the GPU where a graph is recorded, and nowhere else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_on = True
+
+    def forward(self, x: pumice.SparseTensor) -> pumice.SparseTensor:
+        if self.is_on and torch.cuda.is_current_stream_capturing():
+            torch.cuda.synchronize()
+        return x
+
+
+def test_a_recording_that_fails_leaves_everything_usable() -> None:
+    fails = FailsInRecordings()
+    net = nn.Sequential(*small(), nn.Dropout(0.5), fails)
+    _, _, step = made(net, "fused SGD")
+    for turn in range(2):
+        step(*batch(turn), batch_size=2)
+    stream = torch.cuda.current_stream()
+    with pytest.raises(pumice.UserError, match="cannot be recorded as a graph"):
+        step(*batch(2), batch_size=2)
+    assert torch.cuda.current_stream() == stream
+    assert torch.rand(5, device="cuda").unique().numel() == 5
+    held = torch.cuda.memory_allocated()
+    large = torch.empty(1 << 24, dtype=torch.uint8, device="cuda")
+    large.record_stream(torch.cuda.Stream())
+    del large
+    torch.cuda.synchronize()
+    torch.empty(1, device="cuda")  # looks at what is over
+    assert torch.cuda.memory_allocated() <= held + 4096
+    fails.is_on = False
+    settled(step)
+    assert graphs(step) == 1
+    step.wait()
 
 
 def test_dropout_draws_other_numbers_in_every_step() -> None:

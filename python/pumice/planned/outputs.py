@@ -125,7 +125,7 @@ class Output(NamedTuple):
 
 
 def take_apart(value: Any, sites: SitesOfRun) -> Output:
-    """Raises UserError for what a caller could not be given anew in each call."""
+    """Leaves hold no graph of gradients. Raises UserError for what a caller could not be given anew in each call."""
     leaves: list[Leaf] = []
     rebuild = _walk(value, sites, leaves, "the output")
     return Output(leaves, lambda made: rebuild(iter(made)))
@@ -150,9 +150,9 @@ def _leaf(value: Any, sites: SitesOfRun, name: str) -> Leaf:
     kind = kind_for(value)
     if kind is not None:
         coords, features = kind.parts(value)
-        return Leaf(features, sites.rows_of(coords), kind)
+        return Leaf(features.detach(), sites.rows_of(coords), kind)
     if isinstance(value, Tensor):
-        value = deferred.plain(value)  # computed by now
+        value = deferred.plain(value).detach()  # computed by now
         return Leaf(value, sites.rows_like(value))
     if value is None or isinstance(value, (int, float, str, bool)):
         return Leaf(value, WHOLE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -108,11 +109,31 @@ class Recorder:
         graph = torch.cuda.CUDAGraph()
         torch.cuda.empty_cache()
         before = torch.cuda.memory_reserved(self.device)
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
-            with waiting_in_graphs():
+        caller, has_begun = self.stream_of_caller(), False
+        try:
+            with _no_collection(), self._recording(graph), waiting_in_graphs():
+                has_begun = True
                 result = work()
+        except BaseException:
+            torch.cuda.set_stream(caller)
+            if has_begun:
+                self._end_failed_recording()
+            raise
         self._graphs += 1
         return Recording(graph, result, max(0, torch.cuda.memory_reserved(self.device) - before))
+
+    def _recording(self, graph: torch.cuda.CUDAGraph) -> Any:
+        return torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local")
+
+    def _end_failed_recording(self) -> None:
+        """Of a recording that failed PyTorch leaves the stream current, its allocator in wait for the end, so that memory
+        which other streams used is not used again, and its random numbers in the recording. A small one that succeeds puts
+        them in order."""
+        end = getattr(torch._C, "_cuda_endAllocateToPool", None)
+        if end is not None:
+            end(self.device.index, self._pool)
+        with self._recording(torch.cuda.CUDAGraph()):
+            torch.zeros(1, device=self.device)
 
     def drop(self, graph: torch.cuda.CUDAGraph) -> None:
         """Gives up a graph, which may still run."""
@@ -161,6 +182,20 @@ class Recorder:
         finally:
             _set_sync_debug_mode(before)
             del refused
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Nothing is collected in it: the end of a graph that only a reference cycle holds, another model's, would end the
+    recording that is under way, and a pass whose tensors are in such a cycle holds on to where it added gradients up."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _set_sync_debug_mode(mode: int | str) -> None:

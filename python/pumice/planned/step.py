@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
+from .accumulators import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
 from .guarded import GuardedUpdate
@@ -19,7 +20,7 @@ from .outputs import SitesOfRun, take_apart
 from .recorder import Recorder
 from .scans import Scan
 from .state import check_hooks, named
-from .step_bucket import Expected, StepBucket
+from .step_bucket import Expected, StepBucket, owner_of
 from .trained import TrainedState
 from .training import Passed, Training, check_recordable
 from .watch import cannot_be_recorded, first_line
@@ -255,6 +256,12 @@ class CompiledStep(Planned):
     def _record(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:
         _check_trainable(self.model)
         expected = self._expected(scan, labels, bucket)  # this very scan has room in any case
+        held = let_go_of_earlier_passes(self._training.parameters())
+        if held:
+            owner, name = owner_of(self.model, held[0])
+            raise cannot_be_recorded(
+                self.model, owner, f"a pass made before is referred to, which its {name} led to: let go of its output and its loss"
+            )
         if self._guarded is None:
             self._guarded = GuardedUpdate(self._training, scan.features.device)
         bucket.get_ready(scan, labels, expected, self._guarded, waits=self.options.eager)
