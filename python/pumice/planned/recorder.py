@@ -115,7 +115,7 @@ class Recorder:
                 has_begun = True
                 result = work()
         except BaseException:
-            torch.cuda.set_stream(caller)
+            torch.cuda.set_stream(caller)  # that of the recording may be current still
             if has_begun:
                 self._end_failed_recording()
             raise
@@ -126,14 +126,12 @@ class Recorder:
         return torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local")
 
     def _end_failed_recording(self) -> None:
-        """Of a recording that failed PyTorch leaves the stream current, its allocator in wait for the end, so that memory
-        which other streams used is not used again, and its random numbers in the recording. A small one that succeeds puts
-        them in order."""
-        end = getattr(torch._C, "_cuda_endAllocateToPool", None)
-        if end is not None:
-            end(self.device.index, self._pool)
-        with self._recording(torch.cuda.CUDAGraph()):
-            torch.zeros(1, device=self.device)
+        """PyTorch ends a recording that failed only half: its allocator and its random numbers take it for under way. The
+        former is told, and gets other memory for graphs; of the latter a copy is not in a recording, and graphs of before
+        draw from the original."""
+        _end_allocation(self.device.index, self._pool)
+        self._pool = torch.cuda.graph_pool_handle()
+        self._generator.graphsafe_set_state(self._generator.clone_state())
 
     def drop(self, graph: torch.cuda.CUDAGraph) -> None:
         """Gives up a graph, which may still run."""
@@ -182,6 +180,14 @@ class Recorder:
         finally:
             _set_sync_debug_mode(before)
             del refused
+
+
+def _end_allocation(device: int, pool: Any) -> None:
+    try:
+        torch._C._cuda_endAllocateToPool(device, pool)
+    except RuntimeError as error:
+        if "not currently recording" not in str(error):  # it was ended: which part of the end failed differs
+            raise
 
 
 @contextmanager

@@ -1,0 +1,140 @@
+"""Training steps from Python, by hand and compiled (`pumice.compile_step`), maps made anew in every step: milliseconds.
+
+    python benchmarks/python/compiled_steps.py [--scan scan.bin ...] [--sweeps sweep.bin ...] [--passes 20] [--rounds 3]
+        [--cases minkunet42 ...] [--dtype float16]
+
+A step is forward under autocast, loss, backward, GradScaler (float16) and fused SGD with momentum. Columns as in
+compiled.py. Steps take scans in turn; both ways take turns in rounds and have a network of their own, of which the
+first losses are compared. "peak": the most memory that PyTorch took from the GPU in steps of this way, once recorded,
+beside what it had before this way's network was made.
+For a GPU; without one the networks are small, and both columns run the same layers in float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from compiled import CASES, Timed, scenes
+from training_step import waiter
+from workloads import Workload, model
+
+import pumice
+from pumice import losses
+
+TOLERANCE = 2e-2  # of losses in half precision after the parameters have changed five times
+CHECKED = 6  # losses
+
+
+def mean_square(output: pumice.SparseTensor, part: torch.Tensor) -> torch.Tensor:
+    """`part`: one over how many numbers there are, a scalar; rows that are not in use are zeros."""
+    return output.features.float().square().sum() * part
+
+
+mean_square.ignore_index = -1  # no label is one
+
+
+class Way:
+    """A network with its optimiser, trained by hand or compiled."""
+
+    def __init__(self, network: str, factor: float, device: torch.device, dtype: torch.dtype, compiled: bool) -> None:
+        self.network, self.device, self.dtype = network, device, dtype
+        self.net = model(network, factor).to(device).train()
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-3, momentum=0.9, fused=True)
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=1024.0, enabled=dtype == torch.float16)
+        self.loss: Callable[..., torch.Tensor] = losses.cross_entropy if network == "minkunet42" else mean_square
+        self.compiled = (
+            pumice.compile_step(self.net, self.loss, self.optimizer, scaler=self.scaler) if compiled else None
+        )
+
+    def __call__(self, work: Workload) -> torch.Tensor:
+        with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            if self.compiled is not None:
+                shape = work.spatial_shape if self.network == "centerpoint" else None  # which cuts its levels
+                return self.compiled(
+                    work.cells, work.features, work.labels, batch_size=work.batch_size, spatial_shape=shape
+                )
+            output = self.net(work.sparse())
+            loss = self.loss(output.features if self.network == "minkunet42" else output, work.labels)
+        self.optimizer.zero_grad()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return loss.detach()
+
+
+def taken(device: torch.device) -> int:
+    """Bytes that PyTorch has from the GPU and cannot give back."""
+    if device.type != "cuda":
+        return 0
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_reserved()
+
+
+def compare(name: str, works: list[Workload], make: Callable[[bool], Way], options: argparse.Namespace) -> None:
+    device = works[0].cells.device
+    wait = waiter(device)
+    made, curves, peaks = [], [], []
+    for is_compiled in (False, True):
+        before = taken(device)
+        way = make(is_compiled)
+        start = time.perf_counter()
+        curves.append(torch.stack([way(works[turn % len(works)]) for turn in range(CHECKED)]))
+        for work in works * 3:
+            way(work)
+        wait()
+        made.append((way, time.perf_counter() - start))
+        taken(device)
+        for work in works:
+            way(work)
+        peaks.append(torch.cuda.max_memory_reserved() - before if device.type == "cuda" else 0)
+    if not torch.allclose(curves[0], curves[1], rtol=TOLERANCE):
+        sys.exit(f"{name}: losses of {curves[0].tolist()} by hand and {curves[1].tolist()} compiled")
+    timed = [Timed(way, works, wait) for way, _ in made]
+    for _ in range(options.rounds):
+        for one in timed:
+            one.passes(options.passes)
+    step = made[1][0].compiled
+    assert step is not None
+    step.wait()
+    print(f"{name:34s} {len(works[0].cells):7d} voxels  by hand {timed[0]}  compiled {timed[1]}", flush=True)
+    print(
+        f"{'':34s} {made[1][1]:.1f} s until recorded, peak {peaks[0] / 2**20:.0f} and {peaks[1] / 2**20:.0f} MiB, losses "
+        f"differ by {float((curves[0] - curves[1]).abs().max()):.1e}, {step}, {int(step.overflows)} overflows",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--scan", nargs="*", default=[], help="default: a simulated one")
+    parser.add_argument("--sweeps", nargs="*", default=[], help="for CenterPoint; default: those of --scan")
+    parser.add_argument("--cases", nargs="*", default=list(CASES), help=", ".join(CASES))
+    parser.add_argument("--dtype", help="default: float16 on a CUDA device, float32 on the CPU")
+    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    on_gpu = device.type == "cuda"
+    dtype = getattr(torch, options.dtype or ("float16" if on_gpu else "float32"))
+    print(f"milliseconds on {torch.cuda.get_device_name() if on_gpu else 'the CPU'}, PyTorch {torch.__version__}, {dtype}")
+    for case in options.cases:
+        network, factor, batch = CASES[case]
+        scans = options.sweeps if network == "centerpoint" and options.sweeps else options.scan
+        works = scenes(network, scans, batch, device)
+        if network == "centerpoint":
+            for work in works:
+                work.labels = torch.tensor(1e-6, device=device)
+        compare(
+            case, works, lambda compiled: Way(network, factor if on_gpu else 0.125, device, dtype, compiled), options
+        )
+
+
+if __name__ == "__main__":
+    main()
