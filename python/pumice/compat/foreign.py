@@ -12,8 +12,7 @@ from torch import Tensor
 from .. import _C, ops
 from ..convert.layouts import LAYOUTS, axis_order, to_common
 from ..nn import deferred
-from ..nn.kept import Kept, used
-from ..ops import modes
+from ..nn.turned import TurnedWeight
 
 
 class PeerAssertionError(_C.UserError, AssertionError):
@@ -30,9 +29,8 @@ def check_rows(name: str, rows: Any) -> None:
         )
 
 
-class ForeignWeight(Kept):
-    """Turns a parameter that stays in another library's layout; its gradient comes back in it. What
-    is kept of a frozen layer is the turned weight as well.
+class ForeignWeight(TurnedWeight):
+    """Turns a parameter that stays in another library's layout; its gradient comes back in it.
 
     `strided`: whether the layer's stride is not 1, which a kernel of one offset is laid out by.
     """
@@ -42,54 +40,14 @@ class ForeignWeight(Kept):
         self.layout = LAYOUTS[layout]
         self.size = tuple(size)
         self.strided = strided
-        self.habit = deferred.Habit()
-        self._lies: tuple[tuple[int, ...], _C.WeightLayout] | None = None
-        self._forget()
-
-    def freeze(self) -> None:
-        """Keeps from the next call on what the parameter is then."""
-        super().freeze()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._turned: Tensor | None = None
-        self._turned_from: tuple[Any, ...] | None = None
 
     def turn(self, parameter: Tensor) -> Tensor:
         """To [K, in / groups, out], last axis fastest; differentiable."""
         common = to_common(self.layout, parameter, self.size, self.strided)
         return common.reshape(-1, *common.shape[-2:])
 
-    def as_lies(self, parameter: Tensor) -> _C.WeightLayout | None:
-        """How it lies, for kernels; None where axes in another order are not all."""
-        shape = tuple(parameter.shape)
-        if self._lies is None or self._lies[0] != shape:
-            looked_at, order = axis_order(self.layout, shape, self.size, self.strided)
-            self._lies = shape, _C.WeightLayout(list(looked_at), list(order))
-        return self._lies[1]
-
-    def operands(
-        self, parameter: Tensor, training: bool
-    ) -> tuple[Tensor, _C.PackedWeights | None]:
-        """(weight [K, in / groups, out], packed weights): of a frozen layer in evaluation those that
-        are kept, else a new weight, through which gradients go back, and None."""
-        packed = self.of(training)
-        if (
-            packed is None
-            or (torch.is_grad_enabled() and parameter.requires_grad)
-            or torch.compiler.is_compiling()
-        ):
-            return self.turn(parameter).contiguous(), None
-        version = modes.version_of(parameter)
-        now = (parameter.data_ptr(), version, parameter.dtype, parameter.device)
-        if now != self._turned_from:
-            # A later call outside inference mode may want gradients of features through it.
-            with torch.inference_mode(False), torch.no_grad():
-                self._turned = self.turn(parameter).contiguous()
-            self.packed = packed = _C.PackedWeights()
-            self._turned_from = now
-        used((self._turned, packed))
-        return self._turned, packed
+    def _order(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return axis_order(self.layout, shape, self.size, self.strided)
 
     def convolve(
         self, features: Tensor, parameter: Tensor, map: ops.Map, bias: Tensor | None, training: bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +43,19 @@ class Kept:
         return type(self), self._arguments()
 
 
+# By the class of a layer that does not hold its `Kept` itself, what finds it.
+KEPT_OF: dict[type, Callable[[torch.nn.Module], Kept | None]] = {}
+
+
+def kept_of(layer: torch.nn.Module) -> Kept | None:
+    """What a layer keeps packed; None where it packs nothing."""
+    kept = getattr(layer, "_kept", None)
+    if isinstance(kept, Kept):
+        return kept
+    find = KEPT_OF.get(type(layer))
+    return None if find is None else find(layer)
+
+
 _readers: list[list[Any]] = []
 
 
@@ -56,7 +69,7 @@ def used(made: Any) -> None:
 def frozen_for(model: torch.nn.Module, packed: dict[Kept, _C.PackedWeights], read: list[Any]) -> Iterator[None]:
     """In it the layers of `model` keep what they pack in `packed`, whether they are frozen or not, and everything made
     of weights that kernels read is added to `read`, which keeps it alive for a graph."""
-    layers = [kept for layer in model.modules() if isinstance(kept := getattr(layer, "_kept", None), Kept)]
+    layers = [kept for layer in model.modules() if (kept := kept_of(layer)) is not None]
     before = [(kept, kept.frozen, kept.packed) for kept in layers]
     for kept in layers:
         kept.frozen = True
@@ -92,7 +105,7 @@ def freeze(model: torch.nn.Module) -> torch.nn.Module:
     if not isinstance(model, torch.nn.Module):
         raise _C.UserError(f"model is {kind_of(model)}: give a module")
     for layer in model.modules():
-        kept = getattr(layer, "_kept", None)
-        if isinstance(kept, Kept):  # layers of `pumice.compat` keep theirs alike
+        kept = kept_of(layer)
+        if kept is not None:  # layers of `pumice.compat` keep theirs alike
             kept.freeze()
     return model

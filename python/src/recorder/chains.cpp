@@ -83,33 +83,34 @@ std::vector<Link*> links_in(PyObject* list) {
   return links;
 }
 
-/// Nothing where norms are in training and others are not.
+/// Nothing where norms are in training and others are not, and for a link that takes three values
+/// which it does not make.
 std::optional<Made> made_of(const std::vector<Link*>& links) {
   Made all(static_cast<Py_ssize_t>(links.size()));
   all.training = trains(*links.front());
   PyObject* const first = links.front()->source;
   PyObject* second = nullptr;
+  bool fits = true;
   for (const Link* link : links) {
     if (trains(*link) != all.training) return std::nullopt;
     if (const char* what = changed(*link)) refuse(what);
-    // Values are numbered as `Code` numbers them; what is added and was not made here is the
-    // second.
+    // Values are numbered as `Code` numbers them; what was neither made here nor is the first is
+    // the second that the chain is given.
     const auto number = [&](PyObject* value) -> long {
+      if (value == nullptr) return -1;
       if (value == first) return 0;
       for (std::size_t i = 0; i < links.size() && links[i] != link; ++i) {
         if (object_of(links[i]) == value) return static_cast<long>(2 + i);
       }
+      fits = fits && (second == nullptr || second == value);
+      second = value;
       return 1;
     };
-    long added = -1;
-    if (link->residual != nullptr) {
-      added = number(link->residual);
-      if (added == 1) second = link->residual;
-    }
     const auto part = [&](NormPart at) { return PyTuple_GetItem(link->norm, at); };
-    const nb::object row =
-        made(Py_BuildValue("lilOOO", number(link->source), -1, added,
-                           link->relu ? Py_True : Py_False, part(kEpsilon), part(kMomentum)));
+    const nb::object row = made(
+        Py_BuildValue("lllOOO", number(link->source), number(link->second), number(link->residual),
+                      link->relu ? Py_True : Py_False, part(kEpsilon), part(kMomentum)));
+    if (!fits) return std::nullopt;
     all.rows.add(row);
     all.parameters.add(link->parameter);
     all.parameters.add(part(kScale));
@@ -131,8 +132,7 @@ std::optional<Made> made_of(const std::vector<Link*>& links) {
   return all;
 }
 
-/// chain_of(links) -> what a chain of them is made of and runs on; None where norms are in training
-/// and others are not.
+/// chain_of(links) -> what a chain of them is made of and runs on; None as `made_of`.
 PyObject* chain_of(PyObject*, PyObject* list) {
   return guarded([&]() -> PyObject* {
     const std::optional<Made> all = made_of(links_in(list));
@@ -234,8 +234,7 @@ void bind_chains(nb::module_& module) {
        "chain_of(links, /)\n--\n\n(name, rows, plans, first, second, training, parameters, "
        "running, maps, "
        "layouts) of a chain of these, whose inputs were computed; None where only some of the "
-       "norms are "
-       "in training."},
+       "norms are in training, or a link takes three values that are not made here."},
       {"is_as_called", &is_as_called, METH_O,
        "Whether PyTorch's switches are those under which a link was called, and nothing watches "
        "tensors "

@@ -25,6 +25,25 @@ void take(Link& link, PyObject*& member, PyObject* value) {
   ++of.takers;
 }
 
+/// What `of`, a join, was made of becomes the source of a link.
+void take_parts(Link& link, const Link& of) {
+  take(link, link.source, of.source);
+  take(link, link.second, of.second);
+  link.source_version = of.source_version;
+  link.second_version = of.second_version;
+}
+
+/// Rows or channels of a link or a tensor.
+std::int64_t extent_of(PyObject* value, int axis) {
+  if (is_link(value)) return axis == 0 ? link_in(value).rows : link_in(value).channels;
+  const nb::object shape = made(PyObject_GetAttr(value, words().shape));
+  return PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), axis));
+}
+
+bool wants_gradient(PyObject* value) {
+  return is_link(value) ? link_in(value).requires_grad : requires_grad(value);
+}
+
 }   // namespace
 
 nb::object make_link(PyObject* source, PyObject* parameter, PyObject* layout, bool training,
@@ -57,17 +76,43 @@ nb::object make_link(PyObject* source, PyObject* parameter, PyObject* layout, bo
     link.switches = mode_now(link.is_cuda, link.device, link.dtype);
   }
   if (link.mode == nullptr) link.mode = tuple_of(link.switches).release().ptr();
-  if (!is_link(source)) link.source_version = version_of(source);
-  take(link, link.source, source);
+  if (is_link(source) && is_join(link_in(source)) && !link_in(source).is_done) {
+    take_parts(link, link_in(source));
+  } else {
+    if (!is_link(source)) link.source_version = version_of(source);
+    take(link, link.source, source);
+  }
   link.channels = PyLong_AsLongLong(out_channels);
   link.rows = rows_of(map);
   link.shape = size_of(link.rows, link.channels).release().ptr();
   if (link.switches.autocast != nullptr) put(link.dtype, link.switches.autocast);
   link.learns = link.switches.learns;
-  link.requires_grad =
-      link.learns && ((is_link(source) ? link_in(source).requires_grad : requires_grad(source)) ||
-                      requires_grad(parameter));
+  link.requires_grad = link.learns && (wants_gradient(source) || requires_grad(parameter));
   link.version = version_of(parameter);
+  wait_in(region(), link);
+  return owner;
+}
+
+nb::object make_join(PyObject* left, PyObject* right, Use* use) {
+  const nb::object owner = nb::steal(object_of(allocated<Link>(Link::type)));
+  Link& link = link_in(owner.ptr());
+  const Link& like = link_in(is_link(left) ? left : right);
+  link.stage = kJoined;
+  link.use = reinterpret_cast<Use*>(given(object_of(use)));
+  link.is_cuda = like.is_cuda;
+  link.device = given(like.device);
+  link.dtype = given(like.dtype);
+  link.switches = like.switches;
+  link.mode = given(like.mode);
+  link.learns = like.learns;
+  link.requires_grad = link.learns && (wants_gradient(left) || wants_gradient(right));
+  link.rows = extent_of(left, 0);
+  link.channels = extent_of(left, 1) + extent_of(right, 1);
+  link.shape = size_of(link.rows, link.channels).release().ptr();
+  if (!is_link(left)) link.source_version = version_of(left);
+  if (!is_link(right)) link.second_version = version_of(right);
+  take(link, link.source, left);
+  take(link, link.second, right);
   wait_in(region(), link);
   return owner;
 }
@@ -76,8 +121,9 @@ void let_go(Link& link, PyObject*& member) {
   PyObject* const value = member;
   member = nullptr;
   if (is_link(value)) {
-    std::vector<Link*>& users = *link_in(value).users;
-    users.erase(std::find(users.begin(), users.end(), &link));
+    Link& of = link_in(value);
+    of.users->erase(std::find(of.users->begin(), of.users->end(), &link));
+    if (is_join(link)) --of.takers;   // what took its parts took them from their own links
   }
   Py_XDECREF(value);
 }
@@ -100,9 +146,7 @@ void normalize(Link& link, PyObject* norm) {
 void add(Link& link, PyObject* residual) {
   link.stage = kSummed;
   take(link, link.residual, residual);
-  if (link.learns && !link.requires_grad)
-    link.requires_grad =
-        is_link(residual) ? link_in(residual).requires_grad : requires_grad(residual);
+  if (link.learns && !link.requires_grad) link.requires_grad = wants_gradient(residual);
   if (!is_link(residual)) link.residual_version = version_of(residual);
 }
 
@@ -148,16 +192,18 @@ void finish(Link& link) {
   link.is_done = true;
   take_out(link);
   let_go(link, link.source);
+  let_go(link, link.second);
   let_go(link, link.residual);
 }
 
 const char* changed(const Link& link) {
-  if (link.version != version_of(link.parameter)) return "weight";
+  if (!is_join(link) && link.version != version_of(link.parameter)) return "weight";
   const auto has_changed = [](PyObject* value, long version) {
     return value != nullptr && Py_TYPE(value) == reinterpret_cast<PyTypeObject*>(parts().Tensor) &&
            version_of(value) != version;
   };
   if (has_changed(link.source, link.source_version) ||
+      has_changed(link.second, link.second_version) ||
       has_changed(link.residual, link.residual_version))
     return "features";
   if (link.norm == nullptr) return nullptr;

@@ -1,4 +1,5 @@
-// A computation that waits: relu(norm(convolution(source)) + residual), as far as it was asked for.
+// A computation that waits: relu(norm(convolution(source)) + residual), as far as it was asked for;
+// or channels of two results side by side.
 #pragma once
 
 #include <array>
@@ -14,8 +15,9 @@ namespace pumice::python::recorder {
 struct Region;
 struct Ticket;
 
-/// Which operations have been added.
-enum Stage : int { kConvolved, kNormed, kSummed, kRectified };
+/// Which operations have been added. A join is a link without a convolution, to which nothing is
+/// added.
+enum Stage : int { kConvolved, kNormed, kSummed, kRectified, kJoined };
 
 /// What else `norm` holds, in the order of torch.nn.functional.batch_norm.
 enum NormPart {
@@ -39,6 +41,7 @@ struct Link {
   Use* use;
   PyObject* mode;
   PyObject* source;     // a link or a tensor; null once it is computed
+  PyObject* second;     // likewise; its channels come behind those of the source
   PyObject* residual;   // likewise
   PyObject* norm;       // a tuple, or null
   PyObject* shape;
@@ -55,12 +58,13 @@ struct Link {
   std::int64_t channels;
   long version;
   long source_version;
+  long second_version;
   long residual_version;
   long value_version;
   std::array<long, 4> norm_versions;   // in the order of the norm's parts
 
   std::vector<Link*>* users;   // those that are not computed; each keeps this one alive
-  int takers;                  // how many there have been
+  int takers;                  // how many there have been, without joins that are gone
   Ticket* tickets;             // of the tensors that stand for its results
   int stage;
   int early_held;
@@ -82,10 +86,17 @@ inline bool is_link(PyObject* object) {
 inline Link& link_in(PyObject* object) {
   return *reinterpret_cast<Link*>(object);
 }
+inline bool is_join(const Link& link) {
+  return link.stage == kJoined;
+}
 
-/// A convolution of `source` through `map`, a link that waits.
+/// A convolution of `source` through `map`, a link that waits. Of a join it takes both parts, so
+/// that the join is made only where somebody else asks for it.
 nb::object make_link(PyObject* source, PyObject* parameter, PyObject* layout, bool training,
                      PyObject* out_channels, PyObject* map, Use* use, PyObject* plans);
+/// The channels of two links or tensors [rows, …] side by side, one of which waits; all were called
+/// under the switches of now, and have one type.
+nb::object make_join(PyObject* left, PyObject* right, Use* use);
 /// Adds a batch norm: a tuple of `kNormParts`.
 void normalize(Link& link, PyObject* norm);
 /// Adds a sum with a link or a tensor of its shape.
@@ -101,7 +112,7 @@ int held(const Link& link);
 nb::object result(Link& link);
 /// Computes the links that take its result, before that is changed in place.
 void before_a_change(Link& link);
-/// Empties its source or residual, which no longer lists it among its users.
+/// Empties its source, second or residual, which no longer lists it among its users.
 void let_go(Link& link, PyObject*& member);
 /// Says that it is done, and lets go of what it was computed from.
 void finish(Link& link);

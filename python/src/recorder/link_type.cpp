@@ -24,6 +24,7 @@ int visit_link(PyObject* object, visitproc visit, void* arg) {
   for (const auto member : kObjects)
     Py_VISIT(self.*member);
   Py_VISIT(self.source);
+  Py_VISIT(self.second);
   Py_VISIT(self.residual);
   return 0;
 }
@@ -31,6 +32,7 @@ int visit_link(PyObject* object, visitproc visit, void* arg) {
 int clear_link(PyObject* object) {
   Link& self = link_in(object);
   let_go(self, self.source);
+  let_go(self, self.second);
   let_go(self, self.residual);
   for (const auto member : kObjects)
     Py_CLEAR(self.*member);
@@ -151,6 +153,7 @@ void bind_links(nb::module_& module) {
       object_member("use", offsetof(Link, use)),
       object_member("mode", offsetof(Link, mode)),
       object_member("source", offsetof(Link, source)),
+      object_member("second", offsetof(Link, second)),
       object_member("residual", offsetof(Link, residual)),
       object_member("norm", offsetof(Link, norm)),
       object_member("shape", offsetof(Link, shape)),

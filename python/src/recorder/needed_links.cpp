@@ -12,7 +12,7 @@ namespace {
 /// Appends the links that `link` needs and that are not computed, then itself.
 void collect(Link& link, int walk, std::vector<Link*>& links) {
   link.mark = walk;
-  for (PyObject* value : {link.source, link.residual}) {
+  for (PyObject* value : {link.source, link.second, link.residual}) {
     if (!is_link(value)) continue;
     Link& needed = link_in(value);
     if (!needed.is_done && needed.mark != walk) collect(needed, walk, links);
@@ -29,7 +29,6 @@ void* home_of_map(const Link& link) {
 bool is_one_chain(const std::vector<Link*>& links) {
   const Link& first = *links.front();
   const Link& last = *links.back();
-  PyObject* const given_first = first.source;
   PyObject* given_second = nullptr;
   const PyObject* map = first.map;
   const void* const home = home_of_map(first);
@@ -48,17 +47,15 @@ bool is_one_chain(const std::vector<Link*>& links) {
       map = link->map;
       if (home_of_map(*link) != home) return false;
     }
-    if (const auto at = place(link->source); at < size) {
-      ++takers[static_cast<std::size_t>(at)];
-    } else if (link->source != given_first) {
-      return false;
-    }
-    if (link->residual == nullptr) continue;
-    if (const auto at = place(link->residual); at < size) {
-      ++takers[static_cast<std::size_t>(at)];
-    } else if (link->residual != given_first && link->residual != given_second) {
-      if (given_second != nullptr) return false;
-      given_second = link->residual;
+    for (PyObject* value : {link->source, link->second, link->residual}) {
+      if (value == nullptr || value == first.source) continue;
+      if (const auto at = place(value); at < size) {
+        ++takers[static_cast<std::size_t>(at)];
+      } else if (given_second == nullptr) {
+        given_second = value;
+      } else if (value != given_second) {
+        return false;
+      }
     }
   }
   for (std::size_t i = 0; i < links.size(); ++i) {

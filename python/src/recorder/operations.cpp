@@ -32,10 +32,11 @@ nb::object residual_for(Link& link, PyObject* other) {
   if (is_deferred(other)) {
     const Ticket& ticket = ticket_of(other);
     Link& residual = *ticket.link;
-    if (residual.is_done || &residual == &link || !(residual.switches == link.switches) ||
-        ticket.stage != residual.stage || residual.dtype != link.dtype ||
-        residual.rows != link.rows || residual.channels != link.channels ||
-        !is_equal(residual.device, link.device) || goes_back(other))
+    if (residual.is_done || is_join(residual) || &residual == &link ||
+        !(residual.switches == link.switches) || ticket.stage != residual.stage ||
+        residual.dtype != link.dtype || residual.rows != link.rows ||
+        residual.channels != link.channels || !is_equal(residual.device, link.device) ||
+        goes_back(other))
       return {};
     return nb::borrow(object_of(&residual));
   }

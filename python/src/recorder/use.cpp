@@ -15,15 +15,23 @@ bool follows(PyObject* kind, PyObject* what) {
   if (what == word.store) return true;
   if (kind == word.convolution) return what == word.norm;
   if (kind == word.norm) return what == word.sum || what == word.relu;
-  if (kind == word.sum) return what == word.relu;
-  return kind == word.relu && what == word.sum;   // it is what a later block adds
+  return kind == word.sum && what == word.relu;
+}
+
+/// Whether `what` leaves a result of kind `kind` as it is, for others to take it as well.
+bool only_takes(PyObject* kind, PyObject* what) {
+  const Words& word = words();
+  if (what == word.product && kind == word.join) return true;
+  if (what == word.join || what == word.product)
+    return kind == word.norm || kind == word.sum || kind == word.relu;
+  return what == word.sum && kind == word.relu;   // it is what a later block adds
 }
 
 /// The kinds of use as Python wrote them, which may be other objects than the words.
 PyObject* kind_of(PyObject* text) {
   const Words& word = words();
-  for (PyObject* kind :
-       {word.convolution, word.norm, word.sum, word.relu, word.store, word.other}) {
+  for (PyObject* kind : {word.convolution, word.norm, word.sum, word.relu, word.store, word.take,
+                         word.join, word.product, word.other}) {
     if (kind == text || is_equal(kind, text)) return kind;
   }
   PyErr_Format(PyExc_ValueError, "%R is no kind of use", text);
@@ -45,6 +53,7 @@ void free_use(PyObject* object) {
   Py_XDECREF(self->kind);
   Py_XDECREF(self->known);
   Py_XDECREF(object_of(self->then));
+  Py_XDECREF(object_of(self->joined));
   PyObject_Free(object);
   Py_DECREF(type);
 }
@@ -113,14 +122,17 @@ nb::object make_use(PyObject* kind, bool is_unseen) {
 }
 
 Use* note(Use& use, PyObject* what) {
+  const Words& word = words();
   if (use.is_unseen) return nullptr;
+  if (only_takes(use.kind, what)) what = word.take;
   if (use.known == what) return use.then;
-  const bool is_followed = use.known == nullptr && follows(use.kind, what);
-  Use* const then = is_followed
-                        ? reinterpret_cast<Use*>(
-                              make_use(what == words().store ? use.kind : what).release().ptr())
-                        : nullptr;
-  put(use.known, is_followed ? what : words().other);
+  const bool is_first = use.known == nullptr;
+  const bool is_followed = is_first && follows(use.kind, what);
+  Use* const then =
+      is_followed
+          ? reinterpret_cast<Use*>(make_use(what == word.store ? use.kind : what).release().ptr())
+          : nullptr;
+  put(use.known, is_followed || (is_first && what == word.take) ? what : word.other);
   Use* const before = use.then;
   use.then = then;
   Py_XDECREF(object_of(before));
@@ -139,6 +151,7 @@ void bind_uses(nb::module_& module) {
   static PyMemberDef use_members[] = {object_member("kind", offsetof(Use, kind)),
                                       object_member("known", offsetof(Use, known)),
                                       object_member("then", offsetof(Use, then)),
+                                      object_member("joined", offsetof(Use, joined), true),
                                       {}};
   static PyMethodDef use_methods[] = {{"note", &note_in_python, METH_O,
                                        "note($self, what, /)\n--\n\nRecords that `what` was done; "

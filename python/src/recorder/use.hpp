@@ -9,12 +9,15 @@
 
 namespace pumice::python::recorder {
 
-/// What is done to one result. `known`: a kind, null before the first time. `then`: the use of the
-/// result of that; after "store", of the same result again.
+/// What is done to one result. `known`: a kind, null before the first time; "take" for what leaves
+/// the result as it is, so that any number of them may follow each other (a join with another one,
+/// a product with a matrix, a sum onto another one). `then`: the use of the result of that; after
+/// "store", of the same result again. `joined`: the use of its join with another result.
 struct Use {
   PyObject_HEAD PyObject* kind;
   PyObject* known;
   Use* then;
+  Use* joined;
   bool is_unseen;      // of a result that only layers see: nothing to learn
   bool is_looked_at;   // whether the module that called for what was done was looked for
 
@@ -23,7 +26,8 @@ struct Use {
 
 /// Of kind `kind`.
 nb::object make_use(PyObject* kind, bool is_unseen = false);
-/// Records that `what` was done; `then` (borrowed), or null where that is not followed any further.
+/// Records that `what` was done; `then` (borrowed), or null where that is not followed any further,
+/// or followed elsewhere (`joined`, the habit of a matrix).
 Use* note(Use& use, PyObject* what);
 /// Whether what follows is an operation that can be added to a link.
 inline bool leads_on(const Use& use) {

@@ -39,6 +39,21 @@ PyObject* waiting_output(PyObject*, PyObject* args) {
   });
 }
 
+/// joined(left, right, use)
+PyObject* joined(PyObject*, PyObject* args) {
+  return guarded([&] {
+    PyObject *left, *right, *use;
+    if (PyArg_ParseTuple(args, "OOO!", &left, &right, Use::type, &use) == 0)
+      throw nb::python_error();
+    if (!is_link(left) && !is_link(right)) {
+      PyErr_SetString(PyExc_TypeError, "a join waits for a link");
+      throw nb::python_error();
+    }
+    const nb::object link = make_join(left, right, reinterpret_cast<Use*>(use));
+    return stand_in(link_in(link.ptr())).release().ptr();
+  });
+}
+
 }   // namespace
 
 void bind_waits(nb::module_& module) {
@@ -54,6 +69,10 @@ void bind_waits(nb::module_& module) {
        "output [M, out] of a layer for `source` [N, in], with the norm (or None) and the ReLU of "
        "its "
        "container. It is computed when it is read."},
+      {"joined", &joined, METH_VARARGS,
+       "joined(left, right, use, /)\n--\n\nChannels of two links or tensors [N, …] side by side; "
+       "one "
+       "of them is a link. They are brought together when that is read."},
       {}};
   add_functions(module, functions);
 }

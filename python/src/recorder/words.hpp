@@ -17,6 +17,9 @@ struct Words {
   PyObject* sum = word("sum");
   PyObject* relu = word("relu");
   PyObject* store = word("store");
+  PyObject* take = word("take");
+  PyObject* join = word("join");
+  PyObject* product = word("product");
   PyObject* other = word("other");
 
   // Of PyTorch's modules and tensors.

@@ -30,3 +30,17 @@ def chains(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(running, "_run", counted)
     return lengths
+
+
+@pytest.fixture
+def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of links that took two values side by side, of all chains that run."""
+    counts: list[int] = []
+    run = running._run
+
+    def counted(links: Any) -> None:
+        counts.append(sum(link.second is not None for link in links))
+        run(links)
+
+    monkeypatch.setattr(running, "_run", counted)
+    return counts

@@ -25,19 +25,17 @@ class Spconv:
     def tensor(self, cells: torch.Tensor, features: torch.Tensor) -> Any:
         return spconv.SparseConvTensor(features, cells, [EXTENT] * 3, 2)
 
-    def convolution(self, size: int, bias: bool, key: str) -> nn.Module:
-        return spconv.SubMConv3d(
-            CHANNELS, CHANNELS, size, bias=bias, indice_key=key if size == 3 else None
-        )
+    def convolution(self, size: int, bias: bool, key: str, inputs: int = CHANNELS) -> nn.Module:
+        return spconv.SubMConv3d(inputs, CHANNELS, size, bias=bias, indice_key=key if size == 3 else None)
 
-    def down_and_up(self, key: str) -> tuple[nn.Module, nn.Module]:
+    def down_and_up(self, key: str, inputs: int = CHANNELS) -> tuple[nn.Module, nn.Module]:
         return (
-            spconv.SparseConv3d(CHANNELS, CHANNELS, 2, 2, bias=False, indice_key=key),
+            spconv.SparseConv3d(inputs, CHANNELS, 2, 2, bias=False, indice_key=key),
             spconv.SparseInverseConv3d(CHANNELS, CHANNELS, 2, bias=False, indice_key=key),
         )
 
-    def norm(self, momentum: float) -> nn.Module:
-        return nn.BatchNorm1d(CHANNELS, momentum=momentum)
+    def norm(self, momentum: float, channels: int = CHANNELS) -> nn.Module:
+        return nn.BatchNorm1d(channels, momentum=momentum)
 
     def relu(self, in_place: bool) -> nn.Module:
         return nn.ReLU(in_place)
@@ -57,6 +55,10 @@ class Spconv:
     def add(self, x: Any, other: Any) -> Any:
         return self.put(x, x.features + other.features)
 
+    def join(self, *parts: Any) -> Any:
+        """Channels side by side."""
+        return self.put(parts[0], torch.cat([x.features for x in parts], 1))
+
 
 class TorchSparse(Spconv):
     """Layers take the sparse tensor itself."""
@@ -64,17 +66,17 @@ class TorchSparse(Spconv):
     def tensor(self, cells: torch.Tensor, features: torch.Tensor) -> Any:
         return torchsparse.SparseTensor(features, cells)
 
-    def convolution(self, size: int, bias: bool, key: str) -> nn.Module:
-        return spnn.Conv3d(CHANNELS, CHANNELS, size, bias=bias)
+    def convolution(self, size: int, bias: bool, key: str, inputs: int = CHANNELS) -> nn.Module:
+        return spnn.Conv3d(inputs, CHANNELS, size, bias=bias)
 
-    def down_and_up(self, key: str) -> tuple[nn.Module, nn.Module]:
+    def down_and_up(self, key: str, inputs: int = CHANNELS) -> tuple[nn.Module, nn.Module]:
         return (
-            spnn.Conv3d(CHANNELS, CHANNELS, kernel_size=2, stride=2),
+            spnn.Conv3d(inputs, CHANNELS, kernel_size=2, stride=2),
             spnn.Conv3d(CHANNELS, CHANNELS, kernel_size=2, stride=2, transposed=True),
         )
 
-    def norm(self, momentum: float) -> nn.Module:
-        return spnn.BatchNorm(CHANNELS, momentum=momentum)
+    def norm(self, momentum: float, channels: int = CHANNELS) -> nn.Module:
+        return spnn.BatchNorm(channels, momentum=momentum)
 
     def relu(self, in_place: bool) -> nn.Module:
         return spnn.ReLU(in_place)
@@ -96,6 +98,9 @@ class TorchSparse(Spconv):
     def add(self, x: Any, other: Any) -> Any:
         return x + other
 
+    def join(self, *parts: Any) -> Any:
+        return torchsparse.cat(list(parts))
+
 
 class Minkowski(TorchSparse):
     """Layers take the sparse tensor itself, and wrap PyTorch's."""
@@ -103,15 +108,16 @@ class Minkowski(TorchSparse):
     def tensor(self, cells: torch.Tensor, features: torch.Tensor) -> Any:
         return engine.SparseTensor(features, cells)
 
-    def convolution(self, size: int, bias: bool, key: str) -> nn.Module:
-        return engine.MinkowskiConvolution(CHANNELS, CHANNELS, size, bias=bias, dimension=3)
+    def convolution(self, size: int, bias: bool, key: str, inputs: int = CHANNELS) -> nn.Module:
+        return engine.MinkowskiConvolution(inputs, CHANNELS, size, bias=bias, dimension=3)
 
-    def down_and_up(self, key: str) -> tuple[nn.Module, nn.Module]:
-        made = {"in_channels": CHANNELS, "out_channels": CHANNELS, "kernel_size": 2, "stride": 2, "dimension": 3}
-        return engine.MinkowskiConvolution(**made), engine.MinkowskiConvolutionTranspose(**made)
+    def down_and_up(self, key: str, inputs: int = CHANNELS) -> tuple[nn.Module, nn.Module]:
+        made = {"out_channels": CHANNELS, "kernel_size": 2, "stride": 2, "dimension": 3}
+        down = engine.MinkowskiConvolution(in_channels=inputs, **made)
+        return down, engine.MinkowskiConvolutionTranspose(in_channels=CHANNELS, **made)
 
-    def norm(self, momentum: float) -> nn.Module:
-        return engine.MinkowskiBatchNorm(CHANNELS, momentum=momentum)
+    def norm(self, momentum: float, channels: int = CHANNELS) -> nn.Module:
+        return engine.MinkowskiBatchNorm(channels, momentum=momentum)
 
     def relu(self, in_place: bool) -> nn.Module:
         return engine.MinkowskiReLU(in_place)
@@ -123,6 +129,9 @@ class Minkowski(TorchSparse):
         return engine.SparseTensor(
             features, coordinate_map_key=x.coordinate_map_key, coordinate_manager=x.coordinate_manager
         )
+
+    def join(self, *parts: Any) -> Any:
+        return engine.cat(*parts)
 
 
 INTERFACES = {"spconv": Spconv(), "torchsparse": TorchSparse(), "minkowski": Minkowski()}
@@ -139,6 +148,11 @@ class Program(nn.Module):
     """`steps` of (operation, number of the value it takes, its layers' name). Values are sparse tensors on the
     finest sites."""
 
+    # How often each occurs.
+    operations = {
+        "link": 6, "block": 6, "down_and_up": 2, "group": 3, "convolution": 2, "norm": 2, "relu": 2, "sum": 2, "cat": 1,
+    }  # fmt: skip
+
     def __init__(self, seed: int, interface: str = "spconv") -> None:
         super().__init__()
         choose = random.Random(seed)
@@ -146,10 +160,7 @@ class Program(nn.Module):
         self.steps: list[tuple[str, int, str]] = []
         values = 1
         for number in range(choose.randint(3, 12)):
-            operation = choose.choices(
-                ["link", "block", "down_and_up", "group", "convolution", "norm", "relu", "sum", "cat"],
-                [6, 6, 2, 3, 2, 2, 2, 2, 1],
-            )[0]
+            operation = choose.choices(list(self.operations), list(self.operations.values()))[0]
             name = f"layer{number}"
             taken = values - 1 if choose.random() < 0.8 else choose.randrange(values)
             self.add_module(name, self._layers(choose, operation, f"key{choose.randrange(2)}", number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 
 from ... import ops
 from ..._checks import at_least_one, kind_of
+from ...nn import deferred
 from ...tensor import SparseTensor as Sparse
 from ..foreign import PeerAssertionError, check_rows
 from ..mistakes import PeerTypeError
@@ -140,7 +141,9 @@ class MinkowskiToSparseTensor(MinkowskiModuleBase):
 
 def cat(*tensors: Any) -> Any:
     """Channels side by side, at the same sites (or points)."""
-    return _joined("cat", tensors, lambda features: torch.cat(features, 1))
+    inputs = _at_same_sites("cat", tensors)
+    later = deferred.joined([x._held for x in inputs])
+    return inputs[0]._with(torch.cat([x.F for x in inputs], 1) if later is None else later)
 
 
 def _sum(*tensors: Any) -> Any:
@@ -165,6 +168,11 @@ def var(*tensors: Any) -> Any:
 
 
 def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.Tensor]) -> Any:
+    inputs = _at_same_sites(name, tensors)
+    return inputs[0]._with(join([x.F for x in inputs]))
+
+
+def _at_same_sites(name: str, tensors: Any) -> Sequence[Any]:
     """`tensors`: several, or one list of them."""
     inputs = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     at_least_one(f"ME.{name}: tensors", inputs, "SparseTensor")
@@ -187,7 +195,7 @@ def _joined(name: str, tensors: Any, join: Callable[[list[torch.Tensor]], torch.
                 f"ME.{name}: tensors[{number}] is at {x._key} and tensors[0] at {first._key}: give tensors at the "
                 "same coordinates, made with coordinate_map_key=x.coordinate_map_key"
             )
-    return first._with(join([x.F for x in inputs]))
+    return inputs
 
 
 def dense_coordinates(shape: Any) -> torch.Tensor:

@@ -8,6 +8,7 @@ import torch
 
 from ... import _C, ops
 from ..._checks import at_least_one, full_kind_of
+from ...nn import deferred
 from ..mistakes import PeerTypeError
 from .tensor import SparseTensor, same_rows
 
@@ -20,7 +21,8 @@ def cat(inputs: Sequence[SparseTensor]) -> SparseTensor:
     for other in inputs[1:]:
         if not same_rows(other.coords, first.coords):
             raise _C.UserError("cat: the tensors are on different sites")
-    return first._with(torch.cat([x.feats for x in inputs], dim=1))
+    later = deferred.joined([x._held for x in inputs])
+    return first._with(torch.cat([x.feats for x in inputs], dim=1) if later is None else later)
 
 
 def generative_add(a: SparseTensor, b: SparseTensor) -> SparseTensor:

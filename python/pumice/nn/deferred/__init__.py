@@ -12,6 +12,7 @@ computed one by one:
     records what is done to it. Sparse tensors hold both kinds of tensors (`held`).
   - An output that is used in another way is an ordinary tensor from then on.
   - Layers that take the sparse tensor itself need not learn anything (`layers`).
+  - Channels that are joined, and linear layers, are described too (`takes`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from . import recorder, switch
 from .held import read, store, take
 from .layers import added, can_wait, convolved, norm_of, normalized, rectified, source_of, wait
 from .region import is_own_hook
+from .takes import joined
 from .tensors import Deferred, plain
 from .uses import NORM, OTHER, RELU, Habit, Use
 
@@ -34,6 +36,7 @@ __all__ = [
     "can_wait",
     "convolved",
     "is_own_hook",
+    "joined",
     "norm_of",
     "normalized",
     "plain",

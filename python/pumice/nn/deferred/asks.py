@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from .links import NORMED, Link
+from .links import JOINED, NORMED, Link
 from .operations import IN_PLACE, KINDS
 from .tensors import ASKS, Deferred, Observed, has_history, observed, plain
 from .uses import NORM, RELU, SUM, Use
@@ -92,7 +92,7 @@ def residual_of(link: Link, other: Any) -> Union[Link, Tensor, None]:
     residual = other
     if type(other) is Deferred:
         residual = other.link
-        if residual.is_done or goes_back(other):
+        if residual.is_done or residual.stage == JOINED or goes_back(other):
             residual = plain(other)
         elif residual is link or residual.mode != link.mode or other.stage != residual.stage:
             return None
@@ -113,4 +113,4 @@ def _ask_of(function: Any, kind: str) -> Callable[..., Tensor | None]:
     return _add_in_place if function in IN_PLACE else _add
 
 
-ASKS.update((function, _ask_of(function, kind)) for function, kind in KINDS.items())
+ASKS.update((function, _ask_of(function, kind)) for function, kind in KINDS.items() if kind in (NORM, RELU, SUM))

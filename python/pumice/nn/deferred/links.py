@@ -1,5 +1,5 @@
 """Names `Link`, a computation that waits: relu(norm(convolution(source)) + residual), as far as it has been
-asked for.
+asked for; or a join of two results.
 
 The extension makes links, tickets and what lists them (python/src/recorder): a network notes some hundred operations
 in a pass, and each note has to take less time than the launch that it saves.
@@ -24,8 +24,8 @@ _any_autocast = torch._C._is_any_autocast_enabled
 # A convolution, and the operations that have been added to it; it computes itself when its result is read (`running`).
 #
 # `parameter`, `layout`, `training`, `plans`: the weight of the layer, how it lies, whether the layer is in
-# training, and its plans. `source`, `residual`: what it takes, links or tensors, None once it is computed. `takers`:
-# how many links took its result. `tickets()`: of the tensors that stand for its result, or for the result of an
+# training, and its plans. `source`, `second`, `residual`: what it takes, links or tensors, None once it is computed;
+# the convolution takes the channels of `second` behind those of `source`. `takers`: how many links took its result. `tickets()`: of the tensors that stand for its result, or for the result of an
 # earlier stage. `value`: its result, once it is computed. `early`: results of earlier stages that a tensor still
 # stood for then; `early_held`: which stages those are, a bit for each. `again`: the input of the convolution, if its
 # result may still be read. `changed()`: which input was changed in place since it was added; `value_version`: how
@@ -35,8 +35,9 @@ Link = _C.Link
 # What a `Deferred` stands for (tensors.py), and keeps alone: `link`, `stage`, `use`, `again`.
 Ticket = _C.Ticket
 
-# The stages of a link: which operations have been added.
-CONVOLVED, NORMED, SUMMED, RECTIFIED = range(4)
+# The stages of a link: which operations have been added. A join, of `source` and `second`, has no convolution. A link
+# that takes it takes both parts, so that it is made only where something else reads it.
+CONVOLVED, NORMED, SUMMED, RECTIFIED, JOINED = range(5)
 
 
 # PyTorch's switches in a call, which hold for what is computed of it later: whether gradients are recorded, inference
@@ -80,10 +81,14 @@ def now(features: Union[Tensor, Link]) -> Mode:
 
 
 class Again:
-    """The input of a convolution that may have to be computed again, kept alive by the tensors that hold its result."""
+    """The inputs of a convolution that may have to be computed again, kept alive by the tensors that hold its result."""
 
-    __slots__ = ("__weakref__", "source", "version")
+    __slots__ = ("__weakref__", "parts", "versions")
 
-    def __init__(self, source: Tensor) -> None:
-        self.source = source
-        self.version = modes.version_of(source)
+    def __init__(self, parts: list[Tensor]) -> None:
+        self.parts = parts
+        self.versions = [modes.version_of(part) for part in parts]
+
+    def has_changed(self) -> bool:
+        """Whether one was written into since."""
+        return self.versions != [modes.version_of(part) for part in self.parts]

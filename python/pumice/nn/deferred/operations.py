@@ -1,4 +1,4 @@
-"""Lists the functions of PyTorch that stand for a norm, a sum or a ReLU of a layer's output."""
+"""Lists the functions of PyTorch that stand for a norm, a sum or a ReLU of a layer's output, and those that take it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import torch
 from torch import Tensor
 
 from .links import Norm
-from .uses import NORM, RELU, SUM
+from .uses import JOIN, NORM, PRODUCT, RELU, SUM
 
 _functions = torch.nn.functional
 _ordinary = (Tensor, torch.nn.Parameter)
 
+JOINS = (torch.cat, torch.concat, torch.concatenate)
+PRODUCTS = (_functions.linear,)
+
 # The function of PyTorch, and what it does to a layer's output.
 KINDS: dict[Any, str] = {
+    **dict.fromkeys(JOINS, JOIN),
+    **dict.fromkeys(PRODUCTS, PRODUCT),
     _functions.batch_norm: NORM,
     _functions.relu: RELU,
     _functions.relu_: RELU,

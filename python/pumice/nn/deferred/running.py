@@ -13,7 +13,7 @@ from ... import _C, ops
 from ...ops import modes
 from ..chain import Code
 from .as_called import as_called
-from .links import CONVOLVED, NORMED, RECTIFIED, SUMMED, Again, Link
+from .links import CONVOLVED, JOINED, NORMED, RECTIFIED, SUMMED, Again, Link
 from .tensors import plain
 
 _MOST_CODES = 4  # chains that begin with one layer; they differ in what tensors stand for, and may keep weights
@@ -27,6 +27,9 @@ def compute(link: Link) -> None:
     with _lock:
         if link.is_done:
             return
+        if link.stage == JOINED:
+            _join(link)
+            return
         links, is_one_chain = _C.needed_links(link)
         start = 0
         for end in [len(links)] if is_one_chain else _ends(links):
@@ -38,7 +41,7 @@ def compute(link: Link) -> None:
 
 def _needs(link: Link) -> list[Value]:
     """The links and tensors that it takes, before it is computed."""
-    return [link.source] if link.residual is None else [link.source, link.residual]
+    return [value for value in (link.source, link.second, link.residual) if value is not None]
 
 
 def _computes_again(link: Link) -> bool:
@@ -73,8 +76,8 @@ def _ends(links: list[Link]) -> list[int]:
             ends.add(at)
         if _is_alone(link):
             ends.update((at, at - 1))
-        elif link.early_held:  # it begins a chain, so that its input is kept
-            ends.update((at - 1, index.get(link.source, -1)))
+        elif link.early_held:  # it begins a chain, so that what it takes is kept
+            ends.update((at - 1, *(index.get(value, -1) for value in _convolved(link))))
         elif at > 0 and (
             links[at - 1].mode != link.mode or links[at - 1].map.home != link.map.home
         ):
@@ -103,21 +106,24 @@ def _is_alone(link: Link) -> bool:
 
 
 def _given(links: list[Link]) -> list[Value] | None:
-    """The inputs of a chain of these: that of its first convolution, and one that is added. None where there are
-    more, which no chain takes."""
+    """The inputs of a chain of these: that of its first convolution, and another one. None where there are more, which
+    no chain takes."""
     made = set(links)
     given: list[Any] = [links[0].source]
     for link in links:
-        source, residual = link.source, link.residual
-        if source is not given[0] and not (isinstance(source, Link) and source in made):
-            return None
-        if residual is None or residual is given[0] or (isinstance(residual, Link) and residual in made):
-            continue
-        if len(given) == 1:
-            given.append(residual)
-        elif residual is not given[1]:
-            return None
+        for value in _needs(link):
+            if value is given[0] or (isinstance(value, Link) and value in made):
+                continue
+            if len(given) == 1:
+                given.append(value)
+            elif value is not given[1]:
+                return None
     return given
+
+
+def _convolved(link: Link) -> list[Value]:
+    """What its convolution takes, before it is computed."""
+    return [link.source] if link.second is None else [link.source, link.second]
 
 
 def _last_in_reach(links: list[Link], start: int) -> int:
@@ -155,9 +161,27 @@ def _compute_all(links: list[Link]) -> None:
         _keep_source(links[0])
 
 
+def _join(link: Link) -> None:
+    """Brings the parts of a join together, for somebody who reads it."""
+    error: BaseException | None = None
+    try:
+        what = link.changed()
+        if what is not None:
+            refuse_change(what)
+        parts = [_tensor(value) for value in _convolved(link)]
+        with as_called(link.mode, link):
+            link.value = torch.cat(parts, 1)
+        link.value_version = modes.version_of(link.value)
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        _C.finish_links([link], error)
+
+
 def _keep_source(link: Link) -> None:
     """Keeps the input of the convolution for as long as a tensor stands for its result."""
-    again = Again(_tensor(link.source))
+    again = Again([_tensor(value) for value in _convolved(link)])
     link.again = weakref.ref(again)
     _C.may_be_asked_again(link)
     for ticket in link.tickets():
@@ -173,12 +197,12 @@ def convolve_again(link: Link) -> None:
             return
         if link.changed() == "weight":
             refuse_change("weight")
-        if again.version != modes.version_of(again.source):
+        if again.has_changed():
             refuse_change("features")
         with as_called(link.mode, link):
             weight, packed = link.layout.operands(link.parameter, link.training)
             link.early[CONVOLVED] = ops.convolution(
-                again.source, weight, link.map, None, 1, packed, None, link.plans
+                _side_by_side(again.parts), weight, link.map, None, 1, packed, None, link.plans
             )
         link.again = None
         for ticket in link.tickets():
@@ -236,9 +260,8 @@ def _one_by_one(links: list[Link]) -> Tensor:
         if what is not None:
             refuse_change(what)
         weight, packed = link.layout.operands(link.parameter, link.training)
-        x = ops.convolution(
-            _tensor(link.source, made), weight, link.map, None, 1, packed, None, link.plans
-        )
+        taken = _side_by_side([_tensor(value, made) for value in _convolved(link)])
+        x = ops.convolution(taken, weight, link.map, None, 1, packed, None, link.plans)
         if _is_alone(link):
             made[link] = _stage_by_stage(link, x)
             continue
@@ -262,6 +285,10 @@ def _stage_by_stage(link: Link, x: Tensor) -> Tensor:
     if link.stage == RECTIFIED:
         x = torch.relu(x)
     return x
+
+
+def _side_by_side(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 def _tensor(value: Any, made: Any = {}) -> Tensor:  # noqa: B006  (never written to)

@@ -21,6 +21,11 @@ _untouched = torch._C.DisableTorchFunctionSubclass
 ASKS: dict[Any, Callable[..., Tensor | None]] = {}
 
 
+# By kind of use, what finds the `Use` of the result of a function with these arguments, where its arguments' own do not
+# know it; None for arguments that no chain takes. takes.py fills it.
+RESULTS: dict[str, Callable[[Any, Any], Use | None]] = {}
+
+
 class Observed(Tensor):
     """A computed result that records what is done to it."""
 
@@ -120,15 +125,22 @@ def _done(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> An
     kind = KINDS.get(function, OTHER)
     if kind is NORM and (len(args) < 3 or norm_given(*args[1:], **kwargs) is None):
         kind = OTHER  # no chain has such a norm
-    after = None
+    find = RESULTS.get(kind)
+    after = None if find is None else find(args, kwargs)
+    if find is not None and after is None:
+        kind = OTHER
+    is_of_norm = find is not None
     tensors = _tensors_in((args, kwargs))
     for value in tensors:
         if type(value) is Observed or type(value) is Deferred:
             if type(value) is Observed and (kind is NORM or kind is RELU):
                 _C.look_for_module(value.use)  # a hook that it gets before it meets a deferred tensor watches one
             then = value.use.note(OTHER if leaves_gradients(value) else kind)
-            if after is None or value.use.kind is NORM:  # a sum belongs to the norm before it
-                after = then
+            if not is_of_norm:  # a sum belongs to the norm before it
+                is_of_norm = value.use.kind is NORM
+                after = then if is_of_norm or after is None else after
+            if (joined := value.use.joined) is not None and joined.known is not OTHER and changes_in_place(function, kwargs):
+                joined.note(OTHER)  # what becomes of its joins is another thing when they wait
             if type(value) is Deferred and value.link.takers and changes_in_place(function, kwargs):
                 value.link.before_a_change()
     result = _called(function, args, kwargs, {type(value) for value in tensors})

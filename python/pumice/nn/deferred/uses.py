@@ -6,10 +6,13 @@ from ... import _C
 
 # What can be done to an output without reading its numbers.
 NORM, SUM, RELU, STORE = "norm", "sum", "relu", "store"
+JOIN = "join"  # with another one, channels side by side
+PRODUCT = "product"  # with the weight of a linear layer
+TAKE = "take"  # what `Use.known` says of a join, a product, and a sum onto another one: several may follow each other
 OTHER = "other"  # anything else, or different things in different passes
 
 # What is done to one result. `known`: one of the names above, None before the first time. `then`: the `Use` of the
-# result of that; after STORE, of the same result again.
+# result of that; after STORE, of the same result again. `joined`: the `Use` of its join with another one.
 Use = _C.Use
 
 # The uses of the outputs of one layer: separate ones for training and evaluation, and with and without gradients. A
