@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import random
+import threading
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from deferred_join_programs import Joins
 from deferred_networks import agree, at_once, sparse
 from deferred_programs import CHANNELS, INTERFACES, scene
 from deferred_test import Called, one_pass
+from torch.utils.checkpoint import checkpoint
 
 import pumice
 import pumice.compat.spconv as spconv
@@ -288,6 +290,59 @@ def test_gradients_hooks_and_leaves_of_parts() -> None:
     agree(*seen["leaf"])
     assert len(seen["hook"]) == 10
     agree(2 * seen["hook"][4], 2 * seen["hook"][-1])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_joins_of_checkpointed_layers_keep_their_gradients(reentrant: bool) -> None:
+    class Checkpointed(Joined):
+        def forward(self, x: spconv.SparseConvTensor) -> spconv.SparseConvTensor:
+            left, right = self.left(x), self.right(x)
+
+            def run(features: torch.Tensor, others: torch.Tensor) -> torch.Tensor:
+                return self.last(left.replace_feature(torch.cat([features, others], 1))).features
+
+            made = checkpoint(run, left.features, right.features, use_reentrant=reentrant)
+            return left.replace_feature(torch.cat([made, right.features], 1))
+
+    net = Checkpointed(None).double()
+    like = copy.deepcopy(net)
+    for one, two in zip(results(net, True)[:-9], at_once(lambda: results(like, True))[:-9], strict=True):
+        agree(one, two)  # but for statistics, which the second run moves again
+
+
+def test_threads_and_inference_mode() -> None:
+    net = Joined(WAITS["a list"]).double()
+    results(net, False)
+    cells, features = scene(3)
+    with torch.no_grad():
+        expected = at_once(lambda: net(sparse(cells, features)).features)
+    wrong: list[Any] = []
+
+    def run() -> None:
+        try:
+            with torch.inference_mode():
+                for _ in range(20):
+                    found = net(sparse(cells, features)).features
+                    if not torch.allclose(found, expected, rtol=1e-9):
+                        wrong.append(found)
+        except Exception as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_compiled_network_joins_as_before_it_waited() -> None:
+    net = Joined(WAITS["a list"]).double()
+    results(net, False)
+    cells, features = scene(3)
+    with torch.no_grad():
+        made = torch.compile(net, backend="eager")(sparse(cells, features)).features
+        agree(made, at_once(lambda: net(sparse(cells, features)).features))
 
 
 def test_a_join_is_asked_for_without_being_made(chains: list[int]) -> None:
