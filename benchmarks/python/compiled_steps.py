@@ -1,12 +1,12 @@
 """Training steps from Python, by hand and compiled (`pumice.compile_step`), maps made anew in every step: milliseconds.
 
     python benchmarks/python/compiled_steps.py [--scan scan.bin ...] [--sweeps sweep.bin ...] [--passes 20] [--rounds 3]
-        [--cases minkunet42 ...] [--dtype float16]
+        [--cases minkunet42 ...] [--dtype float16] [--spconv]
 
 A step is forward under autocast, loss, backward, GradScaler (float16) and fused SGD with momentum. Columns as in
 compiled.py. Steps take scans in turn; both ways take turns in rounds and have a network of their own, of which the
 first losses are compared. "peak": the most memory that PyTorch took from the GPU in steps of this way, once recorded,
-beside what it had before this way's network was made.
+beside what it had before this way's network was made. `--spconv` adds MinkUNet42 as users of spconv write it.
 For a GPU; without one the networks are small, and both columns run the same layers in float32.
 """
 
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 import torch
-from compiled import CASES, Timed, scenes
+from compiled import CASES, Timed, scenes, written_for_spconv
 from training_step import waiter
 from workloads import Workload, model
 
@@ -40,9 +40,11 @@ mean_square.ignore_index = -1  # no label is one
 class Way:
     """A network with its optimiser, trained by hand or compiled."""
 
-    def __init__(self, network: str, factor: float, device: torch.device, dtype: torch.dtype, compiled: bool) -> None:
-        self.network, self.device, self.dtype = network, device, dtype
-        self.net = model(network, factor).to(device).train()
+    def __init__(
+        self, network: str, net: torch.nn.Module, of_spconv: bool, device: torch.device, dtype: torch.dtype, compiled: bool
+    ) -> None:
+        self.network, self.of_spconv, self.device, self.dtype = network, of_spconv, device, dtype
+        self.net = net.to(device).train()
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=1e-3, momentum=0.9, fused=True)
         self.scaler = torch.amp.GradScaler(device.type, init_scale=1024.0, enabled=dtype == torch.float16)
         self.loss: Callable[..., torch.Tensor] = losses.cross_entropy if network == "minkunet42" else mean_square
@@ -52,6 +54,15 @@ class Way:
 
     def __call__(self, work: Workload) -> torch.Tensor:
         with torch.autocast(self.device.type, self.dtype, enabled=self.dtype != torch.float32):
+            if self.of_spconv:
+                from pumice.compat import spconv
+
+                x = spconv.SparseConvTensor(work.features, work.cells, work.spatial_shape, work.batch_size)
+                if self.compiled is not None:
+                    return self.compiled(x, work.labels)
+                output = self.net(x)
+                loss = self.loss(getattr(output, "features", output), work.labels)
+                return self.trained(loss)
             if self.compiled is not None:
                 shape = work.spatial_shape if self.network == "centerpoint" else None  # which cuts its levels
                 return self.compiled(
@@ -59,6 +70,10 @@ class Way:
                 )
             output = self.net(work.sparse())
             loss = self.loss(output.features if self.network == "minkunet42" else output, work.labels)
+        return self.trained(loss)
+
+    def trained(self, loss: torch.Tensor) -> torch.Tensor:
+        """Changes the parameters by the gradients of a loss."""
         self.optimizer.zero_grad()
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
@@ -119,6 +134,7 @@ def main() -> None:
     parser.add_argument("--dtype", help="default: float16 on a CUDA device, float32 on the CPU")
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--spconv", action="store_true")
     options = parser.parse_args()
     device = torch.device(options.device)
     on_gpu = device.type == "cuda"
@@ -131,9 +147,14 @@ def main() -> None:
         if network == "centerpoint":
             for work in works:
                 work.labels = torch.tensor(1e-6, device=device)
-        compare(
-            case, works, lambda compiled: Way(network, factor if on_gpu else 0.125, device, dtype, compiled), options
-        )
+        factor = factor if on_gpu else 0.125
+        for of_spconv in (False, True) if options.spconv and case == "minkunet42" else (False,):
+
+            def make(compiled: bool) -> Way:
+                net = written_for_spconv(factor) if of_spconv else model(network, factor)
+                return Way(network, net, of_spconv, device, dtype, compiled)
+
+            compare(f"{case}, for spconv" if of_spconv else case, works, make, options)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import torch
 from compiled_step_test import CLASSES, expect_same_bits, scan, state_of
 
 import pumice
+import pumice.compat.spconv as spconv
 from pumice import losses, nn
 from pumice.planned.training import check_recordable
 from pumice.planned.undo import Undo
@@ -246,11 +247,21 @@ class Changed(torch.nn.Module):
         return x.replace(features=self.function(x.features))
 
 
+class Scaled(torch.nn.Module):
+    """Has a parameter whose gradient is a sum over all rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        return features * self.scale
+
+
 MIXING: dict[str, Callable[[], Any]] = {
     "a mean": lambda: lambda features: features - features.mean(0),
-    "a norm of PyTorch": lambda: torch.nn.BatchNorm1d(8),
-    "a dense layer of PyTorch": lambda: torch.nn.Linear(8, 8),
-    "a norm of rows of PyTorch": lambda: torch.nn.LayerNorm(8),
+    "a scale of its own": lambda: Scaled(),
+    "a norm of items": lambda: lambda features: torch.nn.functional.instance_norm(features.T[None])[0].T,
     "the number of rows": lambda: lambda features: features / len(features) ** 0.5,
 }
 
@@ -267,6 +278,76 @@ def test_modules_that_mix_rows_are_refused(name: str) -> None:
             trained(step, 1)
         expect_same_bits(state_of(net, optimizer), before)
     assert step.recordings == 0
+
+
+TOLD = {
+    "a norm": lambda: torch.nn.BatchNorm1d(8),
+    "a norm without parameters": lambda: torch.nn.BatchNorm1d(8, affine=False),
+    "a norm of the batch": lambda: torch.nn.BatchNorm1d(8, track_running_stats=False),
+    "a settled norm": lambda: torch.nn.BatchNorm1d(8).eval(),
+    "a dense layer": lambda: torch.nn.Linear(8, 8),
+    "a dense layer without a bias": lambda: torch.nn.Linear(8, 8, bias=False),
+    "a norm of rows": lambda: torch.nn.LayerNorm(8),
+    "a norm of groups": lambda: torch.nn.GroupNorm(2, 8),
+    "slopes": lambda: torch.nn.PReLU(8),
+    "all of them": lambda: torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.PReLU(), torch.nn.Dropout(0.0), torch.nn.LayerNorm(8), torch.nn.GELU()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(TOLD))
+def test_modules_of_pytorch_are_told_how_many_rows_are_in_use(name: str) -> None:
+    torch.manual_seed(1)
+    net = network(head=torch.nn.Sequential(Changed(TOLD[name]()), nn.Linear(8, CLASSES)))
+    other = copy.deepcopy(net)
+    optimizer, by_hand = MAKERS["SGD"](net.parameters()), MAKERS["SGD"](other.parameters())
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer)
+    ordinary = pumice.compile_step(other, losses.cross_entropy, by_hand)
+    for one, another in zip(trained(step, 10), trained(ordinary, 10)):
+        torch.testing.assert_close(one, another, rtol=1e-3, atol=1e-4)
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+    assert step.recordings == 1
+
+
+class ForSpconv(torch.nn.Module):
+    """As its users write: containers and layers one by one, a residual, a dense shortcut, features joined and put back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = spconv.SparseSequential(
+            spconv.SubMConv3d(4, 8, 3, bias=False, indice_key="0"), torch.nn.BatchNorm1d(8), torch.nn.ReLU(inplace=True)
+        )
+        self.inner = spconv.SubMConv3d(8, 8, 3, bias=False, indice_key="0")
+        self.norm = torch.nn.BatchNorm1d(8)
+        self.shortcut = torch.nn.Sequential(torch.nn.Linear(8, 8, bias=False), torch.nn.BatchNorm1d(8))
+        self.down = spconv.SparseConv3d(8, 8, 2, 2, bias=False, indice_key="d")
+        self.up = spconv.SparseInverseConv3d(8, 8, 2, indice_key="d")
+        self.head = torch.nn.Linear(16, CLASSES)
+
+    def forward(self, x: Any) -> torch.Tensor:
+        x = self.stem(x)
+        y = self.inner(x)
+        y = y.replace_feature(torch.relu(self.norm(y.features) + self.shortcut(x.features)))
+        z = self.up(self.down(y))
+        return self.head(torch.cat([z.features, y.features], dim=1))
+
+
+def test_networks_for_spconv_are_recorded() -> None:
+    torch.manual_seed(2)
+    net = ForSpconv()
+    other = copy.deepcopy(net)
+    optimizer, by_hand = MAKERS["SGD"](net.parameters()), MAKERS["SGD"](other.parameters())
+    step = pretended_step.compile_step(net, losses.cross_entropy, optimizer)
+    ordinary = pumice.compile_step(other, losses.cross_entropy, by_hand)
+    for turn in range(10):
+        cells, features, labels = scan(turn, 40 + 3 * turn)
+        x = spconv.SparseConvTensor(features, cells, [1 << 14] * 3, 2)  # a pretended plan has sites far away
+        torch.testing.assert_close(step(x, labels), ordinary(x, labels), rtol=1e-3, atol=1e-4)
+    for one, another in zip(state_of(net, optimizer), state_of(other, by_hand)):
+        torch.testing.assert_close(one, another, rtol=1e-2, atol=2e-3)
+    assert step.recordings == 1
 
 
 def test_modules_that_take_each_row_for_itself_are_recorded() -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from compiled_step_flow_test import ForSpconv
 from compiled_step_test import expect_same_bits, state_of
 from conftest import NO_GPU, random_sites
 from planned_test import scan, unet
 
 import pumice
+import pumice.compat.spconv as spconv
 from pumice import _C, losses, nn
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason=NO_GPU)
@@ -231,6 +233,35 @@ def test_a_recording_that_fails_leaves_everything_usable() -> None:
     settled(step)
     assert graphs(step) == 1
     step.wait()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_networks_for_spconv_train_as_steps(half: bool) -> None:
+    torch.manual_seed(2)
+    net = ForSpconv().cuda()
+    other = copy.deepcopy(net)
+    _, _, step = made(net, "fused SGD", half)
+    optimizer = MAKERS["fused SGD"](other.parameters())
+    scaler = torch.amp.GradScaler("cuda", init_scale=2.0**10) if half else None
+    for turn in range(20):
+        cells, features, labels = batch(turn)
+
+        def tensor() -> Any:
+            return spconv.SparseConvTensor(features, cells, [64, 64, 64], 2)
+
+        with torch.autocast("cuda", torch.float16, enabled=half):
+            loss = step(tensor(), labels)
+            expected = losses.cross_entropy(other(tensor()), labels)
+        optimizer.zero_grad()
+        (expected if scaler is None else scaler.scale(expected)).backward()
+        if scaler is None:
+            optimizer.step()
+        else:
+            scaler.step(optimizer)
+            scaler.update()
+        torch.testing.assert_close(loss, expected.detach(), rtol=5e-2, atol=5e-2)
+    step.wait()
+    assert graphs(step) == 1 and int(step.exceeded) == 0
 
 
 def test_dropout_draws_other_numbers_in_every_step() -> None:

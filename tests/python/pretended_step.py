@@ -15,13 +15,16 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 import pumice
 from pumice import _C, losses, nn, ops
+from pumice.compat.spconv.pytorch.convolution import SparseConvolution
 from pumice.coords import Coordinates
 from pumice.nn import normalization as norms
-from pumice.ops import counted
+from pumice.ops import counted, counted_functions
 from pumice.ops import normalization as norm_operators
+from pumice.planned.scans import kind_for
 from pumice.planned.recorder import Recorder, Recording
 from pumice.planned.step import CompiledStep
 
+_CONVOLUTIONS = (nn.Convolution, SparseConvolution)
 _COUNTING = (nn.BatchNorm, nn.LayerNorm, nn.Linear)
 _running: list[tuple[_C.Sites, torch.Tensor]] = []  # sites with room for more rows, and how many are in use
 
@@ -46,7 +49,7 @@ def use_counts(patch: pytest.MonkeyPatch) -> None:
     def is_counted_here(count: Any) -> bool:
         return count_of(count) is not None or is_counted(count)
 
-    for module in (counted, norm_operators, norms, losses):
+    for module in (counted, counted_functions, norm_operators, norms, losses):
         for name, function in (("handed", handed_here), ("is_counted", is_counted_here)):
             if hasattr(module, name):
                 patch.setattr(module, name, function)
@@ -75,16 +78,22 @@ class PretendedStepGraph:
 def as_in_a_graph() -> Iterator[None]:
     def before(module: torch.nn.Module, given: tuple[Any, ...]) -> Any:
         x = given[0] if given else None
-        if isinstance(module, nn.Convolution) and isinstance(x, pumice.SparseTensor) and count_of(x.coords) is not None:
-            return (x.replace(features=ops.clear_tail(x.features, x.coords)), *given[1:])
-        return None
+        kind = kind_for(x) if isinstance(module, _CONVOLUTIONS) else None
+        if kind is None:
+            return None
+        coords, features = kind.parts(x)
+        return None if count_of(coords) is None else (kind.replaced(x, ops.clear_tail(features, coords)), *given[1:])
 
     def after(module: torch.nn.Module, given: tuple[Any, ...], y: Any) -> Any:
-        count = count_of(y.coords) if isinstance(y, pumice.SparseTensor) else None
-        if count is None or not isinstance(module, (nn.Convolution, *_COUNTING)):
+        kind = kind_for(y) if isinstance(module, (*_CONVOLUTIONS, *_COUNTING)) else None
+        if kind is None:
             return None
-        in_use = torch.arange(len(y.features))[:, None] < count
-        return y.replace(features=torch.where(in_use, y.features, float("nan")))
+        coords, features = kind.parts(y)
+        count = count_of(coords)
+        if count is None:
+            return None
+        in_use = torch.arange(len(features))[:, None] < count
+        return kind.replaced(y, torch.where(in_use, features, float("nan")))
 
     handles = [register_module_forward_pre_hook(before), register_module_forward_hook(after)]
     try:

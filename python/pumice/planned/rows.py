@@ -82,8 +82,9 @@ def disagreement_of_gradients(expected: list[Tensor | None], made: list[Tensor |
             continue
         if not bool(given.isfinite().all()) and bool(wanted.isfinite().all()):
             return at, (
-                "is no number where there is room for more rows than are in use: it goes over all of them, as those of "
-                "torch.nn.Linear, LayerNorm and BatchNorm1d do, which pumice.nn has count-aware ones of"
+                "is no number where there is room for more rows than are in use: it goes over all of them, as that of a "
+                "number which features are multiplied by does (layers of Pumice, and torch.nn's linear layers, norms and "
+                "PReLU, are told how many are in use)"
             )
         apart = float((wanted.double() - given.double()).abs().nan_to_num(0.0).max())
         if largest > 0 and apart > _MOST_APART * largest:

@@ -50,8 +50,9 @@ def compile_step(
     afterwards: zero_grad() is not needed, and gradients are not added up over steps.
 
     Args:
-        model: a module, of layers of `pumice.nn` or `pumice.compat`, and of modules of torch.nn that take each row for
-            itself and have no parameters.
+        model: a module, of layers of `pumice.nn` or `pumice.compat`, of torch.nn's linear layers, batch and layer norms and
+            PReLU, which are told how many rows are in use, and of others that take each row for itself and have no
+            parameters.
         loss: (output, labels) -> a floating scalar. `output` is what the model returns, the features of a sparse tensor
             where the loss is one of `pumice.losses` or of torch.nn. In a graph, which has more rows than a scan fills,
             labels past them are the loss's `ignore_index` (an attribute, or the default of a parameter), output is 0

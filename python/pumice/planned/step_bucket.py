@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from ..ops.counted_functions import counting
 from .bucket import Bucket
 from .guarded import GuardedUpdate
 from .labels import Labels, RoomForLabels
@@ -17,7 +18,7 @@ from .outputs import Output, SitesOfRun, take_apart
 from .recorder import Recorder
 from .rows import disagreement, disagreement_of_gradients, has_strange_rows
 from .scans import Scan
-from .tails import with_tails, without_numbers
+from .tails import rows_of, with_tails, without_numbers
 from .training import Passed, Training
 from .watch import cannot_be_recorded, named_if_it_fails
 
@@ -112,6 +113,16 @@ class StepBucket(Bucket):
             if self._room is None:
                 self._room = RoomForLabels(labels, self.capacity, self._training.loss.ignore_index)
             self._room.fill(labels)
+
+    def _begun(self) -> tuple[SitesOfRun, Callable[[], Any]]:
+        """As of a model; modules of torch.nn with parameters are told how many rows are in use, for their gradients."""
+        sites, run = super()._begun()
+
+        def counted() -> Any:
+            with counting(lambda tensor: rows_of(tensor, sites)):
+                return run()
+
+        return sites, counted
 
     def _passed(self) -> tuple[SitesOfRun, Passed]:
         """A pass there and back by the plan, and its sites."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ... import _C
-from ...ops import modes
+from ...ops import counted_functions, modes
 from .links import Link, Ticket
 from .operations import KINDS, LOOKS, changes_in_place, norm_given
 from .uses import NORM, OTHER, RELU, Use
@@ -159,6 +159,8 @@ def _called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any], kin
     belong to them; or with ordinary ones, if another class of tensors takes part or they are written to a file."""
     if not kinds <= _OWN or function in _COPIES:
         return function(*map(plain_in, args), **{name: plain_in(kwargs[name]) for name in kwargs})
+    if counted_functions.has_twin(function):
+        return counted_functions.called(function, [plain_in(value) for value in args], plain_in(kwargs))
     if Deferred in kinds:
         args, kwargs = [_there(value) for value in args], {name: _there(kwargs[name]) for name in kwargs}
     with _untouched():

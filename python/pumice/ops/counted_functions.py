@@ -1,0 +1,108 @@
+"""Functions of PyTorch that sum or normalise over rows, in a pass whose tensors have room for more rows than are in use: inside
+`counting` they compute with the rows in use alone, so that modules of torch.nn do, with their own parameters."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+from .counted import Count, _clear_around, is_counted, layer_norm, linear
+from .normalization import batch_norm
+
+CountOf = Callable[[Tensor], Count]  # what counts the rows of a tensor; None: all are in use
+
+
+@contextmanager
+def counting(count_of: CountOf) -> Iterator[None]:
+    """In it the functions that have a twin here go over the rows that `count_of` their input says, on this thread."""
+    before = _now.count_of
+    _now.count_of = count_of
+    try:
+        with _Counting():
+            yield
+    finally:
+        _now.count_of = before
+
+
+def has_twin(function: Any) -> bool:
+    """Whether `called` may compute something else than the function itself."""
+    return _now.count_of is not None and function in _TWINS
+
+
+def called(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """function(*args, **kwargs), of the rows in use of an ordinary tensor."""
+    input = args[0] if args else kwargs.get("input")
+    if has_twin(function) and type(input) is Tensor and input.dim() == 2:
+        assert _now.count_of is not None
+        count = _now.count_of(input)
+        if is_counted(count):
+            return _TWINS[function](count, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+class _Now(threading.local):
+    count_of: CountOf | None = None
+
+
+_now = _Now()
+
+
+class _Counting(TorchFunctionMode):
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return called(function, args, kwargs or {})
+
+
+def _linear(count: Count, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return linear(input, weight, bias, count)
+
+
+def _batch_norm(
+    count: Count,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    return batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, count=count)
+
+
+def _layer_norm(
+    count: Count,
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    if tuple(normalized_shape) != tuple(input.shape[1:]):
+        return functional.layer_norm(input, normalized_shape, weight, bias, eps)  # which refuses it
+    return layer_norm(input, weight, bias, eps, count)
+
+
+def _of_rows(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The twin of a function that takes each row for itself, and whose parameters get gradients of all."""
+
+    def twin(count: Count, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return _clear_around(lambda rows: function(rows, *args, **kwargs), input, count)
+
+    return twin
+
+
+_ROW_BY_ROW = [functional.prelu, functional.group_norm, *([functional.rms_norm] if hasattr(functional, "rms_norm") else [])]
+_TWINS: dict[Any, Callable[..., Tensor]] = {
+    functional.linear: _linear,
+    functional.batch_norm: _batch_norm,
+    functional.layer_norm: _layer_norm,
+    **{function: _of_rows(function) for function in _ROW_BY_ROW},
+}
