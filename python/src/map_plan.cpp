@@ -1,8 +1,13 @@
 // Plans of sets and maps: learned from the maps of a family, which they make again for other scans.
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 #include <pumice/core/copy.hpp>
 #include <pumice/core/error.hpp>
@@ -22,10 +27,12 @@ namespace {
 using List = std::vector<std::int32_t>;
 
 MapPlan learn(const Sites& sites, std::int64_t rows, const List& low, const List& high,
-              double margin, const MapPlan* earlier) {
+              double margin, const MapPlan* earlier, std::int64_t points) {
   const Call call(sites.set->device(), home_of(sites));
-  const PlanRoom room{
-      .rows = rows, .bounds = {axes_of(low, "low"), axes_of(high, "high")}, .margin = margin};
+  const PlanRoom room{.rows = rows,
+                      .bounds = {axes_of(low, "low"), axes_of(high, "high")},
+                      .margin = margin,
+                      .points = points};
   return sites.family->locked(
       true, [&](MapCache& maps) { return MapPlan(maps, sites.set, room, earlier); });
 }
@@ -36,19 +43,42 @@ Tensor held(const Call& call, nb::handle tensor, const char* name) {
   return hold(nb::borrow(tensor), view.shape(), view.dtype(), call.stream());
 }
 
+/// A count within `rows` that the device knows: a tensor of one int64.
+RowCount count_in(const Call& call, nb::handle count, std::int64_t rows) {
+  auto word = std::make_shared<Tensor>(held(call, count, "count"));
+  PUMICE_EXPECTS(word->dtype() == DType::i64 && word->elements() == 1,
+                 "a plan takes one int64 count, not ", name_of(word->dtype()), ' ',
+                 to_string(word->shape()));
+  auto* const data = static_cast<std::int64_t*>(word->raw());
+  const Device device = word->device();
+  return RowCount::on_device(std::shared_ptr<std::int64_t>(std::move(word), data), rows, device);
+}
+
+Sites sites_of(MapPlan::Made made) {
+  return {std::move(made.input), std::make_shared<Family>(std::move(made.maps))};
+}
+
 Sites make(const MapPlan& plan, nb::handle coordinates, nb::handle count) {
   const Call call(coordinates);
   const Tensor cells = held(call, coordinates, "coordinates");
-  auto word = std::make_shared<Tensor>(held(call, count, "count"));
-  PUMICE_EXPECTS(
-      cells.dtype() == DType::i32 && word->dtype() == DType::i64 && word->elements() == 1,
-      "a plan takes int32 coordinates and one int64 count, not ", name_of(cells.dtype()), ' ',
-      to_string(cells.shape()), " and ", name_of(word->dtype()), ' ', to_string(word->shape()));
-  auto* const data = static_cast<std::int64_t*>(word->raw());
-  const RowCount rows =
-      RowCount::on_device(std::shared_ptr<std::int64_t>(word, data), cells.rows(), cells.device());
-  MapPlan::Made made = call.run([&] { return plan.make(cells, rows); });
-  return {std::move(made.input), std::make_shared<Family>(std::move(made.maps))};
+  PUMICE_EXPECTS(cells.dtype() == DType::i32, "a plan takes int32 coordinates, not ",
+                 name_of(cells.dtype()), ' ', to_string(cells.shape()));
+  const RowCount rows = count_in(call, count, cells.rows());
+  return sites_of(call.run([&] { return plan.make(cells, rows); }));
+}
+
+nb::tuple make_of_points(const MapPlan& plan, nb::handle points, nb::handle batch, nb::handle count,
+                         const std::array<float, 3>& size,
+                         const std::optional<std::array<float, 6>>& range) {
+  const Call call(points);
+  const ConstTensorView where = call.view(points, "points");
+  const ConstTensorView items = call.view(batch, "batch");
+  const RowCount rows = count_in(call, count, where.rows());
+  const VoxelSiteOptions options{.size = size, .range = range};
+  MapPlan::Made made =
+      call.run([&] { return plan.make(where, items, rows, options, call.results()); });
+  nb::object row_of = call.give(made.row_of);
+  return nb::make_tuple(sites_of(std::move(made)), std::move(row_of));
 }
 
 /// Without waiting: on a device the number is there when the stream has come to it.
@@ -80,12 +110,20 @@ void bind_map_plan(nb::module_& module) {
       .def("make", &make, "coordinates"_a, "count"_a,
            "Sites of int32 [rows, 1 + D] with their maps; `count`, int64 [1], says how many rows "
            "are in use. Both are read when the device comes to it, and are kept.")
+      .def(
+          "make_of_points", &make_of_points, "points"_a, "batch"_a.none(), "count"_a, "size"_a,
+          "range"_a.none(),
+          "(voxels with their maps, int32 row of each point, -1 left out) of float32 [points, 3 or "
+          "more] and int32 items [points]; `count`, int64 [1], says how many points are in use. "
+          "Size and range as `voxel_sites` takes them. All are read when the device comes to it.")
       .def_prop_ro("capacities", &MapPlan::capacities, "The room of each set, the input first.");
-  define(module, "learn_map_plan", &learn, "sites"_a, "rows"_a, "low"_a, "high"_a, "margin"_a,
-         "earlier"_a.none(),
-         "A plan of all maps that were asked of `sites` and what follows from them, with room for "
-         "`rows` sites from low to high, and for `margin` times as much, in proportion, of what "
-         "follows; no less than an `earlier` plan of the same sites and maps has. Waits.");
+  define(
+      module, "learn_map_plan", &learn, "sites"_a, "rows"_a, "low"_a, "high"_a, "margin"_a,
+      "earlier"_a.none(), "points"_a = 0,
+      "A plan of all maps that were asked of `sites` and what follows from them, with room for "
+      "`rows` sites from low to high, and for `margin` times as much, in proportion, of what "
+      "follows; no less than an `earlier` plan of the same sites and maps has. `points`: how many "
+      "points the sites are made of there is room for, a number that no sites get. Waits.");
   define(module, "copy_row_count", &copy_row_count, "sites"_a, "to"_a,
          "Writes the number of rows that are in use to int64 [1], without waiting.");
   define(module, "copy_trouble", &copy_trouble, "to"_a,

@@ -8,6 +8,7 @@
 
 #include "coords/cpu/voxel_sites.hpp"
 #include "coords/cuda/voxel_sites.hpp"
+#include "coords/voxel_arguments.hpp"
 
 namespace pumice {
 namespace {
@@ -34,8 +35,8 @@ void check_options(const VoxelSiteOptions& options) {
 
 }   // namespace
 
-VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
-                       const VoxelSiteOptions& options, const Place& row_of) {
+void detail::check_voxel_arguments(const ConstTensorView& points, const ConstTensorView& batch,
+                                   const VoxelSiteOptions& options) {
   check_options(options);
   PUMICE_EXPECTS(points.rank() == 2 && points.extent(1) >= 3 && points.dtype() == DType::f32,
                  "points have shape ", to_string(points.shape()), ' ', name_of(points.dtype()),
@@ -50,6 +51,11 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
     PUMICE_EXPECTS(batch.device() == points.device(), "batch is on ", to_string(batch.device()),
                    " and points are on ", to_string(points.device()));
   }
+}
+
+VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
+                       const VoxelSiteOptions& options, const Place& row_of) {
+  detail::check_voxel_arguments(points, batch, options);
   if (points.device().kind == DeviceKind::cuda)
     return cuda::voxel_sites(points, batch, options, row_of);
   return cpu::voxel_sites(points, batch, options, row_of);

@@ -17,6 +17,13 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
   return {std::move(made.input), std::move(made.maps)};
 }
 
+MapPlan::Made MapPlan::make(const ConstTensorView& points, const ConstTensorView& batch,
+                            const RowCount& count, const VoxelSiteOptions& options,
+                            const Place& row_of) const {
+  cuda::MapPlan::Made made = plan_->make(points, batch, count, options, row_of);
+  return {std::move(made.input), std::move(made.maps), std::move(made.row_of)};
+}
+
 std::vector<std::int64_t> MapPlan::capacities() const {
   return plan_->capacities();
 }

@@ -156,9 +156,14 @@ std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowC
   CreatedSets made = create_sets(
       runner, {.data = static_cast<const std::int32_t*>(coordinates.raw()), .rows = rows.ref()},
       {.layout = planned.layout, .columns = columns, .capacities = planned.capacities});
+  return build_planned(std::move(made.sets), coordinates, planned, stream);
+}
+
+std::vector<CoordinateSetPtr> build_planned(std::vector<DeviceSet> made, const Tensor& coordinates,
+                                            const PlannedCoordinates& planned, StreamView stream) {
   std::vector<CoordinateSetPtr> sets;
   CoordinateSetPtr finer;
-  for (DeviceSet& set : made.sets) {
+  for (DeviceSet& set : made) {
     DeviceSetBuilder::Parts parts{.set = std::move(set),
                                   .batch_size = planned.batch_size,
                                   .options = planned.options,

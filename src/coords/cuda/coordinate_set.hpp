@@ -57,6 +57,10 @@ struct PlannedCoordinates {
   /// Of the sites themselves, and of the sets of their cells of 2, 4, 8 … a side.
   std::vector<SetCapacity> capacities{};
 };
+/// The sets that a plan's launches made: the sites, in key order where `coordinates` is undefined,
+/// in the rows of `coordinates` else, and their cells, each half as many along an axis.
+std::vector<CoordinateSetPtr> build_planned(std::vector<DeviceSet> made, const Tensor& coordinates,
+                                            const PlannedCoordinates& planned, StreamView stream);
 /// `coordinates`: int32 [room, 1 + D] on the device, of which `rows` are in use. Only enqueues.
 std::vector<CoordinateSetPtr> planned_sets(const Tensor& coordinates, const RowCount& rows,
                                            const PlannedCoordinates& planned);

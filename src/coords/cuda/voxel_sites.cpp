@@ -13,6 +13,7 @@
 #include "coords/cpu/voxel_sites.hpp"
 #include "coords/cuda/coordinate_set.hpp"
 #include "coords/cuda/voxelize.hpp"
+#include "coords/voxel_arguments.hpp"
 
 namespace pumice::cuda {
 namespace {
@@ -53,6 +54,42 @@ CoordinateBounds cell_bounds(ConstTensorView points, const VoxelSiteOptions& opt
   return cells;
 }
 
+Bounds wide(const CoordinateBounds& cells) {
+  Bounds bounds;
+  std::copy(cells.low.begin(), cells.low.end(), bounds.low.begin());
+  std::copy(cells.high.begin(), cells.high.end(), bounds.high.begin());
+  return bounds;
+}
+
+/// All cells that have a key.
+CoordinateBounds bounds_of(const KeyLayout& layout) {
+  constexpr std::int64_t kLow = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int64_t kHigh = std::numeric_limits<std::int32_t>::max();
+  CoordinateBounds cells;
+  for (int axis = 0; axis < layout.dimension; ++axis) {
+    const std::int64_t low = -layout.bias[axis];
+    const std::int64_t high = low + (std::int64_t{1} << layout.bits[axis]) - 1;
+    cells.low[static_cast<std::size_t>(axis)] = static_cast<std::int32_t>(std::max(low, kLow));
+    cells.high[static_cast<std::size_t>(axis)] = static_cast<std::int32_t>(std::min(high, kHigh));
+  }
+  return cells;
+}
+
+DevicePoints device_points(const ConstTensorView& points, const ConstTensorView& batch,
+                           RowCountRef count, std::int32_t batch_size) {
+  return {.positions = points.data<float>(),
+          .stride = static_cast<std::int32_t>(points.extent(1)),
+          .count = count,
+          .clouds = batch_size,
+          .batch = batch.defined() ? batch.data<std::int32_t>() : nullptr};
+}
+
+Tensor copy_of(const Buffer<std::int32_t>& rows, const Place& place, StreamView stream) {
+  Tensor row_of = place.make({rows.size()}, DType::i32, stream, "row_of");
+  copy_async(row_of.raw(), stream.device, rows.data(), stream.device, row_of.bytes(), stream);
+  return row_of;
+}
+
 }   // namespace
 
 VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
@@ -60,26 +97,16 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
   const StreamView stream = points.stream();
   const std::int64_t count = points.rows();
   const CoordinateBounds cells = cell_bounds(points, options);
-  Bounds wide;
-  std::copy(cells.low.begin(), cells.low.end(), wide.low.begin());
-  std::copy(cells.high.begin(), cells.high.end(), wide.high.begin());
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   DeviceVoxels made =
-      voxelize(runner,
-               {.positions = points.data<float>(),
-                .stride = static_cast<std::int32_t>(points.extent(1)),
-                .count = {nullptr, count},
-                .clouds = options.batch_size,
-                .batch = batch.defined() ? batch.data<std::int32_t>() : nullptr},
+      voxelize(runner, device_points(points, batch, {nullptr, count}, options.batch_size),
                {.size = options.size,
                 .range = options.range,
                 .shape = options.spatial_shape,
-                .layout = roomy_layout(3, wide, options.batch_size),
+                .layout = roomy_layout(3, wide(cells), options.batch_size),
                 .capacities = {capacity_for_rows(std::max<std::int64_t>(count, 1))}});
   const std::int64_t voxels = wait_for_sites(made.sets.front().rows().count, stream, "voxel_sites");
-  Tensor row_of = place.make({count}, DType::i32, stream, "row_of");
-  copy_async(row_of.raw(), stream.device, made.point_to_voxel.data(), stream.device, row_of.bytes(),
-             stream);
+  Tensor row_of = copy_of(made.point_to_voxel, place, stream);
   return {DeviceSetBuilder::build({.set = std::move(made.sets.front()),
                                    .rows = voxels,
                                    .batch_size = options.batch_size,
@@ -88,6 +115,33 @@ VoxelSites voxel_sites(ConstTensorView points, ConstTensorView batch,
                                    .bounds = cells},
                                   stream),
           std::move(row_of)};
+}
+
+PlannedVoxels planned_voxels(const ConstTensorView& points, const ConstTensorView& batch,
+                             const RowCount& count, const VoxelSiteOptions& given,
+                             const PlannedCoordinates& planned, const Place& place) {
+  VoxelSiteOptions options = given;
+  options.spatial_shape = planned.options.spatial_shape;
+  options.batch_size = planned.batch_size;
+  pumice::detail::check_voxel_arguments(points, batch, options);
+  PUMICE_EXPECTS(count.capacity() == points.rows(), "a count within ", count.capacity(), " for ",
+                 points.rows(), " points; give one for as many");
+  PUMICE_EXPECTS(planned.layout.dimension == 3, "a plan of sites of ", planned.layout.dimension,
+                 " axes is given points; they have x, y and z");
+  const StreamView stream = points.stream();
+  jit::DeviceRunner runner(stream, default_allocator(stream.device));
+  DeviceVoxels made =
+      voxelize(runner, device_points(points, batch, count.ref(), options.batch_size),
+               {.size = options.size,
+                .range = options.range,
+                .shape = options.spatial_shape,
+                .layout = planned.layout,
+                .capacities = planned.capacities});
+  Tensor row_of = copy_of(made.point_to_voxel, place, stream);
+  PlannedCoordinates known = planned;
+  // Which points are kept is not for bounds to say, so that any cell with a key may be there.
+  if (!options.range && !options.spatial_shape) known.bounds = bounds_of(planned.layout);
+  return {build_planned(std::move(made.sets), {}, known, stream), std::move(row_of)};
 }
 
 }   // namespace pumice::cuda

@@ -138,7 +138,7 @@ void MapPlan::widen(const MapPlan& earlier) {
     room.rows = std::max(room.rows, before.rows);
     room.blocks = std::max(room.blocks, before.blocks);
   };
-  if (earlier.room_.rows == room_.rows)
+  if (earlier.room_.rows <= room_.rows)
     wider(input_.capacities.front(), earlier.input_.capacities.front());
   for (std::size_t i = 0; i < sets_.size(); ++i)
     wider(sets_[i].room, earlier.sets_[i].room);
@@ -154,7 +154,7 @@ void MapPlan::tell_apart() {
   const auto is_taken = [&](std::size_t set) {
     const std::int64_t rows = sets_[set].room.rows;
     const auto has_it = [&](const SetStep& other) { return other.room.rows == rows; };
-    return rows == room_.rows ||
+    return rows == room_.rows || rows == room_.points ||
            std::any_of(sets_.begin(), sets_.begin() + static_cast<std::ptrdiff_t>(set), has_it);
   };
   for (std::size_t set = 0; set < sets_.size(); ++set) {
@@ -207,7 +207,20 @@ std::vector<CutRequest> MapPlan::cuts_of(const MapStep& step, MapFormats& format
 MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) const {
   PUMICE_EXPECTS(coordinates.rows() == room_.rows, "a plan with room for ", room_.rows,
                  " rows is given coordinates ", to_string(coordinates.shape()));
-  const std::vector<CoordinateSetPtr> levels = planned_sets(coordinates, rows, input_);
+  return make_maps(planned_sets(coordinates, rows, input_), coordinates.stream());
+}
+
+MapPlan::Made MapPlan::make(const ConstTensorView& points, const ConstTensorView& batch,
+                            const RowCount& count, const VoxelSiteOptions& options,
+                            const Place& row_of) const {
+  PlannedVoxels voxels = planned_voxels(points, batch, count, options, input_, row_of);
+  Made made = make_maps(voxels.sets, points.stream());
+  made.row_of = std::move(voxels.row_of);
+  return made;
+}
+
+MapPlan::Made MapPlan::make_maps(const std::vector<CoordinateSetPtr>& levels,
+                                 StreamView stream) const {
   std::vector<CoordinateSetPtr> sets{levels.front()};
   std::size_t next_level = 1;
   while (sets.size() <= sets_.size()) {
@@ -229,7 +242,6 @@ MapPlan::Made MapPlan::make(const Tensor& coordinates, const RowCount& rows) con
         {{step.kind, sets[step.in], step.key_names_out ? sets[step.out] : nullptr, step.window},
          std::move(map)});
   }
-  const StreamView stream = coordinates.stream();
   jit::DeviceRunner runner(stream, default_allocator(stream.device));
   std::vector<CutMap> built = cut_maps(runner, requests);
   std::size_t next = 0;

@@ -18,6 +18,7 @@
 
 #include "coords/cuda/coordinate_set.hpp"
 #include "coords/cuda/device_set.hpp"
+#include "coords/cuda/voxel_sites.hpp"
 #include "formats/cuda/map_formats.hpp"
 
 namespace pumice::cuda {
@@ -33,10 +34,14 @@ class MapPlan {
   struct Made {
     CoordinateSetPtr input;
     std::shared_ptr<MapCache> maps;
+    Tensor row_of{};   // of points
   };
   /// The sets and maps of `coordinates`, int32 [room.rows, 1 + D] on the plan's device, of which
   /// `rows` are in use. Only enqueues, the same launches each time.
   Made make(const Tensor& coordinates, const RowCount& rows) const;
+  /// The same of points: see pumice::MapPlan.
+  Made make(const ConstTensorView& points, const ConstTensorView& batch, const RowCount& count,
+            const VoxelSiteOptions& options, const Place& row_of) const;
 
   /// The room of each set, the input first.
   std::vector<std::int64_t> capacities() const;
@@ -77,6 +82,7 @@ class MapPlan {
   /// What is cut from a map that was made by a step.
   static std::vector<CutRequest> cuts_of(const MapStep& step, MapFormats& formats);
   const DeviceWindow& window_of_set(std::size_t set) const;
+  Made make_maps(const std::vector<CoordinateSetPtr>& levels, StreamView stream) const;
   CoordinateSetPtr make_set(const std::vector<CoordinateSetPtr>& sets, std::size_t number) const;
 
   PlanRoom room_;
