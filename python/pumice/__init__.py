@@ -69,7 +69,7 @@ if _TYPE_CHECKING:
     from .tensor import SparseTensor
     from .typed_graph import TypedGraph, TypedRows
     from .tuning import Tuning, load_plans, tune
-    from .voxels import TensorVoxels
+    from .voxels import TensorVoxels, Voxelizer
     from .weights import load_weights, model_card, read_weights, save_weights
 
 # Names that need PyTorch, and their modules. They are imported at first use, so that `import pumice` is quick and
@@ -88,6 +88,7 @@ _WITH_TORCH = {
     "Graph": "pumice.graph",
     "SparseTensor": "pumice.tensor",
     "TensorVoxels": "pumice.voxels",
+    "Voxelizer": "pumice.voxels",
     "TypedGraph": "pumice.typed_graph",
     "TypedRows": "pumice.typed_graph",
     "Tuning": "pumice.tuning",
@@ -124,6 +125,7 @@ __all__ = [
     "TypedGraph",
     "TypedRows",
     "UserError",
+    "Voxelizer",
     "Voxels",
     "candidates",
     "cat",

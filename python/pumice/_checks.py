@@ -183,6 +183,16 @@ def cell_size(name: str, size: Any) -> list[float]:
     return sizes
 
 
+def box(name: str, values: Any) -> list[float] | None:
+    """The six numbers of a box in metres, or None. Raises UserError for anything else."""
+    if values is None:
+        return None
+    bounds = floats(name, values, "give metres, x0, y0, z0, x1, y1, z1")
+    if len(bounds) != 6:
+        raise _C.UserError(f"{name} has {len(bounds)} numbers: give x0, y0, z0, x1, y1, z1")
+    return bounds
+
+
 def ascending(names: str, low: float, high: float, least: float = float("-inf")) -> tuple[float, float]:
     """(low, high), the ends of a range. Raises UserError, naming them, unless they are in ascending order."""
     if not (_is_number(low) and _is_number(high)):

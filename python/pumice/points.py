@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 import numpy as np
 
 from . import _C
-from ._checks import cell_size, floats, kind_of, real_array, warn_of_columns, warn_of_no_voxels, whole_number
+from ._checks import box, cell_size, kind_of, real_array, warn_of_columns, warn_of_no_voxels, whole_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -234,9 +234,7 @@ def voxelize(
         True
     """
     sizes = cell_size("size", size)
-    bounds = None if range is None else floats("range", range, "give metres, x0, y0, z0, x1, y1, z1")
-    if bounds is not None and len(bounds) != 6:
-        raise _C.UserError(f"range has {len(bounds)} numbers: give x0, y0, z0, x1, y1, z1")
+    bounds = box("range", range)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(points, torch.Tensor):
         from .voxels import voxelize_tensor

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from . import _C, ops
-from ._checks import warn_of_columns, warn_of_no_voxels
+from ._checks import box, cell_size, warn_of_columns, warn_of_no_voxels
 from ._sites import axis_numbers
 from ._tensors import INTEGERS, check_tensor
 from .coords import Coordinates
@@ -19,6 +19,7 @@ from .ops.library.sites import find_voxels
 from .tensor import SparseTensor, of_tensor
 
 _MOST_ITEMS = 2**31 - 1
+REDUCTIONS = ("mean", "first", "max", "sum")
 
 
 @dataclasses.dataclass
@@ -81,6 +82,65 @@ class TensorVoxels:
         return ops.take_rows(features, self.point_to_voxel)
 
 
+@dataclasses.dataclass(frozen=True)
+class Voxelizer:
+    """How points become voxels, as `pumice.voxelize` is told: for `pumice.compile`, which makes the voxels inside its
+    graphs, and to be called.
+
+    Args:
+        size: of a cell, metres, one number or one each for x, y and z.
+        range: x0, y0, z0, x1, y1, z1; points outside are left out, and cell 0 begins at its low corner.
+        reduction: "mean", "first", "max" or "sum" of the points in a cell.
+        spatial_shape: cells an axis; points whose cell is outside are left out.
+        at_points: of compiled models: what the model returns on the voxels comes back for each point, [P, C'], 0
+            for points that were left out.
+    Raises:
+        UserError: for numbers out of range, by name.
+    Example:
+        >>> voxelizer = pumice.Voxelizer(size=0.5, range=[-50, -50, -4, 50, 50, 2])
+        >>> len(voxelizer(torch.tensor([[0.1, 0.2, 0.3], [0.2, 0.2, 0.3], [99.0, 0.0, 0.0]])))
+        1
+    """
+
+    size: Any
+    range: Any = None
+    reduction: str = "mean"
+    spatial_shape: Any = None
+    at_points: bool = False
+
+    def __post_init__(self) -> None:
+        sizes, bounds = cell_size("size", self.size), box("range", self.range)
+        shape = axis_numbers("spatial_shape", self.spatial_shape, 3)
+        if self.reduction not in REDUCTIONS:
+            raise _C.UserError(f"reduction = {self.reduction!r}: give one of {', '.join(REDUCTIONS)}")
+        for name, value in (
+            ("size", tuple(sizes)),
+            ("range", None if bounds is None else tuple(bounds)),
+            ("spatial_shape", None if shape is None else tuple(shape)),
+            ("at_points", bool(self.at_points)),
+        ):
+            object.__setattr__(self, name, value)
+        # Of no points: the engine says what is wrong with sizes, ranges and shapes.
+        find_voxels(torch.zeros(0, 3), None, self.size, self.range, shape, 1)
+
+    def of(self, points: Tensor, features: Tensor | None, batch: Tensor | None, batch_size: int | None) -> TensorVoxels:
+        """The voxels of points, as `pumice.voxelize` makes them."""
+        return voxelize_tensor(
+            points, features, self.size, self.range, self.reduction, batch, batch_size, self.spatial_shape
+        )
+
+    def __call__(
+        self,
+        points: Tensor,
+        features: Tensor | None = None,
+        *,
+        batch: Tensor | None = None,
+        batch_size: int | None = None,
+    ) -> TensorVoxels:
+        """`pumice.voxelize` of these points, with its waits."""
+        return self.of(points, features, batch, batch_size)
+
+
 def voxelize_tensor(
     points: Tensor,
     features: Tensor | None,
@@ -92,9 +152,9 @@ def voxelize_tensor(
     spatial_shape: Sequence[int] | None,
 ) -> TensorVoxels:
     """See `pumice.voxelize`."""
-    _check(points, features, batch)
+    check_points(points, features, batch)
     positions = points.detach().float().contiguous()
-    items = None if batch is None else _items(batch)
+    items = None if batch is None else int_items(batch)
     shape = axis_numbers("spatial_shape", spatial_shape, 3)
     call = (positions, items, size, range, shape, batch_size)
     if torch.compiler.is_compiling():
@@ -107,7 +167,7 @@ def voxelize_tensor(
     return TensorVoxels(SparseTensor._of(coords, reduced), row_of.long())
 
 
-def _items(batch: Tensor) -> Tensor:
+def int_items(batch: Tensor) -> Tensor:
     """`batch` as int32 [P]. Numbers beyond int32 become the nearest one, which is no valid item, so that the engine
     raises the error and nothing waits for the device here."""
     if batch.dtype == torch.int64:
@@ -115,7 +175,8 @@ def _items(batch: Tensor) -> Tensor:
     return batch.to(torch.int32).contiguous()
 
 
-def _check(points: Tensor, features: Tensor | None, batch: Tensor | None) -> None:
+def check_points(points: Tensor, features: Tensor | None, batch: Tensor | None) -> None:
+    """Raises UserError, naming the argument, for what does not fit each other."""
     check_tensor("points", points)
     if points.dim() != 2 or points.shape[1] < 3 or not points.is_floating_point():
         raise _C.UserError(

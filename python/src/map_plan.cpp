@@ -119,7 +119,7 @@ void bind_map_plan(nb::module_& module) {
       .def_prop_ro("capacities", &MapPlan::capacities, "The room of each set, the input first.");
   define(
       module, "learn_map_plan", &learn, "sites"_a, "rows"_a, "low"_a, "high"_a, "margin"_a,
-      "earlier"_a.none(), "points"_a = 0,
+      "earlier"_a.none(), "points"_a,
       "A plan of all maps that were asked of `sites` and what follows from them, with room for "
       "`rows` sites from low to high, and for `margin` times as much, in proportion, of what "
       "follows; no less than an `earlier` plan of the same sites and maps has. `points`: how many "

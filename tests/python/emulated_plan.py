@@ -44,6 +44,49 @@ def gradients(features: torch.Tensor, grad: torch.Tensor, sites: object, place: 
     return of_features, of_weight, _C.convolution_gradients(features, w[1], place(ones), strided, *whole)[1]
 
 
+def of_points() -> None:
+    """Voxels of points in numbers that only the device knows, and the network on them."""
+    size, box, room = [0.5, 0.4, 0.6], [-2.0, -2.0, -2.0, 2.0, 2.0, 2.0], 300
+    clouds = [4 * torch.rand(count, 5) - 2.2 for count in (200, 120, 280, 33, 31, 1, 0)]
+    plan = None
+    for points in clouds[:2]:
+        batch = torch.arange(len(points)).int() % 2
+        sites, _ = _C.voxel_sites(OnDevice.of(points), OnDevice.of(batch), size, box, None, 2, None)
+        network(OnDevice.of(torch.randn(sites.rows, 8)), sites, OnDevice.of)
+        plan = _C.learn_map_plan(sites, ROOM, *sites.bounds, 1.25, plan, room)
+    assert plan.capacities[0] == ROOM and room not in plan.capacities
+
+    there = OnDevice.of(torch.full((room, 5), float("nan")))
+    items = OnDevice.of(torch.full((room,), -1, dtype=torch.int32))
+    count = OnDevice.of(torch.zeros(1, dtype=torch.int64))
+    for points in clouds:
+        batch = torch.arange(len(points)).int() % 2
+        there.host()[: len(points)] = points
+        items.host()[: len(points)] = batch
+        count.host().fill_(len(points))
+        refused = _C.RefusedWaits()
+        made, row_of = plan.make_of_points(there, items, count, size, box)
+        features = _C.reduce_rows(there, row_of, made.rows, "mean")[0]
+        wide = OnDevice.of(torch.cat([features.host(), features.host()[:, :3]], 1))
+        output, _ = network(wide, made, OnDevice.of)
+        del refused
+        _C.wait("cuda:0")
+        here, rows = _C.voxel_sites(points, batch, size, box, None, 2, None)
+        reduced = _C.reduce_rows(points, rows, here.rows, "mean")[0]
+        expected, _ = network(torch.cat([reduced, reduced[:, :3]], 1), here, torch.Tensor.clone)
+        assert made.rows == ROOM and not made.host_knows
+        same(OnDevice.of(row_of.host()[: len(points)]), rows, "rows of points")
+        assert (row_of.host()[len(points) :] == -1).all(), "points that are not in use have no voxel"
+        assert torch.equal(features.host()[: here.rows], reduced), "means have other bits"
+        same(OnDevice.of(output.host()[: here.rows]), expected, f"network on voxels of {len(points)} points")
+    count.host().fill_(room + 1)
+    made, _ = plan.make_of_points(there, items, count, size, box)
+    assert raised(lambda: _C.wait("cuda:0"), "more were needed")
+    assert raised(lambda: plan.make_of_points(there, items, items, size, box), "int64 count")
+    assert raised(lambda: plan.make_of_points(there, OnDevice.of(torch.zeros(7).int()), count, size, box), "one item for each")
+    print("of points", flush=True)
+
+
 def number(tensor: OnDevice) -> int:
     return int(tensor.host().item())
 
@@ -58,7 +101,7 @@ def main() -> None:
         values = OnDevice.of(torch.randn(len(cells), 8))
         network(values, sites, OnDevice.of)
         gradients(values, values, sites, OnDevice.of, len(cells))
-        plan = _C.learn_map_plan(sites, ROOM, [0] * 3, [7] * 3, 1.25, plan)
+        plan = _C.learn_map_plan(sites, ROOM, [0] * 3, [7] * 3, 1.25, plan, 0)
     assert plan.capacities[0] == ROOM and len(plan.capacities) == 2, plan.capacities
     assert len(set(plan.capacities)) == 2, "two sets have the same room"
     print("learned", flush=True)
@@ -101,7 +144,7 @@ def main() -> None:
                 same(left, right, f"planned gradient of weights on {len(cells)} sites")
             _C.copy_trouble(trouble)
             assert number(trouble) == 0
-        plan = _C.learn_map_plan(made, ROOM, [0] * 3, [7] * 3, 1.25, plan)
+        plan = _C.learn_map_plan(made, ROOM, [0] * 3, [7] * 3, 1.25, plan, 0)
     assert plan.capacities[0] == ROOM
 
     cells = scans[0].clone()
@@ -126,6 +169,7 @@ def main() -> None:
     assert raised(lambda: made.copy_to("cpu"), "which a graph cannot do")
     del refused
     _C.wait("cuda:0")
+    of_points()
     print("refused", flush=True)
 
 

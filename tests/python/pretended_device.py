@@ -13,17 +13,34 @@ import torch
 import pumice
 from pumice import _C
 from pumice.planned.compiled import CompiledModel
-from pumice.planned.outputs import Output
+from pumice.planned.outputs import Counted, Output, SitesOfRun
 from pumice.planned.recorder import Recorder, Recording
 
 FAR = 10_000
 
 
+counts: list[tuple[_C.Sites, int]] = []  # of sites whose rows only a device would know
+count_of_run = SitesOfRun._count
+
+
+def pretended_count(self: SitesOfRun, coords: pumice.Coordinates) -> Any:
+    counted = count_of_run(self, coords)
+    for sites, rows in counts:
+        if sites.is_same(coords.sites):
+            counted.count.fill_(rows)
+    return counted
+
+
+SitesOfRun._count = pretended_count  # type: ignore[method-assign]
+
+
 class PretendedPlan:
-    def __init__(self, sites: _C.Sites) -> None:
+    def __init__(self, sites: _C.Sites, rows: int, recorder: Any) -> None:
+        self.recorder = recorder
         self.batch_size = sites.batch_size
         self.stride = list(sites.stride)
         self.shape = sites.spatial_shape
+        self.rows = rows
 
     def make(self, indices: torch.Tensor, count: torch.Tensor) -> _C.Sites:
         rows = int(count)
@@ -31,7 +48,23 @@ class PretendedPlan:
         cells[rows:] = 0
         more = torch.arange(len(cells) - rows)
         cells[rows:, 1], cells[rows:, 2] = FAR + 8 * (more % 32), 8 * (more // 32)
-        return _C.create_sites(cells, self.stride, self.shape, self.batch_size, None, None)
+        shape = self.shape if self.shape is None or min(self.shape) > FAR + 256 else None  # which far sites are not in
+        return _C.create_sites(cells, self.stride, shape, self.batch_size, None, None)
+
+
+    def make_of_points(self, points: torch.Tensor, batch: Any, count: torch.Tensor, size: Any, range: Any) -> Any:
+        used = int(count)
+        items = None if batch is None else batch[:used].contiguous()
+        voxels, row_of = _C.voxel_sites(points[:used].contiguous(), items, size, range, self.shape, self.batch_size, None)
+        cells = torch.zeros(self.rows, 4, dtype=torch.int32)
+        rows = min(voxels.rows, self.rows)
+        if rows < voxels.rows:
+            self.recorder.text = f"voxels: rows: {voxels.rows} needed, capacity {self.rows}"
+        cells[:rows] = voxels.coordinates()[:rows]
+        row_of = torch.where(row_of < rows, row_of, -1)
+        sites = self.make(cells, torch.tensor([rows]))
+        counts[:] = [*counts[-20:], (sites, rows)]
+        return sites, torch.cat([row_of, row_of.new_full((len(points) - used,), -1)])
 
 
 class PretendedGraph:
@@ -44,9 +77,14 @@ class PretendedGraph:
             # A graph of a model that has changed since would still be the old one.
             if isinstance(held.values, torch.Tensor) and held.values.shape == made.values.shape:
                 held.values.copy_(made.values)
+            if isinstance(held.rows, Counted):
+                held.rows.indices.copy_(made.rows.indices)
+                held.rows.count.copy_(made.rows.count)
 
 
 class PretendedRecorder(Recorder):
+    plan_type = PretendedPlan
+
     def __init__(self, model: torch.nn.Module, call: Callable[[Any], Any], device: torch.device) -> None:
         self.model, self.call, self.device = model, call, device
         self.packed = {}
@@ -79,8 +117,10 @@ class PretendedRecorder(Recorder):
     def bounds(self, sites: Any) -> tuple[list[int], list[int]]:
         return [0] * 3, [63] * 3
 
-    def learn(self, sites: Any, rows: int, low: list[int], high: list[int], earlier: Any) -> Any:
-        return PretendedPlan(sites)
+    def learn(self, sites: Any, rows: int, low: Any, high: Any, earlier: Any, margin: float = 1, points: int = 0) -> Any:
+        plan = self.plan_type(sites, rows, self)
+        plan.shape = plan.shape if earlier is None else earlier.shape  # of its own sites it is not known
+        return plan
 
     def record(self, work: Callable[[], Any]) -> Recording:
         self.graphs += 1

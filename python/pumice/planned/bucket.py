@@ -23,6 +23,8 @@ from .watch import cannot_be_recorded, named_if_it_fails
 class Bucket:
     """Static inputs [capacity, …], a plan of sites and maps, and a graph."""
 
+    _features: Tensor
+
     def __init__(self, recorder: Recorder, capacity: int, scan: Scan) -> None:
         self.recorder = recorder
         self.capacity = capacity
@@ -32,6 +34,7 @@ class Bucket:
         self.grid: Grid = scan.grid
         self._seen: tuple[list[int], list[int]] | None = None  # bounds of the scans that were learned
         self._indices: Tensor | None = None
+        self._count: Tensor | None = None  # int64 [1], of the rows in use
         self._graph: torch.cuda.CUDAGraph | None = None
         self._output: Output | None = None
         self._read: list[Any] = []
@@ -40,10 +43,10 @@ class Bucket:
     @property
     def bytes(self) -> int:
         """Of the static inputs, and what recording the graph added to the shared memory."""
-        held = 0
-        if self._indices is not None:
-            held = sum(t.numel() * t.element_size() for t in (self._indices, self._features, self._count))
-        return held + self._graph_bytes
+        return sum(t.numel() * t.element_size() for t in self._static()) + self._graph_bytes
+
+    def _static(self) -> list[Tensor]:
+        return [] if self._indices is None or self._count is None else [self._indices, self._features, self._count]
 
     @property
     def is_prepared(self) -> bool:
@@ -55,8 +58,8 @@ class Bucket:
         """Whether there is a graph."""
         return self._graph is not None
 
-    def learn(self, coords: Coordinates) -> None:
-        """Learns from what an eager pass asked of the maps of `coords`. Waits."""
+    def learn(self, coords: Coordinates, scan: Scan) -> None:
+        """Learns from what an eager pass asked of the maps of `coords`, the sites of `scan`. Waits."""
         low, high = self.recorder.bounds(coords.sites)
         if self._seen is not None:
             low, high = list(map(min, low, self._seen[0])), list(map(max, high, self._seen[1]))
@@ -64,20 +67,22 @@ class Bucket:
         self._learn(coords.sites)
 
     def _learn(self, sites: _C.Sites) -> None:
-        assert self._seen is not None
-        low, high = wide_bounds(self._seen, self.grid.spatial_shape)
+        low, high = self._bounds()
         self.plan = self.recorder.learn(sites, self.capacity, low, high, self.plan)
+
+    def _bounds(self) -> tuple[list[int], list[int]]:
+        assert self._seen is not None
+        return wide_bounds(self._seen, self.grid.spatial_shape)
 
     def prepare(self, scan: Scan, expected: Output, waits: bool) -> None:
         """Fills the static memory, and runs the plan until it holds what layers of this room ask for. Raises
         UserError, naming the module, for what waits, unless `waits`, and for a model that gives something else
         than what was `expected` of these voxels, which it did eagerly. Waits."""
         recorder = self.recorder
-        rows = scan.indices.shape[0]
+        rows = scan.rows
         with recorder.ordered(), recorder.as_in_a_graph(), self._frozen():
             self._fill(scan)
-            # Nothing may come from rows beyond the count, which hold those of earlier scans.
-            self._features[rows:] = float("nan")
+            self._spoil(rows)
 
             def run() -> tuple[Coordinates, Output]:
                 with nullcontext() if waits else recorder.refusing_waits():
@@ -89,13 +94,21 @@ class Bucket:
             module, watched = first_with_strange_rows(recorder.model, self._begun, expected, rows)
             coords, output = named_if_it_fails(recorder.model, run)
             self._learn(coords.sites)
+            self._spare()
             different = watched or disagreement(expected, output, rows)
             if different is not None:
                 raise cannot_be_recorded(recorder.model, module, different)
         self._output = output
 
+    def _spoil(self, rows: int) -> None:
+        """Nothing may come from rows beyond the count, which hold those of earlier scans."""
+        self._features[rows:] = float("nan")
+
+    def _spare(self) -> None:
+        """What comes next is no test."""
+
     def _fill(self, scan: Scan) -> None:
-        rows = scan.indices.shape[0]
+        rows = scan.rows
         if self._indices is None:
             features = scan.features
             self._indices = torch.zeros(
@@ -103,7 +116,8 @@ class Bucket:
             )
             self._features = features.new_zeros((self.capacity, features.shape[1]))
             self._count = torch.zeros(1, dtype=torch.int64, device=features.device)
-        self._indices[:rows].copy_(scan.indices, non_blocking=True)  # type: ignore[index]
+        assert self._count is not None
+        self._indices[:rows].copy_(scan.indices, non_blocking=True)
         self._features[:rows].copy_(scan.features, non_blocking=True)
         self._count.fill_(rows)
 

@@ -12,8 +12,10 @@ import torch
 from .. import _C
 from .._checks import kind_of, whole_number
 from ..ops import modes
+from ..voxels import Voxelizer
+from .points import at_points, points_of
 from .recorder import Recorder
-from .scans import OWN, Scan, scan_of
+from .scans import OWN, Scan, check_no_gradient, scan_of
 from .sizes import Kept, capacity_for
 
 EAGER_CALLS = 2  # of a bucket, which learn what it has to make
@@ -29,6 +31,7 @@ class Options(NamedTuple):
     falls_back: bool
     eager: bool
     input: Callable[[Any], Any] | None
+    voxelizer: Voxelizer | None
 
     @classmethod
     def checked(
@@ -40,6 +43,7 @@ class Options(NamedTuple):
         fallback: Any,
         eager: Any,
         input: Any,
+        voxelize: Any = None,
     ) -> Options:
         """Raises UserError, naming the argument, for what is none."""
         if not isinstance(model, torch.nn.Module):
@@ -54,7 +58,9 @@ class Options(NamedTuple):
             raise _C.UserError(f"fallback = {fallback!r}: give 'raise' or 'eager'")
         if input is not None and not callable(input):
             raise _C.UserError(f"input is {kind_of(input)}: give a function of a SparseTensor")
-        return cls(max_voxels, float(buckets), max_bytes, fallback == "eager", bool(eager), input)
+        if voxelize is not None and not isinstance(voxelize, Voxelizer):
+            raise _C.UserError(f"voxelize is {kind_of(voxelize)}: give pumice.Voxelizer(size=…)")
+        return cls(max_voxels, float(buckets), max_bytes, fallback == "eager", bool(eager), input, voxelize)
 
 
 class Planned:
@@ -75,7 +81,17 @@ class Planned:
         batch_size: int | None,
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
-    ) -> Scan:
+        batch: Any = None,
+    ) -> Any:
+        if self.options.voxelizer is not None:
+            if spatial_shape is not None or stride is not None:
+                raise _C.UserError("spatial_shape and stride are not for points: give Voxelizer(spatial_shape=…)")
+            points = points_of(given, batch, batch_size, self.options.voxelizer)
+            check_no_gradient(points.features)
+            self._check()
+            return points
+        if batch is not None:
+            raise _C.UserError("batch is for points, of models that are compiled with voxelize=…: coords have the item first")
         scan = scan_of(given, batch_size, spatial_shape, stride)
         if self.options.input is not None and scan.kind is not OWN:
             raise _C.UserError(
@@ -96,7 +112,7 @@ class Planned:
         if not self._records(device) or rows == 0:
             return None
         modes.traced(scan.features)  # refuses transforms of functions
-        most = self.options.max_voxels
+        most = None if self.options.voxelizer is not None else self.options.max_voxels
         capacity = capacity_for(rows, self.options.ratio, most)
         if capacity is None:
             if self.options.falls_back:
@@ -106,7 +122,7 @@ class Planned:
             self.forget()
             self._recorder = self._new_recorder(device)
         recorder = self._recorder
-        key = (capacity, scan.grid, scan.kind, channels, *_modes(scan), *more)
+        key = (capacity, scan.grid, scan.kind, channels, *scan.key, *_modes(scan), *more)
         return self._buckets.get(key, lambda: kind(recorder, capacity, scan))
 
     def _records(self, device: torch.device) -> bool:
@@ -120,8 +136,13 @@ class Planned:
         return Recorder(self.model, self._call, device)
 
     def _call(self, x: Any) -> Any:
-        given = x if self.options.input is None else self.options.input(x)
-        return self.model(*given) if type(given) is tuple else self.model(given)
+        voxelizer, make = self.options.voxelizer, self.options.input
+        if make is not None:
+            given = make(x)
+        else:
+            given = x if voxelizer is None else x.tensor
+        made = self.model(*given) if type(given) is tuple else self.model(given)
+        return at_points(made, x) if voxelizer is not None and voxelizer.at_points else made
 
     def _raise_trouble(self) -> None:
         """What went wrong in an earlier call, if the device has come to it."""

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
+from ..voxels import Voxelizer
 from .bucket import Bucket
 from .calls import EAGER_CALLS, Options, Planned
-from .outputs import Output, SitesOfRun, hand_out, take_apart
+from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart
+from .point_bucket import PointBucket, TooManyVoxels
+from .recorder import Recorder
 from .scans import Scan
 from .state import ModelState, check_runnable
 from .watch import cannot_be_recorded, first_line
@@ -27,6 +31,7 @@ def compile(
     fallback: str = "raise",
     eager: bool = False,
     input: Callable[[Any], Any] | None = None,
+    voxelize: Voxelizer | None = None,
 ) -> CompiledModel:
     """Makes a function that runs `model` as CUDA graphs, with other voxels in every call, for inference.
 
@@ -48,9 +53,13 @@ def compile(
         eager: run what was learned without a graph, which is slower, and which a debugger can follow.
         input: makes of a `SparseTensor` what the model is called with, a tuple for several arguments; default:
             what the call was given. Sites that the model makes of `x.indices` itself are those of the call.
+        voxelize: how voxels are made of points, as part of the graph. Calls are given points then, `input` is given
+            `TensorVoxels`, buckets are sizes of points, and `max_voxels` is the room for voxels of each; by default that
+            is learned, as that of coarser sites is.
     Returns:
         A function of (coords, features, batch_size=1, spatial_shape=None, stride=None), or of one sparse
-        tensor, that gives what the model returns.
+        tensor, that gives what the model returns; with `voxelize` of (points, features=all columns, batch=None,
+        batch_size=1).
     Raises:
         UserError: for what is no module, is in training or has hooks, and for arguments out of range.
     Waits:
@@ -61,7 +70,7 @@ def compile(
         >>> fast(torch.tensor([[0, 1, 2, 3], [0, 1, 2, 4]]), torch.ones(2, 4)).shape
         torch.Size([2, 8])
     """
-    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input)
+    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input, voxelize)
     check_runnable(model)
     return CompiledModel(model, options)
 
@@ -75,6 +84,10 @@ class CompiledModel(Planned):
     the input are exact; on other sites, which only the GPU has counted, a `CapacityTensor` stands for them.
     Without a spatial shape, scans may lie in the bounds of a bucket's first one, wider by half its extent on
     either side.
+
+    With `voxelize` a call takes points [P, 3 or more], features [P, C] and batch, integers [P]. Only the GPU knows how many
+    voxels there are, so that features on them are `CapacityTensor`s. What the model makes for each point, as
+    `TensorVoxels.at_points` and `Voxelizer(at_points=True)` do, is exact, [P, C'].
 
     A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
     the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
@@ -108,17 +121,23 @@ class CompiledModel(Planned):
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
+        batch: Tensor | None = None,
     ) -> Any:
-        """The model of these voxels."""
-        scan = self._scan(given, batch_size, spatial_shape, stride)
+        """The model of these voxels, or points."""
+        scan = self._scan(given, batch_size, spatial_shape, stride, batch)
         with self._lock:
             bucket = self._bucket_of(scan)
             if bucket is None:
                 return self._as_it_is(scan)
             self._raise_trouble()
-            if bucket.calls < EAGER_CALLS:
-                return self._learning_from(scan, bucket)
-            return self._by_plan(bucket, scan)
+            try:
+                if bucket.calls < EAGER_CALLS:
+                    return self._learning_from(scan, bucket)
+                return self._by_plan(bucket, scan)
+            except TooManyVoxels:
+                if not self.options.falls_back:
+                    raise
+                return self._as_it_is(scan)
 
     def plan(
         self,
@@ -126,6 +145,7 @@ class CompiledModel(Planned):
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
+        batch: Tensor | None = None,
     ) -> int:
         """Learns and records what calls with such scans need, and returns how many bytes that holds, before it runs;
         the first call runs the graph then. Takes what a call does.
@@ -136,7 +156,7 @@ class CompiledModel(Planned):
         Waits:
             For the GPU.
         """
-        scan = self._scan(given, batch_size, spatial_shape, stride)
+        scan = self._scan(given, batch_size, spatial_shape, stride, batch)
         with self._lock:
             bucket = self._bucket_of(scan)
             if bucket is None:
@@ -151,29 +171,48 @@ class CompiledModel(Planned):
             check_runnable(self.model)
 
     def _bucket_of(self, scan: Scan) -> Bucket | None:
-        return self._bucket_for(scan, (), Bucket)
+        return self._bucket_for(scan, (), self._new_bucket)
+
+    def _new_bucket(self, recorder: Recorder, capacity: int, scan: Any) -> Bucket:
+        if self.options.voxelizer is None:
+            return Bucket(recorder, capacity, scan)
+        return PointBucket(recorder, capacity, scan, self.options.max_voxels)
 
     def _eager(self, scan: Scan, x: Any) -> tuple[Coordinates, Output]:
-        coords, _ = scan.kind.parts(x)
+        coords = scan.coords_of(x)
+        sites = SitesOfRun(coords, scan.grid, scan.point_rows)
         with standing_on(coords):
-            return coords, take_apart(self._call(x), SitesOfRun(coords, scan.grid))
+            output = take_apart(self._call(x), sites)
+        if scan.point_rows != coords.rows or not any(leaf.rows is INPUT for leaf in output.leaves):
+            return coords, output
+        # Each point has a voxel of its own, and rows do not tell which are meant; those of other points do.
+        other = scan.with_a_shared_voxel()  # type: ignore[attr-defined]
+        _, told = self._eager(other, other.fresh())
+        on_voxels = sites.rows_of(coords)
+        leaves = [
+            leaf._replace(rows=known.rows if known.rows is INPUT or known.rows is WHOLE else on_voxels)
+            if leaf.rows is INPUT
+            else leaf
+            for leaf, known in zip(output.leaves, told.leaves)
+        ]
+        return coords, Output(leaves, output.rebuild)
 
     def _as_it_is(self, scan: Scan) -> Any:
         with torch.no_grad():
-            x = scan.kind.of(scan.indices, scan.features, scan.grid) if scan.given is None else scan.given
-            return _as_made(self._eager(scan, x)[1], scan)
+            return _as_made(self._eager(scan, scan.input())[1], scan)
 
     def _learned(self, scan: Scan, bucket: Bucket) -> Output:
         """An eager pass, from which the bucket learns."""
         with torch.no_grad():
             # Of a sparse tensor that was given, other maps may be known than this model's.
-            coords, output = self._eager(scan, scan.kind.of(scan.indices, scan.features, scan.grid))
-            bucket.learn(coords)
+            coords, output = self._eager(scan, scan.fresh())
+            bucket.learn(coords, scan)
         return output
 
     def _learning_from(self, scan: Scan, bucket: Bucket) -> Any:
+        made = _as_made(self._learned(scan, bucket), scan)
         bucket.calls += 1
-        return _as_made(self._learned(scan, bucket), scan)
+        return made
 
     def _by_plan(self, bucket: Bucket, scan: Scan) -> Any:
         if not bucket.is_prepared:
@@ -187,8 +226,9 @@ class CompiledModel(Planned):
             try:
                 self.wait()
             except _C.UserError:
+                output = self._learned(scan, bucket)
                 bucket.drop()
-                return _as_made(self._learned(scan, bucket), scan)
+                return _as_made(output, scan)
         return result
 
     def _renew(self, bucket: Bucket, scan: Scan) -> None:
@@ -218,4 +258,7 @@ class CompiledModel(Planned):
 
 
 def _as_made(output: Output, scan: Scan) -> Any:
-    return hand_out(output, scan, lambda tensor, rows: tensor, None)
+    def of(tensor: Tensor, rows: int | None) -> Tensor:
+        return tensor if rows is None or rows == tensor.shape[0] else tensor[:rows]
+
+    return hand_out(output, scan, of, None)

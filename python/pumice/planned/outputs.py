@@ -22,7 +22,7 @@ class Leaf(NamedTuple):
     """One value of an output, as a graph fills it."""
 
     values: Any  # a tensor; of WHOLE anything else that does not change
-    rows: Any  # WHOLE; INPUT: those of the input, which the host knows; or a Counted set
+    rows: Any  # WHOLE; INPUT: those of the input, which the host knows, voxels or points; or a Counted set
     kind: Kind | None = None  # of a sparse tensor; None for a plain one
 
 
@@ -163,35 +163,42 @@ def _leaf(value: Any, sites: SitesOfRun, name: str) -> Leaf:
 
 
 class SitesOfRun:
-    """The sites that a run made, by which rows of its outputs are told apart."""
+    """The sites that a run made, by which rows of its outputs are told apart. `point_rows`: of what it makes for each
+    point, where the input are points and `coords` their voxels, whose number only the device knows."""
 
-    def __init__(self, coords: Coordinates, grid: Grid) -> None:
+    def __init__(self, coords: Coordinates, grid: Grid, point_rows: int | None = None) -> None:
         self.coords = coords
         self.grid = grid
+        self.point_rows = point_rows
         self._counted: list[tuple[_C.Sites, Counted]] = []
 
     def rows_of(self, coords: Coordinates) -> Any:
         """Those of a sparse tensor on `coords`."""
         if coords.is_same(self.coords):
-            return INPUT
-        return self._count(coords.sites)
+            return self._of_input()
+        return self._count(coords)
 
     def rows_like(self, tensor: Tensor) -> Any:
         """Those of a plain tensor: of the sites that have, or have room for, as many."""
         rows = tensor.shape[0] if tensor.dim() > 0 else -1
-        if rows == self.coords.rows:
+        if rows == self.point_rows:
             return INPUT
+        if rows == self.coords.rows:
+            return self._of_input()
         for map in _C.maps_of(self.coords.sites):
             for sites in (map.out_sites, map.in_sites):
                 if sites.rows == rows:
-                    return self._count(sites)
+                    return self._count(Coordinates._of(sites))
         return WHOLE
 
-    def _count(self, sites: _C.Sites) -> Counted:
+    def _of_input(self) -> Any:
+        return INPUT if self.point_rows is None else self._count(self.coords)
+
+    def _count(self, coords: Coordinates) -> Counted:
+        sites = coords.sites
         for known, counted in self._counted:
             if known.is_same(sites):
                 return counted
-        coords = Coordinates._of(sites)
         indices = coords.indices
         count = torch.empty(1, dtype=torch.int64, device=indices.device)
         if sites.host_knows:
@@ -205,9 +212,9 @@ class SitesOfRun:
 
 
 def hand_out(
-    output: Output, scan: Scan, copy: Callable[[Tensor, int | None], Tensor], wait: Callable[[], None] | None
+    output: Output, scan: Any, copy: Callable[[Tensor, int | None], Tensor], wait: Callable[[], None] | None
 ) -> Any:
-    """The output for a caller. `copy(tensor, rows)` gives the first rows, or all, in memory of their own."""
+    """The output for a caller of `scan`. `copy(tensor, rows)` gives the first rows, or all, in memory of their own."""
     copies: dict[int, Tensor] = {}  # indices and counts that several leaves share
 
     def once(tensor: Tensor) -> Tensor:
@@ -222,7 +229,7 @@ def hand_out(
         elif rows is WHOLE:
             made.append(copy(values, None))
         elif rows is INPUT:
-            features = copy(values, scan.indices.shape[0])
+            features = copy(values, scan.rows)
             made.append(features if kind is None else _on_input(kind, scan, features))
         else:
             made.append(_with_room(kind, rows, once, copy(values, None), wait))

@@ -97,10 +97,18 @@ class Recorder:
         return sites.bounds
 
     def learn(
-        self, sites: _C.Sites, rows: int, low: list[int], high: list[int], earlier: _C.MapPlan | None
+        self,
+        sites: _C.Sites,
+        rows: int,
+        low: list[int],
+        high: list[int],
+        earlier: _C.MapPlan | None,
+        margin: float = MARGIN,
+        points: int = 0,
     ) -> _C.MapPlan:
-        """A plan of what was asked of `sites`, with room for `rows` of them. Waits."""
-        return _C.learn_map_plan(sites, rows, low, high, MARGIN, earlier)
+        """A plan of what was asked of `sites`, with room for `rows` of them, of which there are as many more as of
+        what follows by `margin`; `points`: the room of those that they are made of. Waits."""
+        return _C.learn_map_plan(sites, rows, low, high, margin, earlier, points)
 
     def record(self, work: Callable[[], Any]) -> Recording:
         """Records what `work` enqueues as a graph, whose memory all graphs share. Waits."""

@@ -35,6 +35,33 @@ class Scan(NamedTuple):
     kind: Kind
     given: Any  # the sparse tensor that was given; None where they came as tensors
 
+    @property
+    def rows(self) -> int:
+        """How many voxels."""
+        return self.features.shape[0]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What a graph takes for granted beside the grid, the kind, and the type and width of features."""
+        return ()
+
+    @property
+    def point_rows(self) -> int | None:
+        """The rows of what a model makes for each point; None where there are none."""
+        return None
+
+    def fresh(self) -> Any:
+        """A sparse tensor without the maps that earlier calls have made."""
+        return self.kind.of(self.indices, self.features, self.grid)
+
+    def input(self) -> Any:
+        """What the model is called with where it runs as it is."""
+        return self.fresh() if self.given is None else self.given
+
+    def coords_of(self, x: Any) -> Coordinates:
+        """The sites of an input of the model."""
+        return self.kind.parts(x)[0]
+
 
 class Kind:
     """A type of sparse tensor, its parts, and how one is made of them."""
@@ -179,11 +206,16 @@ def scan_of(
                 f"a compiled model was given {kinds}: give coords [N, 1 + D] and features [N, C], or a sparse tensor"
             )
         scan = _of_tensors(*given, batch_size, spatial_shape, stride)
-    if scan.features.requires_grad and torch.is_grad_enabled():
+    check_no_gradient(scan.features)
+    return scan
+
+
+def check_no_gradient(features: Tensor) -> None:
+    """Raises UserError for features that want one."""
+    if features.requires_grad and torch.is_grad_enabled():
         raise _C.UserError(
             "features want a gradient, which a compiled model does not give: detach() them, or call the model itself"
         )
-    return scan
 
 
 def _of_tensors(

@@ -226,7 +226,7 @@ class CompiledStep(Planned):
         bucket.calls += 1
         # Of a sparse tensor that was given, other maps may be known than this model's.
         coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
-        bucket.learn(coords)
+        bucket.learn(coords, scan)
         bucket.has_changed_parameters |= self._training.update()
         return passed.loss
 
@@ -234,7 +234,7 @@ class CompiledStep(Planned):
         """Of an eager pass that changes nothing, from which the bucket learns."""
         with self._training.dry(scan.features.device):
             coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
-            bucket.learn(coords)
+            bucket.learn(coords, scan)
             gradients = [parameter.grad for parameter in self._training.parameters()]
         return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid)), passed.loss, gradients)
 

@@ -55,7 +55,7 @@ class StepBucket(Bucket):
     def get_ready(self, scan: Scan, labels: Labels, expected: Expected, guarded: GuardedUpdate, waits: bool) -> None:
         """`Bucket.prepare`, of a step. It changes nothing that is trained. Waits."""
         recorder, model = self.recorder, self.recorder.model
-        rows = scan.indices.shape[0]
+        rows = scan.rows
         with recorder.ordered(), recorder.as_in_a_graph(gradients=True), self._training.dry(recorder.device):
             self._fill_all(scan, labels)
             self._features[rows:] = float("nan")  # nothing may come from rows beyond the count
