@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,6 +18,55 @@ from ._registry import define, fake_token
 from ._tensors import no_tensor, numbered_device
 
 _MOST_NODES = 2**31 - 1
+
+
+class GraphsOfRun:
+    """What layers make of edges that every replay of a CUDA graph writes anew. In a run of it graphs of these very edges are
+    made once, whether it is recorded or not, and given up at its end; nothing waits to look at edges; and a TypedGraph has a
+    segment for each relation and target, so that nobody has to count them."""
+
+    def __init__(self) -> None:
+        self.fixed: dict[Any, Any] = {}  # by key: what does not follow from edges, kept from run to run
+        self._edges: list[Tensor] = []
+        self._made: dict[Any, Any] = {}
+
+    @contextmanager
+    def run(self, edges: list[Tensor]) -> Iterator[None]:
+        """A run over `edges`, tensors that were made for it."""
+        before, _running.graphs = _running.graphs, self
+        self._edges, self._made = edges, {}
+        try:
+            yield
+        finally:
+            _running.graphs = before
+            self._edges, self._made = [], {}
+
+    def owns(self, edges: Tensor) -> bool:
+        """Whether `edges` are those of this run."""
+        return any(edges is own for own in self._edges)
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` returns, made once in this run for each key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    @property
+    def token(self) -> Any:
+        """Another object in every run."""
+        return self._made
+
+
+class _Running(threading.local):
+    graphs: GraphsOfRun | None = None
+
+
+_running = _Running()
+
+
+def graphs_of_run() -> GraphsOfRun | None:
+    """Those of the run that goes on in this thread."""
+    return _running.graphs
 
 
 class Graph:
@@ -42,7 +93,7 @@ class Graph:
                 [ 11.]])
     """
 
-    __slots__ = ("_derived", "_edges", "_graph", "_token", "columns", "entries", "rows")
+    __slots__ = ("_derived", "_edges", "_graph", "_run", "_token", "columns", "entries", "rows")
 
     rows: int
     columns: int
@@ -50,6 +101,7 @@ class Graph:
     _derived: dict[Any, Any]
     _edges: Tensor | None
     _graph: _C.Graph | None
+    _run: Any  # of the GraphsOfRun that it was made in
     _token: Tensor | None
 
     def __init__(self, edge_index: Tensor, num_nodes: int | tuple[int, int] | None = None) -> None:
@@ -65,6 +117,8 @@ class Graph:
     def _set(self, rows: int, columns: int, entries: int) -> None:
         self.rows, self.columns, self.entries = rows, columns, entries
         self._derived = {}
+        running = _running.graphs
+        self._run = None if running is None else running.token
         self._edges = self._graph = self._token = None
 
     @classmethod
@@ -185,11 +239,13 @@ class Graph:
 
     def derived(self, key: Any, make: Callable[[Graph], Any]) -> Any:
         """What `make(self)` returns, made once for each key and kept with the graph; made anew inside a compiled
-        function, and while a CUDA graph is recorded."""
+        function, and while a CUDA graph is recorded, but of graphs that are part of it."""
         if torch.compiler.is_compiling():
             return make(self)
         if key not in self._derived:
-            if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            running = _running.graphs
+            of_this_run = running is not None and self._run is running.token
+            if not of_this_run and self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
                 return make(self)
             with torch.inference_mode(False):  # whose tensors a later training step could not keep for its way back
                 self._derived[key] = make(self)

@@ -13,7 +13,7 @@ from ._checks import kind_of, whole_number
 from ._edges import TYPED, plain, plain_edges
 from ._registry import define, fake_token, unknown_size
 from ._tensors import check_tensor, no_tensor, numbered_device
-from .graph import Graph, _sizes
+from .graph import Graph, _sizes, graphs_of_run
 
 
 class TypedRows:
@@ -139,7 +139,8 @@ class TypedGraph:
             self._tokens = (tokens[0], tokens[1], tokens[2])
             self._edges = edge_index.long(), edge_type.long()
         else:
-            self._parts, self._begin = _cut(edge_index, edge_type, targets, sources, relations)
+            cut = _cut if graphs_of_run() is None else _cut_in_run
+            self._parts, self._begin = cut(edge_index, edge_type, targets, sources, relations)
 
     def _set(self, rows: int, columns: int, entries: int, relations: int) -> None:
         self.rows, self.columns, self.entries, self.relations = rows, columns, entries, relations
@@ -336,6 +337,27 @@ def _cut(edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relatio
     own = torch.arange(count, device=segment.device)
     scatter = Graph(torch.stack([own, segment % max(rows, 1)]), (count, rows))
     return (gather, TypedRows(begin, edge_index.device), scatter), begin
+
+
+def _cut_in_run(edge_index: Tensor, edge_type: Tensor, rows: int, columns: int, relations: int) -> tuple[Parts, Tensor]:
+    """`_cut` without a look at the edges: each relation and target has a segment, whether edges lead there or not."""
+    running = graphs_of_run()
+    assert running is not None
+    source, target = edge_index.long()
+    kind = edge_type.long()
+    count = relations * rows
+    is_inside = (kind >= 0) & (kind < relations) & (target >= 0) & (target < rows)
+    of_edge = torch.where(is_inside, kind * rows + target, count)  # which is reported as no row
+    gather = Graph(torch.stack([source, of_edge]), (columns, count))
+    key = (relations, rows, edge_index.device)
+    if key not in running.fixed:
+        own = torch.arange(count, device=edge_index.device)
+        scatter = Graph(torch.stack([own, own % max(rows, 1)]), (count, rows))
+        bounds = [relation * rows for relation in range(relations + 1)]
+        begin = torch.tensor(bounds, device=edge_index.device)
+        running.fixed[key] = TypedRows(bounds, edge_index.device), scatter, begin
+    segments, scatter, begin = running.fixed[key]
+    return (gather, segments, scatter), begin
 
 
 def check_range(name: str, numbers: Tensor, range: list[int], limit: int) -> None:

@@ -70,6 +70,9 @@ class Bucket:
         low, high = self._bounds()
         self.plan = self.recorder.learn(sites, self.capacity, low, high, self.plan)
 
+    def _learn_again(self, coords: Coordinates) -> None:
+        self._learn(coords.sites)
+
     def _bounds(self) -> tuple[list[int], list[int]]:
         assert self._seen is not None
         return wide_bounds(self._seen, self.grid.spatial_shape)
@@ -88,12 +91,12 @@ class Bucket:
                 with nullcontext() if waits else recorder.refusing_waits():
                     return self._run()
 
-            self._learn(named_if_it_fails(recorder.model, self._run)[0].sites)
+            self._learn_again(named_if_it_fails(recorder.model, self._run)[0])
             # Layers do not write rows past the count, where a mean over zeros is off by little. Before the last run, which
             # is what will be recorded.
             module, watched = first_with_strange_rows(recorder.model, self._begun, expected, rows)
             coords, output = named_if_it_fails(recorder.model, run)
-            self._learn(coords.sites)
+            self._learn_again(coords)
             self._spare()
             different = watched or disagreement(expected, output, rows)
             if different is not None:

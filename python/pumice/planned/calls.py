@@ -13,6 +13,7 @@ from .. import _C
 from .._checks import kind_of, whole_number
 from ..ops import modes
 from ..voxels import Voxelizer
+from .graph_call import Arguments, GraphCall, graph_call_of, is_graph_call
 from .points import at_points, points_of
 from .recorder import Recorder
 from .scans import OWN, Scan, check_no_gradient, scan_of
@@ -74,6 +75,7 @@ class Planned:
         self._lock = threading.RLock()
         self._buckets = Kept(_MOST_BUCKETS, options.max_bytes)
         self._recorder: Recorder | None = None
+        self._known_arguments: dict[int, int] = {}  # of calls with edges: to which nodes or edges values belong
 
     def _scan(
         self,
@@ -82,7 +84,13 @@ class Planned:
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
         batch: Any = None,
+        named: dict[str, Any] | None = None,
     ) -> Any:
+        if self.options.voxelizer is None and is_graph_call(given):
+            declared = {"batch_size": batch_size, "spatial_shape": spatial_shape, "stride": stride, "batch": batch}
+            return self._graph_call(given, {**{k: v for k, v in declared.items() if v is not None}, **(named or {})})
+        if named:
+            raise _C.UserError(f"{next(iter(named))} is no argument of a call with {kind_of(given[0]) if given else 'nothing'}")
         if self.options.voxelizer is not None:
             if spatial_shape is not None or stride is not None:
                 raise _C.UserError("spatial_shape and stride are not for points: give Voxelizer(spatial_shape=…)")
@@ -101,15 +109,23 @@ class Planned:
         self._check()
         return scan
 
+    def _graph_call(self, given: tuple[Any, ...], named: dict[str, Any]) -> GraphCall:
+        if self.options.input is not None:
+            raise _C.UserError("the model was compiled with input=…, which takes a SparseTensor, and got edges: leave it out")
+        call = graph_call_of(given, named, self.options.ratio, self.options.max_voxels, self._known_arguments)
+        check_no_gradient(call.features)
+        self._check()
+        return call
+
     def _check(self) -> None:
         """Raises UserError where the model cannot be called as it is."""
 
     def _bucket_for(self, scan: Scan, more: tuple[Any, ...], kind: Callable[[Recorder, int, Scan], Any]) -> Any:
         """The bucket that takes the voxels, one of its own for `more` that differs; None where the model runs as it
         is."""
-        rows, channels = scan.features.shape
+        rows, channels = scan.rows, scan.features.shape[1]
         device = scan.features.device
-        if not self._records(device) or rows == 0:
+        if not self._records(device) or rows == 0 or (isinstance(scan, GraphCall) and not scan.is_clear):
             return None
         modes.traced(scan.features)  # refuses transforms of functions
         most = None if self.options.voxelizer is not None else self.options.max_voxels
@@ -117,7 +133,8 @@ class Planned:
         if capacity is None:
             if self.options.falls_back:
                 return None
-            raise _C.UserError(f"{rows} voxels, max_voxels = {most}: compile with room for them, or with fallback='eager'")
+            what = "nodes" if isinstance(scan, GraphCall) else "voxels"
+            raise _C.UserError(f"{rows} {what}, max_voxels = {most}: compile with room for them, or with fallback='eager'")
         if self._recorder is None or self._recorder.device != device:
             self.forget()
             self._recorder = self._new_recorder(device)
@@ -136,6 +153,8 @@ class Planned:
         return Recorder(self.model, self._call, device)
 
     def _call(self, x: Any) -> Any:
+        if isinstance(x, Arguments):
+            return self.model(*x.given, **x.named)
         voxelizer, make = self.options.voxelizer, self.options.input
         if make is not None:
             given = make(x)

@@ -13,6 +13,8 @@ from .._sites import standing_on
 from ..coords import Coordinates
 from ..voxels import Voxelizer
 from .bucket import Bucket
+from .graph_bucket import GraphBucket
+from .graph_call import GraphCall, RowsOfGraph
 from .calls import EAGER_CALLS, Options, Planned
 from .outputs import INPUT, WHOLE, Output, SitesOfRun, hand_out, take_apart
 from .point_bucket import PointBucket, TooManyVoxels
@@ -122,9 +124,10 @@ class CompiledModel(Planned):
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> Any:
-        """The model of these voxels, or points."""
-        scan = self._scan(given, batch_size, spatial_shape, stride, batch)
+        """The model of these voxels, points, or nodes and edges."""
+        scan = self._scan(given, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             bucket = self._bucket_of(scan)
             if bucket is None:
@@ -146,6 +149,7 @@ class CompiledModel(Planned):
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
         batch: Tensor | None = None,
+        **named: Any,
     ) -> int:
         """Learns and records what calls with such scans need, and returns how many bytes that holds, before it runs;
         the first call runs the graph then. Takes what a call does.
@@ -156,7 +160,7 @@ class CompiledModel(Planned):
         Waits:
             For the GPU.
         """
-        scan = self._scan(given, batch_size, spatial_shape, stride, batch)
+        scan = self._scan(given, batch_size, spatial_shape, stride, batch, named)
         with self._lock:
             bucket = self._bucket_of(scan)
             if bucket is None:
@@ -174,11 +178,15 @@ class CompiledModel(Planned):
         return self._bucket_for(scan, (), self._new_bucket)
 
     def _new_bucket(self, recorder: Recorder, capacity: int, scan: Any) -> Bucket:
+        if isinstance(scan, GraphCall):
+            return GraphBucket(recorder, capacity, scan)
         if self.options.voxelizer is None:
             return Bucket(recorder, capacity, scan)
         return PointBucket(recorder, capacity, scan, self.options.max_voxels)
 
-    def _eager(self, scan: Scan, x: Any) -> tuple[Coordinates, Output]:
+    def _eager(self, scan: Any, x: Any) -> tuple[Any, Output]:
+        if isinstance(scan, GraphCall):
+            return None, take_apart(self._call(x), RowsOfGraph(scan.sizes, None))
         coords = scan.coords_of(x)
         sites = SitesOfRun(coords, scan.grid, scan.point_rows)
         with standing_on(coords):
@@ -186,7 +194,7 @@ class CompiledModel(Planned):
         if scan.point_rows != coords.rows or not any(leaf.rows is INPUT for leaf in output.leaves):
             return coords, output
         # Each point has a voxel of its own, and rows do not tell which are meant; those of other points do.
-        other = scan.with_a_shared_voxel()  # type: ignore[attr-defined]
+        other = scan.with_a_shared_voxel()
         _, told = self._eager(other, other.fresh())
         on_voxels = sites.rows_of(coords)
         leaves = [

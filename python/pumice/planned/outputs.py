@@ -13,6 +13,7 @@ from .. import _C
 from .._checks import kind_of
 from ..coords import Coordinates
 from ..nn import deferred
+from .graph_call import OfGraph
 from .scans import Grid, Kind, Scan, kind_for
 
 WHOLE, INPUT = "whole", "input"  # what the rows of a leaf are, beside those of a set
@@ -22,7 +23,7 @@ class Leaf(NamedTuple):
     """One value of an output, as a graph fills it."""
 
     values: Any  # a tensor; of WHOLE anything else that does not change
-    rows: Any  # WHOLE; INPUT: those of the input, which the host knows, voxels or points; or a Counted set
+    rows: Any  # WHOLE; INPUT: those of the input, which the host knows, voxels or points; OfGraph; or a Counted set
     kind: Kind | None = None  # of a sparse tensor; None for a plain one
 
 
@@ -124,14 +125,15 @@ class Output(NamedTuple):
     rebuild: Callable[[list[Any]], Any]
 
 
-def take_apart(value: Any, sites: SitesOfRun) -> Output:
-    """Leaves hold no graph of gradients. Raises UserError for what a caller could not be given anew in each call."""
+def take_apart(value: Any, sites: Any) -> Output:
+    """`sites`: a SitesOfRun, or a RowsOfGraph. Leaves hold no graph of gradients. Raises UserError for what a caller could
+    not be given anew in each call."""
     leaves: list[Leaf] = []
     rebuild = _walk(value, sites, leaves, "the output")
     return Output(leaves, lambda made: rebuild(iter(made)))
 
 
-def _walk(value: Any, sites: SitesOfRun, leaves: list[Leaf], name: str) -> Callable[[Any], Any]:
+def _walk(value: Any, sites: Any, leaves: list[Leaf], name: str) -> Callable[[Any], Any]:
     if isinstance(value, Mapping):
         keys = list(value)
         parts = [_walk(value[key], sites, leaves, f"{name}[{key!r}]") for key in keys]
@@ -146,14 +148,15 @@ def _walk(value: Any, sites: SitesOfRun, leaves: list[Leaf], name: str) -> Calla
     return next
 
 
-def _leaf(value: Any, sites: SitesOfRun, name: str) -> Leaf:
+def _leaf(value: Any, sites: Any, name: str) -> Leaf:
     kind = kind_for(value)
     if kind is not None:
         coords, features = kind.parts(value)
         return Leaf(features.detach(), sites.rows_of(coords), kind)
     if isinstance(value, Tensor):
         value = deferred.plain(value).detach()  # computed by now
-        return Leaf(value, sites.rows_like(value))
+        rows = sites.rows_like(value)
+        return Leaf(value, WHOLE if rows is None else rows)
     if value is None or isinstance(value, (int, float, str, bool)):
         return Leaf(value, WHOLE)
     raise _C.UserError(
@@ -228,6 +231,8 @@ def hand_out(
             made.append(values)
         elif rows is WHOLE:
             made.append(copy(values, None))
+        elif isinstance(rows, OfGraph):
+            made.append(copy(values, scan.sizes[rows.at]))
         elif rows is INPUT:
             features = copy(values, scan.rows)
             made.append(features if kind is None else _on_input(kind, scan, features))

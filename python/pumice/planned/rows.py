@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import _C
+from .graph_call import OfGraph
 from .outputs import INPUT, WHOLE, Leaf, Output, SitesOfRun, take_apart
 
 # In proportion to the largest value: plans of other sizes sum in another order, and a network of many layers adds
@@ -39,7 +40,7 @@ def _difference(wanted: Any, given: Leaf, rows: int) -> str | None:
     values = given.values
     if not isinstance(wanted, Tensor) or not isinstance(values, Tensor):
         return None if type(wanted) is type(values) and wanted == values else f"it returns {values!r} in place of {wanted!r}"
-    in_order = given.rows is WHOLE or given.rows is INPUT
+    in_order = given.rows is WHOLE or given.rows is INPUT or isinstance(given.rows, OfGraph)
     values = _in_use(given, rows)
     if values.shape != wanted.shape or values.dtype != wanted.dtype:
         return (

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ... import _C, ops
 from ..._checks import number_from, true_or_false, whole_number
-from ...graph import Graph
+from ...graph import Graph, graphs_of_run
 from ...ops.graphs import biased
 from .edges import WithLoops, attributes_with_loops, check_attributes, with_loops
 from .parameters import channel_pair, check_fill, check_input, glorot_
@@ -101,10 +101,10 @@ class AttentionConv(torch.nn.Module):
 
 
 def _silent(extended: WithLoops) -> Tensor | None:
-    """[E + nodes, 1]: minus infinity for edges that count nothing; None where there are none, which a compiled function
-    does not look for."""
+    """[E + nodes, 1]: minus infinity for edges that count nothing; None where there are none, which neither a compiled function
+    nor a recorded run looks for."""
     repeated = extended.repeated
-    if not torch.compiler.is_compiling() and not bool(repeated.any()):
+    if not torch.compiler.is_compiling() and graphs_of_run() is None and not bool(repeated.any()):
         return None
     zeros = torch.zeros(extended.graph.entries, device=repeated.device)
     zeros[: repeated.shape[0]].masked_fill_(repeated, float("-inf"))

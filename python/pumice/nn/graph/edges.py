@@ -13,7 +13,7 @@ from ... import _C, ops
 from ..._checks import kind_of, whole_number
 from ..._edges import PLAIN, TYPED, plain, plain_edges
 from ..._tensors import check_real
-from ...graph import Graph
+from ...graph import Graph, graphs_of_run
 from ...typed_graph import TypedGraph
 
 # Sorting edges takes as long as several products with them, and PyG's networks hand the same tensor to every layer in
@@ -80,6 +80,9 @@ def kept(edges: Tensor, sizes: tuple[int, ...], make: Callable[[], Any], *types:
     """What `make` makes of `edges`, and of their `types`, for such sizes, kept with `edges`."""
     if torch.compiler.is_compiling() or type(edges) is not Tensor or edges.is_inference():
         return make()
+    running = graphs_of_run()
+    if running is not None and running.owns(edges):
+        return running.once((id(edges), sizes, *map(id, types)), make)
     all_kept = _made.setdefault(edges, {})
     kept = all_kept.get(sizes)
     given = (edges, *types)

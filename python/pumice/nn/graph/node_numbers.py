@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from ... import _C
+from ...graph import graphs_of_run
 
 # On a GPU looking at numbers waits, and training hands the same ones over in every pass.
 _looked_at: Any = WeakTensorKeyDictionary()
@@ -26,7 +27,8 @@ def check_numbers(name: str, numbers: Tensor, limit: int, has: str = "rows", of:
         raise _C.UserError(f"{name} has shape {tuple(numbers.shape)}: give [nodes] numbers, or floats [nodes, channels]")
     if numbers.shape[0] == 0:
         return
-    if torch.compiler.is_compiling() or (numbers.is_cuda and torch.cuda.is_current_stream_capturing()):
+    is_recorded = graphs_of_run() is not None or (numbers.is_cuda and torch.cuda.is_current_stream_capturing())
+    if torch.compiler.is_compiling() or is_recorded:
         are_inside = ((numbers >= 0) & (numbers < limit)).all()
         torch._assert_async(are_inside, f"{name} has numbers of {of} that are not from 0 to below {limit}")
         return

@@ -1,0 +1,233 @@
+"""Features of nodes and edges as a call of a compiled model is given them: numbers of nodes and of edges differ from call to
+call, and a graph has room for more of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from .. import _C
+from .._checks import kind_of
+from .._edges import is_edge_index, plain_edges
+from .._tensors import check_floating
+from ..graph import Graph
+from ..typed_graph import TypedGraph
+from .scans import OWN, Kind, kind_for
+from .sizes import STEP, capacity_for
+
+SPARE = 64  # nodes of room at least, to which edges lead that are not in use: as many rows share them
+
+NODES, EDGES, WHOLE_TENSOR, CONSTANT, GRAPH = "nodes", "edges", "whole", "constant", "graph"
+
+
+class Edges(NamedTuple):
+    """Edges of a call, and what the model gets them as."""
+
+    index: Tensor  # int64 or int32 [2, E]
+    types: Tensor | None  # [E], of a TypedGraph
+    columns: int  # which nodes they come from, by place in the sizes of the call
+    rows: int  # and lead to
+    relations: int  # of a TypedGraph; else 0
+    kind: type  # Tensor, Graph or TypedGraph
+
+
+class Argument(NamedTuple):
+    """What one value of a call is."""
+
+    kind: str
+    at: int = 0  # of NODES, EDGES and GRAPH: which
+    key: Any = None  # what a graph takes for granted
+
+
+class Arguments(NamedTuple):
+    """What a model is called with."""
+
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+class GraphCall(NamedTuple):
+    """A call; a scan as `Scan` is, whose rows are those of nodes."""
+
+    features: Tensor  # [N, C], of the first nodes
+    sizes: list[int]  # how many nodes of each kind there are, then how many edges
+    rooms: list[int]  # a graph's, for these
+    edges: list[Edges]
+    values: list[Any]  # of the call, flat
+    arguments: list[Argument]
+    rebuild: Callable[[list[Any]], Arguments]
+    key: tuple[Any, ...]
+    is_clear: bool  # whether shapes tell what belongs to nodes and what to edges
+    kind: Kind = OWN
+    grid: None = None
+    given: None = None
+    point_rows: None = None
+
+    @property
+    def rows(self) -> int:
+        """How many nodes have features."""
+        return self.features.shape[0]
+
+    @property
+    def nodes(self) -> int:
+        """How many kinds of nodes there are."""
+        return len(self.sizes) - len(self.edges)
+
+    def fresh(self) -> Arguments:
+        """The call as it was given."""
+        return self.rebuild(self.values)
+
+    def input(self) -> Arguments:
+        """The call as it was given."""
+        return self.rebuild(self.values)
+
+
+class OfGraph(NamedTuple):
+    """The rows of a leaf that are those of nodes or edges of a call."""
+
+    at: int
+    count: Tensor | None  # int64 [1] of a graph; None where all rows are in use
+
+
+class RowsOfGraph:
+    """What the rows of outputs are, in a run with room for so many nodes and edges."""
+
+    coords = None
+
+    def __init__(self, sizes: list[int], counts: Tensor | None) -> None:
+        self._sizes = sizes
+        self._counts = counts
+
+    def rows_of(self, coords: Any) -> Any:
+        """Raises UserError: the sites of a sparse tensor are none of a graph's nodes."""
+        raise _C.UserError("the output of a model that is given edges holds a sparse tensor: return its features")
+
+    def rows_like(self, tensor: Tensor) -> Any:
+        """Those of a plain tensor; None for one that has other rows."""
+        rows = tensor.shape[0] if tensor.dim() > 0 else -1
+        if rows not in self._sizes:
+            return None
+        at = self._sizes.index(rows)
+        return OfGraph(at, None if self._counts is None else self._counts[at : at + 1])
+
+
+def is_graph_call(given: tuple[Any, ...]) -> bool:
+    """Whether a call is one of features of nodes and of edges."""
+    if len(given) < 2 or not isinstance(given[0], Tensor) or not given[0].is_floating_point():
+        return False
+    edges = given[1]
+    if isinstance(edges, (list, tuple)) and edges:
+        edges = edges[0]
+    if isinstance(edges, (Graph, TypedGraph)):
+        return True
+    return isinstance(edges, Tensor) and (
+        is_edge_index(edges) or (edges.dim() == 2 and edges.shape[0] == 2 and edges.dtype in (torch.int32, torch.int64))
+    )
+
+
+def graph_call_of(
+    given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, known: dict[int, int]
+) -> GraphCall:
+    """A call of (features [N, C], edges, more), where edges are [2, E], a Graph, a TypedGraph, or several of these. More
+    tensors belong to nodes or edges where they have as many rows; where there are as many of both, by `known`, what
+    earlier calls had at their places."""
+    features = given[0]
+    check_floating(features)
+    if features.dim() != 2:
+        raise _C.UserError(f"features of nodes have shape {tuple(features.shape)}: give [nodes, channels]")
+    if isinstance(given[1], Tensor):
+        given = (features, plain_edges(given[1])[0], *given[2:])
+    values, structure = tree_flatten((given, named))
+    nodes = [features.shape[0]]
+    edges: list[Edges] = []
+    for at, value in enumerate(values):
+        if isinstance(value, (Graph, TypedGraph)) or (at == 1 and isinstance(value, Tensor)):
+            edges.append(_edges_of(value, nodes))
+        elif kind_for(value) is not None:
+            raise _C.UserError(f"a model that is given edges is given {kind_of(value)}: give its features and its indices")
+        if isinstance(value, (Tensor, Graph, TypedGraph)) and value.device != features.device:
+            raise _C.UserError(
+                f"features of nodes are on {features.device} and {kind_of(value)} on {value.device}: .to() brings one to the other"
+            )
+    names = _names_of(given, named)
+    sizes = [*nodes, *(one.index.shape[1] for one in edges)]
+    arguments, clear, graphs = [], True, 0
+    for at, value in enumerate(values):
+        if isinstance(value, (Graph, TypedGraph)) or (at == 1 and isinstance(value, Tensor)):
+            arguments.append(Argument(GRAPH, graphs))
+            graphs += 1
+            continue
+        argument, sure = _argument_of(value, sizes, len(nodes), names[at], known.get(at))
+        arguments.append(argument)
+        clear = clear and sure
+        if sure and argument.kind in (NODES, EDGES):
+            known[at] = argument.at
+    if max(len(nodes), len(edges)) >= SPARE:
+        raise _C.UserError(f"a compiled model was given {len(edges)} graphs: give fewer than {SPARE}")
+    # No two are the same, so that rows of outputs tell what they belong to.
+    rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + SPARE - at for at, size in enumerate(nodes)]
+    rooms += [_power_of_two(one.index.shape[1] + at) - at for at, one in enumerate(edges)]
+    key = (
+        "edges",
+        str(structure),
+        tuple(rooms),
+        tuple((one.types is not None, one.columns, one.rows, one.relations, one.kind) for one in edges),
+        tuple(arguments),
+    )
+
+    def rebuild(made: list[Any]) -> Arguments:
+        return Arguments(*tree_unflatten(made, structure))
+
+    return GraphCall(features, sizes, rooms, edges, values, arguments, rebuild, key, clear)
+
+
+def _power_of_two(edges: int) -> int:
+    return max(STEP, 1 << max(edges - 1, 0).bit_length())
+
+
+def _names_of(given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
+    """Of each value, flat: the name of its argument, or ""."""
+    names = [""] * len(tree_flatten(given)[0])
+    for name in named:
+        names += [name] * len(tree_flatten(named[name])[0])
+    return names
+
+
+def _edges_of(value: Any, nodes: list[int]) -> Edges:
+    def place(count: int) -> int:
+        if count not in nodes:
+            nodes.append(count)
+        return nodes.index(count)
+
+    if isinstance(value, Graph):
+        return Edges(value.edge_index, None, place(value.columns), place(value.rows), 0, Graph)
+    if isinstance(value, TypedGraph):
+        columns, rows = place(value.columns), place(value.rows)
+        return Edges(value.edge_index, value.edge_type, columns, rows, value.relations, TypedGraph)
+    return Edges(value, None, 0, 0, 0, Tensor)
+
+
+def _argument_of(
+    value: Any, sizes: list[int], nodes: int, name: str, known: int | None
+) -> tuple[Argument, bool]:
+    """What a value is, and whether that is sure."""
+    if not isinstance(value, Tensor):
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return Argument(CONSTANT, key=(type(value), value)), True
+        raise _C.UserError(
+            f"a compiled model was given {kind_of(value)}: give tensors, graphs, numbers, and tuples, lists and dictionaries of them"
+        )
+    rows = value.shape[0] if value.dim() > 0 else -1
+    places = [at for at, size in enumerate(sizes) if size == rows]
+    if not places:
+        return Argument(WHOLE_TENSOR, key=(value.dtype, tuple(value.shape))), True
+    if name.startswith("edge_") and any(at >= nodes for at in places):
+        places = [at for at in places if at >= nodes]
+    sure = len(places) == 1 or known in places
+    place = known if known in places else places[0]
+    assert place is not None
+    return Argument(NODES if place < nodes else EDGES, place, (value.dtype, tuple(value.shape[1:]))), sure
