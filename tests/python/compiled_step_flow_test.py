@@ -105,6 +105,48 @@ def test_a_step_beyond_its_room_changes_nothing(name: str, scale: float | None) 
     assert not torch.equal(net[0].weight, before[0])
 
 
+@pytest.mark.parametrize("scale", [None, 2.0**10])
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_plan_says_the_bytes_and_changes_nothing(name: str, scale: float | None) -> None:
+    net, optimizer, scaler, step = made(name, scale, clip_norm=0.5)
+    other, by_hand, _, ordinary = made(name, scale, clip_norm=0.5)
+    random = torch.get_rng_state()
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    held = step.plan(*scan(3), batch_size=2)
+    assert held == 100 + next(iter(step._buckets)).bytes, "the graph is given up, what was learned is not"
+    expect_same_bits(state_of(net, optimizer), before)
+    assert len(optimizer.state) == 0 and step.grad_norm is None and torch.equal(torch.get_rng_state(), random)
+    assert scaler is None or (scaler._scale is None and scaler.get_scale() == scale)
+    expect_same_bits(trained(step, 12), trained(ordinary, 12))
+    expect_same_bits(state_of(net, optimizer), state_of(other, by_hand))
+
+    before, recordings = everything(net, optimizer, scaler, step), step.recordings
+    cells, features, labels = scan(20)
+    given = cells, features, labels.int()  # another bucket
+    held = step.plan(*given, batch_size=2)
+    assert held > 0 and step.recordings == recordings + 1
+    expect_same_bits(everything(net, optimizer, scaler, step), before)
+    assert step.plan(*given, batch_size=2) == held and step.recordings == recordings + 1, "it is known by now"
+    torch.testing.assert_close(step(*given, batch_size=2), ordinary(*given, batch_size=2), rtol=1e-3, atol=1e-4)
+    assert step.recordings == recordings + 1, "the first step of the bucket runs the graph"
+    assert pumice.compile_step(net, losses.cross_entropy, optimizer).plan(*given, batch_size=2) == 0, "on the CPU nothing is recorded"
+
+
+def test_a_plan_goes_on_where_a_scale_is_too_large() -> None:
+    net, optimizer, scaler, step = made("Adam", 2.0**127)
+    with torch.no_grad():
+        net[-1].weight.mul_(1e3)
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    assert step.plan(*scan(3), batch_size=2) > 0
+    expect_same_bits(state_of(net, optimizer), before)
+    assert scaler._scale is None and step.overflows == 0
+    with torch.no_grad():
+        net[-1].weight.fill_(float("nan"))
+    with pytest.raises(pumice.UserError, match="not finite in 64 steps: begin with a smaller init_scale"):
+        step.plan(*scan(3), batch_size=2)
+    assert len(optimizer.state) == 0 and scaler._scale is None
+
+
 def test_numbers_that_are_not_finite_are_taken_back_too() -> None:
     tensors = [
         torch.tensor([1.0, float("nan"), -0.0]), torch.tensor([7, -(2**62)]), torch.tensor([True, False]),

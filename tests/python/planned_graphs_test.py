@@ -137,6 +137,41 @@ def test_weights_and_features_of_edges_go_with_them() -> None:
     assert fast_gcn._recorder.graphs == 3
 
 
+class Typed(torch.nn.Module):
+    """Nodes of two types, one of which the other leads to in two ways."""
+
+    KINDS = (("user", "likes", "item"), ("item", "of", "user"), ("user", "sees", "item"))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = layers.HGTConv(CHANNELS, CHANNELS, (["user", "item"], list(self.KINDS)), heads=2)
+
+    def forward(self, x: Any, edges: Any) -> Any:
+        return self.layer(self.layer(x, edges), edges)
+
+
+def test_nodes_and_edges_of_types_are_given_by_name() -> None:
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(3)
+    net = Typed().eval().to(device)
+    fast = (pretended_device.compile if device == "cpu" else pumice.compile)(net)
+    sizes = [(300, 200, 500), (290, 190, 480), (280, 170, 490), (31, 33, 40), (33, 31, 50), (200, 200, 500), (300, 190, 400)]
+    for seed, (users, items, edges) in enumerate(sizes):
+        generator = torch.Generator().manual_seed(seed)
+        counts = {"user": users, "item": items}
+        x = {name: torch.randn(count, CHANNELS, generator=generator).to(device) for name, count in counts.items()}
+        index = {
+            kind: torch.stack([torch.randint(0, counts[kind[end]], (edges + at,), generator=generator) for end in (0, 2)]).to(device)
+            for at, kind in enumerate(Typed.KINDS)
+        }
+        made, expected = fast(x, index), eager(net, x, index)
+        assert list(made) == list(expected)
+        for name in made:
+            torch.testing.assert_close(made[name], expected[name], rtol=1e-4, atol=1e-5)
+    with pytest.raises(pumice.UserError, match="of nodes without features"):
+        fast({"user": x["user"]}, index)
+
+
 class Sampled(torch.nn.Module):
     """Layers over blocks, whose targets are the first of their sources."""
 

@@ -117,6 +117,8 @@ class RowsOfGraph:
 
 def is_graph_call(given: tuple[Any, ...]) -> bool:
     """Whether a call is one of features of nodes and of edges."""
+    if len(given) >= 2 and isinstance(given[0], dict) and isinstance(given[1], dict):
+        return all(isinstance(kind, tuple) and len(kind) == 3 for kind in given[1])
     if len(given) < 2 or not isinstance(given[0], Tensor) or not given[0].is_floating_point():
         return False
     edges = given[1]
@@ -132,20 +134,30 @@ def is_graph_call(given: tuple[Any, ...]) -> bool:
 def graph_call_of(
     given: tuple[Any, ...], named: dict[str, Any], ratio: float, most: int | None, known: dict[int, int]
 ) -> GraphCall:
-    """A call of (features [N, C], edges, more), where edges are [2, E], a Graph, a TypedGraph, or several of these. More
-    tensors belong to nodes or edges where they have as many rows; where there are as many of both, by `known`, what
-    earlier calls had at their places."""
-    features = given[0]
-    check_floating(features)
-    if features.dim() != 2:
-        raise _C.UserError(f"features of nodes have shape {tuple(features.shape)}: give [nodes, channels]")
+    """A call of (features [N, C], edges, more), where edges are [2, E], a Graph, a TypedGraph, or several of these, or of
+    dictionaries: features by types of nodes, and edges by (type, relation, type). More tensors belong to nodes or edges
+    where they have as many rows; where there are as many of both, by `known`, what earlier calls had at their places."""
+    nodes: list[int] = []
+    for value in given[0].values() if isinstance(given[0], dict) else [given[0]]:
+        if not isinstance(value, Tensor) or value.dim() != 2:
+            what = f"have shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"are {kind_of(value)}"
+            raise _C.UserError(f"features of nodes {what}: give [nodes, channels]")
+        check_floating(value)
+        _place(value.shape[0], nodes)
+    if not nodes:
+        raise _C.UserError("features of nodes are an empty dictionary: give some")
     if isinstance(given[1], Tensor):
-        given = (features, plain_edges(given[1])[0], *given[2:])
+        given = (given[0], plain_edges(given[1])[0], *given[2:])
+    elif isinstance(given[1], dict):
+        given = (given[0], {kind: plain_edges(index)[0] for kind, index in given[1].items()}, *given[2:])
     values, structure = tree_flatten((given, named))
-    nodes = [features.shape[0]]
+    features = values[0]
+    ends = _ends(given, nodes)
     edges: list[Edges] = []
     for at, value in enumerate(values):
-        if isinstance(value, (Graph, TypedGraph)) or (at == 1 and isinstance(value, Tensor)):
+        if at in ends:
+            edges.append(Edges(value, None, *ends[at], 0, Tensor))
+        elif isinstance(value, (Graph, TypedGraph)):
             edges.append(_edges_of(value, nodes))
         elif kind_for(value) is not None:
             raise _C.UserError(f"a model that is given edges is given {kind_of(value)}: give its features and its indices")
@@ -157,7 +169,7 @@ def graph_call_of(
     sizes = [*nodes, *(one.index.shape[1] for one in edges)]
     arguments, clear, graphs = [], True, 0
     for at, value in enumerate(values):
-        if isinstance(value, (Graph, TypedGraph)) or (at == 1 and isinstance(value, Tensor)):
+        if at in ends or isinstance(value, (Graph, TypedGraph)):
             arguments.append(Argument(GRAPH, graphs))
             graphs += 1
             continue
@@ -197,18 +209,33 @@ def _names_of(given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
     return names
 
 
-def _edges_of(value: Any, nodes: list[int]) -> Edges:
-    def place(count: int) -> int:
-        if count not in nodes:
-            nodes.append(count)
-        return nodes.index(count)
+def _ends(given: tuple[Any, ...], nodes: list[int]) -> dict[int, tuple[int, int]]:
+    """Of each tensor of edges, by its place in the call, flat: which nodes they come from, and lead to."""
+    if isinstance(given[1], Tensor):
+        return {1: (0, 0)}
+    if not isinstance(given[1], dict):
+        return {}
+    of_types = {name: nodes.index(x.shape[0]) for name, x in given[0].items()}
+    ends = {}
+    for at, (source, relation, target) in enumerate(given[1]):
+        if source not in of_types or target not in of_types:
+            raise _C.UserError(f"edges {(source, relation, target)!r} are of nodes without features: there are {list(of_types)}")
+        ends[len(given[0]) + at] = of_types[source], of_types[target]
+    return ends
 
-    if isinstance(value, Graph):
-        return Edges(value.edge_index, None, place(value.columns), place(value.rows), 0, Graph)
-    if isinstance(value, TypedGraph):
-        columns, rows = place(value.columns), place(value.rows)
-        return Edges(value.edge_index, value.edge_type, columns, rows, value.relations, TypedGraph)
-    return Edges(value, None, 0, 0, 0, Tensor)
+
+def _place(count: int, nodes: list[int]) -> int:
+    """Of so many nodes in the sizes of a call: who are as many share a place, and a bucket of such calls."""
+    if count not in nodes:
+        nodes.append(count)
+    return nodes.index(count)
+
+
+def _edges_of(graph: Graph | TypedGraph, nodes: list[int]) -> Edges:
+    columns, rows = _place(graph.columns, nodes), _place(graph.rows, nodes)
+    if isinstance(graph, TypedGraph):
+        return Edges(graph.edge_index, graph.edge_type, columns, rows, graph.relations, TypedGraph)
+    return Edges(graph.edge_index, None, columns, rows, 0, Graph)
 
 
 def _argument_of(

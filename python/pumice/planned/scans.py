@@ -203,7 +203,8 @@ def scan_of(
         if len(given) != 2 or not isinstance(given[0], Tensor):
             kinds = ", ".join(kind_of(value) for value in given) or "nothing"
             raise _C.UserError(
-                f"a compiled model was given {kinds}: give coords [N, 1 + D] and features [N, C], or a sparse tensor"
+                f"a compiled model was given {kinds}: give coords [N, 1 + D] and features [N, C], a sparse tensor, or "
+                "features [N, C] and edges [2, E] of nodes"
             )
         scan = _of_tensors(*given, batch_size, spatial_shape, stride)
     check_no_gradient(scan.features)

@@ -14,6 +14,7 @@ from ..coords import Coordinates
 from .accumulators import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
+from .graph_call import is_graph_call
 from .guarded import GuardedUpdate
 from .labels import Labels
 from .outputs import SitesOfRun, take_apart
@@ -23,8 +24,10 @@ from .state import check_hooks, named
 from .step_bucket import Expected, StepBucket, owner_of
 from .trained import TrainedState
 from .training import Passed, Training, check_recordable
+from .trial import Trial
 from .watch import cannot_be_recorded, first_line
 
+_MOST_OVERFLOWS = 64  # of steps that `plan` takes: a scale of 2^64 is halved to 1
 _MOST_CHANGES = 4  # of numbers of the optimiser, from one step to the next
 
 
@@ -147,13 +150,7 @@ class CompiledStep(Planned):
         stride: Sequence[int] | None = None,
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
-        if len(given) not in (2, 3):
-            raise _C.UserError(
-                f"a compiled step was given {len(given)} arguments: give coords, features and labels, or a sparse tensor "
-                "and labels"
-            )
-        scan = self._scan(given[:-1], batch_size, spatial_shape, stride)
-        labels = Labels.of(given[-1], scan)
+        scan, labels = self._given(given, batch_size, spatial_shape, stride)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
@@ -163,6 +160,54 @@ class CompiledStep(Planned):
             if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
                 return self._learning_from(scan, labels, bucket)
             return self._by_plan(bucket, scan, labels)
+
+    def plan(
+        self,
+        *given: Any,
+        batch_size: int | None = None,
+        spatial_shape: Sequence[int] | None = None,
+        stride: Sequence[int] | None = None,
+    ) -> int:
+        """Learns and records what steps with such scans need, and returns how many bytes that holds. Takes what a call does.
+        Steps that are taken for it are taken back: parameters, the optimiser, the scaler, running statistics and random numbers
+        are what they were, of which there is a copy meanwhile. Before the first step of an optimiser the graph is given up
+        again with what the optimiser has made, so that the first two steps run eagerly all the same.
+
+        Returns:
+            The bytes of the bucket's inputs and labels, and what its graph added to the memory that all graphs share; 0 on
+            the CPU and for steps that run eagerly.
+        Raises:
+            UserError: as a call, and where gradients of a scaled loss are not finite in any of some steps.
+        Waits:
+            For the GPU.
+        """
+        scan, labels = self._given(given, batch_size, spatial_shape, stride)
+        with self._lock:
+            bucket = self._bucket_of(scan, labels)
+            if bucket is None:
+                return 0
+            self._raise_trouble()
+            self._look_for_changes()
+            if bucket.is_prepared:
+                return bucket.bytes
+            calls = bucket.calls
+            with Trial(self._training, scan.features.device) as trial:
+                self._learn_all(bucket, scan, labels)
+                self._record(bucket, scan, labels)
+                held = bucket.bytes
+            if trial.has_made_anew:
+                self._forget_graphs()
+                bucket.calls = calls
+            return held
+
+    def _learn_all(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:
+        for _ in range(_MOST_OVERFLOWS):
+            if bucket.calls >= EAGER_CALLS and bucket.has_changed_parameters:
+                return
+            self._learning_from(scan, labels, bucket)
+        raise _C.UserError(
+            f"gradients of the scaled loss were not finite in {_MOST_OVERFLOWS} steps: begin with a smaller init_scale of the scaler"
+        )
 
     @property
     def grad_norm(self) -> Tensor | None:
@@ -196,6 +241,23 @@ class CompiledStep(Planned):
             if self._recorder is not None and self._training.tallies is not None:
                 self._draws.give_back(self._recorder, self._training.tallies.exceeded)
             raise
+
+    def _given(
+        self,
+        given: tuple[Any, ...],
+        batch_size: int | None,
+        spatial_shape: Sequence[int] | None,
+        stride: Sequence[int] | None,
+    ) -> tuple[Scan, Labels]:
+        if len(given) not in (2, 3):
+            raise _C.UserError(
+                f"a compiled step was given {len(given)} arguments: give coords, features and labels, or a sparse tensor "
+                "and labels"
+            )
+        if is_graph_call(given):
+            raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
+        scan = self._scan(given[:-1], batch_size, spatial_shape, stride)
+        return scan, Labels.of(given[-1], scan)
 
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
         return self._bucket_for(
