@@ -271,3 +271,24 @@ def test_dropout_draws_other_numbers_in_every_step() -> None:
     given = batch(1)
     values = [float(step(*given, batch_size=2)) for _ in range(8)]
     assert graphs(step) == 1 and len(set(values[3:])) > 1
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("name", list(MAKERS))
+def test_a_plan_changes_nothing_that_is_trained(name: str, scaled: bool) -> None:
+    net = small()
+    optimizer, scaler, step = made(net, name, scaled, clip_norm=1.0)
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    assert step.plan(*batch(0), batch_size=2) > 0
+    expect_same_bits(state_of(net, optimizer), before)
+    assert len(optimizer.state) == 0 and graphs(step) == 0, "with the optimiser's memory the graph is given up"
+    settled(step)
+    assert graphs(step) == 1
+    before = [tensor.clone() for tensor in state_of(net, optimizer)]
+    held = step.plan(*batch(0, 9000), batch_size=2)
+    expect_same_bits(state_of(net, optimizer), before)
+    assert graphs(step) == 2 and held > 0
+    step(*batch(0, 9000), batch_size=2)
+    settled(step)
+    step.wait()
+    assert graphs(step) == 2 and int(step.exceeded) == 0

@@ -23,7 +23,7 @@ class GraphBucket(Bucket):
 
     def __init__(self, recorder: Recorder, capacity: int, call: GraphCall) -> None:
         super().__init__(recorder, capacity, call)  # type: ignore[arg-type]
-        self._call = call._replace(values=[], edges=[one._replace(index=None, types=None) for one in call.edges])  # type: ignore[arg-type]
+        self._call = call._replace(values=[], edges=[one._replace(ends=None, types=None) for one in call.edges])  # type: ignore[arg-type]
         self._rooms = call.rooms
         self._graphs = GraphsOfRun()
         self._values: list[Any] = []  # of the call, flat; None where the model gets edges
@@ -75,8 +75,8 @@ class GraphBucket(Bucket):
             self._fill_edges(at, one, call)
 
     def _fill_edges(self, at: int, one: Edges, call: GraphCall) -> None:
-        index, used, types = self._index[at], one.index.shape[1], self._types[at]
-        index[:, :used].copy_(one.index, non_blocking=True)
+        index, used, types = self._index[at], one.ends.shape[1], self._types[at]
+        index[:, :used].copy_(one.ends, non_blocking=True)
         if types is not None and one.types is not None:
             types[:used].copy_(one.types, non_blocking=True)
         # Shared out, so that no row is long.

@@ -27,7 +27,7 @@ NODES, EDGES, WHOLE_TENSOR, CONSTANT, GRAPH = "nodes", "edges", "whole", "consta
 class Edges(NamedTuple):
     """Edges of a call, and what the model gets them as."""
 
-    index: Tensor  # int64 or int32 [2, E]
+    ends: Tensor  # int64 or int32 [2, E]
     types: Tensor | None  # [E], of a TypedGraph
     columns: int  # which nodes they come from, by place in the sizes of the call
     rows: int  # and lead to
@@ -166,7 +166,7 @@ def graph_call_of(
                 f"features of nodes are on {features.device} and {kind_of(value)} on {value.device}: .to() brings one to the other"
             )
     names = _names_of(given, named)
-    sizes = [*nodes, *(one.index.shape[1] for one in edges)]
+    sizes = [*nodes, *(one.ends.shape[1] for one in edges)]
     arguments, clear, graphs = [], True, 0
     for at, value in enumerate(values):
         if at in ends or isinstance(value, (Graph, TypedGraph)):
@@ -182,7 +182,7 @@ def graph_call_of(
         raise _C.UserError(f"a compiled model was given {len(edges)} graphs: give fewer than {SPARE}")
     # No two are the same, so that rows of outputs tell what they belong to.
     rooms = [(capacity_for(size, ratio, most if at == 0 else None) or size) + SPARE - at for at, size in enumerate(nodes)]
-    rooms += [_power_of_two(one.index.shape[1] + at) - at for at, one in enumerate(edges)]
+    rooms += [_power_of_two(one.ends.shape[1] + at) - at for at, one in enumerate(edges)]
     key = (
         "edges",
         str(structure),

@@ -35,9 +35,11 @@ class Trial:
         self._random.__enter__()
         return self
 
-    def __exit__(self, *error: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         training = self._training
-        self._random.__exit__(*error)
+        self._random.__exit__(kind, error, trace)
         training.drop_gradients()
         with torch.no_grad():
             for tensor, copy in self._copies:
