@@ -49,6 +49,11 @@ class Bucket:
         return [] if self._indices is None or self._count is None else [self._indices, self._features, self._count]
 
     @property
+    def row_room(self) -> int:
+        """Room for what goes with the rows of a call."""
+        return self.capacity
+
+    @property
     def is_prepared(self) -> bool:
         """Whether the plan was run before, and gave what the model does."""
         return self._output is not None

@@ -182,7 +182,9 @@ class CompiledModel(Planned):
             return GraphBucket(recorder, capacity, scan)
         if self.options.voxelizer is None:
             return Bucket(recorder, capacity, scan)
-        return PointBucket(recorder, capacity, scan, self.options.max_voxels)
+        bucket = PointBucket(recorder, capacity, scan)
+        bucket.max_voxels = self.options.max_voxels
+        return bucket
 
     def _eager(self, scan: Any, x: Any) -> tuple[Any, Output]:
         if isinstance(scan, GraphCall):

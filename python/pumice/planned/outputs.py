@@ -167,12 +167,16 @@ def _leaf(value: Any, sites: Any, name: str) -> Leaf:
 
 class SitesOfRun:
     """The sites that a run made, by which rows of its outputs are told apart. `point_rows`: of what it makes for each
-    point, where the input are points and `coords` their voxels, whose number only the device knows."""
+    point, where the input are points and `coords` their voxels, whose number only the device knows; `point_count`: int64
+    [1], of the points in use, where there is room for more."""
 
-    def __init__(self, coords: Coordinates, grid: Grid, point_rows: int | None = None) -> None:
+    def __init__(
+        self, coords: Coordinates, grid: Grid, point_rows: int | None = None, point_count: Tensor | None = None
+    ) -> None:
         self.coords = coords
         self.grid = grid
         self.point_rows = point_rows
+        self.point_count = point_count
         self._counted: list[tuple[_C.Sites, Counted]] = []
 
     def rows_of(self, coords: Coordinates) -> Any:

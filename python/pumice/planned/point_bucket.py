@@ -30,11 +30,12 @@ class PointBucket(Bucket):
     """Static points [capacity + 1, …] and how many are in use; the voxels have room in proportion to what was learned of
     scans, and some more."""
 
-    def __init__(self, recorder: Recorder, capacity: int, points: Points, max_voxels: int | None) -> None:
+    max_voxels: int | None = None  # the room for voxels, where it is given
+
+    def __init__(self, recorder: Recorder, capacity: int, points: Points) -> None:
         super().__init__(recorder, capacity, points)  # type: ignore[arg-type]
         self._voxelizer = points.voxelizer
-        self._max_voxels = max_voxels
-        self._room = capacity + 1  # of points: no sites have as many
+        self._point_room = capacity + 1  # of points: no sites have as many
         self._voxels = 0  # of room
         self._margin = MARGIN
         self._spoils = False  # voxels that are not in use
@@ -42,7 +43,7 @@ class PointBucket(Bucket):
     def learn(self, coords: Coordinates, scan: Any) -> None:
         """Learns from what an eager pass asked of the maps of `coords`, the voxels of `scan`. Waits. Raises
         TooManyVoxels."""
-        voxels, most = coords.rows, self._max_voxels
+        voxels, most = coords.rows, self.max_voxels
         if most is not None and voxels > most:
             raise TooManyVoxels(
                 f"{voxels} voxels of {scan.rows} points, max_voxels = {most}: compile with room for them, or with "
@@ -60,12 +61,17 @@ class PointBucket(Bucket):
 
     def _learn(self, sites: _C.Sites) -> None:
         low, high = self._bounds()
-        self.plan = self.recorder.learn(sites, self._voxels, low, high, self.plan, self._margin, self._room)
+        self.plan = self.recorder.learn(sites, self._voxels, low, high, self.plan, self._margin, self._point_room)
 
     def _bounds(self) -> tuple[list[int], list[int]]:
         if self._voxelizer.range is not None and self._seen is not None:
             return self._seen  # those of the range
         return super()._bounds()
+
+    @property
+    def row_room(self) -> int:
+        """Room for what goes with the rows of a call."""
+        return self._point_room
 
     def _static(self) -> list[Tensor]:
         if self._count is None:
@@ -78,11 +84,11 @@ class PointBucket(Bucket):
         rows = scan.rows
         if self._count is None:
             features, positions = scan.features, scan.positions
-            self._positions = positions.new_zeros((self._room, positions.shape[1]))
+            self._positions = positions.new_zeros((self._point_room, positions.shape[1]))
             self._features = (
-                self._positions if scan.are_features else features.new_zeros((self._room, features.shape[1]))
+                self._positions if scan.are_features else features.new_zeros((self._point_room, features.shape[1]))
             )
-            self._batch = None if scan.batch is None else scan.batch.new_zeros(self._room)
+            self._batch = None if scan.batch is None else scan.batch.new_zeros(self._point_room)
             self._count = torch.zeros(1, dtype=torch.int64, device=features.device)
         self._positions[:rows].copy_(scan.positions, non_blocking=True)
         if self._features is not self._positions:
@@ -108,7 +114,7 @@ class PointBucket(Bucket):
         sites, row_of = self.plan.make_of_points(self._positions, self._batch, self._count, how.size, how.range)
         coords = Coordinates._of(sites)
         features = ops.reduce_rows(self._features, row_of, sites.rows, how.reduction)
-        made = SitesOfRun(coords, self.grid, self._room)
+        made = SitesOfRun(coords, self.grid, self._point_room, self._count)
         if self._spoils:
             features = without_numbers(0)(features, made.rows_of(coords).count)
         voxels = TensorVoxels(SparseTensor._of(coords, features), row_of.long())

@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import _C
 from .._sites import standing_on
 from ..coords import Coordinates
+from ..voxels import Voxelizer
 from .accumulators import let_go_of_earlier_passes
 from .calls import EAGER_CALLS, Options, Planned
 from .draws import Draws
@@ -18,10 +19,11 @@ from .graph_call import is_graph_call
 from .guarded import GuardedUpdate
 from .labels import Labels
 from .outputs import SitesOfRun, take_apart
+from .point_bucket import TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
 from .state import check_hooks, named
-from .step_bucket import Expected, StepBucket, owner_of
+from .step_bucket import Expected, PointStepBucket, StepBucket, owner_of
 from .trained import TrainedState
 from .training import Passed, Training, check_recordable
 from .trial import Trial
@@ -44,6 +46,7 @@ def compile_step(
     fallback: str = "raise",
     eager: bool = False,
     input: Callable[[Any], Any] | None = None,
+    voxelize: Voxelizer | None = None,
 ) -> CompiledStep:
     """Makes a function that trains `model` by one step, as one CUDA graph, with other voxels in every call: sites and
     kernel maps, forward, loss, backward, gradient scaling, clipping and the optimiser.
@@ -74,9 +77,11 @@ def compile_step(
         eager: run what was learned without a graph, which is slower, and which a debugger can follow.
         input: makes of a `SparseTensor` what the model is called with, a tuple for several arguments; default:
             what the call was given.
+        voxelize: how voxels are made of points, as in `compile`. Labels go with the points then: let the model return
+            what it makes of each, as `Voxelizer(at_points=True)` does.
     Returns:
-        A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), or of (a sparse tensor,
-        labels), that returns the loss, a scalar of no dimension on the device.
+        A function of (coords, features, labels, batch_size=1, spatial_shape=None, stride=None), of (a sparse tensor,
+        labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the loss, a scalar of no dimension on the device.
     Raises:
         UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
             DistributedDataParallel.
@@ -90,7 +95,7 @@ def compile_step(
         >>> step(coords, torch.ones(2, 4), torch.tensor([0, 1])).shape
         torch.Size([])
     """
-    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input)
+    options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input, voxelize)
     _check_trainable(model)
     return CompiledStep(model, Training(model, loss, optimizer, scaler, clip_norm), options)
 
@@ -98,9 +103,9 @@ def compile_step(
 class CompiledStep(Planned):
     """A training step as CUDA graphs: see `compile_step`.
 
-    A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, or a sparse tensor and labels. Labels are a
-    tensor, or tuples, lists and dictionaries of tensors: those of N rows go with the voxels, others have the same shape
-    in every call of a bucket. Forward and loss run under the autocast of the caller. It returns the loss, detached, in
+    A call takes coords int32 or int64 [N, 1 + D], features [N, C] and labels, a sparse tensor and labels, or with `voxelize`
+    points [N, 3 or more], features or none, and labels. Labels are a tensor, or tuples, lists and dictionaries of tensors:
+    those of N rows go with the voxels or points, others have the same shape in every call of a bucket. Forward and loss run under the autocast of the caller. It returns the loss, detached, in
     memory of its own.
 
     A step beyond the room of its bucket changes nothing: parameters, the optimiser, the scaler, running statistics and
@@ -148,18 +153,25 @@ class CompiledStep(Planned):
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
+        batch: Tensor | None = None,
     ) -> Tensor:
         """Trains by one step, and returns its loss."""
-        scan, labels = self._given(given, batch_size, spatial_shape, stride)
+        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
                 return self._by_hand(scan, labels)
             self._raise_trouble()
             self._look_for_changes()
-            if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
-                return self._learning_from(scan, labels, bucket)
-            return self._by_plan(bucket, scan, labels)
+            try:
+                if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
+                    return self._learning_from(scan, labels, bucket)
+                return self._by_plan(bucket, scan, labels)
+            except TooManyVoxels:
+                self._training.drop_gradients()
+                if not self.options.falls_back:
+                    raise
+                return self._by_hand(scan, labels)
 
     def plan(
         self,
@@ -167,6 +179,7 @@ class CompiledStep(Planned):
         batch_size: int | None = None,
         spatial_shape: Sequence[int] | None = None,
         stride: Sequence[int] | None = None,
+        batch: Tensor | None = None,
     ) -> int:
         """Learns and records what steps with such scans need, and returns how many bytes that holds. Takes what a call does.
         Steps that are taken for it are taken back: parameters, the optimiser, the scaler, running statistics and random numbers
@@ -181,7 +194,7 @@ class CompiledStep(Planned):
         Waits:
             For the GPU.
         """
-        scan, labels = self._given(given, batch_size, spatial_shape, stride)
+        scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
         with self._lock:
             bucket = self._bucket_of(scan, labels)
             if bucket is None:
@@ -248,7 +261,8 @@ class CompiledStep(Planned):
         batch_size: int | None,
         spatial_shape: Sequence[int] | None,
         stride: Sequence[int] | None,
-    ) -> tuple[Scan, Labels]:
+        batch: Tensor | None,
+    ) -> tuple[Any, Labels]:
         if len(given) not in (2, 3):
             raise _C.UserError(
                 f"a compiled step was given {len(given)} arguments: give coords, features and labels, or a sparse tensor "
@@ -256,20 +270,25 @@ class CompiledStep(Planned):
             )
         if is_graph_call(given):
             raise _C.UserError("a compiled step takes voxels, and got nodes and edges: train models on graphs by hand")
-        scan = self._scan(given[:-1], batch_size, spatial_shape, stride)
+        scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
         return scan, Labels.of(given[-1], scan)
 
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
-        return self._bucket_for(
-            scan, labels.key, lambda recorder, capacity, one: StepBucket(recorder, capacity, one, self._training)
-        )
+        return self._bucket_for(scan, labels.key, self._new_bucket)
+
+    def _new_bucket(self, recorder: Recorder, capacity: int, scan: Any) -> StepBucket:
+        if self.options.voxelizer is None:
+            return StepBucket(recorder, capacity, scan, self._training)
+        bucket = PointStepBucket(recorder, capacity, scan, self._training)
+        bucket.max_voxels = self.options.max_voxels
+        return bucket
 
     def _new_recorder(self, device: torch.device) -> Recorder:
         check_recordable(self._training.optimizer)
         return super()._new_recorder(device)
 
     def _passed(self, scan: Scan, x: Any, labels: Labels) -> tuple[Coordinates, Passed]:
-        coords, _ = scan.kind.parts(x)
+        coords = scan.coords_of(x)
 
         def run() -> Any:
             with standing_on(coords):
@@ -279,26 +298,25 @@ class CompiledStep(Planned):
 
     def _by_hand(self, scan: Scan, labels: Labels) -> Tensor:
         """A step as a loop written by hand does it."""
-        x = scan.kind.of(scan.indices, scan.features, scan.grid) if scan.given is None else scan.given
-        loss = self._passed(scan, x, labels)[1].loss
+        loss = self._passed(scan, scan.input(), labels)[1].loss
         self._training.update()
         return loss
 
     def _learning_from(self, scan: Scan, labels: Labels, bucket: StepBucket) -> Tensor:
-        bucket.calls += 1
         # Of a sparse tensor that was given, other maps may be known than this model's.
-        coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
+        coords, passed = self._passed(scan, scan.fresh(), labels)
         bucket.learn(coords, scan)
+        bucket.calls += 1
         bucket.has_changed_parameters |= self._training.update()
         return passed.loss
 
     def _expected(self, scan: Scan, labels: Labels, bucket: StepBucket) -> Expected:
         """Of an eager pass that changes nothing, from which the bucket learns."""
         with self._training.dry(scan.features.device):
-            coords, passed = self._passed(scan, scan.kind.of(scan.indices, scan.features, scan.grid), labels)
+            coords, passed = self._passed(scan, scan.fresh(), labels)
             bucket.learn(coords, scan)
             gradients = [parameter.grad for parameter in self._training.parameters()]
-        return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid)), passed.loss, gradients)
+        return Expected(take_apart(passed.output, SitesOfRun(coords, scan.grid, scan.point_rows)), passed.loss, gradients)
 
     def _by_plan(self, bucket: StepBucket, scan: Scan, labels: Labels) -> Tensor:
         if not bucket.is_prepared:
@@ -312,8 +330,9 @@ class CompiledStep(Planned):
             try:
                 self.wait()
             except _C.UserError:
+                loss = self._learning_from(scan, labels, bucket)
                 bucket.drop()
-                return self._learning_from(scan, labels, bucket)
+                return loss
         return loss
 
     def _record(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:

@@ -15,6 +15,7 @@ from .bucket import Bucket
 from .guarded import GuardedUpdate
 from .labels import Labels, RoomForLabels
 from .outputs import Output, SitesOfRun, take_apart
+from .point_bucket import PointBucket
 from .recorder import Recorder
 from .rows import disagreement, disagreement_of_gradients, has_strange_rows
 from .scans import Scan
@@ -58,7 +59,7 @@ class StepBucket(Bucket):
         rows = scan.rows
         with recorder.ordered(), recorder.as_in_a_graph(gradients=True), self._training.dry(recorder.device):
             self._fill_all(scan, labels)
-            self._features[rows:] = float("nan")  # nothing may come from rows beyond the count
+            self._spoil(rows)
             sites, _ = named_if_it_fails(model, self._passed)
             self._learn(sites.coords.sites)
             module, different = self._with_strange_rows(expected, rows)
@@ -72,6 +73,7 @@ class StepBucket(Bucket):
                 sites, loss, _ = named_if_it_fails(model, whole)
                 self._learn(sites.coords.sites)
                 different = _other_loss(expected, loss, sites)
+            self._spare()
         if different is not None:
             raise cannot_be_recorded(model, module, different)
         self._ready = True
@@ -111,7 +113,7 @@ class StepBucket(Bucket):
         with torch.no_grad():
             self._fill(scan)
             if self._room is None:
-                self._room = RoomForLabels(labels, self.capacity, self._training.loss.ignore_index)
+                self._room = RoomForLabels(labels, self.row_room, self._training.loss.ignore_index)
             self._room.fill(labels)
 
     def _begun(self) -> tuple[SitesOfRun, Callable[[], Any]]:
@@ -179,6 +181,10 @@ class StepBucket(Bucket):
             return None, None
         owner, name = owner_of(model, parameters[at])
         return owner, f"the gradient of its {name} {different}"
+
+
+class PointStepBucket(StepBucket, PointBucket):
+    """One whose calls are given points, and labels that go with them."""
 
 
 def _other_loss(expected: Expected, loss: Tensor, sites: SitesOfRun) -> str | None:

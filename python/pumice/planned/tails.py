@@ -28,7 +28,9 @@ def rows_of(value: Any, sites: SitesOfRun) -> Count | None:
         return None
     if rows is WHOLE:
         return None
-    return sites.coords if rows is INPUT else rows.count
+    if rows is INPUT:
+        return sites.coords if sites.point_rows is None else sites.point_count
+    return rows.count
 
 
 def with_tails(value: Any, sites: SitesOfRun, change: Callable[[Tensor, Count], Tensor]) -> Any:
