@@ -27,6 +27,7 @@ class GraphsOfRun:
 
     def __init__(self) -> None:
         self.fixed: dict[Any, Any] = {}  # by key: what does not follow from edges, kept from run to run
+        self.token = object()  # another one in every run
         self._edges: list[Tensor] = []
         self._made: dict[Any, Any] = {}
 
@@ -34,12 +35,12 @@ class GraphsOfRun:
     def run(self, edges: list[Tensor]) -> Iterator[None]:
         """A run over `edges`, tensors that were made for it."""
         before, _running.graphs = _running.graphs, self
-        self._edges, self._made = edges, {}
+        self.token, self._edges, self._made = object(), edges, {}
         try:
             yield
         finally:
             _running.graphs = before
-            self._edges, self._made = [], {}
+            self.token, self._edges, self._made = object(), [], {}
 
     def owns(self, edges: Tensor) -> bool:
         """Whether `edges` are those of this run."""
@@ -50,11 +51,6 @@ class GraphsOfRun:
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]
-
-    @property
-    def token(self) -> Any:
-        """Another object in every run."""
-        return self._made
 
 
 class _Running(threading.local):

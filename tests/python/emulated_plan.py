@@ -79,6 +79,16 @@ def of_points() -> None:
         assert (row_of.host()[len(points) :] == -1).all(), "points that are not in use have no voxel"
         assert torch.equal(features.host()[: here.rows], reduced), "means have other bits"
         same(OnDevice.of(output.host()[: here.rows]), expected, f"network on voxels of {len(points)} points")
+    tight = _C.learn_map_plan(sites, sites.rows, *sites.bounds, 1.25, None, room)
+    dense = 4 * torch.rand(room, 5) - 2.0
+    there.host()[:] = dense
+    items.host()[:] = torch.arange(room) % 2
+    count.host().fill_(room)
+    needed = _C.voxel_sites(dense, items.host().clone(), size, box, None, 2, None)[0].rows
+    assert needed > sites.rows
+    made, row_of = tight.make_of_points(there, items, count, size, box)
+    _C.reduce_rows(there, row_of, made.rows, "mean")  # rows that there are not are left out
+    assert raised(lambda: _C.wait("cuda:0"), f"rows: {needed} needed, capacity {sites.rows}")
     count.host().fill_(room + 1)
     made, _ = plan.make_of_points(there, items, count, size, box)
     assert raised(lambda: _C.wait("cuda:0"), "more were needed")

@@ -50,7 +50,7 @@ class GraphBucket(Bucket):
             if argument.kind in (GRAPH, CONSTANT):
                 self._values.append(value if argument.kind == CONSTANT else None)
             elif argument.kind == WHOLE_TENSOR:
-                self._values.append(torch.empty_like(value))
+                self._values.append(torch.empty_like(value, requires_grad=False))
             else:
                 self._values.append(value.new_zeros((self._rooms[argument.at], *value.shape[1:])))
         for at, one in enumerate(call.edges):
@@ -68,9 +68,9 @@ class GraphBucket(Bucket):
             self._count[at].fill_(size)
         for to, value, argument in zip(self._values, call.values, call.arguments):
             if argument.kind == WHOLE_TENSOR:
-                to.copy_(value, non_blocking=True)
+                to.copy_(value.detach(), non_blocking=True)
             elif argument.kind not in (GRAPH, CONSTANT):
-                to[: value.shape[0]].copy_(value, non_blocking=True)
+                to[: value.shape[0]].copy_(value.detach(), non_blocking=True)
         for at, one in enumerate(call.edges):
             self._fill_edges(at, one, call)
 
