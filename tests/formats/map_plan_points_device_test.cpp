@@ -188,8 +188,9 @@ TEST(MapPlanOfPointsGpu, what_does_not_fit_is_said_and_poisons) {
   const VoxelSites here = voxel_sites(many.used(), many.used_batch(), kinds()[0]);
   ASSERT_GT(here.set->size(), 400);
   const std::string message = device.trouble_of(plan, many);
-  EXPECT_NE(message.find("voxels: rows: " + std::to_string(here.set->size()) + " needed, capacity 400"),
-            std::string::npos)
+  EXPECT_NE(
+      message.find("voxels: rows: " + std::to_string(here.set->size()) + " needed, capacity 400"),
+      std::string::npos)
       << message;
   for (const float bad : {kNaN, 1e5f, std::numeric_limits<float>::infinity()}) {
     Points points = random_points(300, 2.0f, 7);

@@ -43,9 +43,9 @@ def compile(
     PyTorch does not count writes through `.data`: call `forget()` after them. On the CPU the model runs as it is.
 
     Args:
-        model: a module in evaluation, of layers of `pumice.nn` or `pumice.compat`, and of modules of
-            torch.nn that take each row for itself.
-        max_voxels: the most rows a call may have; the largest bucket has room for just so many. Default:
+        model: a module in evaluation, of layers of `pumice.nn`, `pumice.nn.graph` or `pumice.compat`, and of modules
+            of torch.nn that take each row for itself.
+        max_voxels: the most rows a call may have, of nodes too; the largest bucket has room for just so many. Default:
             a larger scan opens a larger bucket.
         buckets: the ratio between the room of one bucket and the next, above 1.
         max_bytes: of all buckets; the least recently used go first. There are at most 16 in any case.
@@ -61,7 +61,7 @@ def compile(
     Returns:
         A function of (coords, features, batch_size=1, spatial_shape=None, stride=None), or of one sparse
         tensor, that gives what the model returns; with `voxelize` of (points, features=all columns, batch=None,
-        batch_size=1).
+        batch_size=1); for models on graphs of (features of nodes, edges, more).
     Raises:
         UserError: for what is no module, is in training or has hooks, and for arguments out of range.
     Waits:
@@ -90,6 +90,10 @@ class CompiledModel(Planned):
     With `voxelize` a call takes points [P, 3 or more], features [P, C] and batch, integers [P]. Only the GPU knows how many
     voxels there are, so that features on them are `CapacityTensor`s. What the model makes for each point, as
     `TensorVoxels.at_points` and `Voxelizer(at_points=True)` do, is exact, [P, C'].
+
+    Models on graphs are called as they are: with features of nodes [N, C] and edges, [2, E], a `Graph`, a `TypedGraph` or
+    several, or with dictionaries of both by types. More tensors go with nodes or edges by their number of rows, others have the
+    same shape in each call of a bucket, which has room for a power of two of edges.
 
     A scan that a bucket has no room for, or that lies out of bounds, makes results that are no numbers, and
     the next call that waits (`wait()`, or `rows()` and `exact()` of a result) raises UserError with the sites,
