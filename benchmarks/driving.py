@@ -208,7 +208,8 @@ class Run:
         eager, children = ours.Pumice(), []
         cases = self.ready(work, *cases_of(eager, job))
         if not self.options.ablation:
-            cases += self.compiled(work, dataclasses.replace(job, norms=["folded"], layers=()))
+            if "folded" in job.norms:
+                cases += self.compiled(work, dataclasses.replace(job, norms=["folded"], layers=()))
             for name in self.options.peer:
                 if self.is_late:
                     self.leave_out(work, Refusal(name, "", "", self.out_of_time))
@@ -218,7 +219,7 @@ class Run:
             cases += self.ablation(work, job)
         try:
             self.rounds(work, source, job, cases)
-            if INFERENCE in job.tasks and not (self.options.no_program or self.options.ablation):
+            if INFERENCE in job.tasks and "folded" in job.norms and not (self.options.no_program or self.options.ablation):
                 self.program(work)
         finally:
             for child in children:
