@@ -164,7 +164,7 @@ class Run:
             if left > 0:
                 self.workload(workloads.slim(work) if self.tiny else work)
             else:
-                self.leave_out(work, Refusal(EVERYTHING, "", "", self.out_of_time))
+                self.leave_out(work, Refusal(EVERYTHING, "", " ".join(options.way), self.out_of_time))
             header = records.header(self.device, self.meter, self.versions, settings, options.commit)
             self.record.header = records.added(before, header) if before else header
             self.drop_what_was_measured_since()
@@ -182,10 +182,15 @@ class Run:
 
     def drop_what_was_measured_since(self) -> None:
         """Of what the record that this run adds to had left out."""
-        rows = {(row.workload, row.library, row.task, row.way) for row in self.record.rows}
+
+        def has_rows(one: dict[str, str]) -> bool:
+            of_it = [row for row in self.record.rows if row.workload == one["workload"]]
+            if one["library"] == EVERYTHING:
+                return any(row.way in one["way"].split() for row in of_it)
+            return any((row.library, row.task, row.way) == (one["library"], one["task"], one["way"]) for row in of_it)
+
         old, new = self.record.left_out[: self.earlier], self.record.left_out[self.earlier :]
-        old = [one for one in old if (one["workload"], one["library"], one["task"], one["way"]) not in rows]
-        old = [one for one in old if one["library"] != EVERYTHING or all(one["workload"] != row.workload for row in self.record.rows)]
+        old = [one for one in old if not has_rows(one)]
         self.record.left_out, self.earlier = old + new, len(old)
 
     def job(self, work: workloads.Workload) -> tuple[Job, str]:
