@@ -207,7 +207,7 @@ def held(device: str) -> dict[str, int]:
 
 
 # An object or two kilobytes a step would be more than this in 10,000 steps.
-MAY_GROW = {"objects": 2000, "resident": 16 << 20, "allocated": 0, "reserved": 0, "used": 4 << 20}
+MAY_GROW = {"objects": 2000, "resident": 16 << 20, "allocated": 0, "reserved": 8 << 20, "used": 16 << 20}
 
 
 def memory(count: int, device: str, seed: int, makers: Makers) -> str:
