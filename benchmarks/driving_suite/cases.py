@@ -16,6 +16,7 @@ from .workloads import Workload
 LOSS_SCALE = 64.0  # of networks in half precision, whose parameters no GradScaler takes
 # To begin with: PyTorch's own is 65,536, at which the first steps overflow and are left out.
 GRADIENT_SCALE = 2.0**10
+ENCODED = 128  # channels of an encoder's features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -289,6 +290,7 @@ def _training(
     scaler = torch.amp.GradScaler("cuda", init_scale=GRADIENT_SCALE, enabled=on_gpu and way.autocasts)
     scale = LOSS_SCALE if way.name == "half" else 1.0
     segments = hasattr(net, "classifier")
+    targets = _targets(segments, batches)
 
     if hasattr(library, "step_of"):
         step = library.step_of(net, _loss(segments), scale, optimizer, scaler if scaler.is_enabled() else None)
@@ -296,7 +298,7 @@ def _training(
         def run(i: int) -> object:
             batch = batches[i % len(batches)]
             with autocast():
-                return step(batch.voxels, features[i % len(batches)], batch.labels)
+                return step(batch.voxels, features[i % len(batches)], targets[i % len(batches)])
 
         run.optimizer_state = optimizer.state
         run.graph_bytes = step.graph_bytes
@@ -310,7 +312,7 @@ def _training(
         with autocast():
             y = net(library.tensor(batch.voxels, values))
             y = y if isinstance(y, Tensor) else library.features(y)
-            lost = loss(y, batch.labels) * scale
+            lost = loss(y, targets[i % len(batches)]) * scale
         scaler.scale(lost).backward()
         scaler.step(optimizer)
         scaler.update()
@@ -320,8 +322,16 @@ def _training(
     return run
 
 
+def _targets(segments: bool, batches: list[Batch]) -> list[Tensor]:
+    """What losses are given beside outputs."""
+    if segments:
+        return [batch.labels for batch in batches]
+    return [torch.tensor(1 / (ENCODED * len(batch.labels)), device=batch.labels.device) for batch in batches]
+
+
 def _loss(segments: bool) -> Callable[[Tensor, Tensor], Tensor]:
-    """Cross entropy of scores; the mean square of an encoder's features."""
+    """Cross entropy of scores; the sum of squares of an encoder's features over the number of its inputs, in which a row
+    of zeros changes nothing: a graph has room for more rows than there are."""
     if not segments:
-        return lambda y, labels: y.float().square().mean()
+        return lambda y, part: y.float().square().sum() * part
     return lambda y, labels: nn.functional.cross_entropy(y.float(), labels, ignore_index=-1)

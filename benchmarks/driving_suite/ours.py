@@ -88,12 +88,7 @@ class Compiled(Pumice):
             raise Absent("training steps are not compiled: this Pumice has no pumice.compile_step")
 
         def of_output(output, labels: Tensor) -> Tensor:
-            if isinstance(output, Tensor) or hasattr(net, "classifier"):
-                return loss(output if isinstance(output, Tensor) else output.features, labels) * scale
-            # A mean over the rows in use, of which a graph has room for more.
-            y = output.features.float()
-            rows = pumice.ops.clear_tail(torch.ones_like(y[:, :1]), output.coords).sum()
-            return y.square().sum() / (rows * y.shape[1]) * scale
+            return loss(output if isinstance(output, Tensor) else output.features, labels) * scale
 
         of_output.ignore_index = -1
         step = pumice.compile_step(net, of_output, optimizer, scaler=scaler)
