@@ -152,7 +152,7 @@ class Run:
         options = self.options
         settings = {
             key: [str(one) for one in value] if isinstance(value, (list, tuple)) else str(value)
-            for key, value in vars(options).items() if value is not None
+            for key, value in vars(options).items() if value is not None and not isinstance(value, Path)  # of this machine
         }  # fmt: skip
         before = self.record.header
         if before:  # refused before the run
@@ -217,7 +217,8 @@ class Run:
                 cases += self.compiled(work, dataclasses.replace(job, norms=["folded"], layers=()))
             for name in self.options.peer:
                 if self.is_late:
-                    self.leave_out(work, Refusal(name, "", "", self.out_of_time))
+                    reason = f"the workload's share of the {self.options.budget_s:g} s of --budget-s was over"
+                    self.leave_out(work, Refusal(name, "", "", reason))
                 else:
                     cases += self.peer(work, name, job, children)
         else:
