@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The seven driving benchmarks from Python: inference and training steps of Pumice, layer by layer and compiled, and of
-other libraries where they can be imported, in the same run.
+"""The seven driving benchmarks: inference and training steps of Pumice from Python, layer by layer and compiled, inference of
+its C++ networks, and other libraries where they can be imported, in the same run.
 
     python benchmarks/driving.py [--workload SK-M-1x …] [--task inference training] [--way autocast half bf16 tf32 f32]
         [--peer spconv torchsparse spconv-triton warpconvnet minkowski flexgemm | none] [--layers 16 64 128]
         [--semantickitti FOLDER] [--nuscenes FOLDER] [--waymo FOLDER] [--scans 4] [--ablation]
-        [--rounds 6] [--passes 10] [--out FOLDER] [--compare RECORD --tolerance 1.1]
+        [--rounds 6] [--passes 10] [--budget-s 300] [--out FOLDER [--add]] [--compare RECORD --tolerance 1.1]
     python benchmarks/driving.py --draw RECORD --out FOLDER
 
 Scans are those of a dataset's folder where one is given, else those below PUMICE_DATA, else simulated streets; the table
@@ -13,7 +13,13 @@ says which. All libraries get the same voxels and the same weights, and what the
 anything is timed: one that differs is not measured. Then rounds in which all cases take turns, in changing order. A
 peer counts with the faster of `.half()` and autocast.
 
---out writes driving.json, driving.csv and driving.html. --compare ends with exit status 3 where a row of Pumice takes
+Compiled networks and steps are compared with those layer by layer before they are timed: outputs, and the losses of their
+first steps. The C++ networks run in a process of their own, on the first scan (`pumice bench driving`).
+
+--out writes driving.json, driving.csv and driving.html, after each workload; with --add to the record that lies there, of
+the same device and commit, in which rows measured again are replaced. Records that are kept lie in benchmarks/records.
+With --budget-s each workload gets an equal share of the time that is left, within which rounds begin; what there was no
+time for is named, and rows say how many rounds they had. --compare ends with exit status 3 where a row of Pumice takes
 more than --tolerance times as long as in that record, relative to a peer where both runs have one.
 --ablation measures what can be switched off, one thing at a time, and names what has no switch.
 --size tiny takes a few voxels and a quarter of MinkUNet42's widths, for tests; it runs on a CPU too.
@@ -23,9 +29,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 import statistics
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -34,9 +42,9 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE / "peers")]
 
 from adapters import ADAPTERS, Absent, Library, first_line, kind_of, open_library
-from driving_suite import ours, records, report, workloads
+from driving_suite import ours, program, records, report, workloads
 from driving_suite.cases import (
-    INFERENCE, KEPT, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, half_output_of, layer_output_of,
+    INFERENCE, KEPT, TRAINING, WAYS, Case, Job, Refusal, cases_of, difference, layer_output_of, losses_of, output_after,
     output_of,
 )  # fmt: skip
 from driving_suite.energy import Meter
@@ -50,7 +58,10 @@ TOLERANCE = 1e-3
 HALF_TOLERANCE = 3e-2
 GRAPH_CALLS = 4  # a compiled model learns in two calls of a size and records in the third
 PEER_WAYS = ("autocast", "half")
+PROGRAM_SECONDS = 15.0  # that the C++ networks have in any case
 SLOWER = 3  # exit status
+RECORD = "driving.json"
+EVERYTHING = "everything"  # of a workload, left out
 
 
 def parsed() -> argparse.Namespace:
@@ -76,7 +87,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--ablation", action="store_true")
     parser.add_argument("--tune-seconds", type=float, default=60, help="of the ablation's tuner, for each task and way")
     parser.add_argument("--commit", help="of the tree, for the record of a copy that is no git checkout")
+    parser.add_argument("--no-program", action="store_true", help="without the C++ networks")
+    parser.add_argument("--budget-s", type=float, help="seconds after which no round begins (default: no end)")
     parser.add_argument("--out", type=Path, help="a folder for the record, the table and the page")
+    parser.add_argument("--add", action="store_true", help="to the record in --out")
     parser.add_argument("--compare", type=Path, help="a record")
     parser.add_argument("--tolerance", type=float, default=1.1)
     parser.add_argument("--draw", type=Path, help="a record whose page is to be written, without a run")
@@ -84,8 +98,12 @@ def parsed() -> argparse.Namespace:
     for name in ("scans", "rounds", "passes"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} {getattr(options, name)}: give at least 1")
+    if options.budget_s is not None and not options.budget_s > 0:
+        parser.error(f"--budget-s {options.budget_s:g}: give seconds above 0")
     if options.draw and not options.out:
         parser.error("--draw needs --out, the folder of the page")
+    if options.add and not options.out:
+        parser.error("--add needs --out, the folder of the record")
     if "none" in options.peer:
         options.peer = ()
     return options
@@ -119,23 +137,61 @@ class Run:
         )
         self.versions: dict[str, str] = {}
         self.record = Record({})
+        self.earlier = 0  # of what was left out, from the record that this run adds to
+        if options.add:
+            self.record = Record.read(options.out / RECORD)
+            self.earlier = len(self.record.left_out)
+            self.versions.update(records.peers_of(self.record))
         self.tiny = options.size == "tiny"
         self.output: tuple | None = None
+        self.end = math.inf if options.budget_s is None else time.monotonic() + options.budget_s
+        self.until = math.inf  # of a workload
 
     def measure(self) -> Record:
         """Writes what there is after each workload, for a run that is cut short."""
         options = self.options
         settings = {
             key: [str(one) for one in value] if isinstance(value, (list, tuple)) else str(value)
-            for key, value in vars(options).items() if value is not None
+            for key, value in vars(options).items() if value is not None and not isinstance(value, Path)  # of this machine
         }  # fmt: skip
-        for name in options.workload:
+        before = self.record.header
+        if before:  # refused before the run
+            records.added(before, records.header(self.device, self.meter, self.versions, settings, options.commit))
+        for number, name in enumerate(options.workload):
             work = next(work for work in workloads.WORKLOADS if work.name == name)
-            self.workload(workloads.slim(work) if self.tiny else work)
-            self.record.header = records.header(self.device, self.meter, self.versions, settings, options.commit)
+            left = self.end - time.monotonic()
+            self.until = time.monotonic() + left / (len(options.workload) - number)
+            if left > 0:
+                self.workload(workloads.slim(work) if self.tiny else work)
+            else:
+                self.leave_out(work, Refusal(EVERYTHING, "", " ".join(options.way), self.out_of_time))
+            header = records.header(self.device, self.meter, self.versions, settings, options.commit)
+            self.record.header = records.added(before, header) if before else header
+            self.drop_what_was_measured_since()
             if options.out:
                 write(self.record, options.out, True)
         return self.record
+
+    @property
+    def out_of_time(self) -> str:
+        return f"the {self.options.budget_s:g} s of --budget-s were over"
+
+    @property
+    def is_late(self) -> bool:
+        return time.monotonic() > self.until
+
+    def drop_what_was_measured_since(self) -> None:
+        """Of what the record that this run adds to had left out."""
+
+        def has_rows(one: dict[str, str]) -> bool:
+            of_it = [row for row in self.record.rows if row.workload == one["workload"]]
+            if one["library"] == EVERYTHING:
+                return any(row.way in one["way"].split() for row in of_it)
+            return any((row.library, row.task, row.way) == (one["library"], one["task"], one["way"]) for row in of_it)
+
+        old, new = self.record.left_out[: self.earlier], self.record.left_out[self.earlier :]
+        old = [one for one in old if not has_rows(one)]
+        self.record.left_out, self.earlier = old + new, len(old)
 
     def job(self, work: workloads.Workload) -> tuple[Job, str]:
         options = self.options
@@ -157,14 +213,20 @@ class Run:
         eager, children = ours.Pumice(), []
         cases = self.ready(work, *cases_of(eager, job))
         if not self.options.ablation:
-            half = dataclasses.replace(job, ways=[way for way in job.ways if way in PEER_WAYS], norms=["folded"], layers=())
-            cases += self.compiled(work, half)
+            if "folded" in job.norms:
+                cases += self.compiled(work, dataclasses.replace(job, norms=["folded"], layers=()))
             for name in self.options.peer:
-                cases += self.peer(work, name, job, children)
+                if self.is_late:
+                    reason = f"the workload's share of the {self.options.budget_s:g} s of --budget-s was over"
+                    self.leave_out(work, Refusal(name, "", "", reason))
+                else:
+                    cases += self.peer(work, name, job, children)
         else:
             cases += self.ablation(work, job)
         try:
             self.rounds(work, source, job, cases)
+            if INFERENCE in job.tasks and "folded" in job.norms and not (self.options.no_program or self.options.ablation):
+                self.program(work)
         finally:
             for child in children:
                 child.close()
@@ -187,13 +249,45 @@ class Run:
         except Absent as reason:
             self.leave_out(work, Refusal(ours.Compiled.name, "", "", str(reason)))
             return []
+        tasks = []
+        for task, compared in ((INFERENCE, self.compiled_output), (TRAINING, self.compiled_losses)):
+            if task not in job.tasks:
+                continue
+            try:
+                compared(work, library, job)
+            except Exception as error:  # the others are measured
+                self.leave_out(work, Refusal(library.name, task, "", reason_of(error)))
+            else:
+                tasks += [one for one in job.tasks if one == task or (task, one) == (INFERENCE, KEPT)]
+        return self.ready(work, *cases_of(library, dataclasses.replace(job, tasks=tasks)))
+
+    def compiled_output(self, work: workloads.Workload, library: Library, job: Job) -> None:
+        """Absent where a graph computes something else than the layers."""
+        half = any(way not in ("tf32", "f32") for way in job.ways)
+        apart = difference(output_after(ours.Pumice(), job, half, 1), output_after(library, job, half, GRAPH_CALLS))
+        types, most = ("half precision", HALF_TOLERANCE) if half else ("float32", TOLERANCE)
+        self.agree(work, library, types, apart, most)
+
+    def compiled_losses(self, work: workloads.Workload, library: Library, job: Job) -> None:
+        """Absent where the first steps of graphs have other losses than those of layers."""
+        way, steps = job.ways[0], (GRAPH_CALLS + 2) * len(job.pairs)
+        apart = difference(losses_of(ours.Pumice(), job, way, steps), losses_of(library, job, way, steps))
+        self.agree(work, library, f"{way}, of the losses of {steps} steps,", apart, HALF_TOLERANCE)
+
+    def program(self, work: workloads.Workload) -> None:
+        """Adds the rows of the C++ networks."""
+        options = self.options
+        name = next(name for name in workloads.NAMES if name == work.name)
+        seconds = None if math.isinf(self.until) else max(PROGRAM_SECONDS, self.until - time.monotonic())
         try:
-            apart = difference(half_output_of(ours.Pumice(), job, 1), half_output_of(library, job, GRAPH_CALLS))
-            self.agree(work, library, "half precision", apart, HALF_TOLERANCE)
-        except Exception as error:  # the others are measured
-            self.leave_out(work, Refusal(library.name, "", "", reason_of(error)))
-            return []
-        return self.ready(work, *cases_of(library, job))
+            found = program.rows_of(
+                name, options.way, self.device, self.tiny, options.seed, options.rounds, options.passes, seconds
+            )
+        except program.Refused as reason:
+            self.leave_out(work, Refusal(program.NAME, INFERENCE, "", str(reason)))
+            return
+        for row in found:
+            self.keep(row)
 
     def output_of_ours(self, job: Job) -> tuple:
         """In float32, made where something is compared with it first."""
@@ -260,14 +354,19 @@ class Run:
                 running.append(case)
                 found[id(case)] = []
         for turn in range(self.options.rounds):
+            if turn > 0 and self.is_late:
+                break
             for case in list(running) if turn % 2 == 0 else list(reversed(running)):
                 if not self.runs(work, case, lambda case=case: found[id(case)].append(case.passes.round(passes))):
                     running.remove(case)
         print(f"  | {' | '.join(report.HEADS)} |\n  |---|{'---|' * (len(report.HEADS) - 1)}")
         for case in running:
-            row = self.row(work, source, job, case, found[id(case)])
-            self.record.rows.append(row)
-            print(f"  | {row.task}: {' | '.join(report.cells(row))} |", flush=True)
+            self.keep(self.row(work, source, job, case, found[id(case)]))
+
+    def keep(self, row: Row) -> None:
+        self.record.rows = [one for one in self.record.rows if one.key != row.key]
+        self.record.rows.append(row)
+        print(f"  | {row.task}: {' | '.join(report.cells(row))} |", flush=True)
 
     def runs(self, work: workloads.Workload, case: Case, what) -> bool:
         try:
@@ -284,8 +383,9 @@ class Run:
             work.name, source, int(statistics.mean(len(batch.features) for batch in batches)), case.task, case.library,
             case.way, case.norms, statistics.median(times), min(times), max(times),
             statistics.median(one.host_ms for one in rounds), statistics.median(one.row_ms for one in rounds), None, None, None,
+            len(rounds),
         )  # fmt: skip
-        if not self.options.no_extras:
+        if not self.options.no_extras and not self.is_late:
             self.runs(work, case, lambda: self.add_extras(row, case))
         return row
 
@@ -297,17 +397,18 @@ class Run:
 def write(record: Record, folder: Path, with_record: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if with_record:
-        (folder / "driving.json").write_text(record.to_json(), encoding="utf-8")
+        (folder / RECORD).write_text(record.to_json(), encoding="utf-8")
         (folder / "driving.csv").write_text(record.to_csv(), encoding="utf-8")
     (folder / "driving.html").write_text(report.page(record), encoding="utf-8")
 
 
 def say_ratios(record: Record) -> None:
     for task in (INFERENCE, TRAINING):
-        found = records.ratios(record.rows, task)
-        if found:
-            each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.items())
-            print(f"\n{task}, the fastest peer over Pumice: {each}; geometric mean {records.geometric_mean(found.values()):.2f}")
+        for library in (records.OURS, records.COMPILED):
+            found = records.ratios(record.rows, task, library)
+            if found:
+                each = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.items())
+                print(f"\n{task}, the fastest peer over {library}: {each}; geometric mean {records.geometric_mean(found.values()):.2f}")
 
 
 def compare(record: Record, path: Path, tolerance: float) -> int:

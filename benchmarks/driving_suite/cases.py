@@ -14,6 +14,9 @@ from .passes import Passes
 from .workloads import Workload
 
 LOSS_SCALE = 64.0  # of networks in half precision, whose parameters no GradScaler takes
+# To begin with: PyTorch's own is 65,536, at which the first steps overflow and are left out.
+GRADIENT_SCALE = 2.0**10
+ENCODED = 128  # channels of an encoder's features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,11 +98,11 @@ def output_of(library: Library, job: Job, norms: str) -> tuple[Tensor, Tensor | 
         return _on_the_cpu(library, job, net(library.tensor(batch.voxels, batch.features)))
 
 
-def half_output_of(library: Library, job: Job, calls: int) -> tuple[Tensor, Tensor | None]:
-    """The same of a network in half precision and evaluation, as it is measured, after so many calls."""
+def output_after(library: Library, job: Job, half: bool, calls: int) -> tuple[Tensor, Tensor | None]:
+    """The same of a network as it is measured, in half precision or in float32, after so many calls."""
     library.allow_tf32(False)
     batch = job.single[0]
-    dtype = torch.float16 if batch.features.is_cuda else torch.bfloat16
+    dtype = (torch.float16 if batch.features.is_cuda else torch.bfloat16) if half else torch.float32
     call = library.for_inference(network_of(library, job, "folded").eval().to(dtype))
     features = batch.features.to(dtype)
     with torch.no_grad():
@@ -107,6 +110,13 @@ def half_output_of(library: Library, job: Job, calls: int) -> tuple[Tensor, Tens
             takes_voxels = getattr(call, "takes_voxels", False)
             y = call(batch.voxels, features) if takes_voxels else call(library.tensor(batch.voxels, features))
     return _on_the_cpu(library, job, y.exact() if hasattr(y, "exact") else y)
+
+
+def losses_of(library: Library, job: Job, way: str, steps: int) -> tuple[Tensor, None]:
+    """float64 [steps] of training steps from the weights of the job on, over its batches in turn."""
+    passes = _passes(library, job, WAYS[way], TRAINING, "folded")
+    passes.begin()
+    return torch.stack([passes.run(i) for i in range(steps)]).double().cpu(), None
 
 
 def _on_the_cpu(library: Library, job: Job, y: object) -> tuple[Tensor, Tensor | None]:
@@ -272,23 +282,26 @@ def _inference(
 def _training(
     library: Library, net: nn.Module, batches: list[Batch], features: list[Tensor], autocast: Callable, way: Way, task: str
 ) -> Callable[[int], object]:  # fmt: skip
-    """A step as people write it: loss, backward, a gradient scaler under autocast in float16, SGD with momentum."""
+    """A step as people write it: loss, backward, a gradient scaler under autocast in float16, SGD with momentum. It
+    returns the loss."""
     on_gpu = features[0].is_cuda
     net.train()
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, fused=True if on_gpu else None)
-    scaler = torch.amp.GradScaler("cuda", enabled=on_gpu and way.autocasts)
+    scaler = torch.amp.GradScaler("cuda", init_scale=GRADIENT_SCALE, enabled=on_gpu and way.autocasts)
     scale = LOSS_SCALE if way.name == "half" else 1.0
     segments = hasattr(net, "classifier")
+    targets = _targets(segments, batches)
 
     if hasattr(library, "step_of"):
-        step = library.step_of(net, _loss(segments), optimizer, scaler if scaler.is_enabled() else None)
+        step = library.step_of(net, _loss(segments), scale, optimizer, scaler if scaler.is_enabled() else None)
 
         def run(i: int) -> object:
             batch = batches[i % len(batches)]
             with autocast():
-                return step(batch.voxels, features[i % len(batches)], batch.labels)
+                return step(batch.voxels, features[i % len(batches)], targets[i % len(batches)])
 
         run.optimizer_state = optimizer.state
+        run.graph_bytes = step.graph_bytes
         return run
 
     loss = _loss(segments)
@@ -299,17 +312,26 @@ def _training(
         with autocast():
             y = net(library.tensor(batch.voxels, values))
             y = y if isinstance(y, Tensor) else library.features(y)
-            lost = loss(y, batch.labels)
-        scaler.scale(lost * scale).backward()
+            lost = loss(y, targets[i % len(batches)]) * scale
+        scaler.scale(lost).backward()
         scaler.step(optimizer)
         scaler.update()
+        return lost.detach()
 
     run.optimizer_state = optimizer.state
     return run
 
 
+def _targets(segments: bool, batches: list[Batch]) -> list[Tensor]:
+    """What losses are given beside outputs."""
+    if segments:
+        return [batch.labels for batch in batches]
+    return [torch.tensor(1 / (ENCODED * len(batch.labels)), device=batch.labels.device) for batch in batches]
+
+
 def _loss(segments: bool) -> Callable[[Tensor, Tensor], Tensor]:
-    """Cross entropy of scores; the mean square of an encoder's features."""
+    """Cross entropy of scores; the sum of squares of an encoder's features over the number of its inputs, in which a row
+    of zeros changes nothing: a graph has room for more rows than there are."""
     if not segments:
-        return lambda y, labels: y.float().square().mean()
+        return lambda y, part: y.float().square().sum() * part
     return lambda y, labels: nn.functional.cross_entropy(y.float(), labels, ignore_index=-1)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 import pumice
 
 from . import workloads
+from .records import COMPILED
 
 
 class Pumice(Library):
@@ -63,7 +64,7 @@ class Pumice(Library):
 class Compiled(Pumice):
     """As CUDA graphs, by `pumice.compile` and `pumice.compile_step`."""
 
-    name = "Pumice, compiled"
+    name = COMPILED
     keeps_maps = "a graph makes its maps in every launch"
 
     def __init__(self) -> None:
@@ -82,17 +83,12 @@ class Compiled(Pumice):
         call.graph_bytes = lambda: fast.bytes  # of all buckets, one for each size of scan
         return call
 
-    def step_of(self, net, loss: Callable, optimizer, scaler):
+    def step_of(self, net, loss: Callable, scale: float, optimizer, scaler):
         if not hasattr(pumice, "compile_step"):
             raise Absent("training steps are not compiled: this Pumice has no pumice.compile_step")
 
         def of_output(output, labels: Tensor) -> Tensor:
-            if isinstance(output, Tensor) or hasattr(net, "classifier"):
-                return loss(output if isinstance(output, Tensor) else output.features, labels)
-            # A mean over the rows in use, of which a graph has room for more.
-            y = output.features.float()
-            rows = pumice.ops.clear_tail(torch.ones_like(y[:, :1]), output.coords).sum()
-            return y.square().sum() / (rows * y.shape[1])
+            return loss(output if isinstance(output, Tensor) else output.features, labels) * scale
 
         of_output.ignore_index = -1
         step = pumice.compile_step(net, of_output, optimizer, scaler=scaler)
@@ -101,6 +97,7 @@ class Compiled(Pumice):
             shape = voxels.spatial_shape if isinstance(net, pumice.models.CenterPointEncoder) else None
             return step(voxels.cells, features, labels, batch_size=voxels.batch_size, spatial_shape=shape)
 
+        call.graph_bytes = lambda: step.bytes  # of all buckets
         return call
 
 

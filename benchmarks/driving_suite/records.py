@@ -22,7 +22,7 @@ import pumice
 from .energy import Meter, kernel_driver
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = "Pumice"
+OURS, COMPILED = "Pumice", "Pumice, compiled"
 
 
 @dataclasses.dataclass
@@ -40,10 +40,11 @@ class Row:
     low_ms: float  # the fastest round, and the slowest
     high_ms: float
     host_ms: float
-    row_ms: float  # one after the other
+    row_ms: float | None  # one after the other; None where each pass was waited for
     busy_ms: float | None
     peak_mib: float | None
     energy_mj: float | None
+    rounds: int  # that were measured
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -99,6 +100,23 @@ def header(
     }  # fmt: skip
 
 
+def peers_of(record: Record) -> dict[str, str]:
+    """The versions of other libraries in a record."""
+    return {name: version for name, version in record.header["versions"].items() if name not in ("pumice", "torch", "python")}
+
+
+def added(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of a record to which a run adds rows. ValueError where it ran elsewhere or with something else."""
+    for what in ("device", "commit", "driver", "cuda"):
+        if before[what] != now[what]:
+            raise ValueError(f"--add: the record's {what} is {before[what]} and this run's {now[what]}: give another folder")
+    for name, version in now["versions"].items():
+        if before["versions"].get(name, version) != version:
+            raise ValueError(f"--add: the record is of {name} {before['versions'][name]} and this run of {version}: give another folder")
+    earlier = [*before.get("earlier_runs", []), {"date": before["date"], "settings": before["settings"]}]
+    return {**now, "versions": {**before["versions"], **now["versions"]}, "earlier_runs": earlier}
+
+
 def commit() -> str:
     """Of the tree that this file lies in, with + where something was changed; "unknown" outside of git."""
     def git(*words: str) -> str:
@@ -122,21 +140,21 @@ def is_ours(row: Row) -> bool:
     return row.library.startswith(OURS)
 
 
-def fastest(rows: Iterable[Row], workload: str, task: str, ours: bool) -> Row | None:
-    """In half precision or under autocast to it, norms in place; of the eager Pumice, or of all peers."""
+def fastest(rows: Iterable[Row], workload: str, task: str, ours: str | None) -> Row | None:
+    """In half precision or under autocast to it, norms in place; of one of ours by its name, or of all peers."""
     found = [
         row for row in rows
         if (row.workload, row.task, row.norms) == (workload, task, "folded") and row.way in ("autocast", "half")
-        and (row.library == OURS if ours else not is_ours(row))
+        and (not is_ours(row) if ours is None else row.library == ours)
     ]  # fmt: skip
     return min(found, key=lambda row: row.ms, default=None)
 
 
-def ratios(rows: list[Row], task: str) -> dict[str, float]:
-    """By workload: the time of the fastest peer over that of Pumice, layer by layer."""
+def ratios(rows: list[Row], task: str, library: str = OURS) -> dict[str, float]:
+    """By workload: the time of the fastest peer over that of Pumice, layer by layer or compiled."""
     found = {}
     for workload in dict.fromkeys(row.workload for row in rows):
-        ours, peer = fastest(rows, workload, task, True), fastest(rows, workload, task, False)
+        ours, peer = fastest(rows, workload, task, library), fastest(rows, workload, task, None)
         if ours is not None and peer is not None:
             found[workload] = peer.ms / ours.ms
     return found

@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from .cases import INFERENCE, TRAINING
-from .records import Record, Row, geometric_mean, ratios
+from .records import COMPILED, OURS, Record, Row, geometric_mean, ratios
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; color: #222; background: #fff; max-width: 60em; margin: 2em auto; padding: 0 1em; }
@@ -67,7 +67,8 @@ def cells(row: Row) -> list[str]:
     """Of a table of one task, without workload and voxels."""
     norms = "" if row.norms == "folded" else f", norms {row.norms}"
     return [
-        f"{row.library}, {row.way}{norms}", number(row.ms), f"{row.low_ms:.2f} – {row.high_ms:.2f}", number(row.row_ms),
+        f"{row.library}, {row.way}{norms}", number(row.ms), f"{row.low_ms:.2f} – {row.high_ms:.2f} ({row.rounds})",
+        number(row.row_ms),
         number(row.host_ms), number(row.busy_ms), number(row.peak_mib, 0), number(row.energy_mj, 0),
     ]  # fmt: skip
 
@@ -83,12 +84,15 @@ def page(record: Record) -> str:
     driver = f", driver {header['driver']}, CUDA {header['cuda']}" if header["driver"] else ""
     parts.append(f"<p>{html.escape(header['device'])}{html.escape(driver)}; {html.escape(versions)}; commit "
                  f"{html.escape(header['commit'])}; {html.escape(header['date'])}.</p>")  # fmt: skip
+    if header.get("earlier_runs"):
+        parts.append(f"<p>Some rows are of runs of {html.escape(', '.join(run['date'] for run in header['earlier_runs']))}.</p>")
     if header["settings"].get("size") == "tiny":
         parts.append("<p><b>A run on tiny inputs, for tests: no figures of the benchmarks.</b></p>")
     parts.append(
         "<p class='note'>Milliseconds a pass, kernel maps made in it unless a row says that they are kept. “ms”: the median "
-        "over rounds of passes that each begin on an idle device and are waited for; “rounds”: the fastest and the slowest "
-        "round; “host”: until all is enqueued; “device busy”: kernels and copies alone. On a CPU “half” and “autocast” compute "
+        "over rounds of passes that each begin on an idle device and are waited for; “rounds”: the fastest, the slowest "
+        "and how many; “host”: until all is enqueued; “device busy”: kernels and copies alone. Rows of C++ are of a process of its own, of one "
+        "scan, beside no other library; “device busy” is there the time between two events. On a CPU “half” and “autocast” compute "
         "in bfloat16.</p>"
     )
     for task, title in ((INFERENCE, "Inference, batch of 1"), (TRAINING, "Training step, batch of 2")):
@@ -119,9 +123,12 @@ def page(record: Record) -> str:
 
 
 def _ratios(record: Record, task: str) -> list[str]:
-    found = ratios(record.rows, task)
-    if not found:
-        return []
-    mean = geometric_mean(found.values())
-    title = f"{task}: the fastest peer's time over Pumice's; geometric mean {mean:.2f}"
-    return [bars(title, {name: [("fastest peer / Pumice", ratio)] for name, ratio in found.items()}, "times")]
+    groups: dict[str, list[tuple[str, float]]] = {}
+    means = []
+    for library, how in ((OURS, "layer by layer"), (COMPILED, "compiled")):
+        found = ratios(record.rows, task, library)
+        if found:
+            means.append(f"{how} {geometric_mean(found.values()):.2f}")
+        for name, ratio in found.items():
+            groups.setdefault(name, []).append((f"fastest peer / Pumice, {how}", ratio))
+    return [bars(f"{task}: the fastest peer's time over Pumice's; geometric mean {', '.join(means)}", groups, "times")]

@@ -64,7 +64,7 @@ if _TYPE_CHECKING:
     from .coords import Coordinates
     from .graph import Graph
     from .joining import cat, collate
-    from .planned import CapacityTensor, CompiledModel, CompiledStep, compile, compile_step
+    from .planned import CapacityTensor, CompiledModel, CompiledStep, compile as compile, compile_step
     from .profiling import candidates, explain
     from .tensor import SparseTensor
     from .typed_graph import TypedGraph, TypedRows

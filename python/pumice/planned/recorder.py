@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,21 @@ from .. import _C
 from ..nn.deferred.switch import waiting_in_graphs
 
 MARGIN = 1.25  # room of sets and maps that follow from the input, times what the learned scans had in proportion
+
+
+# Of a process: PyTorch empties no cache while a recording is under way, and has one mode of refusing waits for all threads.
+_turns = threading.RLock()
+
+
+def _by_turns(work: Callable[..., Any]) -> Callable[..., Any]:
+    """`work`, which threads do one after the other."""
+
+    @functools.wraps(work)
+    def in_turn(*given: Any) -> Any:
+        with _turns:
+            return work(*given)
+
+    return in_turn
 
 
 class Recording(NamedTuple):
@@ -110,6 +127,7 @@ class Recorder:
         what follows by `margin`; `points`: the room of those that they are made of. Waits."""
         return _C.learn_map_plan(sites, rows, low, high, margin, earlier, points)
 
+    @_by_turns
     def record(self, work: Callable[[], Any]) -> Recording:
         """Records what `work` enqueues as a graph, whose memory all graphs share. Waits."""
         if self._graphs == 0:  # PyTorch gives up a pool with its last graph
@@ -179,15 +197,17 @@ class Recorder:
     @contextmanager
     def refusing_waits(self) -> Iterator[None]:
         """Raises UserError or RuntimeError where the host would wait for the GPU, for Pumice on this thread and for
-        PyTorch on all: a recording that fails half way would leave PyTorch's allocator in disorder."""
-        before = torch.cuda.get_sync_debug_mode()
-        refused = _C.RefusedWaits()
-        _set_sync_debug_mode("error")
-        try:
-            yield
-        finally:
-            _set_sync_debug_mode(before)
-            del refused
+        PyTorch on all: a recording that fails half way would leave PyTorch's allocator in disorder. Threads take turns, so
+        that each finds the mode that there was before."""
+        with _turns:
+            before = torch.cuda.get_sync_debug_mode()
+            refused = _C.RefusedWaits()
+            _set_sync_debug_mode("error")
+            try:
+                yield
+            finally:
+                _set_sync_debug_mode(before)
+                del refused
 
 
 def _end_allocation(device: int, pool: Any) -> None:
