@@ -11,6 +11,7 @@
     graph (`bucket`), which all later ones replay.
   - Steps (`step`, `step_bucket`) have the loss, the pass back and the update in the graph as well; `training` does them
     as a loop written by hand would, `guarded` so that a number on the device keeps them from changing anything.
+  - Several processes train together (`joint_step`, `processes`): their collectives come between two graphs.
   - All that a GPU is asked for is in `recorder`.
   - What a call takes and gives is described by `scans` and `outputs`; that the model is still the one that was
     recorded is looked at in `state`; modules that mix rows, which a graph cannot have, are found by `rows`.

@@ -102,12 +102,15 @@ class Planned:
             if self.options.falls_back:
                 return None
             raise _C.UserError(f"{rows} voxels, max_voxels = {most}: compile with room for them, or with fallback='eager'")
+        recorder = self._recorder_for(device)
+        key = (capacity, scan.grid, scan.kind, channels, *_modes(scan), *more)
+        return self._buckets.get(key, lambda: kind(recorder, capacity, scan))
+
+    def _recorder_for(self, device: torch.device) -> Recorder:
         if self._recorder is None or self._recorder.device != device:
             self.forget()
             self._recorder = self._new_recorder(device)
-        recorder = self._recorder
-        key = (capacity, scan.grid, scan.kind, channels, *_modes(scan), *more)
-        return self._buckets.get(key, lambda: kind(recorder, capacity, scan))
+        return self._recorder
 
     def _records(self, device: torch.device) -> bool:
         if device.type != "cuda":
