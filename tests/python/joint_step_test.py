@@ -178,7 +178,7 @@ def one_exceeds(rank: int, name: str, scaled: bool) -> None:
 
 
 def all_repeat(rank: int, name: str, scaled: bool) -> None:
-    net, optimizer, scaler, step = pretended(rank, name, scaled, fallback="eager")
+    net, optimizer, scaler, step = pretended(rank, name, scaled, fallback="eager", eager=scaled)
     for turn in range(5):
         step(*scan(turn, 50 + 9 * rank), batch_size=2)
     if rank == 1:

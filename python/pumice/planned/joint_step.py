@@ -19,7 +19,7 @@ from .. import _C
 from .calls import EAGER_CALLS, Options
 from .guarded import GuardedUpdate
 from .labels import Labels
-from .processes import Echoes, Processes, check_reduced
+from .processes import Echoes, Processes
 from .recorder import Recording
 from .scans import Scan
 from .step import CompiledStep
@@ -40,7 +40,7 @@ class JointStep(CompiledStep):
 
     def _step(self, scan: Scan, labels: Labels) -> Tensor:
         self._processes.check()
-        check_reduced(self.model, self._processes._ddp, self._training.parameters())
+        self._processes.check_reduced(self._training.parameters())
         bucket = self._bucket_of(scan, labels)
         if not self._records(scan.features.device):
             return self._once(scan, labels, None, eager=True)
@@ -104,17 +104,20 @@ class JointStep(CompiledStep):
                 self._begin_guarding(scan.features.device)
             return loss
         assert recorder is not None and self._echoes is not None
-        by_plan = not eager and bucket is not None and bucket.calls >= EAGER_CALLS
-        if by_plan and not bucket.is_prepared:
+        planned = None if eager or bucket is None or bucket.calls < EAGER_CALLS else bucket
+        if planned is not None and not planned.is_prepared:
             self._settle()  # what waits would raise it in this process alone
-            self._record(bucket, scan, labels)
+            self._record(planned, scan, labels)
         recorder.begin()
         with self._draws.noting(recorder):
             guarded.rates.refresh()
             with torch.no_grad():
                 guarded.begin()
             processes.share_buffers()
-            loss = bucket.pass_only(scan, labels) if by_plan else self._pass_eagerly(scan, labels, bucket)
+            if planned is not None:
+                loss = planned.pass_only(scan, labels)
+            else:
+                loss = self._pass_eagerly(scan, labels, bucket)
             processes.reduce()
             with torch.no_grad():
                 if self._update is not None:
@@ -178,5 +181,5 @@ def joint_step(ddp: Any, loss: Any, optimizer: Any, scaler: Any, clip_norm: Any,
     processes = Processes(ddp)
     training = Training(processes.module, loss, optimizer, scaler, clip_norm)
     training.processes = processes
-    check_reduced(processes.module, ddp, training.parameters())
+    processes.check_reduced(training.parameters())
     return JointStep(processes, training, options)

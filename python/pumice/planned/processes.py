@@ -56,6 +56,17 @@ class Processes:
                 "numbers of steps: give all the same number, an empty scan where one has no more"
             )
 
+    def check_reduced(self, trained: Iterable[Tensor]) -> None:
+        """Raises UserError where `trained` has a parameter that is not kept equal in all processes."""
+        ignored = self._ddp.parameters_to_ignore
+        own = {id(parameter) for name, parameter in self.module.named_parameters() if name not in ignored}
+        for parameter in trained:
+            if parameter.requires_grad and id(parameter) not in own:
+                raise _C.UserError(
+                    f"a parameter of shape {tuple(parameter.shape)} is trained that the DistributedDataParallel does not reduce, "
+                    "of the loss, of the optimiser alone, or one that it ignores: make it a parameter of the module inside"
+                )
+
     def share_buffers(self) -> None:
         """The buffers of the first process become those of all, as in DistributedDataParallel's own passes. Does not
         wait for a GPU."""
@@ -200,16 +211,4 @@ def check_ddp(ddp: Any) -> None:
             raise _C.UserError(
                 f"{named(name, module)} adds up over processes inside a pass, which a graph of one process cannot do: take "
                 "BatchNorm in its place, or train by hand"
-            )
-
-
-def check_reduced(module: torch.nn.Module, ddp: Any, trained: Iterable[Tensor]) -> None:
-    """Raises UserError where `trained` has a parameter that DistributedDataParallel does not keep equal in all processes."""
-    ignored = ddp.parameters_to_ignore
-    own = {id(parameter) for name, parameter in module.named_parameters() if name not in ignored}
-    for parameter in trained:
-        if parameter.requires_grad and id(parameter) not in own:
-            raise _C.UserError(
-                f"a parameter of shape {tuple(parameter.shape)} is trained that the DistributedDataParallel does not reduce, of "
-                "the loss, of the optimiser alone, or one that it ignores: make it a parameter of the module inside"
             )
