@@ -301,10 +301,10 @@ def outgrown(count: int, device: str, seed: int, makers: Makers) -> str:
             rooms.append(len(step._buckets))
             if bool(loss.isnan()):
                 skipped += 1
-                check(fallback == "raise" and is_dense, f"step {turn}, fallback {fallback!r}: the loss is no number")
                 try:
                     step.wait()
-                except pumice.UserError:
+                except pumice.UserError as error:
+                    check(fallback == "raise" and is_dense, f"step {turn}, fallback {fallback!r}: {error}")
                     check(same(before, state_of(net, sgd)), f"step {turn} exceeded its room and changed something")
                     continue
                 raise Different(f"step {turn}: its loss is no number, and nobody said why")

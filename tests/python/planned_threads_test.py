@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,7 +56,7 @@ def recorder() -> Recorder:
 
 
 def test_the_mode_of_before_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    modes = ["default"]
+    modes: list[Any] = [0]
     inside = Overlaps()
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: modes[-1])
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
@@ -63,10 +64,41 @@ def test_the_mode_of_before_is_found_again(monkeypatch: pytest.MonkeyPatch) -> N
     def work(number: int) -> None:
         with recorder().refusing_waits(), inside():
             with recorder().refusing_waits():  # of one thread, within itself
-                assert modes[-1] == "error"
+                assert modes[-1] in ("warn", 1)
 
     on_threads(work)
-    assert inside.most == 1 and modes[-1] == "default"
+    assert inside.most == 1 and modes[-1] == 0
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_waits_of_other_threads_are_left_alone(monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: mode)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
+
+    def wait() -> None:
+        warnings.warn("called a synchronizing CUDA operation (Triggered internally at …)", UserWarning, stacklevel=1)
+
+    errors: list[BaseException] = []
+
+    def elsewhere() -> None:
+        try:
+            wait()
+            warnings.warn("another", UserWarning, stacklevel=1)
+        except BaseException as error:
+            errors.append(error)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with recorder().refusing_waits():
+            with pytest.raises(RuntimeError, match="called a synchronizing CUDA operation"):
+                wait()
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join()
+        wait()  # as before
+    assert not errors
+    assert len([one for one in seen if "synchronizing" in str(one.message)]) == 1 + mode
+    assert len([one for one in seen if str(one.message) == "another"]) == 1
 
 
 def test_recordings_are_made_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

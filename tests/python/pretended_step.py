@@ -20,6 +20,7 @@ from pumice.coords import Coordinates
 from pumice.nn import normalization as norms
 from pumice.ops import counted, counted_functions
 from pumice.ops import normalization as norm_operators
+from pumice.planned.joint_step import JointStep
 from pumice.planned.scans import kind_for
 from pumice.planned.recorder import Recorder, Recording
 from pumice.planned.step import CompiledStep
@@ -150,3 +151,17 @@ def compile_step(*given: Any, **options: Any) -> PretendedStep:
     """`pumice.compile_step` with its arguments."""
     real = pumice.compile_step(*given, **options)
     return PretendedStep(real.model, real._training, real.options)
+
+
+class PretendedJointStep(JointStep):
+    """As `pumice.compile_step` makes of a DistributedDataParallel, with graphs on the CPU."""
+
+    _records = PretendedStep._records
+    _new_recorder = PretendedStep._new_recorder
+    recordings = PretendedStep.recordings
+
+
+def compile_joint_step(*given: Any, **options: Any) -> PretendedJointStep:
+    """`pumice.compile_step` with its arguments."""
+    real = pumice.compile_step(*given, **options)
+    return PretendedJointStep(real._processes, real._training, real.options)

@@ -135,12 +135,15 @@ class Planned:
                 return None
             what = "nodes" if isinstance(scan, GraphCall) else "voxels"
             raise _C.UserError(f"{rows} {what}, max_voxels = {most}: compile with room for them, or with fallback='eager'")
+        recorder = self._recorder_for(device)
+        key = (capacity, scan.grid, scan.kind, channels, *scan.key, *_modes(scan), *more)
+        return self._buckets.get(key, lambda: kind(recorder, capacity, scan))
+
+    def _recorder_for(self, device: torch.device) -> Recorder:
         if self._recorder is None or self._recorder.device != device:
             self.forget()
             self._recorder = self._new_recorder(device)
-        recorder = self._recorder
-        key = (capacity, scan.grid, scan.kind, channels, *scan.key, *_modes(scan), *more)
-        return self._buckets.get(key, lambda: kind(recorder, capacity, scan))
+        return self._recorder
 
     def _records(self, device: torch.device) -> bool:
         if device.type != "cuda":

@@ -196,18 +196,44 @@ class Recorder:
 
     @contextmanager
     def refusing_waits(self) -> Iterator[None]:
-        """Raises UserError or RuntimeError where the host would wait for the GPU, for Pumice on this thread and for
-        PyTorch on all: a recording that fails half way would leave PyTorch's allocator in disorder. Threads take turns, so
-        that each finds the mode that there was before."""
+        """Raises UserError or RuntimeError where the host would wait for the GPU on this thread: a recording that fails half
+        way would leave PyTorch's allocator in disorder. Threads take turns, so that each finds the mode that there was
+        before."""
         with _turns:
             before = torch.cuda.get_sync_debug_mode()
             refused = _C.RefusedWaits()
-            _set_sync_debug_mode("error")
+            if before != _ERROR:
+                _set_sync_debug_mode("warn")
             try:
-                yield
+                with _raised_here(is_wanted_elsewhere=before == _WARN):
+                    yield
             finally:
                 _set_sync_debug_mode(before)
                 del refused
+
+
+_WARN, _ERROR = 1, 2  # PyTorch's modes, each of which is for all threads
+_WAIT = "called a synchronizing CUDA operation"
+
+
+@contextmanager
+def _raised_here(is_wanted_elsewhere: bool) -> Iterator[None]:
+    """PyTorch's warning of a wait is an error on this thread, and on others no more than it was before."""
+    here = threading.get_ident()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", message=_WAIT)
+        show = warnings.showwarning
+
+        def shown(message: Any, *more: Any, **named: Any) -> None:
+            if not str(message).startswith(_WAIT):
+                show(message, *more, **named)
+            elif threading.get_ident() == here:
+                raise RuntimeError(_WAIT)
+            elif is_wanted_elsewhere:
+                show(message, *more, **named)
+
+        warnings.showwarning = shown
+        yield
 
 
 def _end_allocation(device: int, pool: Any) -> None:

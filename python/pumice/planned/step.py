@@ -22,7 +22,7 @@ from .outputs import SitesOfRun, take_apart
 from .point_bucket import TooManyVoxels
 from .recorder import Recorder
 from .scans import Scan
-from .state import check_hooks, named
+from .state import check_hooks
 from .step_bucket import Expected, PointStepBucket, StepBucket, owner_of
 from .trained import TrainedState
 from .training import Passed, Training, check_recordable
@@ -58,7 +58,9 @@ def compile_step(
     Args:
         model: a module, of layers of `pumice.nn` or `pumice.compat`, of torch.nn's linear layers, batch and layer norms and
             PReLU, which are told how many rows are in use, and of others that take each row for itself and have no
-            parameters.
+            parameters; or one in a DistributedDataParallel, whose gradients are the means over its processes, and whose
+            buffers those of the first where it broadcasts them. All processes call the step equally often, with whatever voxels
+            each has, and with an empty scan where one has none.
         loss: (output, labels) -> a floating scalar. `output` is what the model returns, the features of a sparse tensor
             where the loss is one of `pumice.losses` or of torch.nn. In a graph, which has more rows than a scan fills,
             labels past them are the loss's `ignore_index` (an attribute, or the default of a parameter), output is 0
@@ -84,7 +86,7 @@ def compile_step(
         labels), or with `voxelize` of (points, features=all columns, labels, batch=None, batch_size=1), that returns the loss, a scalar of no dimension on the device.
     Raises:
         UserError: for what is none of these, for modules with hooks, for a loss without an ignore index, and for
-            DistributedDataParallel.
+            a DistributedDataParallel with communication hooks, static_graph, mixed_precision or SyncBatchNorm.
     Waits:
         Never; of calls see `CompiledStep`.
     Example:
@@ -96,7 +98,11 @@ def compile_step(
         torch.Size([])
     """
     options = Options.checked(model, max_voxels, buckets, max_bytes, fallback, eager, input, voxelize)
-    _check_trainable(model)
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        from .joint_step import joint_step  # which is made of steps
+
+        return joint_step(model, loss, optimizer, scaler, clip_norm, options)
+    check_hooks(model)
     return CompiledStep(model, Training(model, loss, optimizer, scaler, clip_norm), options)
 
 
@@ -116,6 +122,10 @@ class CompiledStep(Planned):
     what it keeps (as `load_state_dict` changes it), modules and tensors that are replaced are noticed, and graphs
     recorded anew after one eager step.
 
+    Of a DistributedDataParallel, a step beyond the room of a process changes nothing in any, and its loss is NaN in all.
+    All raise that in the same call, 8 steps later, so that their steps still match; `wait()` is called in all after the same
+    step. Parameters that have no gradient in a process count as zeros there, and in all where no process has one.
+
     Args:
         model: as `compile_step` takes it.
         training: the loss, the optimiser, the scaler and the norm, which it has checked.
@@ -125,7 +135,8 @@ class CompiledStep(Planned):
             cannot be recorded, by its name.
     Waits:
         The first three calls of a bucket, and two after a change; later ones never, but with fallback="eager". On the CPU
-        nothing waits.
+        nothing waits. Of a DistributedDataParallel, calls wait for the step 8 calls earlier, and on the CPU for the other
+        processes.
     Example:
         >>> net = nn.SubMConv3d(4, 2, 3)
         >>> sgd = torch.optim.SGD(net.parameters(), lr=0.1, fused=True)
@@ -158,20 +169,7 @@ class CompiledStep(Planned):
         """Trains by one step, and returns its loss."""
         scan, labels = self._given(given, batch_size, spatial_shape, stride, batch)
         with self._lock:
-            bucket = self._bucket_of(scan, labels)
-            if bucket is None:
-                return self._by_hand(scan, labels)
-            self._raise_trouble()
-            self._look_for_changes()
-            try:
-                if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
-                    return self._learning_from(scan, labels, bucket)
-                return self._by_plan(bucket, scan, labels)
-            except TooManyVoxels:
-                self._training.drop_gradients()
-                if not self.options.falls_back:
-                    raise
-                return self._by_hand(scan, labels)
+            return self._step(scan, labels)
 
     def plan(
         self,
@@ -273,6 +271,22 @@ class CompiledStep(Planned):
         scan = self._scan(given[:-1], batch_size, spatial_shape, stride, batch)
         return scan, Labels.of(given[-1], scan)
 
+    def _step(self, scan: Scan, labels: Labels) -> Tensor:
+        bucket = self._bucket_of(scan, labels)
+        if bucket is None:
+            return self._by_hand(scan, labels)
+        self._raise_trouble()
+        self._look_for_changes()
+        try:
+            if bucket.calls < EAGER_CALLS or not bucket.has_changed_parameters:
+                return self._learning_from(scan, labels, bucket)
+            return self._by_plan(bucket, scan, labels)
+        except TooManyVoxels:
+            self._training.drop_gradients()
+            if not self.options.falls_back:
+                raise
+            return self._by_hand(scan, labels)
+
     def _bucket_of(self, scan: Scan, labels: Labels) -> StepBucket | None:
         return self._bucket_for(scan, labels.key, self._new_bucket)
 
@@ -336,7 +350,7 @@ class CompiledStep(Planned):
         return loss
 
     def _record(self, bucket: StepBucket, scan: Scan, labels: Labels) -> None:
-        _check_trainable(self.model)
+        check_hooks(self.model)
         expected = self._expected(scan, labels, bucket)  # this very scan has room in any case
         held = let_go_of_earlier_passes(self._training.parameters())
         if held:
@@ -351,8 +365,10 @@ class CompiledStep(Planned):
             try:
                 bucket.record_step(self._guarded)
             except torch.cuda.OutOfMemoryError:
+                bucket.drop()
                 raise
             except (_C.Error, ValueError, RuntimeError) as error:
+                bucket.drop()  # is tried again, and does not run without a graph from here on
                 raise cannot_be_recorded(self.model, None, first_line(error)) from error
         if self._state is None:
             self._state = TrainedState(self._training)
@@ -382,12 +398,3 @@ class CompiledStep(Planned):
         super()._forget_graphs()
         for bucket in self._buckets:  # the optimiser may have to make what it keeps
             bucket.has_changed_parameters = False
-
-
-def _check_trainable(model: torch.nn.Module) -> None:
-    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
-        raise _C.UserError(
-            f"{named('', model)} adds gradients up between processes, which a compiled step does not: train it by hand, or "
-            "give model.module on one GPU"
-        )
-    check_hooks(model)

@@ -81,8 +81,9 @@ class StepBucket(Bucket):
     def record_step(self, guarded: GuardedUpdate) -> None:
         """Records a whole step as a graph. Waits."""
         recorder = self.recorder
+        whole = self._gradients_only if self._training.processes is not None else lambda: self._whole(guarded, recorder.trouble)[2]
         with recorder.as_in_a_graph(gradients=True):
-            recording = recorder.record(lambda: self._whole(guarded, recorder.trouble)[2])
+            recording = recorder.record(whole)
         self._graph, self._made, self._graph_bytes = recording
 
     def step(self, scan: Scan, labels: Labels, guarded: GuardedUpdate) -> Tensor:
@@ -103,6 +104,21 @@ class StepBucket(Bucket):
             guarded.rates.refresh()
             with recorder.as_in_a_graph(gradients=True):
                 return recorder.handed_out(self._whole(guarded, recorder.trouble)[2], caller)
+
+    def pass_only(self, scan: Scan, labels: Labels) -> Tensor:
+        """The loss of a pass there and back by the graph, or by the plan, whose gradients are what the processes send each
+        other."""
+        recorder = self.recorder
+        if self._graph is not None:
+            assert self._made is not None
+            self._fill_all(scan, labels)
+            self._graph.replay()
+            return self._made
+        caller = recorder.stream_of_caller()
+        with recorder.ordered():
+            self._fill_all(scan, labels)
+            with recorder.as_in_a_graph(gradients=True):
+                return recorder.handed_out(self._gradients_only(), caller)
 
     def drop(self) -> None:
         """Gives up the graph."""
@@ -132,13 +148,24 @@ class StepBucket(Bucket):
         sites, run = self._begun()
         return sites, self._training.passed(run, self._room.labels, sites)
 
+    def _gradients_only(self) -> Tensor:
+        assert self._training.processes is not None
+        loss = self._passed()[1].loss
+        with torch.no_grad():
+            self._training.processes.fill(self.recorder.trouble())
+        return loss
+
     def _whole(self, guarded: GuardedUpdate, trouble: Callable[[], Tensor]) -> tuple[SitesOfRun, Tensor, Tensor]:
         """A step: its sites, its loss, and the loss with what `trouble` there was."""
         guarded.begin()
         sites, passed = self._passed()
         loss = passed.loss
         del passed
+        processes = self._training.processes
         with torch.no_grad():
+            if processes is not None:  # as the two graphs do it, but that nothing is sent
+                processes.fill(trouble())
+                processes.hand_out()
             return sites, loss, guarded.update(loss, trouble())
 
     def _with_strange_rows(self, expected: Expected, rows: int) -> tuple[torch.nn.Module | None, str | None]:

@@ -15,6 +15,7 @@ from .. import _C
 from .._checks import kind_of
 from .loss import Loss
 from .outputs import SitesOfRun
+from .processes import Processes
 
 
 class Passed(NamedTuple):
@@ -61,6 +62,7 @@ class Training:
             raise _C.UserError(f"clip_norm = {clip_norm!r}: give the largest norm of all gradients, above 0")
         self.clip_norm: float | None = clip_norm
         self.tallies: Tallies | None = None
+        self.processes: Processes | None = None  # that train together
 
     @property
     def scaler(self) -> torch.amp.GradScaler | None:
