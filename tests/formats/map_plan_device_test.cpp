@@ -155,6 +155,22 @@ CoordinateSetPtr cells_apart(std::int32_t step) {
   return CoordinateSet::create(tensor_of(cells, 3), options());
 }
 
+TEST(MapPlanGpu, lists_keep_the_room_of_a_denser_scan) {
+  PUMICE_NEEDS_GPU();
+  const Stream stream(kGpu);
+  Device device(stream);
+  const CoordinateSetPtr crowd = cells_apart(1);
+  const MapPlan first = device.learned_from(crowd);
+  const MapPlan plan = device.learned_from(cells_apart(5), &first);
+  const MapPlan::Made made = device.make(plan, crowd);
+  EXPECT_EQ(room_for_pairs(*made.maps->maps()[0]),
+            room_for_pairs(*device.make(first, crowd).maps->maps()[0]));
+  MapCache here;
+  EXPECT_EQ(listed_entries(*made.maps->maps()[0], stream),
+            entries_of(*maps_on(here, crowd).front()));
+  wait(stream);
+}
+
 TEST(MapPlanGpu, too_many_pairs_are_said_and_poison_the_list) {
   PUMICE_NEEDS_GPU();
   const Stream stream(kGpu);

@@ -9,7 +9,7 @@
   - The first two calls of a bucket run eagerly, and what they made is learned: which sites and maps follow from the
     input, how many rows each has, which tiles layers ask for. The third call records sites, maps and layers as one
     graph (`bucket`), which all later ones replay.
-  - Steps (`step`, `step_bucket`) have the loss, the pass back and the update in the graph as well; `training` does them
+  - Steps (`making_steps`, `step`, `step_bucket`) have the loss, the pass back and the update in the graph as well; `training` does them
     as a loop written by hand would, `guarded` so that a number on the device keeps them from changing anything.
   - Points become voxels inside the graph (`points`, `point_bucket`); models on graphs are given nodes and edges, whose
     numbers change too (`graph_call`, `graph_bucket`).
@@ -22,7 +22,8 @@
 from __future__ import annotations
 
 from .compiled import CompiledModel, compile
+from .making_steps import compile_step
 from .outputs import CapacityTensor
-from .step import CompiledStep, compile_step
+from .step import CompiledStep
 
 __all__ = ["CapacityTensor", "CompiledModel", "CompiledStep", "compile", "compile_step"]

@@ -143,9 +143,13 @@ void MapPlan::widen(const MapPlan& earlier) {
   for (std::size_t i = 0; i < sets_.size(); ++i)
     wider(sets_[i].room, earlier.sets_[i].room);
   for (std::size_t i = 0; i < maps_.size(); ++i) {
-    for (TilesStep& tiles : maps_[i].tiles)
+    MapStep& step = maps_[i];
+    const MapStep& before = earlier.maps_[i];
+    for (TilesStep& tiles : step.tiles)
       tiles.entry_capacity =
-          std::max(tiles.entry_capacity, most_entries(tiles.wanted, earlier.maps_[i].tiles));
+          std::max(tiles.entry_capacity, most_entries(tiles.wanted, before.tiles));
+    if (step.pair_capacity && before.pair_capacity)
+      step.pair_capacity = std::max(*step.pair_capacity, *before.pair_capacity);
   }
 }
 
